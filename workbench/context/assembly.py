@@ -1,0 +1,231 @@
+"""The exact context of one model call: every message of the history, sent or not, with the rule that decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from workbench.context.message import Message
+from workbench.context.place import Place
+
+
+class Kind(StrEnum):
+    """What a message of the history is for."""
+
+    SYSTEM = "system"
+    """The tool text."""
+    INPUT = "input"
+    """``[Original Input]``."""
+    INJECTED = "injected"
+    """Carried in from another phase; ``Item.source`` says from where."""
+    TASK = "task"
+    RETRY = "retry"
+    """Opens an attempt after the first; ``Item.note`` holds the reason of the rejection."""
+    PROMPT = "prompt"
+    """Opens a later turn: turn_prompt, feedback, "Continue/Refine"."""
+    CLOSING = "closing"
+    """The closing call's "no more tool calls"."""
+    ANSWER = "answer"
+    RESULT = "result"
+    """A tool result, native or as user text."""
+    IMAGES = "images"
+    """Images that a tool returned."""
+    USER = "user"
+    """A person's or a hook's message during the run."""
+
+
+class Action(StrEnum):
+    """What happened to a message on its way into one request."""
+
+    KEPT = "kept"
+    MASKED = "masked"
+    TRUNCATED = "truncated"
+    SUMMARIZED = "summarized"
+    INJECTED = "injected"
+    DROPPED = "dropped"
+
+
+class Grade(StrEnum):
+    """How far a token count can be trusted, best first (context.md 5)."""
+
+    EXACT = "exact"
+    CALIBRATED = "calibrated"
+    ESTIMATE = "estimate"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A message of the history and where it was made."""
+
+    message: Message
+    kind: Kind
+    place: Place
+    tool: str = ""
+    """Name of the tool, for a result or its images."""
+    is_error: bool = False
+    """The structured error flag of a tool result: never found by searching for words."""
+    source: str = ""
+    """What an injected message was taken from: ``gather.output``."""
+    note: str = ""
+    redacted: int = 0
+    """How many secrets were replaced where this text entered the run."""
+
+    def to_json(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"m": self.message.body_hash, "kind": str(self.kind), "place": str(self.place)}
+        for key in ("tool", "is_error", "source", "note", "redacted"):
+            if value := getattr(self, key):
+                body[key] = value
+        return body
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any], bodies: Mapping[str, Message]) -> Item:
+        return cls(
+            bodies[body["m"]],
+            Kind(body["kind"]),
+            Place.parse(body["place"]),
+            body.get("tool", ""),
+            body.get("is_error", False),
+            body.get("source", ""),
+            body.get("note", ""),
+            body.get("redacted", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why an entry is as it is: a code of ``context/reasons.py`` and its numbers. Holds no age: that moves by itself."""
+
+    code: str
+    args: tuple[str | int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The place in the file that decided; ``default`` with line 0 where nothing is written."""
+
+    path: str = "default"
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One message in one context. ``sent`` is None when the message was dropped, else what went out."""
+
+    item: Item
+    sent: Message | None
+    action: Action
+    reason: Reason
+    rule: Rule
+    tokens_full: int
+    tokens_sent: int
+    grade: Grade = Grade.EXACT
+
+    def to_json(self) -> dict[str, Any]:
+        """The journal's form: bodies by hash; ``s`` is left out where the message was sent as it is."""
+        body = self.item.to_json() | {
+            "action": str(self.action),
+            "reason": [self.reason.code, *self.reason.args],
+            "rule": self.rule.path,
+            "line": self.rule.line,
+            "full": self.tokens_full,
+            "sent": self.tokens_sent,
+            "grade": str(self.grade),
+        }
+        if self.sent is None:
+            body["s"] = None
+        elif self.sent is not self.item.message and self.sent != self.item.message:
+            body["s"] = self.sent.body_hash
+        return body
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any], bodies: Mapping[str, Message]) -> Entry:
+        item = Item.from_json(body, bodies)
+        sent_hash = body.get("s", "")
+        sent = None if sent_hash is None else bodies[sent_hash] if sent_hash else item.message
+        code, *args = body["reason"]
+        return cls(
+            item,
+            sent,
+            Action(body["action"]),
+            Reason(code, tuple(args)),
+            Rule(body["rule"], body["line"]),
+            body["full"],
+            body["sent"],
+            Grade(body["grade"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Splice:
+    """From index ``at`` of the entries before, ``remove`` entries gave way to ``entries``."""
+
+    at: int
+    remove: int
+    entries: tuple[Entry, ...]
+
+
+def spliced(entries: Sequence[Entry], splices: Sequence[Splice]) -> tuple[Entry, ...]:
+    """Apply splices, whose indices all refer to the sequence before and ascend."""
+    result: list[Entry] = []
+    position = 0
+    for splice in splices:
+        result += entries[position : splice.at]
+        result += splice.entries
+        position = splice.at + splice.remove
+    result += entries[position:]
+    return tuple(result)
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A broken invariant of a request (context.md 4), with the index of the entry at fault, or -1."""
+
+    invariant: int
+    message: str
+    entry: int = -1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What goes to a model. The digest identifies it: a recorded answer is used only for an equal request."""
+
+    model: str
+    """The model as the cascade or the settings name it."""
+    parameters: Mapping[str, Any]
+    """What is sent beside the messages: temperature, max_tokens, reasoning_effort, tool_choice."""
+    tools: tuple[Mapping[str, Any], ...]
+    """Native tool schemas in OpenAI form, in stable order; empty for prompt-based tools."""
+    messages: tuple[Message, ...]
+    digest: str
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """The ordered entries of one call, the request they make, totals, and what is wrong with it."""
+
+    strategy: str
+    entries: tuple[Entry, ...]
+    splices: tuple[Splice, ...]
+    """Against the assembly before it in the same branch (all of it, for the first)."""
+    request: Request
+    tools_tokens: int
+    overhead_tokens: int
+    tokens_full: int
+    """What the whole history would have cost, tools and overhead included."""
+    tokens_sent: int
+    grade: Grade
+    problems: tuple[Broken, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the assembly wants to say: a source skipped because its phase did not run."""
+    prefix_digests: tuple[str, ...] = field(default=(), repr=False)
+    """Chain: digest i identifies model, tools and the first i sent messages."""
+    prefix_tokens: tuple[int, ...] = field(default=(), repr=False)
+    """Tokens of tools and the first i sent messages."""
+
+    @cached_property
+    def masked(self) -> int:
+        """How many messages were sent in less than full."""
+        return sum(1 for e in self.entries if e.action in (Action.MASKED, Action.TRUNCATED, Action.SUMMARIZED))

@@ -1,0 +1,148 @@
+"""One message of a conversation, immutable, with the two hashes that identify it.
+
+``content_hash`` joins messages to context cards; only ``body_hash`` may rebuild a request, because two calls with
+equal results share a content hash but differ in their ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+def canonical(value: object) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, ASCII (a lone surrogate survives as an escape)."""
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
+def sha256(text: str) -> str:
+    """Hex digest of the text; of canonical JSON, so always ASCII."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text part of a message."""
+
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"type": "text", "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image part, by the digest of its bytes; the bytes lie in the journal's blobs."""
+
+    digest: str
+    media_type: str
+    size: int
+    """Bytes."""
+    width: int = 0
+    height: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "type": "image",
+            "digest": self.digest,
+            "media_type": self.media_type,
+            "size": self.size,
+            "width": self.width,
+            "height": self.height,
+        }
+
+
+Part = Text | Image
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A native tool call as the model wrote it; ``arguments`` is JSON text, never re-serialised."""
+
+    id: str
+    name: str
+    arguments: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Provider metadata that must go back verbatim (a thought signature, say)."""
+
+    def to_json(self) -> dict[str, Any]:
+        body: dict[str, Any] = {"id": self.id, "name": self.name, "arguments": self.arguments}
+        return body | {"extra": dict(self.extra)} if self.extra else body
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """One message. Equal when every byte that could reach a provider is equal."""
+
+    role: Role
+    content: str | tuple[Part, ...] = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    name: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Provider metadata (reasoning blocks) that goes back with the message."""
+
+    @cached_property
+    def text(self) -> str:
+        """The text of all text parts, joined by line breaks."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.content if isinstance(part, Text))
+
+    @cached_property
+    def images(self) -> tuple[Image, ...]:
+        if isinstance(self.content, str):
+            return ()
+        return tuple(part for part in self.content if isinstance(part, Image))
+
+    @cached_property
+    def content_hash(self) -> str:
+        """First 16 hex digits of sha256 over the canonical JSON of role, content and tool_calls (seed 001)."""
+        body = self.to_json()
+        return sha256(canonical({key: body.get(key) for key in ("role", "content", "tool_calls")}))[:16]
+
+    @cached_property
+    def body_hash(self) -> str:
+        """Sha256 of the whole message, ids and provider metadata included."""
+        return sha256(canonical(self.to_json()))
+
+    def to_json(self) -> dict[str, Any]:
+        """The stored body. Keys that are empty are left out."""
+        content = self.content if isinstance(self.content, str) else [part.to_json() for part in self.content]
+        body: dict[str, Any] = {"role": self.role, "content": content}
+        if self.tool_calls:
+            body["tool_calls"] = [call.to_json() for call in self.tool_calls]
+        for key in ("tool_call_id", "name"):
+            if value := getattr(self, key):
+                body[key] = value
+        if self.extra:
+            body["extra"] = dict(self.extra)
+        return body
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Message:
+        """The inverse of ``to_json``. Raises KeyError or TypeError when the body is no message."""
+        content = body["content"]
+        parts = content if isinstance(content, str) else tuple(_part(part) for part in content)
+        calls = tuple(ToolCall(c["id"], c["name"], c["arguments"], c.get("extra", {})) for c in body.get("tool_calls", ()))
+        return cls(
+            body["role"], parts, calls, body.get("tool_call_id", ""), body.get("name", ""), body.get("extra", {})
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and (self is other or self.body_hash == other.body_hash)
+
+    def __hash__(self) -> int:
+        return hash(self.body_hash)
+
+
+def _part(body: Mapping[str, Any]) -> Part:
+    if body["type"] == "text":
+        return Text(body["text"])
+    return Image(body["digest"], body["media_type"], body["size"], body.get("width", 0), body.get("height", 0))

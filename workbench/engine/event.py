@@ -1,0 +1,79 @@
+"""One immutable line of the journal. The whole run is the list of these; nothing else is ever stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.context.place import Place
+
+KINDS: dict[str, str] = {
+    "run_started": "session_id, cascade_id, cascade_file, cascade_text, cascade_sha256, input, options, ports, parent",
+    "run_resumed": "ports",
+    "phase_started": "kind, model, conditions (of context sources), max_turns, tools, node_type",
+    "context_assembled": (
+        "strategy, splices, request {model, parameters, tools (hash)}, digest, tokens_full, tokens_sent, tools_tokens, "
+        "overhead_tokens, grade, forecast {cached, fresh, written, cost, break_at, reason}, price {source, grade}, "
+        "problems, notes, added (items that joined the history), edited"
+    ),
+    "call_started": "digest, model, try, purpose",
+    "call_finished": (
+        "digest, added, finish_reason, usage {input, output, cached, written, reasoning}, cost, cost_grade, model, "
+        "provider, provider_id, first_token_s, duration_s, wire, partial, purpose"
+    ),
+    "call_failed": "digest, try, error {kind, message, status, retry_after, body}, retry_in, wire, purpose",
+    "tool_started": "index, call_id, tool, arguments (JSON text), native, side_effects",
+    "tool_finished": "index, call_id, tool, is_error, added, images, duration_s, sandbox, cached, text",
+    "state_set": "key, value, by",
+    "check_finished": "check, name, mode, valid, reason, score",
+    "route_chosen": "to, rule, candidates",
+    "candidates_started": "factor, kind",
+    "candidate_finished": "index, status, output",
+    "evaluation_finished": "winner, scores, reason",
+    "human_asked": "index, question, context, options",
+    "human_answered": "index, answer",
+    "edited": "what, before, after",
+    "callout": "name, target",
+    "warning": "code, message, file, line, column",
+    "phase_finished": "status, output, reason, check, turns, attempts, tokens_in, tokens_out, cost",
+    "run_finished": "status, output, state, reason",
+    "child_started": "run_id, session_id, kind",
+    "child_finished": "run_id, session_id, status, output, state",
+    "blob": "hash, kind (message | tools | wire | image), body, size; images lie in a file of that name",
+    "card": "a context card",
+    "cost_known": "request digest, usage, cost that arrived later",
+}
+"""Every kind of event, with the fields of its data. Readers keep unknown kinds and fields."""
+
+STATUSES = ("success", "failed", "blocked", "stopped", "diverged")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened, where, when. ``seq`` counts without gaps from 1 in each run; order is ``seq``, never time."""
+
+    seq: int
+    at: str
+    """UTC, ISO 8601 with microseconds and ``Z``."""
+    run_id: str
+    kind: str
+    place: Place = Place()
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record of ``storage.md`` 2, without ``v`` and ``crc``, which the journal adds."""
+        return {
+            "run_id": self.run_id,
+            "seq": self.seq,
+            "at": self.at,
+            "kind": self.kind,
+            **self.place._asdict(),
+            "data": dict(self.data),
+        }
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Event:
+        """Raises KeyError when a common field is missing."""
+        place = Place(*(body[name] for name in Place._fields))
+        return cls(body["seq"], body["at"], body["run_id"], body["kind"], place, body["data"])

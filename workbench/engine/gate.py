@@ -1,0 +1,53 @@
+"""Where a run may be held. The engine awaits the gate at every stop; it returns at once, later, or with an edit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from workbench.context.assembly import Assembly
+from workbench.context.place import Place
+
+
+class StopKind(StrEnum):
+    """The stops, in the order a run meets them."""
+
+    BEFORE_PHASE = "before_phase"
+    BEFORE_CALL = "before_call"
+    AFTER_CALL = "after_call"
+    BEFORE_TOOL = "before_tool"
+    AFTER_TOOL = "after_tool"
+    AFTER_CHECK = "after_check"
+    AFTER_PHASE = "after_phase"
+    BEFORE_CANDIDATES = "before_candidates"
+    AFTER_EVALUATION = "after_evaluation"
+    RUN_END = "run_end"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One moment at which a run can be held."""
+
+    kind: StopKind
+    place: Place
+    depth: int = 0
+    """0 in the run itself, 1 in a child cascade, and so on."""
+    assembly: Assembly | None = None
+    """At ``before_call``: what is about to be sent."""
+    tool: str = ""
+    state: dict[str, Any] = field(default_factory=dict)
+    problems: int = 0
+    """Broken invariants of the assembly."""
+
+
+class Gate(Protocol):
+    """Decides whether the run goes on."""
+
+    async def __call__(self, stop: Stop) -> None:
+        """Return to go on. Raise ``asyncio.CancelledError`` only by cancelling the run."""
+        ...
+
+
+async def open_gate(stop: Stop) -> None:
+    """The gate of headless runs: never holds."""

@@ -1,0 +1,310 @@
+"""The outside world as the engine sees it. All that is not deterministic comes in through here and is journaled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from workbench.context.assembly import Request
+from workbench.context.cache import Prices
+from workbench.context.place import Place
+from workbench.context.tokens import Counter
+from workbench.engine.event import Event
+from workbench.engine.gate import Gate, open_gate
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the provider counted, in tokens. None is unknown, never 0. ``input`` includes cached and written."""
+
+    input: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    written: int | None = None
+    reasoning: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NativeCall:
+    """A tool call as the provider returned it."""
+
+    id: str
+    name: str
+    arguments: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of a model."""
+
+    text: str
+    calls: tuple[NativeCall, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Reasoning blocks and other provider metadata that must go back verbatim with the message."""
+    finish_reason: str = "stop"
+    usage: Usage = Usage()
+    cost: float | None = None
+    """US dollars by the provider's usage and the price map; None when unknown."""
+    cost_grade: str = "unknown"
+    model: str = ""
+    """As the provider names it."""
+    provider: str = ""
+    provider_id: str = ""
+    first_token_s: float | None = None
+    duration_s: float = 0.0
+    wire: Mapping[str, Any] | None = None
+    """The JSON body exactly as sent (keys in wire order); None when no request was made."""
+    partial: bool = False
+    """The stream ended without a finish reason: the text may be cut."""
+
+
+class ModelFault(Exception):
+    """A call that gave no answer.
+
+    ``kind`` is one of timeout, connection, rate_limit, server, blank, bad_answer, stream_cut (retried) and
+    authentication, permission, not_found, bad_request, context_length, no_model (final).
+    """
+
+    RETRYABLE = frozenset({"timeout", "connection", "rate_limit", "server", "blank", "bad_answer", "stream_cut"})
+
+    def __init__(
+        self,
+        kind: str,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        body: str = "",
+        wire: Mapping[str, Any] | None = None,
+        partial: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.status = status
+        self.retry_after = retry_after
+        """Seconds the provider asked to wait."""
+        self.body = body
+        """What the provider answered, cut to 4,000 characters."""
+        self.wire = wire
+        self.partial = partial
+        """Text that had arrived before a stream broke."""
+
+    @property
+    def retryable(self) -> bool:
+        return self.kind in self.RETRYABLE
+
+
+Images = Mapping[str, bytes]
+"""Image bytes by digest."""
+
+
+class Model(Protocol):
+    """Answers requests."""
+
+    name: str
+    """For people: ``litellm``, ``offline``, ``recorded``."""
+
+    async def complete(
+        self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]
+    ) -> Answer:
+        """One try, no retries of its own. ``on_text`` gets each piece of text as it streams. Raises ModelFault."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a tool. ``default`` counts only when ``required`` is false."""
+
+    name: str
+    type: str
+    """As shown to a model: str, int, float, bool, list, dict."""
+    required: bool = True
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as a model sees it."""
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    schema: Mapping[str, Any]
+    """JSON Schema of the arguments (an object)."""
+    side_effects: bool = True
+    """False only where running twice changes nothing: then a resumed run may repeat it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolImage:
+    """An image a tool returned, already read and typed by content."""
+
+    data: bytes
+    media_type: str
+    width: int = 0
+    height: int = 0
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool gave back. An error is a result that the model sees, with its flag set."""
+
+    text: str
+    is_error: bool = False
+    images: tuple[ToolImage, ...] = ()
+    sandbox: str = "in process"
+    """The level of the sandbox ladder that was used."""
+    duration_s: float = 0.0
+    value: Any = None
+    """The result before it became text, where it is JSON."""
+
+
+class Tools(Protocol):
+    """Runs tools by name."""
+
+    def names(self) -> Sequence[str]:
+        """All registered tools, sorted."""
+        ...
+
+    def spec(self, name: str) -> ToolSpec | None:
+        """None when no such tool is registered."""
+        ...
+
+    async def call(self, name: str, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
+        """Never raises for what a tool does wrong: exceptions, time-outs and refusals are results with the flag set.
+
+        ``index`` counts the tool calls of a turn from 1; with ``place`` it identifies the call in a recording.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person is asked."""
+
+    question: str
+    context: str = ""
+    options: tuple[str, ...] = ()
+    kind: str = "text"
+    """text, confirmation, choice."""
+
+
+class NobodyToAsk(Exception):
+    """No person is attached: the run stops, resumable."""
+
+
+class Human(Protocol):
+    """A person, if there is one."""
+
+    async def ask(self, question: Question, place: Place, index: int) -> str:
+        """The answer as text. Raises NobodyToAsk."""
+        ...
+
+
+class Clock(Protocol):
+    """Time. Durations come from ``monotonic``, never from ``now``."""
+
+    def now(self) -> str:
+        """UTC, ISO 8601 with microseconds and ``Z``."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Ids(Protocol):
+    """Identifiers."""
+
+    def run_id(self) -> str:
+        """A new UUIDv7."""
+        ...
+
+
+class Random(Protocol):
+    """Chance."""
+
+    def uniform(self) -> float:
+        """In [0, 1)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A rendered template and the undefined names it met, each ``(expression, line, column)`` within the template."""
+
+    text: str
+    undefined: tuple[tuple[str, int, int], ...] = ()
+
+
+class TemplateFault(Exception):
+    """A template that could not be rendered. Line and column are within the template, from 1."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column
+
+
+class Render(Protocol):
+    """Renders Jinja in a sandbox, with caps (pitfalls.md JN1-JN3)."""
+
+    def __call__(self, template: str, names: Mapping[str, Any]) -> Rendered:
+        """``names`` is plain JSON. Raises TemplateFault."""
+        ...
+
+
+class Sink(Protocol):
+    """Where events go. Appending never loses an event without saying so."""
+
+    def append(self, event: Event) -> None:
+        """Write one record."""
+        ...
+
+    def blob(self, digest: str, data: bytes) -> None:
+        """Keep bytes (an image) under their sha256, before the record that names them."""
+        ...
+
+    def sync(self) -> None:
+        """Make everything appended so far durable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something for the screen only: never journaled, never needed to understand a run afterwards.
+
+    Kinds: ``text`` (a piece of a streaming answer), ``held`` (at a stop), ``released``, ``retry`` (waiting before
+    another try), ``waiting`` (for a provider).
+    """
+
+    kind: str
+    place: Place
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Ports:
+    """All ports of one run."""
+
+    model: Model
+    tools: Tools
+    human: Human
+    clock: Clock
+    ids: Ids
+    random: Random
+    render: Render
+    counter: Counter
+    prices: Prices
+    sink: Sink
+    gate: Gate = open_gate
+    redact: Callable[[str], tuple[str, int]] = lambda text: (text, 0)
+    """Replaces secrets in text that enters the run; returns the text and how many were replaced."""
+    notify: Callable[[Notice], None] = lambda notice: None

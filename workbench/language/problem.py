@@ -1,0 +1,69 @@
+"""What is wrong with a file, and where: an error is a value until someone must stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+Path = tuple[str | int, ...]
+"""Where a value stands in a document: ``("phases", 1, "rules", "max_turns")``."""
+
+
+class Severity(StrEnum):
+    """An error opens but does not run; a warning runs, probably not as meant."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Span(NamedTuple):
+    """A stretch of a file: lines and columns from 1 in characters, the end exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding. ``fix`` is the text that would stand at the span instead, where one is obvious."""
+
+    severity: Severity
+    code: str
+    message: str
+    file: str = ""
+    span: Span = Span(1, 1, 1, 1)
+    path: Path = ()
+    hint: str = ""
+    fix: str | None = None
+
+    def __str__(self) -> str:
+        """``file:line:column: severity: message (hint) [code]``, as compilers print it."""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{self.file}:{self.span.line}:{self.span.column}: {self.severity}: {self.message}{hint} [{self.code}]"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "severity": str(self.severity),
+            "code": self.code,
+            "message": self.message,
+            "file": self.file,
+            "line": self.span.line,
+            "column": self.span.column,
+            "end_line": self.span.end_line,
+            "end_column": self.span.end_column,
+            "path": path_text(self.path),
+            "hint": self.hint,
+            "fix": self.fix,
+        }
+
+
+def path_text(path: Path) -> str:
+    """``phases[1].rules.max_turns``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text

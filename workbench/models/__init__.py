@@ -1,0 +1,1 @@
+"""The Model port: litellm, the offline model, and the tables of prices and encodings."""

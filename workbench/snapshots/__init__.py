@@ -1,0 +1,1 @@
+"""Frozen runs: recordings with what they must show."""
