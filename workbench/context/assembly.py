@@ -96,7 +96,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why an entry is as it is: a code of ``context/reasons.py`` and its numbers. Holds no age: that moves by itself."""
+    """Why an entry is as it is: a code of ``context/reasons.py`` and its numbers. Holds no age: it moves by itself."""
 
     code: str
     args: tuple[str | int, ...] = ()

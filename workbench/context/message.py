@@ -130,7 +130,9 @@ class Message:
         """The inverse of ``to_json``. Raises KeyError or TypeError when the body is no message."""
         content = body["content"]
         parts = content if isinstance(content, str) else tuple(_part(part) for part in content)
-        calls = tuple(ToolCall(c["id"], c["name"], c["arguments"], c.get("extra", {})) for c in body.get("tool_calls", ()))
+        calls = tuple(
+            ToolCall(c["id"], c["name"], c["arguments"], c.get("extra", {})) for c in body.get("tool_calls", ())
+        )
         return cls(
             body["role"], parts, calls, body.get("tool_call_id", ""), body.get("name", ""), body.get("extra", {})
         )

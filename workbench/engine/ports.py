@@ -107,9 +107,7 @@ class Model(Protocol):
     name: str
     """For people: ``litellm``, ``offline``, ``recorded``."""
 
-    async def complete(
-        self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]
-    ) -> Answer:
+    async def complete(self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]) -> Answer:
         """One try, no retries of its own. ``on_text`` gets each piece of text as it streams. Raises ModelFault."""
         ...
 

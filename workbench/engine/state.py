@@ -1,0 +1,407 @@
+"""The fold: events in, what happened so far out. Drawn by the app, printed by the commands, read by what-if.
+
+``RunState.apply`` takes events one by one, in order, live or from a journal; it never fails on an unknown kind or a
+missing field, because a damaged or newer run must still be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.context.assembly import Broken, Entry, Grade, Item, Kind, Splice, spliced
+from workbench.context.cache import Forecast
+from workbench.context.message import Message
+from workbench.context.place import Place
+from workbench.engine.event import Event
+from workbench.engine.ports import Usage
+
+
+class Bodies(dict[str, Message]):
+    """Message bodies by hash. One that a damaged journal lost reads as a marked placeholder."""
+
+    def __missing__(self, digest: str) -> Message:
+        return Message("user", f"[body {digest[:8]} is missing from the journal]")
+
+
+@dataclass
+class ToolState:
+    """One tool call of a turn."""
+
+    place: Place
+    index: int
+    tool: str
+    arguments: str
+    """JSON text as the model wrote it."""
+    call_id: str = ""
+    status: str = "running"
+    """running, done, failed (its error flag is set)."""
+    text: str = ""
+    duration_s: float = 0.0
+    sandbox: str = ""
+    images: int = 0
+
+
+@dataclass
+class CallState:
+    """One model call: what it saw, what came back, what it cost."""
+
+    place: Place
+    seq: int
+    """Of its ``context_assembled`` event."""
+    at: str = ""
+    status: str = "assembled"
+    """assembled, running, done, failed."""
+    purpose: str = ""
+    strategy: str = ""
+    model: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    tools_hash: str = ""
+    digest: str = ""
+    entries: tuple[Entry, ...] = ()
+    tokens_full: int = 0
+    tokens_sent: int = 0
+    tools_tokens: int = 0
+    overhead_tokens: int = 0
+    grade: Grade = Grade.EXACT
+    forecast: Forecast | None = None
+    price_source: str = ""
+    price_grade: str = "unknown"
+    problems: tuple[Broken, ...] = ()
+    notes: tuple[str, ...] = ()
+    answer: Message | None = None
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+    cost_grade: str = "unknown"
+    answered_by: str = ""
+    """Model and provider as they name themselves."""
+    finish_reason: str = ""
+    partial: bool = False
+    first_token_s: float | None = None
+    duration_s: float = 0.0
+    failures: list[Mapping[str, Any]] = field(default_factory=list)
+    """``call_failed`` data, oldest first."""
+    tools: list[ToolState] = field(default_factory=list)
+    wire: Wire | None = None
+    recorded: bool = False
+    """Answered from a recording."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A request body exactly as sent: its key order, its message and tool bodies by hash."""
+
+    order: tuple[str, ...]
+    keys: Mapping[str, Any]
+    messages: tuple[str, ...]
+    tools: str = ""
+
+
+@dataclass
+class VisitState:
+    """One visit of a phase."""
+
+    branch: str
+    phase: str
+    visit: int
+    kind: str = "llm"
+    status: str = "running"
+    """running, success, failed, blocked, stopped."""
+    model: str = ""
+    max_turns: int = 1
+    tools: tuple[str, ...] = ()
+    conditions: Mapping[str, bool] = field(default_factory=dict)
+    calls: list[CallState] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+    """The visit's own history, in order."""
+    checks: list[Mapping[str, Any]] = field(default_factory=list)
+    state_set: dict[str, Any] = field(default_factory=dict)
+    output: str = ""
+    reason: str = ""
+    route: str = ""
+    route_rule: str = ""
+    started: str = ""
+    finished: str = ""
+
+    @property
+    def tokens_in(self) -> int:
+        """Input tokens: the provider's count where it is known, else ours."""
+        return sum(c.usage.input if c.usage.input is not None else c.tokens_sent for c in self.calls if c.answer)
+
+    @property
+    def attempts(self) -> int:
+        return max((c.place.attempt for c in self.calls), default=0)
+
+
+class RunState:
+    """What a run did so far."""
+
+    def __init__(self) -> None:
+        self.run_id = ""
+        self.session_id = ""
+        self.cascade_id = ""
+        self.cascade_file = ""
+        self.cascade_text = ""
+        self.cascade_sha256 = ""
+        self.input: Mapping[str, Any] = {}
+        self.options: Mapping[str, Any] = {}
+        self.ports: Mapping[str, Any] = {}
+        self.parent: Mapping[str, Any] = {}
+        self.status = "running"
+        """running, success, failed, blocked, stopped, diverged; a reader that finds no end sets ``interrupted``."""
+        self.reason = ""
+        self.output = ""
+        self.started = ""
+        self.finished = ""
+        self.seq = 0
+        self.visits: list[VisitState] = []
+        self.calls: list[CallState] = []
+        self.state: dict[str, Any] = {}
+        self.outputs: dict[str, str] = {}
+        self.warnings: list[Event] = []
+        self.questions: list[Event] = []
+        """``human_asked`` events without an answer yet."""
+        self.edited = 0
+        self.bodies = Bodies()
+        self.wire_bodies: dict[str, str] = {}
+        """JSON text of wire messages by hash."""
+        self.tool_schemas: dict[str, list[Mapping[str, Any]]] = {}
+        self.images: dict[str, Mapping[str, Any]] = {}
+        """Image blobs by digest: media type, size."""
+        self._branch_entries: dict[str, tuple[Entry, ...]] = {}
+        self._branch_wires: dict[str, tuple[str, ...]] = {}
+        self._by_place: dict[Place, CallState] = {}
+        self._visits: dict[tuple[str, str, int], VisitState] = {}
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> RunState:
+        """Fold a whole journal."""
+        state = cls()
+        for event in events:
+            state.apply(event)
+        return state
+
+    # -- totals ------------------------------------------------------------------------------------------------------
+
+    @property
+    def tokens_in(self) -> int:
+        return sum(visit.tokens_in for visit in self.visits)
+
+    @property
+    def tokens_out(self) -> int:
+        return sum(call.usage.output or 0 for call in self.calls)
+
+    @property
+    def cost(self) -> float:
+        """US dollars of all calls whose cost is known."""
+        return sum(call.cost for call in self.calls if call.cost is not None)
+
+    @property
+    def unknown_costs(self) -> int:
+        """How many answered calls have no known cost."""
+        return sum(1 for call in self.calls if call.answer is not None and call.cost is None)
+
+    def call_at(self, place: Place) -> CallState | None:
+        return self._by_place.get(place)
+
+    def visit_of(self, place: Place) -> VisitState | None:
+        return self._visits.get(place.visit_key)
+
+    # -- the fold ----------------------------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> None:
+        """Take the next event."""
+        self.seq = event.seq
+        handler = _HANDLERS.get(event.kind)
+        if handler is not None:
+            handler(self, event, event.data)
+
+    def _run_started(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.run_id = event.run_id
+        self.started = event.at
+        for name in ("session_id", "cascade_id", "cascade_file", "cascade_text", "cascade_sha256"):
+            setattr(self, name, data.get(name, ""))
+        self.input = data.get("input", {})
+        self.options = data.get("options", {})
+        self.ports = data.get("ports", {})
+        self.parent = data.get("parent") or {}
+
+    def _run_resumed(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.status, self.finished, self.reason = "running", "", ""
+        self.ports = data.get("ports", self.ports)
+
+    def _phase_started(self, event: Event, data: Mapping[str, Any]) -> None:
+        place = event.place
+        visit = VisitState(
+            place.branch,
+            place.phase,
+            place.visit,
+            kind=data.get("kind", "llm"),
+            model=data.get("model", ""),
+            max_turns=data.get("max_turns", 1),
+            tools=tuple(data.get("tools", ())),
+            conditions=data.get("conditions", {}),
+            started=event.at,
+        )
+        self.visits.append(visit)
+        self._visits[place.visit_key] = visit
+
+    def _added(self, event: Event, data: Mapping[str, Any]) -> list[Item]:
+        items = [Item.from_json(body, self.bodies) for body in data.get("added", ())]
+        visit = self.visit_of(event.place)
+        if visit is not None:
+            visit.items += items
+        return items
+
+    def _context_assembled(self, event: Event, data: Mapping[str, Any]) -> None:
+        self._added(event, data)
+        branch = event.place.branch
+        splices = [
+            Splice(s["at"], s["remove"], tuple(Entry.from_json(e, self.bodies) for e in s["entries"]))
+            for s in data.get("splices", ())
+        ]
+        entries = spliced(self._branch_entries.get(branch, ()), splices)
+        self._branch_entries[branch] = entries
+        call = self._by_place.get(event.place)
+        if call is None:
+            call = CallState(event.place, event.seq)
+            self._by_place[event.place] = call
+            self.calls.append(call)
+            if (visit := self.visit_of(event.place)) is not None:
+                visit.calls.append(call)
+        call.seq, call.at, call.entries = event.seq, event.at, entries
+        request = data.get("request", {})
+        call.model = request.get("model", "")
+        call.parameters = request.get("parameters", {})
+        call.tools_hash = request.get("tools", "")
+        for name in ("strategy", "digest", "purpose"):
+            setattr(call, name, data.get(name, ""))
+        for name in ("tokens_full", "tokens_sent", "tools_tokens", "overhead_tokens"):
+            setattr(call, name, data.get(name, 0))
+        call.grade = Grade(data.get("grade", "exact"))
+        if (forecast := data.get("forecast")) is not None:
+            call.forecast = Forecast(**forecast)
+        price = data.get("price", {})
+        call.price_source, call.price_grade = price.get("source", ""), price.get("grade", "unknown")
+        call.problems = tuple(Broken(*problem) for problem in data.get("problems", ()))
+        call.notes = tuple(data.get("notes", ()))
+
+    def _call_started(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (call := self._by_place.get(event.place)) is not None:
+            call.status = "running"
+
+    def _call_failed(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (call := self._by_place.get(event.place)) is not None:
+            call.status = "failed"
+            call.failures.append(data)
+            self._read_wire(call, data)
+
+    def _call_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        items = self._added(event, data)
+        call = self._by_place.get(event.place)
+        if call is None:
+            return
+        call.status = "done"
+        call.answer = items[0].message if items else self.bodies.get(data.get("message", ""))
+        call.usage = Usage(**data.get("usage", {}))
+        call.cost = data.get("cost")
+        call.answered_by = " ".join(filter(None, (data.get("model", ""), data.get("provider", ""))))
+        call.cost_grade = data.get("cost_grade", "unknown")
+        call.finish_reason = data.get("finish_reason", "")
+        call.partial = data.get("partial", False)
+        call.first_token_s = data.get("first_token_s")
+        call.duration_s = data.get("duration_s", 0.0)
+        call.recorded = data.get("recorded", False)
+        self._read_wire(call, data)
+
+    def _read_wire(self, call: CallState, data: Mapping[str, Any]) -> None:
+        wire = data.get("wire")
+        if not wire:
+            return
+        before = self._branch_wires.get(call.place.branch, ())
+        at, remove = wire["at"], wire["remove"]
+        messages = (*before[:at], *wire["messages"], *before[at + remove :])
+        self._branch_wires[call.place.branch] = messages
+        call.wire = Wire(tuple(wire["order"]), wire["keys"], messages, wire.get("tools", ""))
+
+    def _tool_started(self, event: Event, data: Mapping[str, Any]) -> None:
+        call = self._by_place.get(event.place)
+        if call is not None:
+            tool = ToolState(
+                event.place, data["index"], data.get("tool", ""), data.get("arguments", ""), data.get("call_id", "")
+            )
+            call.tools.append(tool)
+
+    def _tool_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        items = self._added(event, data)
+        call = self._by_place.get(event.place)
+        tool = next((t for t in call.tools if t.index == data["index"]), None) if call else None
+        if tool is not None:
+            tool.status = "failed" if data.get("is_error") else "done"
+            tool.text = next((i.message.text for i in items if i.kind is Kind.RESULT), data.get("text", ""))
+            tool.duration_s = data.get("duration_s", 0.0)
+            tool.sandbox = data.get("sandbox", "")
+            tool.images = len(data.get("images", ()))
+
+    def _state_set(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.state[data["key"]] = data["value"]
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.state_set[data["key"]] = data["value"]
+
+    def _check_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.checks.append({**data, "attempt": event.place.attempt, "turn": event.place.turn})
+
+    def _route_chosen(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.route, visit.route_rule = data.get("to", ""), data.get("rule", "")
+
+    def _human_asked(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.questions.append(event)
+
+    def _human_answered(self, event: Event, data: Mapping[str, Any]) -> None:
+        key = (event.place, data.get("index"))
+        self.questions = [q for q in self.questions if (q.place, q.data.get("index")) != key]
+
+    def _edited(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.edited += 1
+
+    def _warning(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.warnings.append(event)
+
+    def _phase_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        visit = self.visit_of(event.place)
+        if visit is None:
+            return
+        visit.status = data.get("status", "success")
+        visit.output = data.get("output", "")
+        visit.reason = data.get("reason", "")
+        visit.finished = event.at
+        if visit.status == "success":
+            self.outputs[visit.phase] = visit.output
+
+    def _run_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.status = data.get("status", "failed")
+        self.reason = data.get("reason", "")
+        self.output = data.get("output", "")
+        self.finished = event.at
+        self.questions = []
+
+    def _blob(self, event: Event, data: Mapping[str, Any]) -> None:
+        digest, kind = data["hash"], data.get("kind", "message")
+        if kind == "message":
+            self.bodies[digest] = Message.from_json(data["body"])
+        elif kind == "wire":
+            self.wire_bodies[digest] = data["body"]
+        elif kind == "tools":
+            self.tool_schemas[digest] = data["body"]
+        elif kind == "image":
+            self.images[digest] = data
+
+
+_HANDLERS: dict[str, Callable[[RunState, Event, Mapping[str, Any]], None]] = {
+    name[1:]: method
+    for name, method in vars(RunState).items()
+    if name.startswith("_") and not name.startswith("__") and callable(method) and name not in ("_added", "_read_wire")
+}

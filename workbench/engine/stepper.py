@@ -1,0 +1,139 @@
+"""The gate of a debugger: holds a run at stops by mode and breakpoints, and takes commands from any thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from workbench.engine.gate import Stop, StopKind
+
+
+class Mode(StrEnum):
+    """What the run does until it is held again."""
+
+    CONTINUE = "continue"
+    """To the next breakpoint or the end."""
+    OVER = "over"
+    """To the next turn at this depth."""
+    INTO = "into"
+    """To the next stop at any depth."""
+    OUT = "out"
+    """To the end of this phase."""
+
+
+@dataclass(frozen=True)
+class Breakpoint:
+    """Where a run is held in CONTINUE mode. All parts that are set must hold."""
+
+    phase: str = ""
+    turn: int = 0
+    tool: str = ""
+    condition: str = ""
+    """``tokens > 8000``, ``state.score < 3``, ``problems``: see ``engine/condition.py``."""
+
+    def __str__(self) -> str:
+        where = ":".join(filter(None, (self.phase, str(self.turn) if self.turn else "")))
+        return " ".join(filter(None, (where, f"tool {self.tool}" if self.tool else "", self.condition)))
+
+
+class Stepper:
+    """A gate with a mode. ``hold`` and ``release`` tell the screen; both are called on the engine's loop."""
+
+    def __init__(
+        self,
+        mode: Mode = Mode.CONTINUE,
+        *,
+        on_hold: Callable[[Stop, str], None] = lambda stop, why: None,
+        matches: Callable[[Breakpoint, Stop], bool] | None = None,
+    ) -> None:
+        self.mode = mode
+        self.breakpoints: list[Breakpoint] = []
+        self.held: Stop | None = None
+        self.held_because = ""
+        self._on_hold = on_hold
+        self._matches = matches or matches_breakpoint
+        self._pause = False
+        self._from: Stop | None = None
+        self._release: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def __call__(self, stop: Stop) -> None:
+        """Hold here, or not."""
+        why = self._why(stop)
+        if not why:
+            return
+        self._loop = asyncio.get_running_loop()
+        self._release = self._loop.create_future()
+        self.held, self.held_because, self._pause = stop, why, False
+        self._on_hold(stop, why)
+        try:
+            await self._release
+        finally:
+            self._from, self.held, self._release = stop, None, None
+
+    def go(self, mode: Mode) -> None:
+        """Set the mode, and go on if held. From any thread."""
+        self.mode = mode
+        self._pause = False
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._let_go)
+
+    def pause(self) -> None:
+        """Hold at the next stop, whatever the mode. From any thread."""
+        self._pause = True
+
+    def _let_go(self) -> None:
+        if self._release is not None and not self._release.done():
+            self._release.set_result(None)
+
+    def _why(self, stop: Stop) -> str:
+        """Why to hold at this stop, or nothing."""
+        if stop.problems and stop.kind is StopKind.BEFORE_CALL:
+            return "the request breaks an invariant"
+        if self._pause:
+            return "paused"
+        for point in self.breakpoints:
+            if self._matches(point, stop):
+                return f"breakpoint {point}"
+        if self.mode is Mode.INTO:
+            return "step into"
+        if self.mode is Mode.OVER and self._next_turn(stop):
+            return "step over"
+        if self.mode is Mode.OUT and self._left_phase(stop):
+            return "step out"
+        return ""
+
+    def _next_turn(self, stop: Stop) -> bool:
+        if stop.kind is StopKind.RUN_END:
+            return self._from is None or stop.depth <= self._from.depth
+        if stop.kind is not StopKind.BEFORE_CALL:
+            return False
+        before = self._from
+        return before is None or (stop.depth <= before.depth and stop.place != before.place)
+
+    def _left_phase(self, stop: Stop) -> bool:
+        before = self._from
+        if before is None:
+            return stop.kind is StopKind.BEFORE_CALL
+        if stop.depth < before.depth:
+            return True
+        return stop.depth == before.depth and (
+            stop.kind in (StopKind.AFTER_PHASE, StopKind.RUN_END) or stop.place.visit_key != before.place.visit_key
+        )
+
+
+def matches_breakpoint(point: Breakpoint, stop: Stop) -> bool:
+    """Whether an unconditional breakpoint holds here: its phase at the first call (or that turn), its tool before it."""
+    if point.condition:
+        return False
+    if point.phase and point.phase != stop.place.phase:
+        return False
+    if point.tool:
+        return stop.kind is StopKind.BEFORE_TOOL and stop.tool == point.tool
+    if stop.kind is not StopKind.BEFORE_CALL or stop.place.call > 1:
+        return False
+    if point.turn:
+        return stop.place.turn == point.turn
+    return stop.place.turn == 1 and stop.place.attempt == 1
