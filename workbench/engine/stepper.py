@@ -125,7 +125,7 @@ class Stepper:
 
 
 def matches_breakpoint(point: Breakpoint, stop: Stop) -> bool:
-    """Whether an unconditional breakpoint holds here: its phase at the first call (or that turn), its tool before it."""
+    """Whether a breakpoint without a condition holds here: at its phase's first call, its turn, or before its tool."""
     if point.condition:
         return False
     if point.phase and point.phase != stop.place.phase:
