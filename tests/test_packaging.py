@@ -1,0 +1,100 @@
+"""The lock, the README's two commands, the CI script and the wheel say the same thing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+import workbench
+from scripts.check_lock import findings, read_lock
+
+ROOT = Path(__file__).resolve().parent.parent
+LOCK = (ROOT / "requirements.lock").read_text("utf-8")
+PYPROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
+SETUP = (
+    "python3 -m venv .venv && .venv/bin/pip install -q --require-hashes -r requirements.lock"
+    " && .venv/bin/pip install -q --no-build-isolation --no-deps -e . && "
+)
+
+
+def test_every_entry_of_the_lock_has_a_hash() -> None:
+    entries = read_lock(LOCK)
+    assert len(entries) > 50
+    assert [entry.name for entry in entries if not entry.hashes] == []
+
+
+def test_the_lock_names_no_host() -> None:
+    assert "://" not in LOCK
+    assert not re.search(r"^\s*-", LOCK.replace("\\\n    --hash", " --hash"), re.MULTILINE)
+
+
+def test_the_lock_meets_the_project_and_holds_nothing_else() -> None:
+    assert findings(PYPROJECT, LOCK) == []
+
+
+@pytest.mark.parametrize(
+    ("edit", "finding"),
+    [
+        (lambda lock: re.sub(r"(?m)^click==\S+", "click==7.0", lock), "click<9,>=8.2 (asked by pyproject.toml)"),
+        (lambda lock: re.sub(r"(?m)^jinja2==.*\\\n(    --hash.*\n)+", "", lock), "Jinja2==3.1.6"),
+        (lambda lock: re.sub(r"(?m)^markupsafe==.*\\\n(    --hash.*\n)+", "", lock), "asked by jinja2"),
+        (lambda lock: lock + "left-pad==1.0\n", "left-pad is locked, but nothing asks for it"),
+        (lambda lock: lock + "left-pad==1.0\n", "left-pad==1.0: no hash"),
+    ],
+)
+def test_a_lock_that_drifted_is_found(edit: object, finding: str) -> None:
+    assert callable(edit)
+    changed = edit(LOCK)
+    assert changed != LOCK
+    assert any(finding in line for line in findings(PYPROJECT, changed))
+
+
+def test_an_unpinned_entry_is_no_lock() -> None:
+    with pytest.raises(ValueError, match="not pinned"):
+        read_lock("click>=8 --hash=sha256:" + "0" * 64)
+
+
+def test_files_that_record_download_hosts_are_ignored() -> None:
+    ignored = (ROOT / ".gitignore").read_text("utf-8").splitlines()
+    assert {"uv.lock", "pylock.toml"} <= set(ignored)
+
+
+def test_the_readme_has_the_two_commands_each_complete_in_itself() -> None:
+    lines = (ROOT / "README.md").read_text("utf-8").splitlines()
+    assert [line.removeprefix(SETUP) for line in lines if line.startswith("python3 -m venv")] == [
+        ".venv/bin/workbench demo",
+        ".venv/bin/python -m pytest -q",
+    ]
+
+
+def test_ci_runs_the_readme_line_that_it_finds() -> None:
+    script = (ROOT / ".ci" / "run").read_text("utf-8")
+    pattern = re.search(r"grep -E '([^']+)' README.md", script)
+    assert pattern is not None
+    readme = (ROOT / "README.md").read_text("utf-8").splitlines()
+    assert [line for line in readme if re.search(pattern[1], line)] == [SETUP + ".venv/bin/python -m pytest -q"]
+    subprocess.run(["bash", "-n", ROOT / ".ci" / "run"], check=True)
+
+
+def test_the_version_is_one() -> None:
+    assert tomllib.loads(PYPROJECT)["project"]["version"] == workbench.__version__
+
+
+def test_a_wheel_carries_the_examples_and_their_data(tmp_path: Path) -> None:
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    names = set(zipfile.ZipFile(wheel).namelist())
+    shipped = {
+        p.relative_to(ROOT).as_posix()
+        for p in (ROOT / "cascades").rglob("*")
+        if p.is_file() and ".workbench" not in p.parts
+    }
+    assert shipped
+    assert {f"workbench/data/{name}" for name in shipped if "__pycache__" not in name} <= names
+    assert "workbench/cli/main.py" in names
+    assert not any(name.startswith(("tests/", "scripts/", "bench/")) for name in names)
