@@ -1,0 +1,229 @@
+"""The definition of a cascade: immutable, validated, with every field of the language and what it means."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, Tag, model_validator
+
+from workbench.language.model_base import (
+    BY_TYPE,
+    HYPHENS,
+    LIST,
+    MAP,
+    TEXT,
+    Duration,
+    Fidelity,
+    Model,
+    Names,
+    Scalars,
+    Switch,
+    Text,
+    Whole,
+    loads,
+    own,
+    runs,
+    tier1,
+)
+from workbench.language.model_candidates import (
+    CostAware,
+    HumanEval,
+    InlineValidator,
+    ModelShare,
+    Pareto,
+    Reforge,
+    Soundings,
+    Ward,
+    Wards,
+)
+from workbench.language.model_context import (
+    Anchors,
+    AutoContext,
+    Callouts,
+    ContextRules,
+    ContextSource,
+    InterContext,
+    IntraContext,
+    OutputExtraction,
+    Rag,
+    Selection,
+    Summarizer,
+    TokenBudget,
+)
+from workbench.language.model_flow import AsyncCascade, Handoff, Retry, Rules, SubCascade
+from workbench.language.model_people import (
+    Audibles,
+    DecisionPoints,
+    DecisionRoute,
+    DecisionUi,
+    HumanInput,
+    HumanOption,
+    Narrator,
+)
+from workbench.language.model_service import Browser, CachedTool, ToolCaching, Trigger
+
+__all__ = [
+    "Anchors",
+    "AsyncCascade",
+    "Audibles",
+    "AutoContext",
+    "Browser",
+    "CachedTool",
+    "Callouts",
+    "Cascade",
+    "ContextRules",
+    "ContextSource",
+    "CostAware",
+    "DecisionPoints",
+    "DecisionRoute",
+    "DecisionUi",
+    "Handoff",
+    "HumanEval",
+    "HumanInput",
+    "HumanOption",
+    "InlineValidator",
+    "InterContext",
+    "IntraContext",
+    "Model",
+    "ModelShare",
+    "Narrator",
+    "OutputExtraction",
+    "Pareto",
+    "Phase",
+    "Rag",
+    "Reforge",
+    "Retry",
+    "Rules",
+    "Selection",
+    "Soundings",
+    "SubCascade",
+    "Summarizer",
+    "TokenBudget",
+    "ToolCaching",
+    "Trigger",
+    "Ward",
+    "Wards",
+]
+
+Tackle = Annotated[
+    Annotated[Literal["manifest"], Tag(TEXT)] | Annotated[Names, Tag(LIST)],
+    BY_TYPE,
+]
+Fallback = Annotated[Text | Annotated["Phase", Tag(MAP)], BY_TYPE]
+
+
+class Phase(Model):
+    """One step of a cascade: a model phase with ``instructions``, or a deterministic one with ``tool``."""
+
+    NULLS: ClassVar[frozenset[str]] = frozenset({"context"})
+
+    name: Annotated[str, tier1("Unique name; keys outputs and contexts.")]
+    instructions: Annotated[str | None, tier1("The task; `@file` takes it from a file.", "text")] = None
+    tackle: Annotated[Tackle, tier1("Tools this phase may call, or `manifest` to have them chosen.")] = ()
+    manifest_context: Annotated[
+        Annotated[Literal["current", "full"], HYPHENS], tier1("What the Quartermaster reads when it chooses.")
+    ] = "current"
+    model: Annotated[str | None, tier1("Overrides the default model; `::effort` sets the reasoning effort.")] = None
+    use_native_tools: Annotated[Switch, tier1("Use the provider's tool calls instead of tools as text.")] = False
+    rules: Annotated[Rules, tier1("Turns, attempts, and what opens them.")] = Rules()
+    handoffs: Annotated[tuple[Handoff, ...], tier1("Possible next phases.")] = ()
+    sub_cascades: Annotated[tuple[SubCascade, ...], tier1("Cascades that run before the turns.")] = ()
+    async_cascades: Annotated[tuple[AsyncCascade, ...], tier1("Cascades that run beside the run.")] = ()
+    context: Annotated[ContextRules | None, tier1("What enters the phase; present means selective.")] = None
+    inject_from: Annotated[tuple[ContextSource, ...] | None, tier1("Snowball, with these sources first.")] = None
+    context_retention: Annotated[
+        Annotated[Literal["full", "output_only"], HYPHENS], tier1("What later snowballs take from this phase.")
+    ] = "full"
+    context_ttl: Annotated[
+        dict[str, Whole | None],
+        tier1("Phases after which tool_results, images or messages leave later snowballs; null is never."),
+    ] = Field(default_factory=dict)
+    intra_context: Annotated[IntraContext | None, tier1("Masking of older turns of this phase.")] = None
+    output_schema: Annotated[dict[str, Any] | None, tier1("JSON Schema of the output.")] = None
+    wards: Annotated[Wards, tier1("Checks before, during and after the phase.")] = Wards()
+    soundings: Annotated[Soundings | None, tier1("Several candidates, of which one wins.")] = None
+    output_extraction: Annotated[OutputExtraction | None, tier1("A part of the output that goes into the state.")] = (
+        None
+    )
+    callouts: Annotated[Callouts | None, tier1("Tags of messages worth finding again.")] = None
+    rag: Annotated[Rag | None, runs("Retrieval tools over a folder.")] = None
+    human_input: Annotated[HumanInput | None, runs("Ask a person after the phase.")] = None
+    audibles: Annotated[Audibles | None, runs("Feedback that a person may give between calls.")] = None
+    decision_points: Annotated[DecisionPoints | None, runs("Questions that the model asks a person.")] = None
+    tool: Annotated[str | None, runs("Runs this tool once, without a model.")] = None
+    inputs: Annotated[Scalars, runs("Arguments of the tool.", "text")] = Field(default_factory=dict)
+    routing: Annotated[dict[str, str], runs("Next phase by `_route` or `status` of the result.")] = Field(
+        default_factory=dict
+    )
+    on_error: Annotated[Fallback | None, runs("Phase that follows, or stands in, when the tool fails.")] = None
+    retry: Annotated[Retry | None, runs("How often the tool is tried.")] = None
+    timeout: Annotated[Duration | None, runs("Time limit of the tool.")] = None
+    ui_mode: Annotated[str | None, loads("Layout of a user interface.")] = None
+    narrator: Annotated[Narrator | None, loads("Spoken commentary.")] = None
+    browser: Annotated[Browser | None, loads("A browser beside the phase.")] = None
+    fidelity: Annotated[Fidelity | None, own("How much of the run this phase sees.")] = None
+    thread_id: Annotated[str | None, own("Conversation that the phase continues with fidelity full.")] = None
+    strategy: Annotated[str | None, own("Context strategy; wins over the fields that it covers.")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, data: Any) -> Any:
+        if type(data) is not dict:
+            return data
+        if data.get("human_input") is False:
+            data = {key: value for key, value in data.items() if key != "human_input"}
+        if isinstance(inline := data.get("on_error"), dict):
+            data = {**data, "on_error": {**inline, "name": f"{data.get('name')}_fallback"}}
+        return data
+
+    @property
+    def deterministic(self) -> bool:
+        """No model is called."""
+        return self.tool is not None
+
+    @property
+    def manifest(self) -> bool:
+        """The Quartermaster chooses the tools."""
+        return self.tackle == "manifest"
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools listed; none where the Quartermaster chooses."""
+        return self.tackle if isinstance(self.tackle, tuple) else ()
+
+
+class Cascade(Model):
+    """A whole workflow."""
+
+    cascade_id: Annotated[str, tier1("Identity of the cascade; its name as a tool or validator.")]
+    description: Annotated[str | None, tier1("Shown to people, and to models that may call the cascade.")] = None
+    inputs_schema: Annotated[dict[str, str], tier1("Inputs with a description each.")] = Field(default_factory=dict)
+    phases: Annotated[tuple[Phase, ...], Field(min_length=1), tier1("The phases; their order matters for the flow.")]
+    soundings: Annotated[Soundings | None, tier1("Run the whole cascade several times.")] = None
+    auto_context: Annotated[AutoContext | None, tier1("Automatic context for all phases.")] = None
+    token_budget: Annotated[TokenBudget | None, runs("How large a request may grow.")] = None
+    tool_caching: Annotated[ToolCaching | None, runs("Reuse of tool results.")] = None
+    memory: Annotated[str | None, runs("Memory bank kept across runs.")] = None
+    validators: Annotated[dict[str, InlineValidator], runs("Validators written in place.")] = Field(
+        default_factory=dict
+    )
+    triggers: Annotated[tuple[Trigger, ...], loads("What would start a run.")] = ()
+    narrator: Annotated[Narrator | None, loads("Spoken commentary.")] = None
+    research_db: Annotated[str | None, loads("Database of research results.")] = None
+    context_default: Annotated[
+        Annotated[Literal["clean", "snowball"], HYPHENS], own("What a phase without context rules sees.")
+    ] = "clean"
+    default_fidelity: Annotated[Fidelity | None, own("How much of the run phases see, unless they say otherwise.")] = (
+        None
+    )
+    strategies: Annotated[dict[str, str], own("Named context strategies for compare and sweep.")] = Field(
+        default_factory=dict
+    )
+    strategy: Annotated[str | None, own("Context strategy; wins over the fields that it covers.")] = None
+
+    def phase(self, name: str) -> Phase | None:
+        """The phase of that name; the first, where a name is used twice."""
+        return next((phase for phase in self.phases if phase.name == name), None)
+
+
+Phase.model_rebuild()

@@ -1,0 +1,133 @@
+"""What all models of the language share: they are frozen, keep unknown keys, take short forms, and say their tier."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Strict, Tag, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+
+Tier = Literal["1", "2·run", "2·load", "W"]
+"""1: must run. 2·run: an extension that runs. 2·load: loads, is kept, does not run yet. W: the workbench's own."""
+
+
+class Model(BaseModel):
+    """One mapping of a cascade file. A key whose value is null counts as not written."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", serialize_by_alias=True, protected_namespaces=())
+
+    SHORT: ClassVar[str] = ""
+    """The field that a bare text stands for; none if empty."""
+    SWITCH: ClassVar[str] = ""
+    """The field that a bare true or false stands for; none if empty."""
+    SPELLINGS: ClassVar[Mapping[str, str]] = {}
+    """Accepted spellings of keys."""
+    NULLS: ClassVar[frozenset[str]] = frozenset()
+    """Keys for which null is an error, because leaving them out means something else."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _normalise(cls, data: Any) -> Any:
+        if type(data) is dict:
+            if cls.SPELLINGS:
+                data = {cls._spelled(key, data): value for key, value in data.items()}
+            if None in data.values():
+                data = {key: value for key, value in data.items() if value is not None or key in cls.NULLS}
+            return data
+        if cls.SHORT and isinstance(data, str):
+            return {cls.SHORT: data}
+        if cls.SWITCH and isinstance(data, bool):
+            return {cls.SWITCH: data}
+        return data
+
+    @classmethod
+    def _spelled(cls, key: str, data: Mapping[str, Any]) -> str:
+        proper = cls.SPELLINGS.get(key, key)
+        return key if proper in data else proper
+
+
+def _said(tier: Tier, description: str, template: str) -> Any:
+    extra: dict[str, Any] = {"tier": tier}
+    if template:
+        extra["template"] = template
+    info: FieldInfo = Field(description=description, json_schema_extra=extra)
+    return info
+
+
+def tier1(description: str, template: str = "") -> Any:
+    """A field that the seeds name. ``template`` is ``text`` or ``condition`` where Jinja is rendered."""
+    return _said("1", description, template)
+
+
+def runs(description: str, template: str = "") -> Any:
+    """An extension that runs here."""
+    return _said("2·run", description, template)
+
+
+def loads(description: str, template: str = "") -> Any:
+    """An extension that is kept and checked, but not run yet."""
+    return _said("2·load", description, template)
+
+
+def own(description: str, template: str = "") -> Any:
+    """The workbench's own field."""
+    return _said("W", description, template)
+
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def seconds(value: Any) -> Any:
+    """``30s``, ``5m``, ``24h`` (also ``ms``, ``d``), or a number of seconds. Raises PydanticCustomError otherwise."""
+    if isinstance(value, str):
+        match = _DURATION.fullmatch(value.strip())
+        if match is None:
+            raise PydanticCustomError("duration", "not a duration")
+        return float(match[1]) * _UNITS[match[2]]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PydanticCustomError("duration", "not a duration")
+    return float(value)
+
+
+def underscored(value: Any) -> Any:
+    """Enumerations take hyphens for underscores (L207)."""
+    return value.replace("-", "_") if isinstance(value, str) else value
+
+
+def as_text(value: Any) -> Any:
+    """A scalar as the text it is taken for (L212): ``false`` is "false", 3 is "3"."""
+    return json.dumps(value) if value is None or isinstance(value, bool | int | float) else value
+
+
+def branch_of(value: Any) -> str:
+    """Which branch of a union a value belongs to, by its JSON type; the tags never show in an error."""
+    if isinstance(value, str):
+        return TEXT
+    return MAP if isinstance(value, dict | Model) else LIST
+
+
+TEXT, LIST, MAP = "<text>", "<list>", "<map>"
+TAGS = frozenset({TEXT, LIST, MAP})
+
+Count = Annotated[int, Strict(), Field(ge=1)]
+Whole = Annotated[int, Strict(), Field(ge=0)]
+Number = Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
+Switch = Annotated[bool, Strict()]
+Duration = Annotated[float, BeforeValidator(seconds, json_schema_input_type=str | float), Field(ge=0)]
+Scalars = dict[str, Annotated[str, BeforeValidator(as_text, json_schema_input_type=str | float | bool | None)]]
+Names = tuple[str, ...]
+HYPHENS = BeforeValidator(underscored)
+BY_TYPE = Discriminator(branch_of)
+Text = Annotated[str, Tag(TEXT)]
+
+Fidelity = Literal["full", "truncate", "compact", "summary:low", "summary:medium", "summary:high"]
+"""How much of the run a phase sees (graphs.md 4)."""
+SelectionStrategy = Annotated[Literal["heuristic", "semantic", "llm", "hybrid"], HYPHENS]
+SELECTOR = "google/gemini-2.5-flash-lite"
+"""The model that selects context where none is named (seed 001)."""
