@@ -39,15 +39,31 @@ class Stop:
     state: dict[str, Any] = field(default_factory=dict)
     problems: int = 0
     """Broken invariants of the assembly."""
+    answered_by: str = "live"
+    """At ``before_call`` of a run that replays another: ``recorded``, ``changed`` (recorded, but the request is no
+    longer the same) or ``live``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a gate says when the run may go on."""
+
+    send_anyway: bool = False
+    """Send a request although it breaks an invariant."""
+
+
+class RunStopped(Exception):
+    """Raised by a gate or a port to end the run with status ``stopped``; it can be resumed."""
 
 
 class Gate(Protocol):
     """Decides whether the run goes on."""
 
-    async def __call__(self, stop: Stop) -> None:
-        """Return to go on. Raise ``asyncio.CancelledError`` only by cancelling the run."""
+    async def __call__(self, stop: Stop) -> Decision:
+        """Return to go on. Raises RunStopped to end the run here."""
         ...
 
 
-async def open_gate(stop: Stop) -> None:
+async def open_gate(stop: Stop) -> Decision:
     """The gate of headless runs: never holds."""
+    return Decision()

@@ -58,6 +58,8 @@ class Answer:
     """The JSON body exactly as sent (keys in wire order); None when no request was made."""
     partial: bool = False
     """The stream ended without a finish reason: the text may be cut."""
+    recorded: bool = False
+    """From a recording: no model was asked."""
 
 
 class ModelFault(Exception):
@@ -97,6 +99,17 @@ class ModelFault(Exception):
         return self.kind in self.RETRYABLE
 
 
+class Divergence(Exception):
+    """A replayed run asked for something that the recording answers otherwise, or not at all."""
+
+    def __init__(self, place: Place, message: str, index: int = -1) -> None:
+        super().__init__(message)
+        self.place = place
+        self.message = message
+        self.index = index
+        """Of the first request message that differs; -1 where it is not a message."""
+
+
 Images = Mapping[str, bytes]
 """Image bytes by digest."""
 
@@ -109,6 +122,10 @@ class Model(Protocol):
 
     async def complete(self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]) -> Answer:
         """One try, no retries of its own. ``on_text`` gets each piece of text as it streams. Raises ModelFault."""
+        ...
+
+    def recorded(self, request: Request, place: Place) -> str:
+        """Who would answer: ``live``; ``recorded``; or ``changed``, where the recording has another request here."""
         ...
 
 
@@ -177,6 +194,34 @@ class Tools(Protocol):
 
         ``index`` counts the tool calls of a turn from 1; with ``place`` it identifies the call in a recording.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a validator says of a text."""
+
+    valid: bool
+    reason: str = ""
+    score: float | None = None
+    """0 to 100, where the validator gives one."""
+
+
+class ValidatorFault(Exception):
+    """A validator that raised or answered nonsense: a crash is no verdict, so the phase fails."""
+
+
+class Validators(Protocol):
+    """Judges texts by name: the function validators. Validator cascades are runs of the engine's own."""
+
+    def describe(self, name: str) -> str | None:
+        """First line of the validator's description; None when it is not registered."""
+        ...
+
+    async def judge(
+        self, name: str, content: str, input: Mapping[str, Any], state: Mapping[str, Any], place: Place, index: int
+    ) -> Verdict:
+        """``index`` counts the checks of a visit from 1. Raises ValidatorFault."""
         ...
 
 
@@ -294,6 +339,7 @@ class Ports:
 
     model: Model
     tools: Tools
+    validators: Validators
     human: Human
     clock: Clock
     ids: Ids

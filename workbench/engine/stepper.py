@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from workbench.engine.gate import Stop, StopKind
+from workbench.engine.gate import Decision, Stop, StopKind
 
 
 class Mode(StrEnum):
@@ -39,13 +39,14 @@ class Breakpoint:
 
 
 class Stepper:
-    """A gate with a mode. ``hold`` and ``release`` tell the screen; both are called on the engine's loop."""
+    """A gate with a mode. ``on_hold`` and ``on_release`` tell the screen; both are called on the engine's loop."""
 
     def __init__(
         self,
         mode: Mode = Mode.CONTINUE,
         *,
         on_hold: Callable[[Stop, str], None] = lambda stop, why: None,
+        on_release: Callable[[Stop], None] = lambda stop: None,
         matches: Callable[[Breakpoint, Stop], bool] | None = None,
     ) -> None:
         self.mode = mode
@@ -53,17 +54,18 @@ class Stepper:
         self.held: Stop | None = None
         self.held_because = ""
         self._on_hold = on_hold
+        self._on_release = on_release
         self._matches = matches or matches_breakpoint
         self._pause = False
         self._from: Stop | None = None
         self._release: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def __call__(self, stop: Stop) -> None:
-        """Hold here, or not."""
+    async def __call__(self, stop: Stop) -> Decision:
+        """Hold here, or not. Going on from a request that breaks an invariant sends it anyway."""
         why = self._why(stop)
         if not why:
-            return
+            return Decision()
         self._loop = asyncio.get_running_loop()
         self._release = self._loop.create_future()
         self.held, self.held_because, self._pause = stop, why, False
@@ -72,6 +74,8 @@ class Stepper:
             await self._release
         finally:
             self._from, self.held, self._release = stop, None, None
+            self._on_release(stop)
+        return Decision(send_anyway=bool(stop.problems))
 
     def go(self, mode: Mode) -> None:
         """Set the mode, and go on if held. From any thread."""
@@ -92,6 +96,8 @@ class Stepper:
         """Why to hold at this stop, or nothing."""
         if stop.problems and stop.kind is StopKind.BEFORE_CALL:
             return "the request breaks an invariant"
+        if stop.answered_by == "changed":
+            return "the request is not the recorded one"
         if self._pause:
             return "paused"
         for point in self.breakpoints:

@@ -1,0 +1,169 @@
+"""The checks of a phase: wards, schema and validators, in their order, with their limits (language.md 2.7 and 3.5)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+
+from workbench.context.message import canonical
+from workbench.context.place import Place
+from workbench.engine.attempt import Attempted, Failure
+from workbench.engine.faults import PhaseBlocked, PhaseFailed
+from workbench.engine.gate import Stop, StopKind
+from workbench.engine.ports import ValidatorFault, Verdict
+from workbench.engine.toolcalls import first_balanced, first_fenced
+from workbench.language.model import Ward
+
+if TYPE_CHECKING:
+    from workbench.engine.visit import Visit
+
+
+class Checks:
+    """The checks of one visit."""
+
+    def __init__(self, visit: Visit) -> None:
+        self.visit = visit
+        self.phase = visit.phase
+        self.state_set: dict[str, Any] = {}
+        """What the visit put into the state."""
+        self._index = 0
+
+    @property
+    def limit(self) -> int:
+        """Attempts allowed by schema and loop_until."""
+        rules = self.phase.rules
+        if "max_attempts" in rules.model_fields_set:
+            return rules.max_attempts
+        return 5 if rules.loop_until else 1
+
+    def describe(self, name: str) -> str | None:
+        return self.visit.engine.ports.validators.describe(name)
+
+    async def before(self) -> None:
+        """Pre-wards judge the input; a retry ward has nothing to repeat here and blocks."""
+        place = self.visit.place()
+        for ward in self.phase.wards.pre if self.phase.wards else ():
+            verdict = await self._validate(ward.validator, canonical(self.visit.world.input), place, "pre", ward.mode)
+            if not verdict.valid and ward.mode != "advisory":
+                raise PhaseBlocked(f"'{ward.validator}' blocked the input: {verdict.reason}", ward.validator)
+
+    async def after_turn(self, text: str, attempt: int, turn: int) -> Failure | None:
+        """Turn-wards judge the turn's text; the first failure of a retry ward is given back."""
+        place = self.visit.place(attempt, turn, 1)
+        for ward in self.phase.wards.turn if self.phase.wards else ():
+            failure = await self._ward(ward, text, place, "turn")
+            if failure is not None:
+                return failure
+        return None
+
+    async def early(self, text: str, attempt: int, turn: int) -> tuple[Failure | None, frozenset[str]]:
+        """Schema, then loop_until, before the turns are used up; what passed need not be judged again."""
+        place = self.visit.place(attempt, turn, 1)
+        failure = await self._schema(text, place) or await self._loop_until(text, place)
+        return failure, frozenset() if failure else frozenset({"output_schema", "loop_until"})
+
+    async def judge(self, attempted: Attempted, attempt: int) -> Failure | None:
+        """Schema, loop_until, post-wards: the first failure ends them. Raises PhaseBlocked."""
+        place = self.visit.place(attempt)
+        if "output_schema" not in attempted.judged:
+            failure = await self._schema(attempted.text, place)
+            if failure is not None:
+                return failure
+        if "loop_until" not in attempted.judged:
+            failure = await self._loop_until(attempted.text, place)
+            if failure is not None:
+                return failure
+        for ward in self.phase.wards.post if self.phase.wards else ():
+            failure = await self._ward(ward, attempted.text, place, "post")
+            if failure is not None:
+                return failure
+        return None
+
+    async def _ward(self, ward: Ward, content: str, place: Place, when: str) -> Failure | None:
+        verdict = await self._validate(ward.validator, content, place, when, ward.mode)
+        if verdict.valid:
+            return None
+        if ward.mode == "blocking":
+            raise PhaseBlocked(f"'{ward.validator}' blocked: {verdict.reason}", ward.validator)
+        if ward.mode == "advisory":
+            self.visit.engine.warn("ward", f"'{ward.validator}' advises: {verdict.reason}", self.visit.path, place)
+            return None
+        kind = "turn_ward" if when == "turn" else "ward"
+        return Failure(ward.validator, kind, verdict.reason, ward.max_attempts or self.limit)
+
+    async def _schema(self, text: str, place: Place) -> Failure | None:
+        schema = self.phase.output_schema
+        if schema is None:
+            return None
+        value, reason = checked_json(text, schema)
+        await self._journal("output_schema", "output_schema", "retry", Verdict(not reason, reason), place)
+        if reason:
+            return Failure("output_schema", "output_schema", reason, self.limit)
+        self.visit.world.validated = value
+        return None
+
+    async def _loop_until(self, text: str, place: Place) -> Failure | None:
+        name = self.phase.rules.loop_until
+        if not name:
+            return None
+        verdict = await self._validate(name, text, place, "loop_until", "retry")
+        return None if verdict.valid else Failure(name, "loop_until", verdict.reason, self.limit)
+
+    async def _validate(self, name: str, content: str, place: Place, kind: str, mode: str) -> Verdict:
+        visit, ports = self.visit, self.visit.engine.ports
+        if ports.validators.describe(name) is None:
+            raise PhaseFailed(f"validator '{name}' is not known", name)
+        self._index += 1
+        world = visit.world
+        try:
+            verdict = await ports.validators.judge(name, content, world.input, world.state, place, self._index)
+        except ValidatorFault as fault:
+            raise PhaseFailed(f"validator '{name}': {fault}", name) from fault
+        reason, _ = ports.redact(verdict.reason)
+        verdict = Verdict(verdict.valid, reason, verdict.score)
+        await self._journal(kind, name, mode, verdict, place)
+        return verdict
+
+    async def _journal(self, kind: str, name: str, mode: str, verdict: Verdict, place: Place) -> None:
+        run = self.visit.engine
+        run.scribe.emit(
+            "check_finished",
+            place,
+            index=self._index,
+            check=kind,
+            name=name,
+            mode=mode,
+            valid=verdict.valid,
+            reason=verdict.reason,
+            score=verdict.score,
+        )
+        await run.gate(Stop(StopKind.AFTER_CHECK, place, run.depth, state=self.visit.world.state))
+
+
+def checked_json(text: str, schema: Any) -> tuple[Any, str]:
+    """The JSON value of an answer, and why it does not match the schema (``at $.path: …``), empty when it does."""
+    found, value = False, None
+    for candidate in _json_candidates(text):
+        try:
+            value = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        found = True
+        break
+    if not found:
+        return None, "at $: the answer holds no JSON"
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    error = jsonschema.exceptions.best_match(validator.iter_errors(value))
+    return value, "" if error is None else f"at {error.json_path}: {error.message}"
+
+
+def _json_candidates(text: str) -> Iterator[str]:
+    """The whole text, else the first fenced block, else the first balanced object or array."""
+    yield text
+    if (fenced := first_fenced(text)) is not None:
+        yield fenced
+    if (balanced := first_balanced(text)) is not None:
+        yield balanced

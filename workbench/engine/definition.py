@@ -1,0 +1,84 @@
+"""What a run executes: the cascade, its text, graph and included texts; and the options that it is pinned to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from workbench.context.message import sha256
+from workbench.language.graph import Graph, lower
+from workbench.language.load import load
+from workbench.language.model import Cascade
+from workbench.language.problem import Path, Problem, Severity, Span
+from workbench.language.source import Source
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A cascade that can run."""
+
+    cascade: Cascade
+    source: Source
+    graph: Graph
+    includes: Mapping[str, str] = field(default_factory=dict)
+    """Texts of ``@file`` templates by their path as written; one that is missing is absent."""
+
+    @classmethod
+    def of(cls, text: str, file: str = "", includes: Mapping[str, str] | None = None) -> Definition:
+        """Load a cascade's text. Raises DefinitionError with the first error when it cannot run."""
+        loaded = load(text, file)
+        if loaded.cascade is None or loaded.source is None:
+            raise DefinitionError(tuple(p for p in loaded.problems if p.severity is Severity.ERROR))
+        return cls(loaded.cascade, loaded.source, lower(loaded.cascade, loaded.source), dict(includes or {}))
+
+    @property
+    def sha256(self) -> str:
+        return sha256(self.source.text)
+
+    def span(self, path: Path) -> Span:
+        """Where a value stands in the file."""
+        return self.source.span(path)
+
+    def line(self, path: Path) -> int:
+        """The line of a value that is written; 0 where the default applies."""
+        return self.source.span(path).line if self.source.has(path) else 0
+
+
+class DefinitionError(Exception):
+    """A cascade text that cannot run."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__(str(problems[0]) if problems else "the file holds no cascade")
+        self.problems = problems
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run is pinned to beside its text: journaled in ``run_started``, taken from there by a replay."""
+
+    session_id: str
+    default_model: str
+    keep_recent_images: int | None = None
+    tries: int = 3
+    """Tries of one model call before its fault is final."""
+    backoff: float = 1.0
+    """Seconds before the second try; doubled for the third."""
+    max_visits: int = 100
+    max_depth: int = 5
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    """Input and output tokens of the run."""
+    max_cost: float | None = None
+    """US dollars."""
+    max_seconds: float | None = None
+    strategy: str = ""
+    """A strategy spec that replaces what the file says, for all phases; empty for the file's own."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Options:
+        known = {f.name for f in fields(cls)}
+        return cls(**{key: value for key, value in body.items() if key in known})

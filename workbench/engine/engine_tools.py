@@ -1,0 +1,57 @@
+"""The tools that change the run itself, so that the engine runs them: set_state, route_to, ask_human."""
+
+from __future__ import annotations
+
+from workbench.engine.ports import Parameter, ToolSpec
+
+SET_STATE = "set_state"
+ROUTE_TO = "route_to"
+ASK_HUMAN = "ask_human"
+
+
+def _spec(name: str, description: str, parameters: tuple[Parameter, ...], types: dict[str, object]) -> ToolSpec:
+    schema = {
+        "type": "object",
+        "properties": types,
+        "required": [parameter.name for parameter in parameters if parameter.required],
+        "additionalProperties": False,
+    }
+    return ToolSpec(name, description, parameters, schema, side_effects=False)
+
+
+_SPECS = {
+    spec.name: spec
+    for spec in (
+        _spec(
+            SET_STATE,
+            "Remember a value under a key; later steps can read it as state.",
+            (Parameter("key", "str"), Parameter("value", "any")),
+            {"key": {"type": "string"}, "value": {"description": "Any JSON value."}},
+        ),
+        _spec(
+            ROUTE_TO,
+            "Choose which step comes next.",
+            (Parameter("target", "str"),),
+            {"target": {"type": "string", "description": "Name of the next step."}},
+        ),
+        _spec(
+            ASK_HUMAN,
+            "Ask the person who watches this run, and wait for the answer.",
+            (
+                Parameter("question", "str"),
+                Parameter("context", "str", required=False, default=""),
+                Parameter("ui_hint", "str", required=False, default=""),
+            ),
+            {
+                "question": {"type": "string"},
+                "context": {"type": "string", "description": "What the person should know to answer."},
+                "ui_hint": {"type": "string", "description": "confirmation, or the choices separated by |"},
+            },
+        ),
+    )
+}
+
+
+def engine_spec(name: str) -> ToolSpec | None:
+    """The spec of an engine tool; None for every other name."""
+    return _SPECS.get(name)

@@ -1,0 +1,38 @@
+"""What comes after a phase (language.md 3.2): one function over the graph, and the rule that chose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.language.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The next phase, or none; with the rule that chose it and what it chose from."""
+
+    to: str
+    rule: str
+    candidates: tuple[str, ...] = ()
+
+
+def next_phase(graph: Graph, phase: str, chosen: str) -> Route:
+    """``chosen`` is the last valid ``route_to`` target of the passing attempt, or empty."""
+    handoffs = [edge.dst for edge in graph.out(phase) if edge.kind == "handoff"]
+    candidates = tuple(handoffs)
+    if chosen:
+        return Route(chosen, "route_to", candidates)
+    if len(handoffs) == 1:
+        return Route(handoffs[0], "the only handoff", candidates)
+    if handoffs:
+        return Route(handoffs[0], "no route chosen: the first handoff", candidates)
+    following = [edge.dst for edge in graph.out(phase) if edge.kind == "routed" and edge.label == "next"]
+    if following:
+        return Route(following[0], "next in the list")
+    return Route("", "nothing follows: the run ends")
+
+
+def offers_choice(handoffs: Sequence[tuple[str, str]]) -> bool:
+    """Whether ``route_to`` is offered: two or more ``(target, description)``, or any with a description."""
+    return len(handoffs) > 1 or any(description for _, description in handoffs)

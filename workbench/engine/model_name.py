@@ -1,0 +1,19 @@
+"""The suffix of a model name that sets its reasoning effort: ``o3::high``, ``claude-sonnet-4::medium(2000)``."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_SUFFIX = re.compile(r"^(?P<name>.+?)::(?P<effort>[A-Za-z]+)(?:\((?P<tokens>\d+)\))?$")
+
+
+def split_effort(name: str) -> tuple[str, dict[str, Any]]:
+    """The bare model name, and the request parameters that the suffix stands for (tokens: the thinking budget)."""
+    match = _SUFFIX.match(name)
+    if match is None:
+        return name, {}
+    parameters: dict[str, Any] = {"reasoning_effort": match["effort"].lower()}
+    if match["tokens"]:
+        parameters["thinking"] = {"type": "enabled", "budget_tokens": int(match["tokens"])}
+    return match["name"], parameters

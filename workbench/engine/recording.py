@@ -1,0 +1,181 @@
+"""A journal seen as answers: what each place of a run got from the outside world."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.context.assembly import Entry
+from workbench.context.place import Place
+from workbench.engine.event import Event
+from workbench.engine.ports import (
+    Answer,
+    ModelFault,
+    NativeCall,
+    ToolImage,
+    ToolResult,
+    Usage,
+    Verdict,
+)
+from workbench.engine.state import RunState
+
+
+@dataclass
+class RecordedCall:
+    """One model call of a recording: its request, and its tries in order; the last is an answer unless it failed."""
+
+    digest: str
+    entries: tuple[Entry, ...] = ()
+    outcomes: list[Answer | ModelFault] = field(default_factory=list)
+
+
+class Recording:
+    """The answers of one run, by place. Raises nothing on a journal that ends early: it then has fewer answers."""
+
+    def __init__(self, events: Iterable[Event], images: Mapping[str, bytes] | None = None) -> None:
+        self.events: Sequence[Event] = tuple(events)
+        self.state = RunState()
+        self.calls: dict[Place, RecordedCall] = {}
+        self.tools: dict[tuple[Place, int], tuple[str, str, ToolResult]] = {}
+        """By place and index: tool, arguments as JSON text, result."""
+        self.answers: dict[tuple[Place, int], str] = {}
+        """What people said."""
+        self.verdicts: dict[tuple[Place, int], tuple[str, Verdict]] = {}
+        self.times: list[str] = []
+        self.digests: dict[str, Place] = {}
+        self._images = images or {}
+        self._started: dict[tuple[Place, int], tuple[str, str]] = {}
+        self._wires: dict[str, tuple[str, ...]] = defaultdict(tuple)
+        for event in self.events:
+            self.state.apply(event)
+            self.times.append(event.at)
+            if (reader := _READERS.get(event.kind)) is not None:
+                reader(self, event.place, event.data)
+
+    def _context(self, place: Place, data: Mapping[str, Any]) -> None:
+        call = self.state.call_at(place)
+        self.calls[place] = RecordedCall(data["digest"], call.entries if call else ())
+        self.digests.setdefault(data["digest"], place)
+
+    def _answer(self, place: Place, data: Mapping[str, Any]) -> None:
+        state = self.state.call_at(place)
+        if state is None or state.answer is None or place not in self.calls:
+            return
+        message = state.answer
+        self.calls[place].outcomes.append(
+            Answer(
+                message.text,
+                tuple(NativeCall(c.id, c.name, c.arguments, c.extra) for c in message.tool_calls),
+                message.extra,
+                finish_reason=data.get("finish_reason", ""),
+                usage=Usage(**data.get("usage", {})),
+                cost=data.get("cost"),
+                cost_grade=data.get("cost_grade", "unknown"),
+                model=data.get("model", ""),
+                provider=data.get("provider", ""),
+                provider_id=data.get("provider_id", ""),
+                first_token_s=data.get("first_token_s"),
+                duration_s=data.get("duration_s", 0.0),
+                wire=wire_body(self.state, place),
+                partial=data.get("partial", False),
+                recorded=True,
+            )
+        )
+
+    def _fault(self, place: Place, data: Mapping[str, Any]) -> None:
+        if place not in self.calls:
+            return
+        error = data["error"]
+        fault = ModelFault(
+            error["kind"],
+            error["message"],
+            status=error.get("status"),
+            retry_after=error.get("retry_after"),
+            body=error.get("body", ""),
+            partial=error.get("partial", ""),
+            wire=wire_body(self.state, place) if data.get("wire") else None,
+        )
+        self.calls[place].outcomes.append(fault)
+
+    def _tool_started(self, place: Place, data: Mapping[str, Any]) -> None:
+        self._started[(place, data["index"])] = (data["tool"], data["arguments"])
+
+    def _tool_finished(self, place: Place, data: Mapping[str, Any]) -> None:
+        key = (place, data["index"])
+        tool, arguments = self._started.get(key, (data["tool"], ""))
+        images = tuple(
+            ToolImage(self._images.get(i["digest"], b""), i["media_type"], i.get("width", 0), i.get("height", 0))
+            for i in data.get("images", ())
+        )
+        result = ToolResult(
+            data.get("text", ""),
+            data.get("is_error", False),
+            images,
+            data.get("sandbox", ""),
+            data.get("duration_s", 0.0),
+        )
+        self.tools[key] = (tool, arguments, result)
+
+    def _human(self, place: Place, data: Mapping[str, Any]) -> None:
+        self.answers[(place, data["index"])] = data["answer"]
+
+    def _check(self, place: Place, data: Mapping[str, Any]) -> None:
+        verdict = Verdict(data["valid"], data.get("reason", ""), data.get("score"))
+        self.verdicts[(place, data.get("index", 0))] = (data.get("name", ""), verdict)
+
+
+_READERS = {
+    "context_assembled": Recording._context,
+    "call_finished": Recording._answer,
+    "call_failed": Recording._fault,
+    "tool_started": Recording._tool_started,
+    "tool_finished": Recording._tool_finished,
+    "human_answered": Recording._human,
+    "check_finished": Recording._check,
+}
+
+
+def wire_body(state: RunState, place: Place) -> dict[str, Any] | None:
+    """The request body of a call exactly as it was sent, keys in wire order; None where none was kept."""
+    import json
+
+    call = state.call_at(place)
+    if call is None or call.wire is None:
+        return None
+    body: dict[str, Any] = {}
+    for key in call.wire.order:
+        if key == "messages":
+            body[key] = [json.loads(state.wire_bodies[digest]) for digest in call.wire.messages]
+        elif key == "tools":
+            body[key] = json.loads(state.wire_bodies[call.wire.tools])
+        else:
+            body[key] = call.wire.keys[key]
+    return body
+
+
+_MOVING = {
+    "run_started": ("ports", "parent", "options.session_id", "session_id", "version"),
+    "call_started": (),
+    "call_finished": ("first_token_s", "duration_s", "recorded"),
+    "call_failed": ("retry_in",),
+    "tool_finished": ("duration_s",),
+    "human_asked": (),
+}
+
+
+def comparable(events: Iterable[Event]) -> list[tuple[str, Place, Mapping[str, Any]]]:
+    """Events without what may differ between two equal runs: ids, times, and the names of the ports.
+
+    The main line's order is kept; parallel branches are put one after another, because only the order within a
+    branch means anything.
+    """
+    by_branch: dict[str, list[tuple[str, Place, Mapping[str, Any]]]] = defaultdict(list)
+    for event in events:
+        dropped = _MOVING.get(event.kind, ())
+        data = {key: value for key, value in event.data.items() if key not in dropped}
+        if event.kind == "run_started":
+            data["options"] = {k: v for k, v in data.get("options", {}).items() if k != "session_id"}
+        by_branch[event.place.branch].append((event.kind, event.place, data))
+    return [row for branch in sorted(by_branch) for row in by_branch[branch]]

@@ -1,0 +1,206 @@
+"""The recorded ports: ordinary implementations that answer from a recording, and from live ports after it, if any.
+
+``strict`` raises Divergence where the run asks for something else than was recorded. With live ports behind it, a call
+whose place and request are unchanged is still answered from the recording; the others, and their tools, are live.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from workbench.context.assembly import Request
+from workbench.context.place import Place
+from workbench.engine.ports import (
+    Answer,
+    Clock,
+    Divergence,
+    Human,
+    Images,
+    ModelFault,
+    Ports,
+    Question,
+    ToolResult,
+    Tools,
+    ToolSpec,
+    ValidatorFault,
+    Validators,
+    Verdict,
+)
+from workbench.engine.recording import RecordedCall, Recording
+
+
+@dataclass
+class Replay:
+    """One recording behind several ports; ``asked`` counts live calls, which a pure replay keeps at zero."""
+
+    recording: Recording
+    live: Ports | None = None
+    """None: strict."""
+    live_calls: int = 0
+    live_tools: int = 0
+
+    def ports(self, base: Ports) -> Ports:
+        """``base`` with every source of chance replaced by the recording; its gate, sink and renderer stay."""
+        return replace(
+            base,
+            model=RecordedModel(self),
+            tools=RecordedTools(self, base.tools),
+            validators=RecordedValidators(self, base.validators),
+            human=RecordedHuman(self),
+            clock=RecordedClock(self, base.clock),
+        )
+
+    def recorded(self, place: Place) -> bool:
+        """Whether the call at a place was answered from the recording."""
+        return place in self._answered
+
+    def __post_init__(self) -> None:
+        self._answered: set[Place] = set()
+
+    def mark(self, place: Place) -> None:
+        self._answered.add(place)
+
+
+class RecordedModel:
+    """Answers a call whose request is the one recorded at its place."""
+
+    name = "recorded"
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self._tries: dict[Place, int] = defaultdict(int)
+
+    def recorded(self, request: Request, place: Place) -> str:
+        call = self._replay.recording.calls.get(place)
+        if call is None or not call.outcomes:
+            return "live"
+        return "recorded" if call.digest == request.digest else "changed"
+
+    async def complete(self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]) -> Answer:
+        call = self._replay.recording.calls.get(place)
+        number = self._tries[place]
+        if call is not None and call.digest == request.digest and number < len(call.outcomes):
+            self._tries[place] += 1
+            outcome = call.outcomes[number]
+            if isinstance(outcome, ModelFault):
+                raise outcome
+            self._replay.mark(place)
+            return outcome
+        if self._replay.live is None:
+            raise _diverged(request, place, call)
+        self._replay.live_calls += 1
+        return await self._replay.live.model.complete(request, place, images, on_text)
+
+
+def _diverged(request: Request, place: Place, call: RecordedCall | None) -> Divergence:
+    """What is different, in words, with the rule that put the recorded message there."""
+    if call is None:
+        return Divergence(place, f"call {place}: the recording has no call here")
+    if call.digest == request.digest:
+        return Divergence(place, f"call {place}: the recording holds no answer to this request")
+    sent = [entry for entry in call.entries if entry.sent is not None]
+    for index, message in enumerate(request.messages):
+        if index >= len(sent):
+            return Divergence(place, f"call {place}: message {index + 1} ({message.role}) was not sent before", index)
+        entry = sent[index]
+        if entry.sent != message:
+            what = f"{entry.item.kind} of {entry.item.place.phase} turn {entry.item.place.turn}"
+            rule = f"{entry.rule.path}, line {entry.rule.line}" if entry.rule.line else entry.rule.path
+            return Divergence(
+                place, f"call {place}: message {index + 1} ({what}; rule {rule}) is not as recorded", index
+            )
+    if len(sent) > len(request.messages):
+        index = len(request.messages)
+        return Divergence(place, f"call {place}: message {index + 1} ({sent[index].item.kind}) is gone", index)
+    return Divergence(place, f"call {place}: model, parameters or tools are not as recorded")
+
+
+class RecordedTools:
+    """Answers the tool calls of recorded answers; specs come from the live registry, since they are part of requests."""
+
+    def __init__(self, replay: Replay, registry: Tools) -> None:
+        self._replay = replay
+        self._registry = registry
+
+    def names(self) -> Sequence[str]:
+        return self._registry.names()
+
+    def spec(self, name: str) -> ToolSpec | None:
+        return self._registry.spec(name)
+
+    async def call(self, name: str, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
+        recorded = self._replay.recording.tools.get((place, index))
+        if recorded is not None and self._replay.recorded(place):
+            return recorded[2]
+        if self._replay.live is None:
+            raise Divergence(place, f"call {place}: the recording has no result of tool call {index} ({name})")
+        self._replay.live_tools += 1
+        return await self._replay.live.tools.call(name, arguments, place, index)
+
+
+class RecordedValidators:
+    """Gives the recorded verdicts."""
+
+    def __init__(self, replay: Replay, registry: Validators) -> None:
+        self._replay = replay
+        self._registry = registry
+
+    def describe(self, name: str) -> str | None:
+        return self._registry.describe(name)
+
+    async def judge(
+        self, name: str, content: str, input: Mapping[str, Any], state: Mapping[str, Any], place: Place, index: int
+    ) -> Verdict:
+        recorded = self._replay.recording.verdicts.get((place, index))
+        if recorded is not None and recorded[0] == name and (self._replay.live is None or self._still(place)):
+            return recorded[1]
+        if self._replay.live is None:
+            raise ValidatorFault(f"the recording has no verdict of '{name}' at {place}")
+        return await self._replay.live.validators.judge(name, content, input, state, place, index)
+
+    def _still(self, place: Place) -> bool:
+        """Whether every call of the place's visit so far came from the recording."""
+        return not self._replay.live_calls
+
+
+class RecordedHuman:
+    """Says again what people said."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+
+    async def ask(self, question: Question, place: Place, index: int) -> str:
+        recorded = self._replay.recording.answers.get((place, index))
+        if recorded is not None and self._replay.recorded(place):
+            return recorded
+        if self._replay.live is None:
+            raise Divergence(place, f"call {place}: the recording has no answer to '{question.question}'")
+        human: Human = self._replay.live.human
+        return await human.ask(question, place, index)
+
+
+class RecordedClock:
+    """Gives each event its recorded time, so that what depends on time (the prompt cache) replays as it was."""
+
+    def __init__(self, replay: Replay, clock: Clock) -> None:
+        self._replay = replay
+        self._clock = clock
+        self._count = 0
+
+    def now(self) -> str:
+        times = self._replay.recording.times
+        self._count += 1
+        if self._replay.live_calls or self._count > len(times):
+            return self._clock.now()
+        return times[self._count - 1]
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Nothing waits in a recording."""
+        if self._replay.live_calls:
+            await self._clock.sleep(seconds)

@@ -1,0 +1,196 @@
+"""One execution of a cascade: walks the graph, visit by visit, and journals all that happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench import __version__
+from workbench.context.assembly import Assembly
+from workbench.context.cache import PrefixCache
+from workbench.context.place import Place
+from workbench.engine.definition import Definition, Options
+from workbench.engine.event import Event
+from workbench.engine.faults import PhaseBlocked, PhaseFailed
+from workbench.engine.flow import next_phase
+from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
+from workbench.engine.ports import Divergence, Ports
+from workbench.engine.scribe import Scribe
+from workbench.engine.visit import Visit
+from workbench.engine.world import World
+from workbench.language.lint.not_run import not_run
+from workbench.language.problem import Path, path_text
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    status: str
+    """success, failed, blocked, stopped or diverged."""
+    output: str = ""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Parent:
+    """The run that this one came from."""
+
+    run_id: str
+    session_id: str
+    kind: str
+    """fork, replay, sub, async, spawn, tool, validator or ward."""
+    depth: int = 0
+
+
+class Run:
+    """Runs one cascade once. Its only result is events, and how it ended."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        input: Mapping[str, Any],
+        options: Options,
+        ports: Ports,
+        *,
+        run_id: str = "",
+        observe: Callable[[Event], None] = lambda event: None,
+        parent: Parent | None = None,
+    ) -> None:
+        self.definition = definition
+        self.options = options
+        self.ports = ports
+        self.parent = parent
+        self.depth = parent.depth if parent and parent.kind not in ("fork", "replay") else 0
+        self.scribe = Scribe(run_id or ports.ids.run_id(), ports.clock, ports.sink, observe)
+        self.world = World(self.redacted_json(dict(input)))
+        self.caches: dict[str, PrefixCache] = {}
+        self.scales: dict[str, float] = {}
+        """Reported over predicted input tokens of the last call, by model."""
+        self.last_assembly: dict[str, Assembly] = {}
+        """By branch: what the next assembly is spliced against."""
+        self.calls = 0
+        self.tokens = 0
+        self.cost = 0.0
+        self._began = ports.clock.monotonic()
+        self._warned: set[tuple[str, str]] = set()
+
+    # -- the walk ----------------------------------------------------------------------------------------------------
+
+    async def execute(self) -> Outcome:
+        """Run to an end. Cancelling the task stops the run: it is journaled as ``stopped``, and returned as such."""
+        self._start()
+        status, output, reason = "success", "", ""
+        try:
+            output = await self._walk()
+        except PhaseBlocked as fault:
+            status, reason = "blocked", fault.reason
+        except PhaseFailed as fault:
+            status, reason = "failed", fault.reason
+        except RunStopped as stop:
+            status, reason = "stopped", str(stop)
+        except Divergence as fault:
+            status, reason = "diverged", fault.message
+        except asyncio.CancelledError:
+            status, reason = "stopped", "stopped by the user"
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
+        self.scribe.emit("run_finished", status=status, output=output, state=self.world.state, reason=reason)
+        self.scribe.sync()
+        return Outcome(status, output, dict(self.world.state), reason)
+
+    async def _walk(self) -> str:
+        phases = {phase.name: index for index, phase in enumerate(self.definition.cascade.phases)}
+        name, output = self.definition.graph.start, ""
+        while name:
+            visits = self.world.visits[name] + 1
+            if visits > self.options.max_visits:
+                chain = " > ".join(entry["phase"] for entry in self.world.lineage[-6:])
+                raise PhaseFailed(f"phase '{name}' was visited {self.options.max_visits} times (… {chain} > {name})")
+            self.world.visits[name] = visits
+            visit = Visit(self, self.world, phases[name], visits)
+            output = await visit.run()
+            name = self._route(visit)
+        await self.gate(Stop(StopKind.RUN_END, Place(), self.depth, state=self.world.state))
+        return output
+
+    def _route(self, visit: Visit) -> str:
+        route = next_phase(self.definition.graph, visit.phase.name, visit.route)
+        self.scribe.emit("route_chosen", visit.place(), to=route.to, rule=route.rule, candidates=list(route.candidates))
+        if self.world.lineage:
+            self.world.lineage[-1]["route"] = route.to
+        return route.to
+
+    def _start(self) -> None:
+        definition, parent = self.definition, self.parent
+        self.scribe.emit(
+            "run_started",
+            session_id=self.options.session_id,
+            cascade_id=definition.cascade.cascade_id,
+            cascade_file=definition.source.file,
+            cascade_text=definition.source.text,
+            cascade_sha256=definition.sha256,
+            includes=dict(definition.includes),
+            input=self.world.input,
+            options=self.options.to_json(),
+            ports={"model": self.ports.model.name},
+            parent=None if parent is None else vars(parent),
+            version=__version__,
+        )
+        for problem in not_run(definition.cascade, definition.source):
+            self.warn(problem.code, problem.message, problem.path)
+        for name in definition.cascade.inputs_schema or {}:
+            if name not in self.world.input:
+                self.warn("input", f"input '{name}' was not given", ("inputs_schema", name))
+
+    # -- what visits use ---------------------------------------------------------------------------------------------
+
+    async def gate(self, stop: Stop) -> Decision:
+        """Wait at a stop until the run may go on."""
+        return await self.ports.gate(stop)
+
+    def warn(self, code: str, message: str, path: Path = (), place: Place = Place(), line: int = 0) -> None:
+        """Journal a warning, once for each place in the file and text."""
+        key = (path_text(path), message)
+        if key in self._warned:
+            return
+        self._warned.add(key)
+        span = self.definition.span(path)
+        self.scribe.emit(
+            "warning",
+            place,
+            code=code,
+            message=message,
+            file=self.definition.source.file,
+            path=path_text(path),
+            line=line or span.line,
+            column=span.column if not line else 1,
+        )
+
+    def redacted_json(self, value: Any) -> Any:
+        """A JSON value without secrets."""
+        text, count = self.ports.redact(json.dumps(value, ensure_ascii=False))
+        return json.loads(text) if count else value
+
+    def spend(self, tokens: int, cost: float | None) -> None:
+        """Count one answered call."""
+        self.tokens += tokens
+        self.cost += cost or 0.0
+
+    def check_limits(self) -> None:
+        """Raises RunStopped when a limit of the settings is reached; the run can be resumed."""
+        options = self.options
+        seconds = self.ports.clock.monotonic() - self._began
+        limits = (
+            ("calls", self.calls, options.max_calls),
+            ("tokens", self.tokens, options.max_tokens),
+            ("US dollars", self.cost, options.max_cost),
+            ("seconds", seconds, options.max_seconds),
+        )
+        for name, used, limit in limits:
+            if limit is not None and used >= limit:
+                raise RunStopped(f"the limit of {limit:,} {name} for a run is reached")

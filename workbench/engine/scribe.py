@@ -1,0 +1,115 @@
+"""Writes the journal of one run: numbers events, stores each body once, and turns requests into splices."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from workbench.context.assembly import Assembly, Item
+from workbench.context.message import Image, Message, canonical, sha256
+from workbench.context.place import Place
+from workbench.engine.event import Event
+from workbench.engine.ports import Clock, Sink, ToolImage
+
+
+class Scribe:
+    """The only writer of a run's events. ``observe`` sees each event after it is in the journal."""
+
+    def __init__(self, run_id: str, clock: Clock, sink: Sink, observe: Callable[[Event], None]) -> None:
+        self.run_id = run_id
+        self.seq = 0
+        self.last_at = ""
+        self.images: dict[str, bytes] = {}
+        """Image bytes by digest, for the wire."""
+        self._clock = clock
+        self._sink = sink
+        self._observe = observe
+        self._seen: set[str] = set()
+        self._wires: dict[str, tuple[str, ...]] = {}
+
+    def emit(self, kind: str, place: Place = Place(), **data: Any) -> Event:
+        """Journal one event."""
+        self.seq += 1
+        self.last_at = self._clock.now()
+        event = Event(self.seq, self.last_at, self.run_id, kind, place, data)
+        self._sink.append(event)
+        self._observe(event)
+        return event
+
+    def sync(self) -> None:
+        """Make what was written durable."""
+        self._sink.sync()
+
+    def message(self, message: Message) -> str:
+        """Store the body once; its hash."""
+        return self._blob(message.body_hash, "message", message.to_json)
+
+    def items(self, items: Sequence[Item]) -> list[dict[str, Any]]:
+        """Items in the journal's form, their bodies stored."""
+        for item in items:
+            self.message(item.message)
+        return [item.to_json() for item in items]
+
+    def tools(self, schemas: Sequence[Mapping[str, Any]]) -> str:
+        """Store a native tool list once; its hash, empty for no tools."""
+        return self._blob(sha256(canonical(list(schemas))), "tools", lambda: list(schemas)) if schemas else ""
+
+    def image(self, image: ToolImage) -> Image:
+        """Keep the bytes, and describe them."""
+        digest = hashlib.sha256(image.data).hexdigest()
+        self.images[digest] = image.data
+        described = Image(digest, image.media_type, len(image.data), image.width, image.height)
+        if digest not in self._seen:
+            self._sink.blob(digest, image.data)
+            self._blob(digest, "image", lambda: None, media_type=image.media_type, size=len(image.data))
+        return described
+
+    def splices(self, assembly: Assembly) -> list[dict[str, Any]]:
+        """An assembly against the one before it, bodies stored."""
+        for splice in assembly.splices:
+            for entry in splice.entries:
+                self.message(entry.item.message)
+                if entry.sent is not None:
+                    self.message(entry.sent)
+        return [
+            {"at": s.at, "remove": s.remove, "entries": [entry.to_json() for entry in s.entries]}
+            for s in assembly.splices
+        ]
+
+    def wire(self, branch: str, body: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """A request body as sent: messages and tools by hash, messages as a splice against the body before."""
+        if body is None:
+            return None
+        hashes = tuple(self._wire_part(message) for message in body.get("messages", ()))
+        before = self._wires.get(branch, ())
+        at = _common(before, hashes)
+        tail = _common(before[at:][::-1], hashes[at:][::-1])
+        self._wires[branch] = hashes
+        return {
+            "order": list(body),
+            "keys": {key: value for key, value in body.items() if key not in ("messages", "tools")},
+            "at": at,
+            "remove": len(before) - at - tail,
+            "messages": list(hashes[at : len(hashes) - tail]),
+            "tools": self._wire_part(body["tools"]) if "tools" in body else "",
+        }
+
+    def _wire_part(self, part: object) -> str:
+        text = json.dumps(part, ensure_ascii=True, separators=(",", ":"))
+        return self._blob(sha256(text), "wire", lambda: text)
+
+    def _blob(self, digest: str, kind: str, body: Callable[[], Any], **data: Any) -> str:
+        if digest not in self._seen:
+            self._seen.add(digest)
+            self.emit("blob", Place(), hash=digest, kind=kind, body=body(), **data)
+        return digest
+
+
+def _common(a: Sequence[str], b: Sequence[str]) -> int:
+    """Length of the common prefix."""
+    for i, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return i
+    return min(len(a), len(b))

@@ -1,0 +1,106 @@
+"""The exact texts that the engine itself puts before a model (language.md 3.3 to 3.6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.engine.ports import Parameter, ToolSpec
+
+CONTINUE = "Continue/Refine based on previous output."
+CLOSING = "No more tool calls are possible. Give your final answer now, based on the results above."
+
+_EXAMPLES: dict[str, Any] = {
+    "int": 0,
+    "integer": 0,
+    "float": 0,
+    "number": 0,
+    "bool": False,
+    "boolean": False,
+    "list": [],
+    "array": [],
+    "dict": {},
+    "object": {},
+}
+
+_CALLING = """## Calling tools
+Answer with one JSON object per call, each in its own ```json block. The results follow in the next message. \
+If you need no tool, answer in plain text."""
+
+
+def tool_text(specs: Sequence[ToolSpec]) -> str:
+    """The system message that teaches prompt-based tools; empty without tools."""
+    if not specs:
+        return ""
+    return "\n\n".join(["## Available Tools", *(_tool(spec) for spec in specs), _CALLING])
+
+
+def _tool(spec: ToolSpec) -> str:
+    lines = [f"**{spec.name}**", spec.description]
+    if spec.parameters:
+        lines.append("Parameters:")
+        lines += [_parameter(parameter) for parameter in spec.parameters]
+    arguments = {p.name: _EXAMPLES.get(p.type, f"<{p.name}>") for p in spec.parameters}
+    example = json.dumps({"tool": spec.name, "arguments": arguments}, ensure_ascii=False)
+    return "\n".join(lines) + f"\n\nTo use: {example}"
+
+
+def _parameter(parameter: Parameter) -> str:
+    if parameter.required:
+        return f"  - {parameter.name} ({parameter.type}) (required)"
+    default = json.dumps(parameter.default, ensure_ascii=False)
+    return f"  - {parameter.name} ({parameter.type}) (optional, default: {default})"
+
+
+def native_schema(spec: ToolSpec) -> dict[str, Any]:
+    """The tool as a provider's native tool calling wants it."""
+    return {
+        "type": "function",
+        "function": {"name": spec.name, "description": spec.description, "parameters": dict(spec.schema)},
+    }
+
+
+def routing_block(targets: Sequence[tuple[str, str]]) -> str:
+    """The menu of ``(target, description)`` that ends the task of a phase with a choice."""
+    lines = [f"- {target}: {text}" if text else f"- {target}" for target, text in targets]
+    menu = "\n".join(lines)
+    return (
+        "---\nROUTING OPTIONS:\nWhen this step is done, choose what comes next by calling the tool route_to "
+        f"with one of these targets:\n{menu}\n---"
+    )
+
+
+def validation_block(validator: str, description: str, attempts: int, prompt: str = "") -> str:
+    """What a phase with ``loop_until`` is told beforehand; ``prompt`` replaces the middle line."""
+    checks = f" which checks: {description}" if description else ""
+    middle = prompt or f"Your output will be validated using '{validator}'{checks}"
+    return f"---\nVALIDATION REQUIREMENT:\n{middle}\nYou have {attempts} attempt(s) to satisfy this validator.\n---"
+
+
+def not_available(name: str, available: Sequence[str]) -> str:
+    return f"{name} is not available in this phase. Available: {', '.join(available) or 'none'}."
+
+
+def unreadable(problem: str) -> str:
+    return f'The call could not be read: {problem}. Send one object {{"tool": "…", "arguments": {{…}}}}.'
+
+
+def result_text(tool: str, text: str, is_error: bool) -> str:
+    """A prompt-based tool result, as the user message that carries it."""
+    return f"[Tool {'error' if is_error else 'result'}: {tool}]\n{text}"
+
+
+def rejected(check: str, reason: str, *, silent: bool = False) -> str:
+    """How a failed validator or ward is told to the model."""
+    return f"Your answer was not accepted: {reason}" if silent else f"Your answer was rejected by '{check}': {reason}"
+
+
+def schema_rejected(reason: str, schema: object) -> str:
+    """How a failed schema is told; ``reason`` names the JSON path."""
+    text = json.dumps(schema, indent=2, ensure_ascii=False)
+    return f"Your answer does not match the required schema {reason}\nRequired schema:\n{text}"
+
+
+def attempt_line(attempt: int, attempts: int) -> str:
+    return f"This is attempt {attempt} of {attempts}. Revise your answer."

@@ -1,0 +1,186 @@
+"""Runs the tool calls of one answer, one after another in the order written; every fault is a result the model sees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from workbench.context.assembly import Item, Kind
+from workbench.context.message import Image, Message, Text
+from workbench.context.place import Place
+from workbench.engine import texts
+from workbench.engine.engine_tools import ASK_HUMAN, ROUTE_TO, SET_STATE, engine_spec
+from workbench.engine.gate import RunStopped, Stop, StopKind
+from workbench.engine.ports import Answer, NobodyToAsk, Question, ToolResult
+from workbench.engine.toolcalls import ReadCall
+
+if TYPE_CHECKING:
+    from workbench.engine.visit import Visit
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A tool call that an answer asks for."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    raw: str
+    """The arguments as JSON text, as the model wrote them."""
+    call_id: str = ""
+    """Of a native call; empty for prompt-based ones."""
+    problem: str = ""
+
+
+def native_calls(answer: Answer) -> list[Wanted]:
+    """The provider's tool calls; arguments that are no JSON object become a problem that the model is told."""
+    return [_native(call.name, call.arguments, call.id) for call in answer.calls]
+
+
+def _native(name: str, raw: str, call_id: str) -> Wanted:
+    try:
+        arguments = json.loads(raw or "{}")
+    except (ValueError, RecursionError) as fault:
+        column = fault.pos + 1 if isinstance(fault, json.JSONDecodeError) else 1
+        return Wanted(name, {}, raw, call_id, f"{getattr(fault, 'msg', 'not valid JSON')} at column {column}")
+    if not isinstance(arguments, dict):
+        return Wanted(name, {}, raw, call_id, "the arguments are no object at column 1")
+    return Wanted(name, arguments, raw, call_id)
+
+
+def prompt_calls(calls: Sequence[ReadCall]) -> list[Wanted]:
+    """Calls read from text."""
+    return [
+        Wanted(c.tool, c.arguments, c.raw if c.problem else json.dumps(c.arguments, ensure_ascii=False), "", c.problem)
+        for c in calls
+    ]
+
+
+class Tooling:
+    """The tools of one turn."""
+
+    def __init__(self, visit: Visit, place: Place) -> None:
+        self.visit = visit
+        self.engine = visit.engine
+        self.place = place
+        self.route = ""
+        """The last valid target of ``route_to``."""
+
+    async def run(self, wanted: Sequence[Wanted]) -> None:
+        """Run the calls; results join the history, images follow them as one user message."""
+        parts: list[Text | Image] = []
+        for index, call in enumerate(wanted, 1):
+            stop = Stop(StopKind.BEFORE_TOOL, self.place, self.engine.depth, tool=call.name, state=self._state)
+            await self.engine.gate(stop)
+            spec = engine_spec(call.name) or self.engine.ports.tools.spec(call.name)
+            self.engine.scribe.emit(
+                "tool_started",
+                self.place,
+                index=index,
+                call_id=call.call_id,
+                tool=call.name,
+                arguments=call.raw,
+                native=bool(call.call_id),
+                side_effects=spec is not None and spec.side_effects,
+            )
+            if spec is not None and spec.side_effects:
+                self.engine.scribe.sync()
+            result = await self._result(call, index)
+            self._finish(call, index, result, parts, last=index == len(wanted))
+            after = Stop(StopKind.AFTER_TOOL, self.place, self.engine.depth, tool=call.name, state=self._state)
+            await self.engine.gate(after)
+
+    @property
+    def _state(self) -> dict[str, Any]:
+        return self.visit.world.state
+
+    def _finish(self, call: Wanted, index: int, result: ToolResult, parts: list[Text | Image], *, last: bool) -> None:
+        text, redacted = self.engine.ports.redact(result.text)
+        images = [self.engine.scribe.image(image) for image in result.images]
+        if images:
+            parts += [Text(f"[Images from {call.name}]:"), *images]
+        items = [self._item(call, text, result.is_error, redacted)]
+        if last and parts:
+            items.append(Item(Message("user", tuple(parts)), Kind.IMAGES, self.place, call.name))
+        self.engine.scribe.emit(
+            "tool_finished",
+            self.place,
+            index=index,
+            call_id=call.call_id,
+            tool=call.name,
+            is_error=result.is_error,
+            added=self.engine.scribe.items(items),
+            images=[image.to_json() for image in images],
+            duration_s=round(result.duration_s, 6),
+            sandbox=result.sandbox,
+            text=text,
+        )
+        self.visit.join(items, carried=True)
+
+    def _item(self, call: Wanted, text: str, is_error: bool, redacted: int) -> Item:
+        if call.call_id:
+            message = Message("tool", text if text.strip() else "(no output)", (), call.call_id, call.name)
+        else:
+            message = Message("user", texts.result_text(call.name, text, is_error))
+        return Item(message, Kind.RESULT, self.place, call.name, is_error, redacted=redacted)
+
+    async def _result(self, call: Wanted, index: int) -> ToolResult:
+        if call.problem:
+            return ToolResult(texts.unreadable(call.problem), is_error=True)
+        if call.name not in self.visit.tool_names:
+            return ToolResult(texts.not_available(call.name, self.visit.tool_names), is_error=True)
+        if call.name == ROUTE_TO:
+            return self._route_to(call.arguments)
+        if call.name == SET_STATE:
+            return self._set_state(call.arguments)
+        if call.name == ASK_HUMAN:
+            return await self._ask_human(call.arguments, index)
+        return await self.engine.ports.tools.call(call.name, call.arguments, self.place, index)
+
+    def _route_to(self, arguments: Mapping[str, Any]) -> ToolResult:
+        targets = [target for target, _ in self.visit.targets]
+        target = str(arguments.get("target", ""))
+        if target in targets:
+            self.route = target
+            return ToolResult(f"Routing to {target}")
+        return ToolResult(f"Unknown target '{target}'. Valid targets: {', '.join(targets)}.", is_error=True)
+
+    def _set_state(self, arguments: Mapping[str, Any]) -> ToolResult:
+        key = arguments.get("key")
+        if not isinstance(key, str) or not key:
+            return ToolResult("TypeError: 'key' must be a text that is not empty", is_error=True)
+        if "value" not in arguments:
+            return ToolResult("TypeError: 'value' is missing", is_error=True)
+        value = self.engine.redacted_json(arguments["value"])
+        self.visit.set_state(key, value, self.place, by=SET_STATE)
+        return ToolResult(f"State '{key}' is set.", value=value)
+
+    async def _ask_human(self, arguments: Mapping[str, Any], index: int) -> ToolResult:
+        hint = str(arguments.get("ui_hint") or "")
+        options = tuple(part.strip() for part in hint.split("|")) if "|" in hint else ()
+        kind = "choice" if options else "confirmation" if hint == "confirmation" else "text"
+        question = Question(str(arguments.get("question", "")), str(arguments.get("context") or ""), options, kind)
+        return ToolResult(await self.ask(question, index))
+
+    async def ask(self, question: Question, index: int) -> str:
+        """Ask a person; the answer is journaled and durable before anything is made of it."""
+        scribe = self.engine.scribe
+        scribe.emit(
+            "human_asked",
+            self.place,
+            index=index,
+            question=question.question,
+            context=question.context,
+            options=list(question.options),
+            type=question.kind,
+        )
+        scribe.sync()
+        try:
+            answer = await self.engine.ports.human.ask(question, self.place, index)
+        except NobodyToAsk:
+            raise RunStopped(f"nobody is there to answer: {question.question}") from None
+        answer, _ = self.engine.ports.redact(answer)
+        scribe.emit("human_answered", self.place, index=index, answer=answer)
+        scribe.sync()
+        return answer

@@ -1,0 +1,120 @@
+"""The turns of one attempt: message, call, tools, and whether there is another (language.md 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from workbench.context.assembly import Kind
+from workbench.engine import texts
+from workbench.engine.attempt import Attempted, Failure
+from workbench.engine.calling import call_model
+from workbench.engine.engine_tools import ROUTE_TO
+from workbench.engine.ports import Answer
+from workbench.engine.toolcalls import read_calls, without_calls
+from workbench.engine.tooling import Tooling, Wanted, native_calls, prompt_calls
+
+if TYPE_CHECKING:
+    from workbench.engine.visit import Visit
+
+
+class Turns:
+    """Runs an attempt's turns. The message that opens turn 1 is in the history already."""
+
+    def __init__(self, visit: Visit, attempt: int) -> None:
+        self.visit = visit
+        self.attempt = attempt
+        self.rules = visit.phase.rules
+        self.text = ""
+        """The last non-blank answer, calls removed."""
+        self.route = ""
+        self.feedback = ""
+        """What an early check or a turn-ward says; opens the next turn."""
+        self.judged: frozenset[str] = frozenset()
+        self._answered_beside_calls = False
+
+    async def run(self) -> Attempted:
+        wanted: list[Wanted] = []
+        failure: Failure | None = None
+        for turn in range(1, self.rules.max_turns + 1):
+            if turn > 1:
+                self._open(turn)
+            wanted = await self._turn(turn)
+            self.visit.engine.scribe.sync()
+            failure = await self.visit.checks.after_turn(self._turn_text, self.attempt, turn)
+            if not await self._goes_on(turn, wanted, failure):
+                break
+        if wanted and (not self.route or not self._answered_beside_calls):
+            await self._closing_call(turn)
+        return Attempted(self.text, self.route, self.judged, failure)
+
+    def _open(self, turn: int) -> None:
+        """The message of a later turn, if it needs one: tool results already ask."""
+        visit, rules = self.visit, self.rules
+        parts = [self.feedback] if self.feedback else []
+        self.feedback = ""
+        if rules.turn_prompt:
+            path = (*visit.path, "rules", "turn_prompt")
+            parts.append(visit.render(rules.turn_prompt, path, turn=turn, max_turns=rules.max_turns))
+        elif not parts and not self._has_tools:
+            parts.append(texts.CONTINUE)
+        text = "\n\n".join(part for part in parts if part.strip())
+        if text:
+            visit.add(Kind.PROMPT, text, visit.place(self.attempt, turn))
+
+    @property
+    def _has_tools(self) -> bool:
+        return any(name != ROUTE_TO for name in self.visit.tool_names)
+
+    async def _turn(self, turn: int) -> list[Wanted]:
+        place = self.visit.place(self.attempt, turn, 1)
+        answer = await call_model(self.visit, place, "turn")
+        wanted = self._read(answer)
+        if wanted:
+            tooling = Tooling(self.visit, place)
+            await tooling.run(wanted)
+            self.route = tooling.route or self.route
+        return wanted
+
+    def _read(self, answer: Answer) -> list[Wanted]:
+        """The calls of an answer; its text, calls removed, is the attempt's text so far."""
+        visit = self.visit
+        redacted = visit.items[-1].message.text
+        if visit.native:
+            wanted, text = native_calls(answer), redacted.strip()
+        else:
+            read = read_calls(redacted, visit.tool_names)
+            wanted, text = prompt_calls(read), without_calls(redacted, read)
+        self._turn_text = text
+        self._answered_beside_calls = bool(text)
+        self.text = text or self.text
+        return wanted
+
+    async def _goes_on(self, turn: int, wanted: Sequence[Wanted], failure: Failure | None) -> bool:
+        """Whether another turn follows; an early check may say that the attempt is done."""
+        rules = self.rules
+        if turn >= rules.max_turns or self.route:
+            return False
+        if failure is not None:
+            self.feedback = failure.reason
+            return True
+        if any(call.name != ROUTE_TO for call in wanted) or rules.turn_prompt:
+            return True
+        if rules.loop_until and not wanted:
+            return not await self._passes_early(turn)
+        return not self._has_tools and not rules.loop_until
+
+    async def _passes_early(self, turn: int) -> bool:
+        early, self.judged = await self.visit.checks.early(self._turn_text, self.attempt, turn)
+        if early is None:
+            return True
+        self.feedback = f"Not accepted yet: {early.reason}"
+        return False
+
+    async def _closing_call(self, turn: int) -> None:
+        visit = self.visit
+        place = visit.place(self.attempt, turn, 2)
+        visit.add(Kind.CLOSING, texts.CLOSING, place)
+        answer = await call_model(visit, place, "closing", tool_choice="none" if visit.native and visit.tools else "")
+        self._read(answer)
+        self.visit.engine.scribe.sync()

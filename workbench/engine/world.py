@@ -1,0 +1,72 @@
+"""What a run knows at one moment: state, outputs, finished visits. A candidate works on a copy of its own."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.context.assembly import Item
+from workbench.context.scope import VisitRecord
+
+
+@dataclass
+class World:
+    """The changing part of a run."""
+
+    input: Mapping[str, Any]
+    state: dict[str, Any] = field(default_factory=dict)
+    outputs: dict[str, Any] = field(default_factory=dict)
+    """By phase: the text of its latest successful visit."""
+    records: list[VisitRecord] = field(default_factory=list)
+    """Finished visits in run order."""
+    lineage: list[dict[str, Any]] = field(default_factory=list)
+    visits: Counter[str] = field(default_factory=Counter)
+    validated: Any = None
+    """Parsed JSON of the last output that passed its schema."""
+
+    def copy(self) -> World:
+        """A world that can change without this one noticing."""
+        return World(
+            self.input,
+            copy.deepcopy(self.state),
+            dict(self.outputs),
+            list(self.records),
+            list(self.lineage),
+            Counter(self.visits),
+            self.validated,
+        )
+
+    def names(self, items: Sequence[Item], template: str, extra: Mapping[str, Any]) -> dict[str, Any]:
+        """What a template sees (language.md 3.3). ``items`` are the running visit's own messages."""
+        names: dict[str, Any] = {
+            "input": self.input,
+            "state": self._aliases() | self.state,
+            "outputs": self.outputs,
+            "lineage": self.lineage,
+            "sounding_index": 0,
+            "sounding_factor": 1,
+            "is_sounding": False,
+        }
+        # Building the history costs O(messages); most templates never look at it.
+        if "history" in template:
+            past = [item for record in self.records for item in record.items]
+            names["history"] = [
+                {
+                    "role": item.message.role,
+                    "content": item.message.text,
+                    "phase": item.place.phase,
+                    "turn": item.place.turn,
+                }
+                for item in [*past, *items]
+            ]
+        return names | dict(extra)
+
+    def _aliases(self) -> dict[str, Any]:
+        aliases: dict[str, Any] = {"input": self.input}
+        aliases |= {f"output_{phase}": output for phase, output in self.outputs.items()}
+        if self.validated is not None:
+            aliases["validated_output"] = self.validated
+        return aliases

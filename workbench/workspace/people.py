@@ -1,0 +1,89 @@
+"""The Human port: nobody, prepared answers, a terminal, or the app."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.context.place import Place
+from workbench.engine.ports import Human, NobodyToAsk, Question
+from workbench.language.clean import clean
+
+
+class Nobody:
+    """Headless without a terminal: the run stops, resumable."""
+
+    async def ask(self, question: Question, place: Place, index: int) -> str:
+        raise NobodyToAsk(question.question)
+
+
+class Prepared:
+    """Answers given beforehand: by phase name, or in order; then whoever stands behind."""
+
+    def __init__(self, answers: Mapping[str, Any] | Sequence[Any], then: Human) -> None:
+        self._by_phase = dict(answers) if isinstance(answers, Mapping) else {}
+        self._in_order = [] if isinstance(answers, Mapping) else list(answers)
+        self._then = then
+
+    async def ask(self, question: Question, place: Place, index: int) -> str:
+        if place.phase in self._by_phase:
+            given = self._by_phase[place.phase]
+            if isinstance(given, list):
+                if not given:
+                    return await self._then.ask(question, place, index)
+                return str(given.pop(0))
+            return str(given)
+        if self._in_order:
+            return str(self._in_order.pop(0))
+        return await self._then.ask(question, place, index)
+
+
+class Terminal:
+    """Asks on the terminal, on stderr, because stdout is data."""
+
+    async def ask(self, question: Question, place: Place, index: int) -> str:
+        return await asyncio.to_thread(self._ask, question, place)
+
+    def _ask(self, question: Question, place: Place) -> str:
+        lines = [clean(text) for text in (question.context, question.question) if text]
+        lines += [f"  {number}. {clean(option)}" for number, option in enumerate(question.options, 1)]
+        print(f"\n{place.phase} asks:", *lines, sep="\n", file=sys.stderr)
+        print("> ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            raise NobodyToAsk(question.question)
+        return chosen(question, line.strip())
+
+
+def chosen(question: Question, text: str) -> str:
+    """The option that a number stands for; else the text as it is."""
+    if text.isdigit() and 1 <= int(text) <= len(question.options):
+        return question.options[int(text) - 1]
+    return text
+
+
+@dataclass
+class AppHuman:
+    """Asks through the app: the answer comes from another thread."""
+
+    _open: dict[tuple[Place, int], Future[str]] = field(default_factory=dict)
+
+    async def ask(self, question: Question, place: Place, index: int) -> str:
+        future: Future[str] = Future()
+        self._open[(place, index)] = future
+        try:
+            return await asyncio.wrap_future(future)
+        finally:
+            self._open.pop((place, index), None)
+
+    def answer(self, place: Place, index: int, text: str) -> bool:
+        """Give the answer; False when nobody waits for it any more. From any thread."""
+        future = self._open.get((place, index))
+        if future is None or future.done():
+            return False
+        future.set_result(text)
+        return True

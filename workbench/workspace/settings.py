@@ -1,0 +1,231 @@
+"""Settings: one table of what can be set, and where each value came from.
+
+Order: flag, environment, ``workbench.yaml`` of the workspace, ``config.yaml`` of the user's config folder, default.
+What could act outside the workspace (sandbox, prices, base URL, redaction) is never read from the workspace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row: name, type, default, the environment variables that set it, and one sentence of help."""
+
+    name: str
+    type: type
+    default: Any
+    help: str
+    env: tuple[str, ...] = ()
+    workspace: bool = True
+    """Whether ``workbench.yaml`` of a workspace may set it."""
+    choices: tuple[str, ...] = ()
+
+
+TABLE: tuple[Setting, ...] = (
+    Setting(
+        "default_model",
+        str,
+        "",
+        "Model of phases that name none.",
+        ("WORKBENCH_DEFAULT_MODEL", "WINDLASS_DEFAULT_MODEL"),
+    ),
+    Setting(
+        "base_url",
+        str,
+        "",
+        "Base URL of an OpenAI-compatible server that answers all calls.",
+        ("WORKBENCH_BASE_URL", "WINDLASS_PROVIDER_BASE_URL"),
+        workspace=False,
+    ),
+    Setting(
+        "data_dir",
+        str,
+        "",
+        "Folder of the store; .workbench in the workspace when empty.",
+        ("WORKBENCH_DATA_DIR", "WINDLASS_DATA_DIR"),
+        workspace=False,
+    ),
+    Setting("timeout", float, 180.0, "Seconds that one try of a model call may take.", ("WORKBENCH_TIMEOUT",)),
+    Setting("tries", int, 3, "Tries of a model call before its fault is final.", ("WORKBENCH_TRIES",)),
+    Setting("stream", bool, True, "Whether answers are streamed.", ("WORKBENCH_STREAM",)),
+    Setting("tool_timeout", float, 60.0, "Seconds that a Python tool may take."),
+    Setting(
+        "sandbox",
+        str,
+        "auto",
+        "How shell and code tools are shut in.",
+        ("WORKBENCH_SANDBOX",),
+        workspace=False,
+        choices=("auto", "docker", "bwrap", "landlock", "none"),
+    ),
+    Setting(
+        "redact",
+        str,
+        "all",
+        "Which secrets are replaced: known values only, or key-shaped strings too.",
+        ("WORKBENCH_REDACT",),
+        workspace=False,
+        choices=("all", "known"),
+    ),
+    Setting(
+        "keep_recent_images",
+        int,
+        None,
+        "How many images of a phase's own turns are sent; all when empty.",
+        ("WORKBENCH_KEEP_RECENT_IMAGES", "WINDLASS_KEEP_RECENT_IMAGES"),
+    ),
+    Setting("tackle_dirs", list, ["tackle", "cascades", "examples"], "Folders searched for tools and validators."),
+    Setting("max_visits", int, 100, "Visits of one phase before a run fails."),
+    Setting("max_depth", int, 5, "Depth of nested cascades before a run fails."),
+    Setting("max_calls", int, None, "Model calls of a run before it is stopped."),
+    Setting("max_tokens", int, None, "Tokens of a run, in and out, before it is stopped."),
+    Setting("max_cost", float, None, "US dollars of a run before it is stopped."),
+    Setting("max_seconds", float, None, "Seconds of a run before it is stopped."),
+    Setting(
+        "prices",
+        dict,
+        {},
+        "Prices by model: input, output, cache_read, cache_write in US dollars per million tokens.",
+        workspace=False,
+    ),
+    Setting("theme", str, "workbench-dark", "Colour theme of the app.", ("WORKBENCH_THEME",)),
+    Setting("keys", dict, {}, "Keys of the app by action id."),
+)
+
+_BY_NAME = {setting.name: setting for setting in TABLE}
+
+
+class SettingsError(Exception):
+    """A setting that cannot be used; the message names where it was set."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All values, and where each came from."""
+
+    values: Mapping[str, Any]
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """By name: ``flag``, ``environment WORKBENCH_…``, a file, or ``default``."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.values[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def load_settings(
+    root: Path, env: Mapping[str, str], config_dir: Path | None = None, flags: Mapping[str, Any] | None = None
+) -> Settings:
+    """Read all sources. Raises SettingsError for a value of the wrong type, an unknown choice or an unreadable file."""
+    layers: list[tuple[str, Mapping[str, Any]]] = []
+    if config_dir is not None:
+        layers.append((str(config_dir / "config.yaml"), _file(config_dir / "config.yaml")))
+    workspace = root / "workbench.yaml"
+    layers.append((str(workspace), _allowed(workspace, _file(workspace))))
+    values = {setting.name: setting.default for setting in TABLE}
+    origins = {setting.name: "default" for setting in TABLE}
+    for origin, layer in layers:
+        for name, value in layer.items():
+            values[name], origins[name] = _checked(_known(name, origin), value, origin), origin
+    for setting in TABLE:
+        variable = next((v for v in setting.env if env.get(v)), None)
+        if variable is not None:
+            origin = f"environment {variable}"
+            values[setting.name], origins[setting.name] = _checked(setting, env[variable], origin), origin
+    for name, value in (flags or {}).items():
+        if value is not None:
+            values[name], origins[name] = _checked(_known(name, "flag"), value, "flag"), "flag"
+    return Settings(values, origins)
+
+
+def settings_schema() -> dict[str, Any]:
+    """JSON Schema of ``workbench.yaml`` and ``config.yaml``."""
+    types = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
+    properties: dict[str, Any] = {}
+    for setting in TABLE:
+        properties[setting.name] = {"type": types[setting.type], "description": setting.help}
+        if setting.choices:
+            properties[setting.name]["enum"] = list(setting.choices)
+        if setting.default not in (None, "", [], {}):
+            properties[setting.name]["default"] = setting.default
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Cascade Workbench settings",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def _file(path: Path) -> Mapping[str, Any]:
+    try:
+        text = path.read_text("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError) as fault:
+        raise SettingsError(f"{path}:1:1: error: cannot be read: {fault}") from fault
+    try:
+        value = yaml.load(text, Loader=yaml.CSafeLoader)
+    except yaml.MarkedYAMLError as fault:
+        mark = fault.problem_mark
+        where = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
+        raise SettingsError(f"{path}:{where}: error: not valid YAML: {fault.problem}") from fault
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise SettingsError(f"{path}:1:1: error: settings are a mapping of names to values")
+    return value
+
+
+def _allowed(path: Path, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name in values:
+        setting = _BY_NAME.get(name)
+        if setting is not None and not setting.workspace:
+            raise SettingsError(
+                f"{path}:1:1: error: '{name}' cannot be set by a workspace (set it in the user's config)"
+            )
+    return values
+
+
+def _known(name: str, origin: str) -> Setting:
+    if name not in _BY_NAME:
+        raise SettingsError(f"{origin}: error: unknown setting '{name}' (known: {', '.join(sorted(_BY_NAME))})")
+    return _BY_NAME[name]
+
+
+def _checked(setting: Setting, value: Any, origin: str) -> Any:
+    if value is None or value == "":
+        return setting.default
+    try:
+        converted = _converted(setting.type, value)
+    except (TypeError, ValueError):
+        raise SettingsError(
+            f"{origin}: error: '{setting.name}' must be a {setting.type.__name__}, got {value!r}"
+        ) from None
+    if setting.choices and converted not in setting.choices:
+        raise SettingsError(f"{origin}: error: '{setting.name}' must be one of {', '.join(setting.choices)}")
+    return converted
+
+
+def _converted(wanted: type, value: Any) -> Any:
+    if wanted is bool and isinstance(value, str):
+        if value.lower() in ("1", "true", "yes", "on"):
+            return True
+        if value.lower() in ("0", "false", "no", "off"):
+            return False
+        raise ValueError(value)
+    if wanted in (int, float) and isinstance(value, bool):
+        raise TypeError(value)
+    if wanted is list and isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if wanted in (list, dict, bool) and not isinstance(value, wanted):
+        raise TypeError(value)
+    return wanted(value)
