@@ -1,0 +1,125 @@
+"""Runs written by hand, and disks that fail on demand."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.context.message import Message
+from workbench.context.place import Place
+from workbench.engine.event import Event
+from workbench.store.disk import Disk, File, LocalDisk
+
+RUN = "0190a000-0000-7000-8000-000000000001"
+
+
+class Writer:
+    """Numbers events, as the engine does."""
+
+    def __init__(self, run_id: str = RUN, seq: int = 0) -> None:
+        self.run_id = run_id
+        self.seq = seq
+
+    def event(self, kind: str, place: Place | None = None, /, **data: Any) -> Event:
+        self.seq += 1
+        seconds, micros = divmod(self.seq, 1_000_000)
+        at = f"2026-01-31T09:{seconds // 60:02d}:{seconds % 60:02d}.{micros:06d}Z"
+        return Event(self.seq, at, self.run_id, kind, place or Place(), data)
+
+    def body(self, message: Message) -> Event:
+        return self.event("blob", hash=message.body_hash, kind="message", body=message.to_json(), size=1)
+
+
+def plain_run(run_id: str = RUN, turns: int = 2, status: str = "success", session: str = "demo") -> list[Event]:
+    """A small run: a phase with a few answered calls."""
+    w = Writer(run_id)
+    events = [
+        w.event("run_started", session_id=session, cascade_id="triage", cascade_file="triage.yaml", input={"log": "x"}),
+        w.event("phase_started", Place("", "sort", 1), kind="llm", model="offline"),
+    ]
+    for turn in range(1, turns + 1):
+        place = Place("", "sort", 1, 1, turn, 1)
+        answer = Message("assistant", f"Turn {turn} says \ud800 and é.")
+        events += [
+            w.event("context_assembled", place, tokens_sent=10 * turn, request={"model": "offline"}, digest=f"d{turn}"),
+            w.body(answer),
+            w.event("call_finished", place, digest=f"d{turn}", usage={"input": 10 * turn, "output": 5}, cost=0.25,
+                    model="m", added=[{"m": answer.body_hash, "kind": "answer", "place": str(place)}]),
+        ]  # fmt: skip
+    if status:
+        events.append(w.event("run_finished", status=status, output="done"))
+    return events
+
+
+class FailingFile:
+    """A file whose operations are counted, and fail, by its disk."""
+
+    def __init__(self, file: File, disk: FailingDisk) -> None:
+        self._file = file
+        self._disk = disk
+
+    def write(self, data: bytes) -> int:
+        match self._disk.verdict("write"):
+            case "short":
+                return self._file.write(data[: len(data) // 2])
+            case "torn":
+                self._file.write(data[: len(data) // 3])
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return self._file.write(data)
+
+    def sync(self) -> None:
+        self._disk.verdict("sync")
+        self._file.sync()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class FailingDisk:
+    """The real disk, except that the operations in ``failures`` (counted from 0) go wrong."""
+
+    def __init__(self, failures: Mapping[int, str] | None = None) -> None:
+        """Ways to fail: ``full`` (ENOSPC), ``torn`` (EIO after a part), ``short`` (half is written), ``error``."""
+        self.failures = dict(failures or {})
+        self.operations = 0
+        self.always = ""
+        self._disk: Disk = LocalDisk()
+
+    def verdict(self, operation: str) -> str:
+        way = self.always or self.failures.get(self.operations, "")
+        self.operations += 1
+        if way == "full" or (way and way != "error" and operation != "write"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if way == "error":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return way
+
+    def create(self, path: Path) -> File:
+        self.verdict("create")
+        return FailingFile(self._disk.create(path), self)
+
+    def replace(self, source: Path, target: Path) -> None:
+        self.verdict("replace")
+        self._disk.replace(source, target)
+
+    def remove(self, path: Path) -> None:
+        self.verdict("remove")
+        self._disk.remove(path)
+
+    def sync_folder(self, path: Path) -> None:
+        self.verdict("sync_folder")
+        self._disk.sync_folder(path)
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    """The same bytes, one bit changed."""
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << (bit % 8)
+    return bytes(changed)
+
+
+def files_of(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.is_file())

@@ -1,0 +1,147 @@
+"""The reading side: every loss is noticed, and the rest is read."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.store.examples import RUN, Writer, flipped, plain_run
+from workbench.engine.event import Event
+from workbench.store.journal import Journal
+from workbench.store.reading import Tail, read_run, segments
+from workbench.store.record import encoded
+
+EVENTS = plain_run()
+LINES = [encoded(event) for event in EVENTS]
+WHOLE = b"".join(LINES)
+
+
+def _run(folder: Path, *parts: bytes) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, part in enumerate(parts, 1):
+        (folder / f"{number:06d}.jsonl").write_bytes(part)
+    return folder
+
+
+def test_a_journal_cut_at_any_byte_keeps_every_record_before_the_cut(tmp_path: Path) -> None:
+    for cut in range(len(WHOLE) + 1):
+        read, health = read_run(_run(tmp_path, WHOLE[:cut]))
+        complete = WHOLE[:cut].count(b"\n")
+        assert read == EVENTS[:complete]
+        torn = cut - sum(len(line) for line in LINES[:complete])
+        assert [fault.size for fault in health.torn] == ([torn] if torn else [])
+        assert not health.damaged
+        assert health.whole
+
+
+@settings(max_examples=400, deadline=None)
+@given(bit=st.integers(0, len(WHOLE) * 8 - 1))
+def test_any_flipped_bit_is_noticed_and_the_other_records_are_read(
+    tmp_path_factory: pytest.TempPathFactory, bit: int
+) -> None:
+    read, health = read_run(_run(tmp_path_factory.mktemp("flip"), flipped(WHOLE, bit)))
+    assert health.notices
+    assert all(event in EVENTS for event in read)
+    assert len(read) >= len(EVENTS) - 2
+
+
+@settings(max_examples=100, deadline=None)
+@given(start=st.integers(0, len(WHOLE)), size=st.integers(1, 400))
+def test_any_stretch_cut_out_is_noticed(tmp_path_factory: pytest.TempPathFactory, start: int, size: int) -> None:
+    left = WHOLE[:start] + WHOLE[start + size :]
+    read, health = read_run(_run(tmp_path_factory.mktemp("hole"), left))
+    if len(read) < len(EVENTS):
+        lost_at_the_end_alone = WHOLE.startswith(left) and left.endswith(b"\n")
+        assert health.notices or lost_at_the_end_alone or not left
+    assert all(event in EVENTS for event in read)
+
+
+def test_damage_names_the_segment_and_the_byte(tmp_path: Path) -> None:
+    at = len(LINES[0]) + len(LINES[1])
+    _, health = read_run(_run(tmp_path, LINES[0] + LINES[1] + flipped(LINES[2], 300) + LINES[3]))
+    assert [(fault.segment, fault.at) for fault in health.damaged] == [("000001.jsonl", at)]
+    assert health.missing == ((3, 3),)
+    assert not health.whole
+
+
+def test_a_torn_end_of_an_earlier_segment_does_not_hide_the_next(tmp_path: Path) -> None:
+    read, health = read_run(_run(tmp_path, LINES[0] + LINES[1][:40], b"".join(LINES[1:])))
+    assert read == EVENTS
+    assert [fault.segment for fault in health.torn] == ["000001.jsonl"]
+    assert health.whole
+
+
+def test_records_repeated_in_the_next_segment_count_once(tmp_path: Path) -> None:
+    read, health = read_run(_run(tmp_path, b"".join(LINES[:4]), b"".join(LINES[2:])))
+    assert read == EVENTS
+    assert health.records == len(EVENTS)
+    assert health.whole
+
+
+def test_a_missing_segment_is_a_gap(tmp_path: Path) -> None:
+    _run(tmp_path, LINES[0], b"".join(LINES[1:3]), b"".join(LINES[3:]))
+    (tmp_path / "000002.jsonl").unlink()
+    assert read_run(tmp_path)[1].missing == ((2, 3),)
+
+
+@pytest.mark.parametrize("harm", ["missing", "altered"])
+def test_a_lost_body_is_named_and_the_run_still_reads(tmp_path: Path, harm: str) -> None:
+    folder = tmp_path / RUN
+    folder.mkdir()
+    w = Writer()
+    with Journal(folder) as journal:
+        journal.append(w.event("blob", hash="h1", kind="wire", body="x" * 70_000, size=70_000))
+        journal.append(w.event("run_finished", status="success"))
+    (blob,) = (folder / "blobs").iterdir()
+    if harm == "missing":
+        blob.unlink()
+    else:
+        blob.write_bytes(flipped(blob.read_bytes(), 99))
+    read, health = read_run(folder)
+    assert health.lost_bodies == (blob.name,)
+    assert [event.kind for event in read] == ["blob", "run_finished"]
+    assert read[0].data["kind"] == "lost"
+    assert not health.whole
+
+
+def test_a_tail_gives_each_event_once_while_the_run_grows(tmp_path: Path) -> None:
+    path = _run(tmp_path, b"") / "000001.jsonl"
+    tail = Tail(tmp_path)
+    seen: list[Event] = []
+    for start in range(0, len(WHOLE), 97):
+        with path.open("ab") as file:
+            file.write(WHOLE[start : start + 97])
+        seen += tail.poll()
+    assert seen == EVENTS
+    assert list(tail.poll()) == []
+    assert tail.health.finished
+
+
+def test_a_tail_follows_a_resumed_run_into_its_next_segment(tmp_path: Path) -> None:
+    _run(tmp_path, LINES[0] + LINES[1][:30])
+    tail = Tail(tmp_path)
+    assert list(tail.poll()) == EVENTS[:1]
+    (tmp_path / "000002.jsonl").write_bytes(b"".join(LINES[1:]))
+    assert list(tail.poll()) == EVENTS[1:]
+    assert [fault.size for fault in tail.health.torn] == [30]
+
+
+def test_blobs_can_be_passed_over_and_are_still_checked(tmp_path: Path) -> None:
+    blob = next(i for i, event in enumerate(EVENTS) if event.kind == "blob")
+    tail = Tail(_run(tmp_path / "good", WHOLE), skip_blobs=True)
+    assert "blob" not in {event.kind for event in tail.poll()}
+    assert tail.health.whole
+    harmed = [*LINES[:blob], flipped(LINES[blob], 2000), *LINES[blob + 1 :]]
+    assert read_run(_run(tmp_path / "bad", b"".join(harmed)), skip_blobs=True)[1].damaged
+
+
+def test_other_files_in_the_folder_are_no_segments(tmp_path: Path) -> None:
+    _run(tmp_path, WHOLE)
+    (tmp_path / "ingest.chdb.jsonl").write_text("{}\n")
+    (tmp_path / "000001.torn").write_text("x")
+    shutil.copy(tmp_path / "000001.jsonl", tmp_path / "copy.jsonl")
+    assert segments(tmp_path) == ["000001.jsonl"]

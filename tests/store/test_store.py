@@ -1,0 +1,268 @@
+"""The folder of runs: who may write, what is listed, what a name means."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.store.examples import RUN, FailingDisk, Writer, flipped, plain_run
+from workbench.engine.event import Event
+from workbench.store.faults import StoreBusy, StoreError, UnknownRun
+from workbench.store.store import Store
+
+OTHER = "0190a000-0000-7000-8000-000000000002"
+
+
+def _saved(store: Store, events: list[Event]) -> None:
+    with store.create(events[0].run_id) as journal:
+        for event in events:
+            journal.append(event)
+
+
+def test_the_folder_is_made_with_the_first_run_and_is_private(tmp_path: Path) -> None:
+    store = Store(tmp_path / ".workbench")
+    assert store.runs() == []
+    assert not store.root.exists()
+    _saved(store, plain_run())
+    assert store.root.stat().st_mode & 0o777 == 0o700
+    assert (store.root / ".gitignore").read_text() == "*\n"
+
+
+def test_a_stored_run_folds_to_its_state(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    _saved(store, plain_run())
+    state = store.state(RUN)
+    assert (state.status, state.session_id, len(state.calls), state.cost) == ("success", "demo", 2, 0.5)
+    assert state.calls[0].answer is not None
+    assert state.calls[0].answer.text.startswith("Turn 1")
+
+
+def test_a_run_without_an_end_is_running_while_its_writer_lives_and_interrupted_after(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    journal = store.create(RUN)
+    for event in plain_run(status=""):
+        journal.append(event)
+    assert store.state(RUN).status == "running"
+    assert [(run.status, run.pid) for run in store.runs()] == [("running", os.getpid())]
+    journal.close()
+    assert store.state(RUN).status == "interrupted"
+    assert [(run.status, run.pid) for run in store.runs()] == [("interrupted", None)]
+
+
+def test_a_summary_says_what_the_fold_says(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    _saved(store, plain_run(turns=5))
+    state, run = store.state(RUN), store.summary(RUN)
+    assert (run.status, run.session_id, run.cascade_id, run.started, run.finished, run.seq) == (
+        state.status,
+        state.session_id,
+        state.cascade_id,
+        state.started,
+        state.finished,
+        state.seq,
+    )
+    assert (run.tokens_in, run.tokens_out, run.cost, run.unknown_costs, run.calls) == (
+        state.tokens_in,
+        state.tokens_out,
+        state.cost,
+        state.unknown_costs,
+        len(state.calls),
+    )
+    assert run.phases == ("sort",)
+
+
+@pytest.mark.parametrize("kept", ["missing", "stale", "damaged", "newer"])
+def test_a_summary_that_cannot_be_trusted_is_made_again(tmp_path: Path, kept: str) -> None:
+    store = Store(tmp_path)
+    _saved(store, plain_run())
+    expected = store.summary(RUN)
+    file = store.folder(RUN) / "summary.json"
+    match kept:
+        case "missing":
+            file.unlink()
+        case "stale":
+            body = json.loads(file.read_text())
+            body["segments"] = {"000001.jsonl": 7}
+            body["summary"]["status"] = "failed"
+            file.write_text(json.dumps(body))
+        case "damaged":
+            file.write_bytes(flipped(file.read_bytes(), 0))
+        case "newer":
+            file.write_text('{"format": 99}')
+    assert store.summary(RUN) == expected
+    assert store.summary(RUN) == expected
+
+
+def test_a_kept_summary_needs_no_journal(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    _saved(store, plain_run())
+    segment = store.folder(RUN) / "000001.jsonl"
+    segment.write_bytes(b"x" * segment.stat().st_size)
+    assert store.summary(RUN).status == "success"
+
+
+def test_a_resumed_run_goes_on_in_a_new_segment(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    events = plain_run()
+    _saved(store, events)
+    w = Writer(seq=len(events))
+    later = [w.event("run_resumed"), w.event("run_finished", status="failed", reason="limit")]
+    with store.append_to(RUN) as journal:
+        assert journal.seq == len(events)
+        assert store.summary(RUN).status == "success"
+        journal.append(later[0])
+        assert store.summary(RUN).status == "running"
+        journal.append(later[1])
+    assert list(store.events(RUN)) == events + later
+    assert sorted(path.name for path in store.folder(RUN).glob("*.jsonl")) == ["000001.jsonl", "000002.jsonl"]
+    assert (store.summary(RUN).status, store.summary(RUN).calls) == ("failed", 2)
+
+
+def test_a_torn_run_resumes_after_its_last_whole_record(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    events = plain_run()
+    _saved(store, events)
+    segment = store.folder(RUN) / "000001.jsonl"
+    segment.write_bytes(segment.read_bytes()[:-5])
+    torn = segment.read_bytes()
+    with store.append_to(RUN) as journal:
+        journal.append(events[-1])
+    assert segment.read_bytes() == torn
+    assert list(store.events(RUN)) == events
+    assert store.health(RUN).whole
+
+
+def test_a_damaged_run_can_be_read_but_not_continued(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    _saved(store, plain_run())
+    segment = store.folder(RUN) / "000001.jsonl"
+    segment.write_bytes(flipped(segment.read_bytes(), 900))
+    assert store.state(RUN).status == "success"
+    with pytest.raises(StoreError, match=r"000001.jsonl damaged at byte 0"):
+        store.append_to(RUN)
+    assert store.writer(RUN) is None
+    (store.folder(RUN) / "summary.json").unlink()
+    assert store.summary(RUN).damaged
+
+
+def test_another_process_cannot_write_the_same_run(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    code = "import sys; from pathlib import Path; from workbench.store.store import Store\n"
+    code += "j = Store(Path(sys.argv[1])).create(sys.argv[2]); print('held', flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", code, str(tmp_path), RUN]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        with pytest.raises(StoreBusy, match=f"pid {process.pid} since 20"):
+            store.append_to(RUN)
+        with pytest.raises(StoreBusy, match=f"pid {process.pid}"):
+            store.remove(RUN)
+        assert store.summary(RUN).pid == process.pid
+        process.kill()
+    assert store.summary(RUN).status == "interrupted"
+    store.append_to(RUN).close()
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "/etc", ".hidden", "a\n", "x" * 129, "é"])
+def test_names_that_are_no_ids_never_become_paths(tmp_path: Path, name: str) -> None:
+    with pytest.raises(StoreError, match="no valid id"):
+        Store(tmp_path).create(name)
+
+
+def test_a_link_among_the_runs_is_not_followed(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    _saved(store, plain_run())
+    (store.journals / "sly").symlink_to(tmp_path)
+    assert store.run_ids() == [RUN]
+    with pytest.raises(StoreError, match="link"):
+        store.state("sly")
+
+
+def test_an_id_is_used_once(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    _saved(store, plain_run())
+    with pytest.raises(StoreError, match="exists already"):
+        store.create(RUN)
+
+
+def test_a_store_that_cannot_be_written_says_where(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot write to"):
+        Store(tmp_path / "file" / "store").create(RUN)
+
+
+def test_names_mean_the_newest_session_then_ids_then_beginnings(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    _saved(store, plain_run(RUN, session="demo_7"))
+    _saved(store, [*plain_run(OTHER, turns=3, session="demo_8")])
+    assert store.find("demo_7") == RUN
+    assert store.find(OTHER) == OTHER
+    with pytest.raises(UnknownRun, match="several") as caught:
+        store.find("demo")
+    assert set(caught.value.candidates) == {RUN, OTHER}
+    with pytest.raises(UnknownRun, match="no run is named 'nope'"):
+        store.find("nope")
+    with pytest.raises(UnknownRun):
+        store.find("")
+
+
+def test_a_session_given_twice_means_its_newest_run(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    _saved(store, plain_run(RUN))
+    later = Writer(OTHER)
+    later.seq = 0
+    event = later.event("run_started", session_id="demo")
+    _saved(store, [Event(1, "2027-01-01T00:00:00.000000Z", OTHER, "run_started", event.place, event.data)])
+    assert store.find("demo") == OTHER
+    assert [run.run_id for run in store.matches("demo")] == [OTHER, RUN]
+
+
+def test_images_are_kept_by_digest_and_checked(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    data = b"\x89PNG..."
+    digest = hashlib.sha256(data).hexdigest()
+    with store.create(RUN) as journal:
+        journal.blob(digest, data)
+    assert store.image(RUN, digest) == data
+    (store.folder(RUN) / "blobs" / digest).write_bytes(b"other")
+    with pytest.raises(StoreError, match="altered"):
+        store.image(RUN, digest)
+    with pytest.raises(StoreError, match="missing"):
+        store.image(RUN, "../../secret")
+
+
+def test_removing_a_run_leaves_a_note_for_the_database(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    _saved(store, plain_run())
+    store.remove(RUN)
+    assert store.runs() == []
+    assert [path.name for path in store.removed.iterdir()] == [RUN]
+    with pytest.raises(UnknownRun):
+        store.remove(RUN)
+
+
+def test_a_run_that_could_not_be_saved_keeps_no_summary_of_what_is_not_there(tmp_path: Path) -> None:
+    disk = FailingDisk()
+    store = Store(tmp_path, disk)
+    events = plain_run()
+    journal = store.create(RUN)
+    journal.append(events[0])
+    disk.always = "full"
+    for event in events[1:]:
+        journal.append(event)
+    journal.close()
+    assert journal.unsaved >= len(events) - 1
+    assert Store(tmp_path).summary(RUN).status == "interrupted"
+
+
+def test_importing_the_store_loads_neither_the_database_nor_the_screen() -> None:
+    code = "import sys, workbench.store.store, workbench.store.journal\n"
+    code += "print(sorted({'chdb', 'textual', 'litellm', 'pyarrow'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

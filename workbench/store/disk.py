@@ -1,0 +1,102 @@
+"""The few file operations that a journal is made of, behind a port, so that each of them can be made to fail."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+
+class File(Protocol):
+    """An open file that only grows."""
+
+    def write(self, data: bytes) -> int:
+        """Append, in one system call. Returns how many bytes went in, which may be fewer. Raises OSError."""
+        ...
+
+    def sync(self) -> None:
+        """Bring the data to the device. Raises OSError."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """Makes and moves files."""
+
+    def create(self, path: Path) -> File:
+        """A new, empty file, mode 0600. Raises FileExistsError, OSError."""
+        ...
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Rename, over an existing target if there is one. Raises OSError."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Raises OSError."""
+        ...
+
+    def sync_folder(self, path: Path) -> None:
+        """Make new names in a folder durable. Raises OSError."""
+        ...
+
+
+class LocalFile:
+    """A file of the operating system, unbuffered."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def write(self, data: bytes) -> int:
+        return os.write(self._fd, data)
+
+    def sync(self) -> None:
+        _data_sync(self._fd)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class LocalDisk:
+    """The file system."""
+
+    def create(self, path: Path) -> File:
+        return LocalFile(path)
+
+    def replace(self, source: Path, target: Path) -> None:
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        path.unlink()
+
+    def sync_folder(self, path: Path) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+_data_sync = getattr(os, "fdatasync", os.fsync)
+
+
+def write_whole(disk: Disk, path: Path, data: bytes) -> None:
+    """Write a file so that it is there completely or not at all, also after power loss. Raises OSError."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    if not path.parent.is_dir():
+        path.parent.mkdir(mode=0o700)
+        disk.sync_folder(path.parent.parent)
+    try:
+        file = disk.create(part)
+    except FileExistsError:
+        disk.remove(part)
+        file = disk.create(part)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[file.write(bytes(rest)) :]
+        file.sync()
+    finally:
+        file.close()
+    disk.replace(part, path)
+    disk.sync_folder(path.parent)

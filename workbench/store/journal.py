@@ -1,0 +1,279 @@
+"""The writing side of a run: one unbuffered write per event, and nothing lost when a write fails (storage.md 2)."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from workbench.context.message import canonical
+from workbench.engine.event import Event
+from workbench.store.disk import Disk, File, LocalDisk, write_whole
+from workbench.store.faults import StoreError
+from workbench.store.lock import FileLock
+from workbench.store.names import is_digest
+from workbench.store.record import encoded
+
+SEGMENT_BYTES = 64 * 1024 * 1024
+"""A segment that has grown to this size gives way to the next."""
+
+INLINE_BYTES = 64 * 1024
+"""A ``blob`` record longer than this keeps its body in a file."""
+
+SYNC_SECONDS = 1.0
+"""No record waits longer than this for the device."""
+
+_NOTHING_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Errors of ``write`` after which the segment is as it was; after any other it may hold a part of the record."""
+
+
+class Journal:
+    """Appends the events of one run; a ``Sink``.
+
+    A failing disk never raises here: records wait in memory (``unsaved``, ``fault``) and are written to a new segment
+    as soon as one can be had. Safe to use from several threads.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        lock: FileLock | None = None,
+        next_seq: int = 1,
+        first_segment: int = 1,
+        disk: Disk | None = None,
+        on_append: Callable[[Event], None] = lambda event: None,
+        on_close: Callable[[Journal], None] = lambda journal: None,
+        sync_seconds: float = SYNC_SECONDS,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
+        """``folder`` exists and is the run's own; ``lock`` is its writer's lock if the caller has taken it already.
+
+        Raises StoreBusy when another process writes this run.
+        """
+        self.folder = folder
+        self.run_id = folder.name
+        self.fault = ""
+        """Why records are waiting; empty when none is."""
+        self._disk = disk or LocalDisk()
+        self._writer_lock = lock or writer_lock(folder)
+        self._next_seq = next_seq
+        self._number = first_segment
+        self._segment: File | None = None
+        self._named = False
+        """Whether the name of the segment is durable."""
+        self._size = 0
+        self._segment_bytes = segment_bytes
+        self._waiting: list[tuple[str, bytes]] = []
+        """(name of a blob file, or "" for a record; bytes), in the order in which they must reach the disk."""
+        self._unsynced: list[bytes] = []
+        self._on_append = on_append
+        self._on_close = on_close
+        self._mutex = threading.RLock()
+        self._wake = threading.Condition(self._mutex)
+        self._closed = False
+        self._sync_seconds = sync_seconds
+        self._flusher = threading.Thread(target=self._flush_on_time, name=f"sync {folder.name[-8:]}", daemon=True)
+        self._flusher.start()
+
+    # -- the Sink ----------------------------------------------------------------------------------------------------
+
+    def append(self, event: Event) -> None:
+        """Write one record. Raises ValueError for a gap in ``seq``, TypeError or ValueError for data beyond JSON."""
+        with self._mutex:
+            self._must_be_open()
+            if event.seq != self._next_seq:
+                raise ValueError(f"event {event.seq} does not follow event {self._next_seq - 1}")
+            line = encoded(event)
+            if event.kind == "blob" and len(line) > INLINE_BYTES and "body" in event.data:
+                line = self._moved_out(event)
+            self._next_seq += 1
+            self._waiting.append(("", line))
+            self._write_waiting()
+            if self._waiting or len(self._unsynced) == 1:
+                self._wake.notify()
+            self._on_append(event)
+
+    def blob(self, digest: str, data: bytes) -> None:
+        """Keep bytes under their sha256, durably, before the record that names them."""
+        if not is_digest(digest):
+            raise ValueError(f"{digest[:80]!a} is no sha256 digest")
+        with self._mutex:
+            self._must_be_open()
+            self._waiting.append((digest, data))
+            self._write_waiting()
+            if self._waiting:
+                self._wake.notify()
+
+    def sync(self) -> None:
+        """Make everything appended so far durable; what cannot be saved now stays ``unsaved``."""
+        with self._mutex:
+            if not self._closed:
+                self._sync()
+
+    @property
+    def unsaved(self) -> int:
+        """How many records are in memory only."""
+        with self._mutex:
+            return sum(1 for name, _ in self._waiting if not name)
+
+    @property
+    def seq(self) -> int:
+        """Of the last event appended."""
+        return self._next_seq - 1
+
+    def close(self) -> None:
+        """Sync, try once more to save what waits, and let go of the run. May be called twice."""
+        with self._mutex:
+            if self._closed:
+                return
+            self._sync()
+            if self._waiting:
+                self._sync()
+            self._leave_segment()
+            self._closed = True
+            self._wake.notify()
+        self._flusher.join()
+        try:
+            self._on_close(self)
+        finally:
+            self._writer_lock.release()
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"the journal of run {self.run_id} is closed")
+
+    def _moved_out(self, event: Event) -> bytes:
+        """The record of a long body, whose canonical JSON goes to a file named by its own sha256."""
+        body = canonical(event.data["body"]).encode("ascii")
+        name = hashlib.sha256(body).hexdigest()
+        self._waiting.append((name, body))
+        data = {key: value for key, value in event.data.items() if key != "body"} | {"file": name}
+        return encoded(replace(event, data=data))
+
+    def _write_waiting(self) -> None:
+        while self._waiting:
+            name, data = self._waiting[0]
+            try:
+                if name:
+                    self._write_blob(name, data)
+                else:
+                    self._write_line(data)
+            except OSError as error:
+                self.fault = error.strerror or str(error)
+                return
+            self._waiting.pop(0)
+        self.fault = ""
+
+    def _write_blob(self, name: str, data: bytes) -> None:
+        path = self.folder / "blobs" / name
+        if not (path.is_file() and path.stat().st_size == len(data)):
+            write_whole(self._disk, path, data)
+
+    def _write_line(self, line: bytes) -> None:
+        if self._size and self._size + len(line) > self._segment_bytes:
+            self._end_segment()
+        segment = self._segment or self._new_segment()
+        if not self._named:
+            self._disk.sync_folder(self.folder)
+            self._named = True
+        try:
+            written = segment.write(line)
+            if written != len(line):
+                raise OSError(errno.EIO, f"only {written} of {len(line)} bytes were written")
+        except OSError as error:
+            if error.errno not in _NOTHING_WRITTEN:
+                with suppress(OSError):
+                    self._end_segment()
+            raise
+        self._size += written
+        self._unsynced.append(line)
+
+    def _new_segment(self) -> File:
+        while True:
+            try:
+                self._segment = self._disk.create(self._path)
+            except FileExistsError:
+                self._number += 1
+                continue
+            self._size, self._named = 0, False
+            return self._segment
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / f"{self._number:06d}.jsonl"
+
+    def _end_segment(self) -> None:
+        """Sync and leave this segment for good. Raises OSError when the sync fails; what it held then waits again."""
+        try:
+            if self._segment is not None and self._unsynced:
+                self._segment.sync()
+                self._unsynced.clear()
+        finally:
+            self._leave_segment()
+
+    def _leave_segment(self) -> None:
+        """After a failed sync the kernel may have dropped what it once accepted: it is repeated in the next segment."""
+        segment, self._segment = self._segment, None
+        if segment is None:
+            return
+        segment.close()
+        if self._size == 0:
+            with suppress(OSError):
+                self._disk.remove(self._path)
+        self._size = 0
+        self._waiting[:0] = [("", line) for line in self._unsynced]
+        self._unsynced.clear()
+
+    def _sync(self) -> None:
+        self._write_waiting()
+        if self._segment is None or not self._unsynced:
+            return
+        try:
+            self._segment.sync()
+            self._unsynced.clear()
+        except OSError as error:
+            self.fault = error.strerror or str(error)
+            self._leave_segment()
+
+    def _flush_on_time(self) -> None:
+        with self._mutex:
+            while True:
+                self._wake.wait_for(lambda: self._closed or bool(self._unsynced or self._waiting))
+                if self._wake.wait_for(lambda: self._closed, self._sync_seconds):
+                    return
+                self._sync()
+
+
+def writer_lock(folder: Path) -> FileLock:
+    """The lock of the one process that appends to a run. Raises StoreBusy, StoreError."""
+    return FileLock(folder / "writer.lock", f"run {folder.name} is being written")
+
+
+class MemorySink:
+    """Keeps the events and blobs of a run that has no store."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.blobs: dict[str, bytes] = {}
+
+    def append(self, event: Event) -> None:
+        self.events.append(event)
+
+    def blob(self, digest: str, data: bytes) -> None:
+        self.blobs[digest] = data
+
+    def sync(self) -> None:
+        """Nothing outlives the process."""

@@ -1,0 +1,208 @@
+"""The reading side of a run: events in order, and the health of the files they came from (storage.md 2)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from workbench.engine.event import Event
+from workbench.store import record
+from workbench.store.names import is_digest
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A stretch of a segment that is no record."""
+
+    segment: str
+    at: int
+    """Byte offset of its first byte."""
+    size: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Health:
+    """What reading a journal found out about its files."""
+
+    records: int = 0
+    last_seq: int = 0
+    torn: tuple[Fault, ...] = ()
+    """Unterminated ends of segments: what a crash or a full disk leaves."""
+    damaged: tuple[Fault, ...] = ()
+    missing: tuple[tuple[int, int], ...] = ()
+    """Ranges of sequence numbers that are not there, first and last."""
+    lost_bodies: tuple[str, ...] = ()
+    """Blob files that are missing or altered."""
+    finished: bool = False
+    """The last event ends the run."""
+
+    @property
+    def whole(self) -> bool:
+        """Nothing is missing between the first and the last record: such a run can be replayed."""
+        return not (self.damaged or self.missing or self.lost_bodies)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What to tell a person, one sentence each."""
+        return (
+            *(f"{f.segment} damaged at byte {f.at}: {f.reason} ({f.size} bytes)" for f in self.damaged),
+            *(f"records {first} to {last} are missing" for first, last in self.missing),
+            *(f"body {name[:12]} is missing or altered" for name in self.lost_bodies),
+            *(f"{f.segment} ends in a torn record at byte {f.at} ({f.size} bytes ignored)" for f in self.torn),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One record and where it lies. ``event`` is None for a skipped ``blob``."""
+
+    segment: str
+    start: int
+    end: int
+    """Offset after the newline."""
+    seq: int
+    event: Event | None
+    raw: bytes
+
+
+class Tail:
+    """Reads a run as it grows; each ``poll`` gives what was completed since the last."""
+
+    def __init__(self, folder: Path, *, skip_blobs: bool = False) -> None:
+        """With ``skip_blobs`` bodies are checked but neither parsed nor given."""
+        self.folder = folder
+        self._skip_blobs = skip_blobs
+        self._segment = ""
+        self._offset = 0
+        self._seq = 0
+        self._records = 0
+        self._torn: list[Fault] = []
+        self._damaged: list[Fault] = []
+        self._missing: list[tuple[int, int]] = []
+        self._lost: list[str] = []
+        self._last_kind = ""
+
+    def poll(self) -> Iterator[Event]:
+        """New events, in order. Raises OSError when the folder cannot be read."""
+        return (line.event for line in self.lines() if line.event is not None)
+
+    def lines(self) -> Iterator[Line]:
+        """New records with their places; the same position as ``poll``."""
+        names = segments(self.folder)
+        for number, name in enumerate(names):
+            if name < self._segment:
+                continue
+            if name != self._segment:
+                self._segment, self._offset = name, 0
+            yield from self._segment_lines(name)
+            if number + 1 < len(names):
+                self._end_of_segment(name)
+
+    @property
+    def waiting(self) -> int:
+        """Bytes at the end of the last segment that are no complete record yet."""
+        try:
+            return (self.folder / self._segment).stat().st_size - self._offset if self._segment else 0
+        except OSError:
+            return 0
+
+    @property
+    def health(self) -> Health:
+        """Of what was read so far; an unterminated end counts as torn."""
+        torn = list(self._torn)
+        if waiting := self.waiting:
+            torn.append(Fault(self._segment, self._offset, waiting, "unterminated"))
+        return Health(
+            self._records,
+            self._seq,
+            tuple(torn),
+            tuple(self._damaged),
+            tuple(self._missing),
+            tuple(self._lost),
+            self._last_kind == "run_finished",
+        )
+
+    def _segment_lines(self, name: str) -> Iterator[Line]:
+        try:
+            with (self.folder / name).open("rb", buffering=_CHUNK) as file:
+                file.seek(self._offset)
+                for raw in file:
+                    if not raw.endswith(b"\n"):
+                        return
+                    start, self._offset = self._offset, self._offset + len(raw)
+                    line = self._read(name, start, raw)
+                    if line is not None:
+                        yield line
+        except OSError as error:
+            self._damaged.append(Fault(name, self._offset, 0, f"cannot be read: {error.strerror}"))
+
+    def _read(self, name: str, start: int, raw: bytes) -> Line | None:
+        body = raw[:-1]
+        try:
+            event: Event | None = None
+            seq = record.blob_seq(body) if self._skip_blobs else None
+            if seq is None:
+                event = record.decoded(body)
+                seq = event.seq
+            else:
+                record.check(body)
+        except record.BadRecord as error:
+            self._damaged.append(Fault(name, start, len(raw), str(error)))
+            return None
+        if seq <= self._seq:
+            return None
+        if seq > self._seq + 1:
+            self._missing.append((self._seq + 1, seq - 1))
+        self._seq = seq
+        self._records += 1
+        self._last_kind = event.kind if event is not None else "blob"
+        if event is not None and event.kind == "blob" and "file" in event.data:
+            event = self._with_body(event)
+        return Line(name, start, start + len(raw), seq, event, raw)
+
+    def _with_body(self, event: Event) -> Event:
+        """A body that was moved to a file, put back; one that is lost gives a ``blob`` of kind ``lost``."""
+        name = event.data["file"]
+        data = {key: value for key, value in event.data.items() if key != "file"}
+        body = read_blob(self.folder, name)
+        try:
+            if body is not None:
+                return replace(event, data=data | {"body": json.loads(body)})
+        except ValueError:
+            pass  # Whatever was put there under a name that fits, it is no body.
+        self._lost.append(name)
+        return replace(event, data=data | {"kind": "lost", "of": data.get("kind", "")})
+
+    def _end_of_segment(self, name: str) -> None:
+        if waiting := self.waiting:
+            self._torn.append(Fault(name, self._offset, waiting, "unterminated"))
+            self._offset += waiting
+
+
+def segments(folder: Path) -> list[str]:
+    """Names of a run's segments, in order. Raises OSError."""
+    return sorted(p.name for p in folder.iterdir() if p.suffix == ".jsonl" and p.stem.isdigit())
+
+
+def read_blob(folder: Path, name: str) -> bytes | None:
+    """The bytes of a blob file, or None when it is missing or is not what its name says."""
+    if not is_digest(name):
+        return None
+    try:
+        data = (folder / "blobs" / name).read_bytes()
+    except OSError:
+        return None
+    return data if hashlib.sha256(data).hexdigest() == name else None
+
+
+def read_run(folder: Path, *, skip_blobs: bool = False) -> tuple[list[Event], Health]:
+    """A whole run. Raises OSError when the folder cannot be read; damage is in the health, never an error."""
+    tail = Tail(folder, skip_blobs=skip_blobs)
+    events = list(tail.poll())
+    return events, tail.health

@@ -1,0 +1,55 @@
+"""One line of a journal: an event as ASCII JSON with a format version and a checksum (storage.md 2)."""
+
+from __future__ import annotations
+
+import json
+import re
+from zlib import crc32
+
+from workbench.engine.event import Event
+
+VERSION = 1
+"""Of the record format. Readers keep the older ones for ever."""
+
+_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}')
+_TAIL_SIZE = len(b',"crc":"00000000"}')
+_HEAD = re.compile(rb'\{"v":\d+,"run_id":"[^"]*","seq":(\d+),"at":"[^"]*","kind":"blob"')
+
+_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")).encode
+
+
+class BadRecord(Exception):
+    """A line that is no record, and why."""
+
+
+def encoded(event: Event) -> bytes:
+    """The line, newline included. Raises TypeError or ValueError when the data is no JSON (NaN is none)."""
+    text = _encode({"v": VERSION, **event.to_json()}).encode("ascii")
+    return b'%b,"crc":"%08x"}\n' % (text[:-1], crc32(text))
+
+
+def decoded(line: bytes) -> Event:
+    """The event of a line without its newline. Raises BadRecord when a single bit differs from what was written."""
+    check(line)
+    try:
+        event = Event.from_json(json.loads(line))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadRecord(f"no record: {type(error).__name__}") from error
+    if not (isinstance(event.seq, int) and isinstance(event.kind, str) and isinstance(event.data, dict)):
+        raise BadRecord("no record: a common field has the wrong type")
+    return event
+
+
+def check(line: bytes) -> None:
+    """Compare the checksum. Raises BadRecord."""
+    tail = _TAIL.fullmatch(line, len(line) - _TAIL_SIZE) if len(line) > _TAIL_SIZE else None
+    if tail is None:
+        raise BadRecord("no checksum")
+    if crc32(b"}", crc32(memoryview(line)[:-_TAIL_SIZE])) != int(tail[1], 16):
+        raise BadRecord("checksum differs")
+
+
+def blob_seq(line: bytes) -> int | None:
+    """The sequence number of a ``blob`` record, without parsing its body; None for other kinds."""
+    head = _HEAD.match(line)
+    return int(head[1]) if head else None

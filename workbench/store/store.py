@@ -1,0 +1,213 @@
+"""The folder ``.workbench/``: every run a journal in a folder of its own. Needs no database (storage.md 1)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from workbench.engine.event import Event
+from workbench.engine.state import RunState
+from workbench.store import summary
+from workbench.store.disk import Disk, LocalDisk
+from workbench.store.faults import StoreBusy, StoreError, UnknownRun
+from workbench.store.journal import Journal, writer_lock
+from workbench.store.lock import FileLock, Holder, holder_of
+from workbench.store.names import is_id, safe_join
+from workbench.store.reading import Health, Tail, read_blob, segments
+from workbench.store.summary import RunSummary, Summarizer
+
+INTERRUPTED = "the process that ran it ended before the run did"
+_SHOWN = 8
+"""How many candidates an error lists."""
+
+
+class Store:
+    """All runs below one folder. Reading never writes, except for summaries, which are a cache."""
+
+    def __init__(self, root: Path, disk: Disk | None = None) -> None:
+        """``root`` is the ``.workbench/`` folder; it is made when the first run is."""
+        self.root = root.resolve()
+        self.journals = self.root / "journal"
+        self.removed = self.root / "removed"
+        """Empty files named by removed runs whose rows the database still has to drop."""
+        self._disk = disk
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def create(self, run_id: str) -> Journal:
+        """The journal of a new run. Raises StoreError when the id is taken or the folder cannot be made."""
+        folder = safe_join(self.journals, run_id)
+        try:
+            self._prepare()
+            folder.mkdir(mode=0o700)
+            LocalDisk().sync_folder(self.journals)
+        except FileExistsError:
+            raise StoreError(f"run {run_id} exists already") from None
+        except OSError as error:
+            raise StoreError(f"cannot write to {self.root}: {error.strerror}") from error
+        return self._journal(folder, Summarizer(run_id), writer_lock(folder), 1)
+
+    def append_to(self, run_id: str) -> Journal:
+        """The journal of a run that goes on, in a new segment. Raises StoreBusy, StoreError, UnknownRun."""
+        folder = self.folder(run_id)
+        lock = writer_lock(folder)
+        try:
+            fold, tail = _folded(folder)
+            if not tail.health.whole:
+                raise StoreError(f"run {run_id} cannot go on: {tail.health.notices[0]}")
+            last = max((int(name[:-6]) for name in segments(folder)), default=0)
+            return self._journal(folder, fold, lock, last + 1)
+        except BaseException:
+            lock.release()
+            raise
+
+    def remove(self, run_id: str) -> None:
+        """Delete a run's folder; its rows follow when the database is next open. Raises StoreBusy, UnknownRun."""
+        folder = self.folder(run_id)
+        if (holder := self.writer(run_id)) is not None:
+            raise StoreBusy(f"run {run_id} is being written by {holder}", holder.pid)
+        try:
+            self.removed.mkdir(mode=0o700, exist_ok=True)
+            (self.removed / run_id).touch(mode=0o600)
+            shutil.rmtree(folder)
+        except OSError as error:
+            raise StoreError(f"cannot remove run {run_id}: {error.strerror}") from error
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def folder(self, run_id: str) -> Path:
+        """Where a run lies. Raises UnknownRun."""
+        folder = safe_join(self.journals, run_id)
+        if not folder.is_dir():
+            raise UnknownRun(f"no run {run_id} in {self.root}")
+        return folder
+
+    def run_ids(self) -> list[str]:
+        """All runs, oldest first as far as their ids tell."""
+        try:
+            return sorted(
+                e.name for e in os.scandir(self.journals) if e.is_dir(follow_symlinks=False) and is_id(e.name)
+            )
+        except FileNotFoundError:
+            return []
+
+    def events(self, run_id: str) -> Iterator[Event]:
+        """All events in order, bodies in place. Raises UnknownRun; damage is told by ``health``."""
+        return Tail(self.folder(run_id)).poll()
+
+    def tail(self, run_id: str) -> Tail:
+        """Reads a run as another process writes it. Raises UnknownRun."""
+        return Tail(self.folder(run_id))
+
+    def health(self, run_id: str) -> Health:
+        """What the files of a run are like. Raises UnknownRun."""
+        tail = self.tail(run_id)
+        for _ in tail.poll():
+            pass
+        return tail.health
+
+    def writer(self, run_id: str) -> Holder | None:
+        """The process that appends to a run now."""
+        return holder_of(safe_join(self.journals, run_id) / "writer.lock")
+
+    def state(self, run_id: str) -> RunState:
+        """The fold of a run. A run without an end that nobody writes is ``interrupted``. Raises UnknownRun."""
+        state = RunState.of(self.events(run_id))
+        state.run_id = state.run_id or run_id
+        if state.status == "running" and self.writer(run_id) is None:
+            state.status, state.reason = "interrupted", INTERRUPTED
+        return state
+
+    def runs(self) -> list[RunSummary]:
+        """All runs, newest first."""
+        found = [self.summary(run_id) for run_id in self.run_ids()]
+        return sorted(found, key=lambda run: (run.started, run.run_id), reverse=True)
+
+    def summary(self, run_id: str) -> RunSummary:
+        """One run in one line; read from its journal only if the journal has grown since. Raises UnknownRun."""
+        folder = self.folder(run_id)
+        now = summary.sizes(folder)
+        run = summary.load(folder, now)
+        if run is None:
+            fold, tail = _folded(folder)
+            run = replace(fold.summary(), bytes=sum(now.values()), damaged=not tail.health.whole)
+            if self.writer(run_id) is None:
+                summary.keep(folder, run, now)
+        if run.status == "interrupted":
+            holder = self.writer(run_id)
+            if holder is not None:
+                return replace(run, status="running", pid=holder.pid)
+            return replace(run, reason=INTERRUPTED)
+        return run
+
+    def matches(self, name: str) -> list[RunSummary]:
+        """The runs that a name may mean, newest first: of that session or run id, else all whose ids begin so."""
+        runs = self.runs()
+        exact = [run for run in runs if name in (run.session_id, run.run_id)]
+        return exact or [
+            run for run in runs if name and (run.run_id.startswith(name) or run.session_id.startswith(name))
+        ]
+
+    def find(self, name: str) -> str:
+        """The run that a person means: the newest of a session id, a run id, or the only one whose id begins so.
+
+        Raises UnknownRun, which names the candidates when there are several.
+        """
+        close = self.matches(name)
+        if not close:
+            raise UnknownRun(f"no run is named {name[:80]!a}")
+        if len({run.session_id or run.run_id for run in close}) == 1:
+            return close[0].run_id
+        shown = ", ".join(run.session_id or run.run_id for run in close[:_SHOWN])
+        more = f" and {len(close) - _SHOWN} more" if len(close) > _SHOWN else ""
+        raise UnknownRun(f"{name[:80]!a} names several runs: {shown}{more}", tuple(run.run_id for run in close))
+
+    def image(self, run_id: str, digest: str) -> bytes:
+        """The bytes of an image of a run. Raises StoreError when they are missing or altered."""
+        data = read_blob(self.folder(run_id), digest)
+        if data is None:
+            raise StoreError(f"image {digest[:12]!a} of run {run_id} is missing or altered")
+        return data
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        if self.journals.is_dir():
+            return
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ignore = self.root / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
+            ignore.chmod(0o600)
+        self.journals.mkdir(mode=0o700, exist_ok=True)
+
+    def _journal(self, folder: Path, fold: Summarizer, lock: FileLock, first_segment: int) -> Journal:
+        def keep_summary(journal: Journal) -> None:
+            if journal.unsaved == 0:
+                with suppress(OSError):
+                    now = summary.sizes(folder)
+                    summary.keep(folder, replace(fold.summary(), bytes=sum(now.values())), now)
+
+        return Journal(
+            folder,
+            lock=lock,
+            next_seq=fold.seq + 1,
+            first_segment=first_segment,
+            disk=self._disk,
+            on_append=fold.apply,
+            on_close=keep_summary,
+        )
+
+
+def _folded(folder: Path) -> tuple[Summarizer, Tail]:
+    fold = Summarizer(folder.name)
+    tail = Tail(folder, skip_blobs=True)
+    for line in tail.lines():
+        fold.seq = line.seq
+        if line.event is not None:
+            fold.apply(line.event)
+    return fold, tail
