@@ -41,7 +41,7 @@ class Stop:
     """Broken invariants of the assembly."""
     answered_by: str = "live"
     """At ``before_call`` of a run that replays another: ``recorded``, ``changed`` (recorded, but the request is no
-    longer the same) or ``live``."""
+    longer the same) or ``live``. At ``before_tool`` of a resumed run: ``maybe`` where the tool may have run already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,6 @@ class Gate(Protocol):
         ...
 
 
-async def open_gate(stop: Stop) -> Decision:
+async def open_gate(_: Stop) -> Decision:
     """The gate of headless runs: never holds."""
     return Decision()

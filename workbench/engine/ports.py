@@ -189,6 +189,10 @@ class Tools(Protocol):
         """None when no such tool is registered."""
         ...
 
+    def maybe_ran(self, place: Place, index: int) -> bool:
+        """Whether this very call was started before and its result never came (a resumed run)."""
+        ...
+
     async def call(self, name: str, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
         """Never raises for what a tool does wrong: exceptions, time-outs and refusals are results with the flag set.
 

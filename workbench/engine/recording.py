@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ class Recording:
         self.times: list[str] = []
         self.digests: dict[str, Place] = {}
         self._images = images or {}
-        self._started: dict[tuple[Place, int], tuple[str, str]] = {}
+        self.started: dict[tuple[Place, int], tuple[str, str]] = {}
         self._wires: dict[str, tuple[str, ...]] = defaultdict(tuple)
         for event in self.events:
             self.state.apply(event)
@@ -100,11 +101,11 @@ class Recording:
         self.calls[place].outcomes.append(fault)
 
     def _tool_started(self, place: Place, data: Mapping[str, Any]) -> None:
-        self._started[(place, data["index"])] = (data["tool"], data["arguments"])
+        self.started[(place, data["index"])] = (data["tool"], data["arguments"])
 
     def _tool_finished(self, place: Place, data: Mapping[str, Any]) -> None:
         key = (place, data["index"])
-        tool, arguments = self._started.get(key, (data["tool"], ""))
+        tool, arguments = self.started.get(key, (data["tool"], ""))
         images = tuple(
             ToolImage(self._images.get(i["digest"], b""), i["media_type"], i.get("width", 0), i.get("height", 0))
             for i in data.get("images", ())
@@ -139,8 +140,6 @@ _READERS = {
 
 def wire_body(state: RunState, place: Place) -> dict[str, Any] | None:
     """The request body of a call exactly as it was sent, keys in wire order; None where none was kept."""
-    import json
-
     call = state.call_at(place)
     if call is None or call.wire is None:
         return None

@@ -119,7 +119,7 @@ def _diverged(request: Request, place: Place, call: RecordedCall | None) -> Dive
 
 
 class RecordedTools:
-    """Answers the tool calls of recorded answers; specs come from the live registry, since they are part of requests."""
+    """Answers the tool calls of recorded answers; specs come from the registry, since they are part of requests."""
 
     def __init__(self, replay: Replay, registry: Tools) -> None:
         self._replay = replay
@@ -130,6 +130,14 @@ class RecordedTools:
 
     def spec(self, name: str) -> ToolSpec | None:
         return self._registry.spec(name)
+
+    def maybe_ran(self, place: Place, index: int) -> bool:
+        recording = self._replay.recording
+        started = recording.started.get((place, index))
+        if started is None or (place, index) in recording.tools:
+            return False
+        spec = self._registry.spec(started[0])
+        return spec is not None and spec.side_effects
 
     async def call(self, name: str, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
         recorded = self._replay.recording.tools.get((place, index))

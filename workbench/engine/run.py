@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,13 +60,16 @@ class Run:
         run_id: str = "",
         observe: Callable[[Event], None] = lambda event: None,
         parent: Parent | None = None,
+        journaled: Sequence[Event] = (),
     ) -> None:
+        """``journaled``: the events of this very run, when it is resumed (``Scribe``)."""
         self.definition = definition
         self.options = options
         self.ports = ports
         self.parent = parent
         self.depth = parent.depth if parent and parent.kind not in ("fork", "replay") else 0
-        self.scribe = Scribe(run_id or ports.ids.run_id(), ports.clock, ports.sink, observe)
+        self.scribe = Scribe(run_id or ports.ids.run_id(), ports.clock, ports.sink, observe, journaled)
+        self.scribe.ports = {"model": ports.model.name}
         self.world = World(self.redacted_json(dict(input)))
         self.caches: dict[str, PrefixCache] = {}
         self.scales: dict[str, float] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,8 +18,19 @@ from workbench.engine.ports import Clock, Sink, ToolImage
 class Scribe:
     """The only writer of a run's events. ``observe`` sees each event after it is in the journal."""
 
-    def __init__(self, run_id: str, clock: Clock, sink: Sink, observe: Callable[[Event], None]) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        clock: Clock,
+        sink: Sink,
+        observe: Callable[[Event], None],
+        journaled: Sequence[Event] = (),
+    ) -> None:
+        """``journaled``: a resumed run's events. While what is emitted equals them they are passed over; from the
+        first that does not, events are appended behind them, ``run_resumed`` first."""
         self.run_id = run_id
+        self._journaled = deque(journaled)
+        self._last_seq = journaled[-1].seq if journaled else 0
         self.seq = 0
         self.last_at = ""
         self.images: dict[str, bytes] = {}
@@ -26,11 +38,43 @@ class Scribe:
         self._clock = clock
         self._sink = sink
         self._observe = observe
+        self.ports: Mapping[str, str] = {}
+        """Journaled with ``run_resumed``."""
+        self._resumes_next = False
         self._seen: set[str] = set()
         self._wires: dict[str, tuple[str, ...]] = {}
 
     def emit(self, kind: str, place: Place = Place(), **data: Any) -> Event:
-        """Journal one event."""
+        """Journal one event, or find it in the journal of the run that is resumed."""
+        if self._journaled:
+            if (known := self._matching(kind, place, data)) is not None:
+                self.seq, self.last_at = known.seq, known.at
+                self._observe(known)
+                return known
+            self._resume()
+        return self._append(kind, place, data)
+
+    def _matching(self, kind: str, place: Place, data: Mapping[str, Any]) -> Event | None:
+        """The journal's next event, if this is it: the same happening, whatever its times."""
+        next_event = self._journaled[0]
+        if (next_event.kind, next_event.place) != (kind, place):
+            return None
+        if any(next_event.data.get(key) != data.get(key) for key in ("hash", "digest", "index", "key", "status")):
+            return None
+        self._journaled.popleft()
+        if not self._journaled:
+            self._resumes_next = True
+        return next_event
+
+    def _resume(self) -> None:
+        self._journaled.clear()
+        self._resumes_next = False
+        self.seq = self._last_seq
+        self._append("run_resumed", Place(), {"ports": self.ports})
+
+    def _append(self, kind: str, place: Place, data: Mapping[str, Any]) -> Event:
+        if self._resumes_next:
+            self._resume()
         self.seq += 1
         self.last_at = self._clock.now()
         event = Event(self.seq, self.last_at, self.run_id, kind, place, data)

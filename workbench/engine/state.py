@@ -228,7 +228,10 @@ class RunState:
         self.parent = data.get("parent") or {}
 
     def _run_resumed(self, event: Event, data: Mapping[str, Any]) -> None:
-        self.status, self.finished, self.reason = "running", "", ""
+        self.status, self.finished, self.reason, self.output = "running", "", "", ""
+        for visit in self.visits:
+            if visit.status == "stopped":
+                visit.status, visit.finished, visit.reason = "running", "", ""
         self.ports = data.get("ports", self.ports)
 
     def _phase_started(self, event: Event, data: Mapping[str, Any]) -> None:

@@ -98,6 +98,8 @@ class Stepper:
             return "the request breaks an invariant"
         if stop.answered_by == "changed":
             return "the request is not the recorded one"
+        if stop.answered_by == "maybe":
+            return f"{stop.tool} may have run already; going on runs it again"
         if self._pause:
             return "paused"
         for point in self.breakpoints:

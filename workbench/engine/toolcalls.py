@@ -162,7 +162,7 @@ def _unreadable(text: str, start: int, end: int, tools: Collection[str], problem
 
 def _words(fault: Exception) -> str:
     if isinstance(fault, json.JSONDecodeError):
-        return f"{fault.msg} at column {fault.pos + 1}"
+        return f"{fault.msg.removesuffix(' at')} at column {fault.pos + 1}"
     return f"{fault} at column 1" if str(fault) else "nested too deeply at column 1"
 
 

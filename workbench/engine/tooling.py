@@ -71,7 +71,15 @@ class Tooling:
         """Run the calls; results join the history, images follow them as one user message."""
         parts: list[Text | Image] = []
         for index, call in enumerate(wanted, 1):
-            stop = Stop(StopKind.BEFORE_TOOL, self.place, self.engine.depth, tool=call.name, state=self._state)
+            maybe = self.engine.ports.tools.maybe_ran(self.place, index)
+            stop = Stop(
+                StopKind.BEFORE_TOOL,
+                self.place,
+                self.engine.depth,
+                tool=call.name,
+                state=self._state,
+                answered_by="maybe" if maybe else "live",
+            )
             await self.engine.gate(stop)
             spec = engine_spec(call.name) or self.engine.ports.tools.spec(call.name)
             self.engine.scribe.emit(
