@@ -21,6 +21,7 @@ from workbench.engine.flow import offers_choice
 from workbench.engine.gate import RunStopped, Stop, StopKind
 from workbench.engine.model_name import split_effort
 from workbench.engine.ports import TemplateFault, ToolSpec
+from workbench.engine.toolcalls import read_calls, without_calls
 from workbench.engine.turns import Turns
 from workbench.engine.world import World
 from workbench.language.model import ContextSource, Phase
@@ -280,4 +281,5 @@ class Visit:
             parameters=self.parameters,
             line_of=run.definition.line,
             keep_recent_images=run.options.keep_recent_images,
+            without_calls=lambda text: without_calls(text, read_calls(text, self.tool_names)),
         )

@@ -1,0 +1,83 @@
+"""Provider faults, limits, and secrets: what the engine does when the world misbehaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.engine.support import call, play
+from workbench.engine.definition import Options
+from workbench.engine.ports import ModelFault
+
+ONE: dict[str, Any] = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "Do {{ input.key }}."}]}
+
+
+def test_a_fault_is_retried_twice_and_each_try_is_an_event() -> None:
+    played = play(ONE, [ModelFault("server", "500"), ModelFault("timeout", "slow"), "Done."])
+    assert played.outcome.status == "success"
+    assert [e.data["error"]["kind"] for e in played.of_kind("call_failed")] == ["server", "timeout"]
+    assert [e.data["try"] for e in played.of_kind("call_started")] == [1, 2, 3]
+    assert len(played.clock.slept) == 2
+
+
+def test_the_wait_that_a_provider_asks_for_is_kept_and_shown() -> None:
+    played = play(ONE, [ModelFault("rate_limit", "429", retry_after=7.5), "Done."])
+    assert played.clock.slept == [7.5]
+    assert [n.data["seconds"] for n in played.notices if n.kind == "retry"] == [7.5]
+
+
+def test_after_three_tries_the_phase_fails_with_the_fault() -> None:
+    played = play(ONE, [ModelFault("server", "boom")] * 3)
+    assert played.outcome.status == "failed"
+    assert "server after 3 tries: boom" in played.outcome.reason
+
+
+@pytest.mark.parametrize("kind", ["authentication", "not_found", "bad_request", "context_length", "no_model"])
+def test_a_final_fault_is_not_retried(kind: str) -> None:
+    played = play(ONE, [ModelFault(kind, "no")])
+    assert len(played.model.requests) == 1
+    assert played.outcome.status == "failed"
+
+
+def test_a_blank_answer_is_retried() -> None:
+    assert play(ONE, ["  \n", "Done."]).outcome.output == "Done."
+
+
+def test_a_limit_stops_the_run_and_names_itself() -> None:
+    document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "rules": {"max_turns": 9}}]}
+    played = play(document, ["a"] * 9, options=Options("s", "gpt-4o", max_calls=2))
+    assert played.outcome.status == "stopped"
+    assert "2 calls" in played.outcome.reason
+
+
+def test_secrets_are_replaced_before_anything_is_journaled_or_sent() -> None:
+    secret = "hunter2hunter2"
+
+    def redact(text: str) -> tuple[str, int]:
+        return text.replace(secret, "[redacted]"), text.count(secret)
+
+    document = {
+        "cascade_id": "c",
+        "phases": [
+            {"name": "p", "instructions": "{{ input.key }}", "tackle": ["leak", "set_state"], "rules": {"max_turns": 3}}
+        ],
+    }
+    played = play(
+        document,
+        [f"I say {secret}\n" + call("leak") + "\n" + call("set_state", key="k", value=secret), f"end {secret}"],
+        input={"key": secret},
+        tools={"leak": lambda x="": f"found {secret}"},
+        redact=redact,
+    )
+    assert secret not in repr(played.events)
+    assert secret not in repr(played.model.requests)
+    assert secret not in repr(played.notices)
+    assert played.outcome.state == {"k": "[redacted]"}
+
+
+def test_a_raising_template_fails_the_phase_with_its_place() -> None:
+    text = "cascade_id: c\nphases:\n  - name: a\n    instructions: 'x {{ 1 / 0 }}'\n"
+    played = play(text, [])
+    assert played.outcome.status == "failed"
+    assert "test.yaml:4:" in played.outcome.reason

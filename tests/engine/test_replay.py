@@ -1,0 +1,185 @@
+"""Determinism: a recording replays through the engine with no call and an equal journal; a changed request is found."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.engine.support import Answers, ListSink, Played, Reply, ScriptedModel, call, native, play, ports
+from workbench.engine.definition import Definition
+from workbench.engine.event import Event
+from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
+from workbench.engine.ports import ModelFault, ToolImage, ToolResult, Verdict
+from workbench.engine.recording import Recording, comparable
+from workbench.engine.replay import Replay
+from workbench.engine.run import Run
+
+TWO: dict[str, Any] = {
+    "cascade_id": "c",
+    "phases": [
+        {
+            "name": "look",
+            "instructions": "Look for {{ input.what }}.",
+            "tackle": ["search", "ask_human", "set_state"],
+            "rules": {"max_turns": 6},
+            "intra_context": {"mask_observations_after": 1, "min_masked_size": 0},
+            "handoffs": ["tell", "drop"],
+        },
+        {
+            "name": "tell",
+            "instructions": "Tell.",
+            "context": {"from": ["look"]},
+            "output_schema": {"type": "object"},
+            "rules": {"max_attempts": 2},
+        },
+        {"name": "drop", "instructions": "Drop."},
+    ],
+}
+REPLIES: dict[str, list[Reply]] = {
+    "look": [
+        "a" + call("search", x="1"),
+        ModelFault("server", "503"),
+        "b\n" + call("ask_human", question="Which?"),
+        "c\n" + call("set_state", key="k", value=[1]),
+        "d\n" + call("search", x="2") + "\n" + call("route_to", target="tell"),
+        "e",
+    ],
+    "tell": ["no", '{"a": 1}'],
+}
+
+
+def recorded() -> Played:
+    images = (ToolImage(b"\x89PNG....", "image/png", 1, 1),)
+    return play(
+        TWO,
+        {k: list(v) for k, v in REPLIES.items()},
+        input={"what": "it"},
+        tools={"search": lambda x: ToolResult(f"hit {x} " * 40, images=images)},
+        answers=["the second"],
+    )
+
+
+def replayed(played: Played, definition: Definition | None = None) -> tuple[list[Event], str, Replay]:
+    replay = Replay(Recording(played.events, played.blobs))
+    sink = ListSink()
+    base = ports(ScriptedModel([]), tools=played.tools, human=Answers(), sink=sink)
+    run = Run(definition or played.definition, {"what": "it"}, played.options, replay.ports(base))
+    outcome = asyncio.run(run.execute())
+    return sink.events, outcome.reason or outcome.status, replay
+
+
+def test_a_replay_makes_no_call_and_gives_an_equal_journal() -> None:
+    played = recorded()
+    assert played.outcome.status == "success", played.outcome.reason
+    before = len(played.tools.called)
+    events, status, replay = replayed(played)
+    assert status == "success"
+    assert (replay.live_calls, replay.live_tools) == (0, 0)
+    assert len(played.tools.called) == before
+    assert comparable(events) == comparable(played.events)
+
+
+def test_an_edited_cascade_diverges_at_the_first_changed_request_and_names_the_message() -> None:
+    played = recorded()
+    changed = Definition.of(played.definition.source.text.replace('"Tell."', '"Tell me."'), "test.yaml")
+    events, reason, _ = replayed(played, changed)
+    assert events[-1].data["status"] == "diverged"
+    assert "tell/1/1/1/1" in reason
+    assert "task" in reason
+
+
+def test_a_changed_mask_diverges_and_names_the_rule() -> None:
+    played = recorded()
+    text = played.definition.source.text.replace('"mask_observations_after": 1', '"mask_observations_after": 2')
+    _, reason, _ = replayed(played, Definition.of(text, "test.yaml"))
+    assert "mask_observations_after" in reason
+
+
+def test_with_live_ports_behind_it_only_what_changed_is_asked_again() -> None:
+    played = recorded()
+    changed = Definition.of(played.definition.source.text.replace('"Tell."', '"Tell me."'), "test.yaml")
+    model = ScriptedModel(['{"b": 2}'])
+    sink = ListSink()
+    base = ports(model, tools=played.tools, sink=sink)
+    replay = Replay(Recording(played.events, played.blobs), live=base)
+    outcome = asyncio.run(Run(changed, {"what": "it"}, played.options, replay.ports(base)).execute())
+    assert outcome.status == "success"
+    assert [place.phase for place, _ in model.requests] == ["tell"]
+    assert replay.live_calls == 1
+
+
+class StopAt:
+    """A gate that ends the run before its n-th call."""
+
+    def __init__(self, call: int) -> None:
+        self.left = call
+
+    async def __call__(self, stop: Stop) -> Decision:
+        if stop.kind is StopKind.BEFORE_CALL:
+            self.left -= 1
+            if self.left == 0:
+                raise RunStopped("enough")
+        return Decision()
+
+
+@pytest.mark.parametrize("stop_at", [1, 2, 3, 4, 5, 6, 7, 8])
+def test_a_stopped_run_goes_on_in_its_own_journal_and_ends_as_if_never_stopped(stop_at: int) -> None:
+    whole = recorded()
+    all_replies = {k: list(v) for k, v in REPLIES.items()}
+    images = (ToolImage(b"\x89PNG....", "image/png", 1, 1),)
+    tools = {"search": lambda x: ToolResult(f"hit {x} " * 40, images=images)}
+    stopped = play(TWO, all_replies, input={"what": "it"}, tools=tools, answers=["the second"], gate=StopAt(stop_at))
+    assert stopped.outcome.status == "stopped"
+    sink = ListSink()
+    sink.events = list(stopped.events)
+    base = ports(stopped.model, tools=stopped.tools, sink=sink, human=Answers(["the second"]))
+    replay = Replay(Recording(stopped.events, stopped.blobs), live=base)
+    run = Run(
+        stopped.definition,
+        {"what": "it"},
+        stopped.options,
+        replay.ports(base),
+        run_id="run-1",
+        journaled=stopped.events,
+    )
+    outcome = asyncio.run(run.execute())
+    assert outcome.status == "success"
+    assert [e.seq for e in sink.events] == list(range(1, len(sink.events) + 1))
+    from workbench.engine.state import RunState
+
+    state = RunState.of(sink.events)
+    assert state.status == "success"
+    assert state.outputs == whole.state.outputs
+    assert [c.digest for c in state.calls] == [c.digest for c in whole.state.calls]
+    assert [c.entries for c in state.calls] == [c.entries for c in whole.state.calls]
+    assert len(stopped.tools.called) == len(whole.tools.called)
+
+
+def test_native_runs_replay_too() -> None:
+    document = {
+        "cascade_id": "c",
+        "phases": [
+            {"name": "p", "instructions": "x", "tackle": ["t"], "use_native_tools": True, "rules": {"max_turns": 3}}
+        ],
+    }
+    played = play(document, [native("", t={"x": "1"}), "done"], input={"what": "it"}, tools={"t": lambda x: "r"})
+    events, status, _ = replayed(played)
+    assert status == "success"
+    assert comparable(events) == comparable(played.events)
+
+
+def test_recorded_verdicts_are_used_instead_of_validators() -> None:
+    document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "rules": {"loop_until": "v"}}]}
+    verdicts = iter([Verdict(False, "again"), Verdict(True)])
+    played = play(document, ["a", "b"], input={"what": "it"}, validators={"v": lambda text: next(verdicts)})
+    assert played.outcome.status == "success"
+    replay = Replay(Recording(played.events))
+    sink = ListSink()
+    from tests.engine.support import FunctionValidators
+
+    known = FunctionValidators({"v": lambda text: Verdict(False, "never asked")})
+    base = ports(ScriptedModel([]), validators=known, sink=sink)
+    asyncio.run(Run(played.definition, {"what": "it"}, played.options, replay.ports(base)).execute())
+    assert comparable(sink.events) == comparable(played.events)

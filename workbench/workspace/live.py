@@ -1,0 +1,163 @@
+"""A run with a journal: new, resumed, replayed or forked. The app and the commands drive the engine through this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.engine.definition import Definition, Options
+from workbench.engine.event import Event
+from workbench.engine.gate import Gate, open_gate
+from workbench.engine.ports import Human, Notice, Ports, Sink
+from workbench.engine.recording import Recording
+from workbench.engine.replay import Replay
+from workbench.engine.run import Outcome, Parent, Run
+from workbench.store.journal import Journal, MemorySink
+from workbench.store.store import Store
+from workbench.workspace.people import Nobody
+from workbench.workspace.project import Project, new_session_id
+from workbench.workspace.system import SystemIds
+
+if TYPE_CHECKING:
+    from workbench.workspace.choice import ModelChoice
+
+
+@dataclass(frozen=True)
+class Attached:
+    """Who watches a run and who may hold it."""
+
+    gate: Gate = open_gate
+    human: Human = field(default_factory=Nobody)
+    observe: Callable[[Event], None] = lambda event: None
+    """Sees each event after it is in the journal."""
+    notify: Callable[[Notice], None] = lambda notice: None
+
+
+@dataclass(frozen=True)
+class Start:
+    """What to run."""
+
+    definition: Definition
+    file: Path | None
+    input: Mapping[str, Any]
+    choice: ModelChoice
+    options: Options
+    sandbox: str = ""
+    """A level that a flag asked for; empty for the settings'."""
+
+
+def new_options(project: Project, cascade_id: str, choice: ModelChoice, session: str = "") -> Options:
+    """The options of a new run, from the settings."""
+    settings = project.settings
+    return Options(
+        session or new_session_id(cascade_id),
+        choice.default_model,
+        keep_recent_images=settings.keep_recent_images,
+        tries=settings.tries,
+        max_visits=settings.max_visits,
+        max_depth=settings.max_depth,
+        max_calls=settings.max_calls,
+        max_tokens=settings.max_tokens,
+        max_cost=settings.max_cost,
+        max_seconds=settings.max_seconds,
+    )
+
+
+async def run_new(project: Project, start: Start, attached: Attached, *, run_id: str = "") -> Outcome:
+    """Run a cascade from the beginning, into a journal of its own."""
+    run_id = run_id or SystemIds().run_id()
+    with _journal(project, run_id) as sink:
+        ports = _ports(project, start, attached, sink)
+        run = Run(start.definition, start.input, start.options, ports, run_id=run_id, observe=attached.observe)
+        return await run.execute()
+
+
+async def resume(project: Project, run_id: str, start: Start, attached: Attached) -> Outcome:
+    """Go on with a stopped or interrupted run, in its own journal. Raises StoreError where it cannot be appended to."""
+    store = project.store
+    events = list(store.events(run_id))
+    with store.append_to(run_id) as sink:
+        live = _ports(project, start, attached, sink)
+        replay = Replay(Recording(events, StoredImages(store, run_id)), live=live)
+        run = Run(
+            start.definition,
+            start.input,
+            start.options,
+            replay.ports(live),
+            run_id=run_id,
+            observe=attached.observe,
+            journaled=events,
+        )
+        return await run.execute()
+
+
+async def replay_run(project: Project, run_id: str, start: Start, attached: Attached) -> tuple[Outcome, list[Event]]:
+    """Run a stored run again from its recording alone: no call, no tool, nothing stored."""
+    store = project.store
+    recording = Recording(store.events(run_id), StoredImages(store, run_id))
+    sink = MemorySink()
+    base = _ports(project, start, attached, sink)
+    parent = Parent(run_id, recording.state.session_id, "replay")
+    run = Run(
+        start.definition,
+        start.input,
+        start.options,
+        Replay(recording).ports(base),
+        observe=attached.observe,
+        parent=parent,
+    )
+    return await run.execute(), list(sink.events)
+
+
+def start_of(project: Project, run_id: str, choose: Callable[[Definition, Options], ModelChoice]) -> Start:
+    """How a stored run was started: its pinned text, input and options. Raises DefinitionError, UnknownRun."""
+    first = next(iter(project.store.events(run_id)))
+    data = first.data
+    definition = Definition.of(data["cascade_text"], data["cascade_file"], data.get("includes"))
+    options = Options.from_json(data["options"])
+    file = project.root / data["cascade_file"] if data["cascade_file"] else None
+    return Start(definition, file, data["input"], choose(definition, options), options)
+
+
+def with_session(start: Start, session: str) -> Start:
+    """The same run under another session id."""
+    return replace(start, options=replace(start.options, session_id=session))
+
+
+class StoredImages(Mapping[str, bytes]):
+    """The images of a stored run, read when they are asked for."""
+
+    def __init__(self, store: Store, run_id: str) -> None:
+        self._store = store
+        self._run_id = run_id
+
+    def __getitem__(self, digest: str) -> bytes:
+        return self._store.image(self._run_id, digest)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._store.state(self._run_id).images)
+
+    def __len__(self) -> int:
+        return len(self._store.state(self._run_id).images)
+
+
+def _journal(project: Project, run_id: str) -> Journal:
+    return project.store.create(run_id)
+
+
+def _ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Ports:
+    from workbench.workspace.wiring import ports
+
+    return ports(project, start, attached, sink)
+
+
+def unfinished(project: Project, file: Path | None = None) -> Sequence[Any]:
+    """Stopped and interrupted runs, newest first; of one cascade file, if given."""
+    shown = project.shown(file) if file is not None else None
+    return [
+        run
+        for run in project.store.runs()
+        if run.status in ("interrupted", "stopped") and (shown is None or run.cascade_file == shown)
+    ]

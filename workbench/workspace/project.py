@@ -1,0 +1,114 @@
+"""A folder of work: its settings, its store, its trust, and the files opened in it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+
+from workbench.store.store import Store
+from workbench.workspace.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from workbench.workspace.opened import Opened
+    from workbench.workspace.surround import Around
+
+APP = "cascade-workbench"
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where the user's own files lie, outside every workspace."""
+
+    config: Path
+    state: Path
+
+    @classmethod
+    def of(cls, env: Mapping[str, str]) -> Folders:
+        """From ``WORKBENCH_CONFIG_DIR`` and ``WORKBENCH_STATE_DIR``, else the system's usual places."""
+        config = env.get("WORKBENCH_CONFIG_DIR") or platformdirs.user_config_dir(APP)
+        state = env.get("WORKBENCH_STATE_DIR") or platformdirs.user_state_dir(APP)
+        return cls(Path(config), Path(state))
+
+
+@dataclass
+class Project:
+    """A workspace. Making one reads two small settings files and nothing else."""
+
+    root: Path
+    settings: Settings
+    env: Mapping[str, str]
+    folders: Folders
+    notes: list[str] = field(default_factory=list)
+    """What the user should know: that the store lies elsewhere, say."""
+
+    @classmethod
+    def at(
+        cls,
+        root: Path | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+        flags: Mapping[str, Any] | None = None,
+    ) -> Project:
+        """The workspace at ``root``, else ``WORKBENCH_ROOT`` (``WINDLASS_ROOT``), else the current folder.
+
+        Raises SettingsError.
+        """
+        environment = dict(os.environ if env is None else env)
+        named = environment.get("WORKBENCH_ROOT") or environment.get("WINDLASS_ROOT")
+        folder = (root or Path(named or ".")).expanduser().resolve()
+        folders = Folders.of(environment)
+        return cls(folder, load_settings(folder, environment, folders.config, flags), environment, folders)
+
+    @cached_property
+    def store(self) -> Store:
+        """The journals: in the workspace, or in the user's state folder where the workspace cannot be written."""
+        named = self.settings.data_dir
+        if named:
+            return Store(Path(named).expanduser())
+        home = self.root / ".workbench"
+        if os.access(home if home.exists() else self.root, os.W_OK):
+            return Store(home)
+        digest = hashlib.sha256(str(self.root).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        elsewhere = self.folders.state / "stores" / digest
+        self.notes.append(f"the workspace cannot be written: runs are kept in {elsewhere}")
+        return Store(elsewhere)
+
+    @cached_property
+    def around(self) -> Around:
+        """What lies around the cascades of this workspace: tools, validators, trust."""
+        from workbench.workspace.surround import Around
+
+        return Around(self)
+
+    def open(self, file: Path) -> Opened:
+        """Read and check a cascade file. Raises CannotOpen when it cannot be read."""
+        from workbench.workspace.opened import opened, read_bytes
+
+        shown = self.shown(file)
+        text = read_bytes(file, shown)
+        return opened(file.resolve(), shown, text, self.root, self.around.surroundings(file.resolve()))
+
+    def open_text(self, file: Path, text: str) -> Opened:
+        """Check a text as if it were the file's."""
+        from workbench.workspace.opened import opened
+
+        return opened(file, self.shown(file), text, self.root, self.around.surroundings(file))
+
+    def shown(self, file: Path) -> str:
+        """A file as messages name it: relative to the workspace where it lies in it."""
+        real = file.resolve()
+        return str(real.relative_to(self.root)) if real.is_relative_to(self.root) else str(file)
+
+
+def new_session_id(cascade_id: str) -> str:
+    """A session id for a run that was given none: the cascade's name and eight random digits."""
+    slug = "".join(c if c.isalnum() or c in "._-" else "-" for c in cascade_id if c.isascii())[:60].strip("-._")
+    return f"{slug or 'run'}-{uuid.uuid4().hex[:8]}"

@@ -1,0 +1,220 @@
+"""What the app holds: one opened cascade and at most one live run, in a thread and on an event loop of its own.
+
+The app reads ``events`` and ``notices`` once per frame; every command may be given from any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.context.place import Place
+from workbench.engine.event import Event
+from workbench.engine.gate import Stop
+from workbench.engine.ports import Notice
+from workbench.engine.run import Outcome
+from workbench.engine.stepper import Mode, Stepper
+from workbench.workspace.people import AppHuman
+from workbench.workspace.project import Project
+
+if TYPE_CHECKING:
+    from workbench.workspace.choice import ModelChoice
+    from workbench.workspace.opened import Opened
+
+STOP_DEADLINE = 5.0
+"""Seconds that a run gets to end by itself when the app closes."""
+
+
+@dataclass(frozen=True)
+class HeaderFacts:
+    """What the header says of how calls are answered and where runs are kept."""
+
+    model: str
+    """``offline as openai/gpt-4.1-mini``, or a model name."""
+    why: str = ""
+    """Why it is offline."""
+    base_url: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Reload:
+    """What a look at the file after a save gave."""
+
+    opened: Opened
+    """The new definition; where it cannot run, its problems beside the last good one that stays in ``Session``."""
+    valid: bool
+    changed: frozenset[str] = frozenset()
+    """Names of phases whose text is not what it was."""
+    gone: str = ""
+    """Why the file could not be read."""
+
+
+class Session:
+    """A cascade being worked on."""
+
+    def __init__(self, project: Project, file: Path, *, model: str = "", session: str = "", sandbox: str = "") -> None:
+        """Reads and checks the file. Raises CannotOpen."""
+        self.project = project
+        self.file = file.resolve()
+        self.opened: Opened = project.open(file)
+        self.events: deque[Event] = deque()
+        self.notices: deque[Notice] = deque()
+        self.human = AppHuman()
+        self.failure = ""
+        """Why the engine's thread ended, if that was not the end of a run."""
+        self.run_id = ""
+        self._model = model
+        self._session = session
+        self._sandbox = sandbox
+        self._good: Opened | None = self.opened if self.opened.definition else None
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Outcome] | None = None
+        self.stepper = self._new_stepper()
+
+    # -- what is shown -----------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """A live run exists and has not ended."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def runnable(self) -> Opened | None:
+        """The last definition that can run."""
+        return self._good
+
+    @property
+    def header(self) -> HeaderFacts:
+        choice = self._choice()
+        return HeaderFacts(choice.label, choice.why, choice.base_url, tuple(self.project.notes))
+
+    # -- driving -----------------------------------------------------------------------------------------------------
+
+    def start(self, input: Mapping[str, Any], mode: Mode, *, session: str = "") -> None:
+        """Start a run; returns at once. Raises RuntimeError while one is running or when nothing can run."""
+        from workbench.workspace.live import Start, new_options, run_new
+        from workbench.workspace.system import SystemIds
+
+        opened = self._good
+        if opened is None or opened.definition is None:
+            raise RuntimeError("the cascade has errors; nothing can run")
+        choice = self._choice()
+        options = new_options(self.project, opened.definition.cascade.cascade_id, choice, session or self._session)
+        self._session = ""
+        start = Start(opened.definition, self.file, dict(input), choice, options, self._sandbox)
+        self.run_id = SystemIds().run_id()
+        self._launch(mode, lambda: run_new(self.project, start, self._attached(), run_id=self.run_id))
+
+    def resume(self, run_id: str, mode: Mode) -> None:
+        """Go on with a stored run that did not end. Raises RuntimeError while one is running."""
+        from workbench.workspace.live import resume, start_of
+
+        start = start_of(self.project, run_id, lambda definition, options: self._choice(definition, options))
+        self.run_id = run_id
+        self._launch(mode, lambda: resume(self.project, run_id, start, self._attached()))
+
+    def go(self, mode: Mode) -> None:
+        """Let a held run go on."""
+        self.stepper.go(mode)
+
+    def pause(self) -> None:
+        """Hold the run at its next stop."""
+        self.stepper.pause()
+
+    def stop(self) -> None:
+        """End the run as stopped: its call or tool is cancelled, its journal is complete."""
+        if self._loop is not None and self._task is not None and self.running:
+            self._loop.call_soon_threadsafe(self._task.cancel)
+
+    def answer(self, question: Event, text: str) -> bool:
+        """Answer a ``human_asked`` event; False when nobody waits for it any more."""
+        return self.human.answer(question.place, question.data["index"], text)
+
+    def close(self) -> None:
+        """Stop the run, if any, and wait until its journal is complete, or for five seconds."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join(STOP_DEADLINE)
+
+    # -- the file ----------------------------------------------------------------------------------------------------
+
+    def reload(self) -> Reload:
+        """Read the file again. A definition that cannot run leaves the last good one in place."""
+        from workbench.workspace.opened import CannotOpen
+
+        try:
+            fresh = self.project.open(self.file)
+        except CannotOpen as fault:
+            return Reload(self.opened, False, gone=str(fault))
+        changed = _changed(self._good, fresh)
+        self.opened = fresh
+        if fresh.definition is not None:
+            self._good = fresh
+        return Reload(fresh, fresh.definition is not None, changed)
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _choice(self, *pinned: Any) -> ModelChoice:
+        from workbench.workspace.choice import choose_model
+
+        opened = self._good
+        cascade = pinned[0].cascade if pinned else opened.cascade if opened else None
+        return choose_model(self.project, cascade, self._model, pinned[1].default_model if pinned else "")
+
+    def _new_stepper(self) -> Stepper:
+        from workbench.engine.condition import matches
+
+        return Stepper(on_hold=self._held, on_release=self._released, matches=matches)
+
+    def _held(self, stop: Stop, why: str) -> None:
+        self.notices.append(Notice("held", stop.place, {"stop": str(stop.kind), "why": why, "tool": stop.tool}))
+
+    def _released(self, stop: Stop) -> None:
+        self.notices.append(Notice("released", stop.place))
+
+    def _attached(self) -> Any:
+        from workbench.workspace.live import Attached
+
+        return Attached(self.stepper, self.human, self.events.append, self.notices.append)
+
+    def _launch(self, mode: Mode, work: Callable[[], Coroutine[Any, Any, Outcome]]) -> None:
+        if self.running:
+            raise RuntimeError("a run is going on")
+        breakpoints = self.stepper.breakpoints
+        self.stepper = self._new_stepper()
+        self.stepper.breakpoints, self.stepper.mode = breakpoints, mode
+        self.failure = ""
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._work, args=(work, ready), name="engine", daemon=True)
+        self._thread.start()
+        ready.wait()
+
+    def _work(self, work: Callable[[], Coroutine[Any, Any, Outcome]], ready: threading.Event) -> None:
+        async def main() -> None:
+            self._loop = asyncio.get_running_loop()
+            self._task = asyncio.ensure_future(work())
+            ready.set()
+            await self._task
+
+        try:
+            asyncio.run(main())
+        except Exception as fault:  # noqa: BLE001 - whatever ends the engine must reach the screen, not kill the app
+            self.failure = f"{type(fault).__name__}: {fault}"
+            self.notices.append(Notice("failed", Place(), {"message": self.failure}))
+        finally:
+            ready.set()
+
+
+def _changed(before: Opened | None, after: Opened) -> frozenset[str]:
+    """Phases of the new definition that differ from those of the old."""
+    if before is None or before.cascade is None or after.cascade is None:
+        return frozenset()
+    old = {phase.name: phase for phase in before.cascade.phases}
+    return frozenset(phase.name for phase in after.cascade.phases if old.get(phase.name) != phase)
