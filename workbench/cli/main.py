@@ -1,0 +1,109 @@
+"""The command ``workbench``: a table of commands, loaded one by one, and the last word on errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from workbench import __version__
+from workbench.cli.errors import Exit, Failure, as_failure
+
+COMMANDS: dict[str, dict[str, str]] = {
+    "Run": {
+        "open": "Open a cascade, a run, or this folder in the app.",
+        "demo": "Open the tour: a cascade with offline replies, no key, no network.",
+        "run": "Run a cascade without the app.",
+        "resume": "Go on with a stopped or interrupted run.",
+    },
+    "Look": {
+        "runs": "List the stored runs.",
+        "show": "One run: its phases, turns, costs and output.",
+        "context": "What a model call saw, entry by entry, and why.",
+        "tree": "The execution tree of a run.",
+        "graph": "The phases of a cascade or a run, and what leads where.",
+        "sql": "Ask all stored runs in SQL.",
+    },
+    "Set up": {
+        "check": "Find what is wrong with cascade files.",
+        "schema": "Print the JSON Schema of the language, for editors.",
+        "config": "Show and check the settings and where they come from.",
+        "doctor": "Look at the health of the store and of this machine.",
+        "trust": "Let the tools of this folder act outside, or stop them.",
+        "completion": "Print the completion script for your shell.",
+        "version": "Print the version.",
+    },
+}
+"""Every command by group, with the line that the help shows: the help imports none of them."""
+
+_HELP = {name: text for group in COMMANDS.values() for name, text in group.items()}
+
+
+class Workbench(click.Group):
+    """The group of all commands. Imports a command's module when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_HELP)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _HELP:
+            return None
+        command = import_module(f"workbench.cli.commands.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for group, commands in COMMANDS.items():
+            with formatter.section(group):
+                formatter.write_dl(list(commands.items()))
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run and exit: every error becomes one line on stderr and an exit code."""
+        debug = "--debug" in (sys.argv[1:] if args is None else args)
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            result = super().main(args, prog_name or "workbench", complete_var, standalone_mode=False, **extra)
+            code = result if isinstance(result, int) else Exit.OK
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            code = Exit.USAGE
+        except click.ClickException as error:
+            if debug and error.__cause__ is not None:
+                raise
+            failure = as_failure(error)
+            failure.show()
+            code = failure.code
+        except (KeyboardInterrupt, click.Abort):
+            code = Exit.INTERRUPTED
+        except Exception as error:
+            if debug:
+                raise
+            Failure(
+                Exit.FAILED, f"{type(error).__name__}: {error}", hint="unexpected; --debug shows where it happened"
+            ).show()
+            code = Exit.FAILED
+        sys.exit(int(code))
+
+
+@click.group(
+    cls=Workbench,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Start with 'workbench demo'. 'workbench COMMAND --help' shows options and examples.",
+)
+@click.version_option(__version__, "-V", "--version", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def main(debug: bool) -> None:
+    """Open an LLM workflow, step through it, and see what every model call saw, why, and what it cost."""
