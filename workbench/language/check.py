@@ -1,0 +1,143 @@
+"""What the models let pass but a person should know: unknown keys, spellings, names, and phases without a task."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+
+from workbench.language.clean import clean_line
+from workbench.language.model import Cascade, Phase
+from workbench.language.model_base import as_text
+from workbench.language.problem import Path, Problem, Severity
+from workbench.language.shape import MEANT, Place, nearest, places, shape
+from workbench.language.source import Source
+
+RESERVED = frozenset({"all", "first", "previous", "prev"})
+"""Words that ``context.from`` reads as keywords, in any case."""
+_SAFE = re.compile(r"[A-Za-z0-9._-]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def checked(source: Source) -> list[Problem]:
+    """L201 and L207 to L213, over the values as they were written."""
+    found: list[Problem] = []
+    for place in places(source.data):
+        for check in _CHECKS:
+            found += check(place, source)
+    return found
+
+
+def slug(name: str) -> str:
+    """A name as files and ids carry it: ``[A-Za-z0-9._-]+``, never empty, never beginning with a dot or a dash."""
+    if _SAFE.fullmatch(name) and name[0] not in ".-":
+        return name
+    return _UNSAFE.sub("-", name).strip("-.") or "id-" + hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
+
+
+def _problem(
+    source: Source, severity: Severity, code: str, message: str, path: Path, hint: str = "", fix: str | None = None
+) -> Problem:
+    """At the value."""
+    return Problem(severity, code, message, source.file, source.span(path), path, hint, fix)
+
+
+def _at_key(source: Source, code: str, message: str, path: Path, hint: str = "", fix: str | None = None) -> Problem:
+    return Problem(Severity.WARNING, code, message, source.file, source.key_span(path), path, hint, fix)
+
+
+def _keys(place: Place, source: Source) -> Iterator[Problem]:
+    fields = shape(place.model)
+    for key in place.data:
+        if key in fields:
+            continue
+        path = (*place.path, key)
+        proper = place.model.SPELLINGS.get(key)
+        if proper is not None and proper not in place.data:
+            yield _at_key(source, "L207", f"'{key}' is read as '{proper}'", path, fix=proper)
+        elif proper is None and (home := _home(place, key)):
+            yield _at_key(source, "L211", f"'{clean_line(key, 80)}' belongs {home}", path)
+        else:
+            guess = proper or _meant(place, key)
+            hint = f"did you mean '{guess}'?" if guess else ""
+            message = f"unknown key '{clean_line(key, 80)}' in {place.noun}"
+            yield _at_key(source, "L201", message, path, hint, guess or None)
+
+
+def _meant(place: Place, key: str) -> str:
+    known = [k for k in shape(place.model) if k not in place.data]
+    meant = MEANT.get(place.model, {}).get(key.lower())
+    return meant if meant in known else nearest(key.lower().replace("-", "_"), iter(known))
+
+
+def _home(place: Place, key: str) -> str:
+    """Where a key that is known elsewhere belongs: one level further in, else further out."""
+    inside = [f.key for f in shape(place.model).values() if f.model is not None and key in shape(f.model)]
+    if inside and key not in MEANT.get(place.model, {}):
+        return "under " + " or ".join(f"'{name}'" for name in inside[:3])
+    for model, _ in reversed(place.within):
+        if key in shape(model) and key not in _COMMON:
+            return f"to the {'cascade' if model is Cascade else 'phase'}" if model in (Cascade, Phase) else ""
+    return ""
+
+
+_COMMON = frozenset({"name", "description", "model", "mode", "inputs", "enabled"})
+"""Keys of many mappings: where one is unknown, its home is anybody's guess."""
+
+
+def _spellings(place: Place, source: Source) -> Iterator[Problem]:
+    for key, field in shape(place.model).items():
+        if not field.choices:
+            continue
+        value = place.data.get(key)
+        items = enumerate(value) if isinstance(value, list) else ((None, value),)
+        for index, item in items:
+            if isinstance(item, str) and "-" in item and (proper := item.replace("-", "_")) in field.choices:
+                path = (*place.path, key) if index is None else (*place.path, key, index)
+                yield _problem(source, Severity.WARNING, "L207", f"'{item}' is read as '{proper}'", path, fix=proper)
+
+
+def _scalars(place: Place, source: Source) -> Iterator[Problem]:
+    for key, field in shape(place.model).items():
+        value = place.data.get(key)
+        if not field.scalars or not isinstance(value, dict):
+            continue
+        for name, item in value.items():
+            if item is None or isinstance(item, bool | int | float):
+                message = f'{as_text(item)} is taken as the text "{as_text(item)}"'
+                yield _problem(source, Severity.INFO, "L212", message, (*place.path, key, name))
+
+
+def _names(place: Place, source: Source) -> Iterator[Problem]:
+    if place.model is not Cascade:
+        return
+    name = place.data.get("cascade_id")
+    if isinstance(name, str) and slug(name) != name:
+        message = f"id '{clean_line(name, 80)}' is stored as '{slug(name)}'"
+        yield _problem(source, Severity.WARNING, "L210", message, ("cascade_id",))
+    phases = place.data.get("phases")
+    seen: set[str] = set()
+    for index, phase in enumerate(phases if isinstance(phases, list) else ()):
+        if not isinstance(phase, dict) or not isinstance(name := phase.get("name"), str):
+            continue
+        path = ("phases", index, "name")
+        if name in seen:
+            yield _problem(source, Severity.ERROR, "L208", f"phase '{clean_line(name, 80)}' is defined twice", path)
+        seen.add(name)
+        if name.lower() in RESERVED:
+            message = f"phase name '{clean_line(name, 80)}' is a context keyword; from: cannot select it"
+            yield _problem(source, Severity.WARNING, "L213", message, path)
+
+
+def _task(place: Place, source: Source) -> Iterator[Problem]:
+    if place.model is not Phase:
+        return
+    written = [key for key in ("instructions", "tool") if place.data.get(key) is not None]
+    if len(written) != 1:
+        path = (*place.path, "tool") if written else (*place.path, "name")
+        hint = "it has both" if written else "it has neither"
+        message = "a phase needs either 'instructions' or 'tool'"
+        yield _problem(source, Severity.ERROR, "L209", message, path, hint)
+
+
+_CHECKS: tuple[Callable[[Place, Source], Iterator[Problem]], ...] = (_keys, _spellings, _scalars, _names, _task)
