@@ -1,0 +1,399 @@
+"""An OpenAI-compatible provider on 127.0.0.1, for tests: the model's name selects a fault, else it answers as scripted.
+
+``with Loopback([Reply("Hello")]) as provider:`` serves chat completions at ``provider.url`` until the block ends. The
+name of the behaviour is the last part of the model's name (``openai/429`` -> ``429``); ``429@2`` misbehaves on the
+first two requests for that name and then answers. ``FAULTS`` lists the names. Nothing here sleeps: what must wait waits
+for the client to go away, for ``resume()``, or for the end of the block.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+
+USAGE: Mapping[str, Any] = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+HOSTILE = (
+    "nul \x00 esc \x1b]52;c;eA==\x07\x1b[2J c1 \x9b bidi \u202e del \x7f lone \ud800 markup [/] [@click=app.quit]x[/]"
+)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One scripted answer. ``calls`` are native tool calls: name and arguments as JSON text."""
+
+    text: str | None = "ok"
+    calls: Sequence[tuple[str, str]] = ()
+    usage: Mapping[str, Any] | None = field(default_factory=lambda: USAGE)
+    reasoning: str = ""
+    finish_reason: str = ""
+    """Empty: ``tool_calls`` with calls, else ``stop``."""
+    piece: int = 8
+    """Characters per chunk of a stream."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as it came in."""
+
+    path: str
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    raw: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        parsed: dict[str, Any] = json.loads(self.raw)
+        return parsed
+
+    @property
+    def model(self) -> str:
+        return str(self.body["model"])
+
+
+Script = Callable[[Received], Reply]
+
+
+class Loopback:
+    """The server. ``replies`` is what a well-behaved model answers: one after the other (the last one stays), or a
+    function of the request; without any, ``ok``."""
+
+    def __init__(self, replies: Script | Iterable[Reply] = ()) -> None:
+        self._script = replies if callable(replies) else None
+        self._replies = [] if callable(replies) else list(replies)
+        self._lock = threading.Lock()
+        self._seen: Counter[str] = Counter()
+        self._sockets: set[socket.socket] = set()
+        self._resumed = threading.Event()
+        self.closing = threading.Event()
+        self.requests: list[Received] = []
+        self.arrived = threading.Semaphore(0)
+        """Released once per request, before it is answered."""
+        self.left = threading.Semaphore(0)
+        """Released once per client that went away while it was kept waiting."""
+        self._server = _Server(self)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The base URL, as ``--base-url`` takes it."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def resume(self) -> None:
+        """Let the requests that hang be answered."""
+        self._resumed.set()
+
+    def __enter__(self) -> Loopback:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.closing.set()
+        self._server.shutdown()
+        with self._lock:
+            for connection in self._sockets:
+                _hang_up(connection)
+        self._server.server_close()
+        self._thread.join()
+
+    def opened(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._sockets.add(connection)
+
+    def closed(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._sockets.discard(connection)
+
+    def received(self, request: Received) -> tuple[str, Reply]:
+        """Note a request; the fault to play (empty for none) and the answer a well-behaved model gives."""
+        name, _, times = request.model.rpartition("/")[2].partition("@")
+        with self._lock:
+            self.requests.append(request)
+            self._seen[request.model] += 1
+            faulty = name in FAULTS and (not times or self._seen[request.model] <= int(times))
+            if self._script is not None or faulty:
+                reply = Reply()
+            elif len(self._replies) > 1:
+                reply = self._replies.pop(0)
+            else:
+                reply = self._replies[0] if self._replies else Reply()
+        if self._script is not None and not faulty:
+            reply = self._script(request)
+        self.arrived.release()
+        return (name if faulty else ""), reply
+
+    def wait(self, connection: socket.socket) -> bool:
+        """Keep a client waiting; False when it went away or the block ended, True after ``resume()``."""
+        while not self._resumed.is_set():
+            if self.closing.is_set():
+                return False
+            readable, _, _ = select.select([connection], [], [], 0.01)
+            if readable and not _peek(connection):
+                self.left.release()
+                return False
+        return True
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 256
+
+    def __init__(self, loopback: Loopback) -> None:
+        self.loopback = loopback
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is what half of the tests are about."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.loopback.opened(self.connection)
+
+    def finish(self) -> None:
+        self.server.loopback.closed(self.connection)
+        super().finish()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length", "0")))
+        request = Received(self.path, {name.lower(): value for name, value in self.headers.items()}, raw)
+        fault, reply = self.server.loopback.received(request)
+        if fault:
+            FAULTS[fault](self, request)
+        else:
+            self.answer(request, reply)
+
+    def answer(self, request: Received, reply: Reply) -> None:
+        if request.body.get("stream"):
+            self.stream(request, reply)
+        else:
+            self.send(200, completion(request.model, reply))
+
+    def send(
+        self, status: int, body: object, headers: Mapping[str, str] = {}, *, kind: str = "application/json"
+    ) -> None:
+        """A whole response; ``body`` is JSON, or bytes as they are."""
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(data)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def error(self, status: int, message: str, code: str | None = None, headers: Mapping[str, str] = {}) -> None:
+        self.send(status, {"error": {"message": message, "type": "error", "code": code}}, headers)
+
+    def begin_stream(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def chunk(self, data: bytes) -> None:
+        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        self.wfile.flush()
+
+    def event(self, body: object) -> None:
+        self.chunk(b"data: " + json.dumps(body).encode() + b"\n\n")
+
+    def stream(self, request: Received, reply: Reply) -> None:
+        self.begin_stream()
+        include = bool(request.body.get("stream_options", {}).get("include_usage"))
+        for body in chunks(request.model, reply, include_usage=include):
+            self.event(body)
+        self.chunk(b"data: [DONE]\n\n")
+        self.chunk(b"")
+
+    def half_stream(self, request: Received) -> None:
+        """The head of a stream: two pieces of text and nothing that ends it."""
+        self.begin_stream()
+        for piece in ("The first half", " of an"):
+            self.event(_chunk(request.model, {"content": piece}))
+
+    def hang_up(self) -> None:
+        self.close_connection = True
+        _hang_up(self.connection)
+
+
+def completion(model: str, reply: Reply) -> dict[str, Any]:
+    """The body of a plain answer."""
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+    if reply.calls:
+        message["tool_calls"] = [_call(i, name, arguments) for i, (name, arguments) in enumerate(reply.calls)]
+    if reply.reasoning:
+        message["reasoning_content"] = reply.reasoning
+    body = _head(model, "chat.completion") | {
+        "choices": [{"index": 0, "message": message, "finish_reason": _finish(reply)}]
+    }
+    return body if reply.usage is None else body | {"usage": dict(reply.usage)}
+
+
+def chunks(model: str, reply: Reply, *, include_usage: bool) -> Iterable[dict[str, Any]]:
+    """The events of a streamed answer, without the end marker."""
+    yield _chunk(model, {"role": "assistant", "content": ""})
+    if reply.reasoning:
+        yield _chunk(model, {"reasoning_content": reply.reasoning})
+    for start in range(0, len(reply.text or ""), reply.piece):
+        yield _chunk(model, {"content": (reply.text or "")[start : start + reply.piece]})
+    for i, (name, arguments) in enumerate(reply.calls):
+        yield _chunk(model, {"tool_calls": [{"index": i, **_call(i, name, "")}]})
+        for start in range(0, len(arguments), reply.piece):
+            part = {"index": i, "function": {"arguments": arguments[start : start + reply.piece]}}
+            yield _chunk(model, {"tool_calls": [part]})
+    yield _chunk(model, {}, _finish(reply))
+    if include_usage and reply.usage is not None:
+        yield _head(model, "chat.completion.chunk") | {"choices": [], "usage": dict(reply.usage)}
+
+
+def _head(model: str, kind: str) -> dict[str, Any]:
+    return {"id": "chatcmpl-1", "object": kind, "created": 1_700_000_000, "model": model}
+
+
+def _chunk(model: str, delta: Mapping[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": dict(delta), "finish_reason": finish_reason}
+    return _head(model, "chat.completion.chunk") | {"choices": [choice]}
+
+
+def _call(index: int, name: str, arguments: str) -> dict[str, Any]:
+    return {"id": f"call_{index + 1}", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _finish(reply: Reply) -> str:
+    return reply.finish_reason or ("tool_calls" if reply.calls else "stop")
+
+
+def _hang_up(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return
+
+
+def _peek(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(1, socket.MSG_PEEK)
+    except OSError:
+        return b""
+
+
+Fault = Callable[[_Handler, Received], None]
+
+
+def _status(status: int, message: str, code: str | None = None, headers: Mapping[str, str] = {}) -> Fault:
+    return lambda handler, request: handler.error(status, message, code, headers)
+
+
+def _raw(body: bytes, kind: str = "application/json", status: int = 200) -> Fault:
+    return lambda handler, request: handler.send(status, body, kind=kind)
+
+
+def _says(reply: Reply) -> Fault:
+    return lambda handler, request: handler.answer(request, reply)
+
+
+def _echoes_key(handler: _Handler, request: Received) -> None:
+    key = request.headers.get("authorization", "").removeprefix("Bearer ") or request.headers.get("x-api-key", "")
+    handler.error(401, f"Incorrect API key provided: {key}.", "invalid_api_key")
+
+
+def _empty(handler: _Handler, request: Received) -> None:
+    if request.body.get("stream"):
+        handler.begin_stream()
+        handler.chunk(b"data: [DONE]\n\n")
+        handler.chunk(b"")
+    else:
+        handler.send(200, _head(request.model, "chat.completion") | {"choices": [], "usage": dict(USAGE)})
+
+
+def _hang(handler: _Handler, request: Received) -> None:
+    if handler.server.loopback.wait(handler.connection):
+        handler.answer(request, Reply("late"))
+    else:
+        handler.hang_up()
+
+
+def _reset(handler: _Handler, _: Received) -> None:
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.close_connection = True
+    os.close(handler.connection.detach())
+
+
+def _short(handler: _Handler, _: Received) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Length", "5000")
+    handler.end_headers()
+    handler.wfile.write(b'{"id": "chatcmpl-1", "choices": [')
+    handler.wfile.flush()
+    handler.hang_up()
+
+
+def _cut(handler: _Handler, request: Received) -> None:
+    handler.half_stream(request)
+    handler.hang_up()
+
+
+def _stall(handler: _Handler, request: Received) -> None:
+    handler.half_stream(request)
+    handler.server.loopback.wait(handler.connection)
+    handler.hang_up()
+
+
+def _no_done(handler: _Handler, request: Received) -> None:
+    handler.half_stream(request)
+    handler.chunk(b"")
+
+
+FAULTS: Mapping[str, Fault] = {
+    "429": _status(429, "Rate limit reached", "rate_limit_exceeded", {"Retry-After": "7"}),
+    "500": _status(500, "The server had an error"),
+    "503html": _raw(b"<html><body><h1>503 Service Unavailable</h1></body></html>", "text/html", 503),
+    "400": _status(400, "Unknown parameter: 'foo'"),
+    "401": _echoes_key,
+    "402": _status(402, "Insufficient credits"),
+    "403": _status(403, "Your key may not use this model"),
+    "404": _status(404, "The model does not exist", "model_not_found"),
+    "ctx": _status(
+        400, "This model's maximum context length is 8192 tokens, however you requested 9000", "context_length_exceeded"
+    ),
+    "badjson": _raw(b'{"id": "chatcmpl-1", "choices": [{'),
+    "html200": _raw(b"<html><body>Sign in to the network</body></html>", "text/html"),
+    "badutf8": _raw(b'{"id": "chatcmpl-1", "choices": [{"message": {"content": "\xff\xfe\xe9"}}]}'),
+    "error200": _raw(b'{"error": {"message": "Upstream is overloaded", "code": 502}}'),
+    "empty": _empty,
+    "nullcontent": _says(Reply(None)),
+    "blank": _says(Reply(" \n")),
+    "nousage": _says(Reply("ok", usage=None)),
+    "hang": _hang,
+    "reset": _reset,
+    "short": _short,
+    "scut": _cut,
+    "sstall": _stall,
+    "snodone": _no_done,
+    "length": _says(Reply("An answer that stops", finish_reason="length")),
+    "big": _says(Reply("x" * 1_000_000 + "\n" + "A line of text.\n" * 600_000, piece=65_536)),
+    "hostile": _says(Reply(HOSTILE)),
+    "toolbad": _says(Reply("", calls=[("read_file", '{"path": "data/app.log"')])),
+}
+"""What each name does. 4xx and 5xx by status; ``ctx`` context too long; ``badjson`` ``html200`` ``badutf8``
+``error200`` unreadable with status 200; ``empty`` no choices; ``nullcontent`` ``blank`` no text; ``nousage`` no usage;
+``hang`` no answer; ``reset`` ``short`` connection lost; ``scut`` ``sstall`` ``snodone`` a stream that is cut, stands
+still, or ends without a finish reason (plain requests get the same bytes); ``length`` stopped by the token limit;
+``big`` 10 MB, the first line 1 MB; ``hostile`` control characters and markup; ``toolbad`` malformed arguments."""

@@ -1,0 +1,113 @@
+"""Which provider answers a model name, with which key: the rules of architecture 7.3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from workbench.engine.model_name import split_effort
+from workbench.models.providers import BY_ID, Provider, slug, split
+
+__all__ = [
+    "BASE_URL",
+    "DEFAULT_MODEL",
+    "OFFLINE",
+    "NoKey",
+    "Resolved",
+    "base_url",
+    "default_model",
+    "resolve",
+    "split_effort",
+]
+
+OFFLINE = "offline"
+DEFAULT_MODEL = "google/gemini-2.5-flash-lite"
+"""The model of phases that name none, when there is an OpenRouter key."""
+BASE_URL = ("WORKBENCH_BASE_URL", "WINDLASS_PROVIDER_BASE_URL")
+_DEFAULT_VARIABLES = ("WORKBENCH_DEFAULT_MODEL", "WINDLASS_DEFAULT_MODEL")
+_OWN_KEY = "WORKBENCH_API_KEY"
+_ROUTER = BY_ID["openrouter"]
+
+
+class NoKey(Exception):
+    """No provider can be reached under a name; the message names the variables that would do."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """How a model name is sent."""
+
+    name: str
+    """As the cascade or the settings write it, without the suffix for effort."""
+    litellm_name: str
+    provider: Provider
+    key_variable: str
+    """The environment variable that holds the key, or would; empty where none is needed."""
+    api_key: str = field(default="", repr=False)
+    base_url: str = ""
+    """Empty: the provider's own."""
+
+
+def base_url(env: Mapping[str, str]) -> str:
+    """The base URL that the environment asks for, or nothing."""
+    return next((env[name] for name in BASE_URL if env.get(name)), "")
+
+
+def default_model(env: Mapping[str, str]) -> str:
+    """The model of phases that name none: what the environment says, else one that its keys can reach, else offline."""
+    named = next((env[name] for name in _DEFAULT_VARIABLES if env.get(name)), "")
+    return named or (DEFAULT_MODEL if _key(_ROUTER, env)[1] else OFFLINE)
+
+
+def resolve(name: str, base_url: str, env: Mapping[str, str]) -> Resolved:
+    """With a base URL, the server there. Else the provider that the name says, if its key is set; else OpenRouter, if
+    its key is set. A variant such as ``:free`` is OpenRouter's own. ``env`` is the environment over its ``.env``.
+
+    At a base URL the key is taken from the variable of the provider whose host it is, else from WORKBENCH_API_KEY:
+    no provider's key goes to a stranger's host. Raises NoKey, with what to set.
+    """
+    bare, _ = split_effort(name)
+    if base_url:
+        return _at(bare, base_url, env)
+    provider, model = split(bare)
+    if provider is _ROUTER:
+        return _routed(bare, model, env, None)
+    variant = provider is not None and bool(provider.families) and ":" in model
+    if provider is not None and not variant:
+        variable, key = _key(provider, env)
+        if key or not provider.keys:
+            url = env.get(provider.base_variable, "") or provider.base_url
+            return Resolved(bare, f"{provider.id}/{model}", provider, variable, key, url)
+    return _routed(bare, bare if provider is None or "/" in bare else slug(provider, bare), env, provider)
+
+
+def _routed(name: str, model: str, env: Mapping[str, str], provider: Provider | None) -> Resolved:
+    """Through OpenRouter; ``provider`` is who could answer as well, were its key set."""
+    if "/" not in model:
+        raise NoKey(f"'{name}' names no provider that is known (write provider/model, or give a base URL)")
+    variable, key = _key(_ROUTER, env)
+    if key:
+        return Resolved(name, f"openrouter/{model}", _ROUTER, variable, key)
+    variables = [*(provider.keys if provider else ()), variable]
+    raise NoKey(f"no key for '{name}': set {' or '.join(variables)} (--model {OFFLINE} needs none)")
+
+
+def _at(name: str, url: str, env: Mapping[str, str]) -> Resolved:
+    host = urlsplit(url).hostname or ""
+    if host == "openrouter.ai":
+        variable, key = _key(_ROUTER, env)
+        if not key:
+            raise NoKey(f"no key for '{name}': set {variable} for {url}")
+        return Resolved(name, f"openrouter/{name.removeprefix('openrouter/')}", _ROUTER, variable, key, url)
+    openai = BY_ID["openai"]
+    variable = openai.keys[0] if host == "api.openai.com" else _OWN_KEY
+    return Resolved(name, f"openai/{name}", openai, variable, env.get(variable, "").strip(), url)
+
+
+def _key(provider: Provider, env: Mapping[str, str]) -> tuple[str, str]:
+    """The variable that holds the provider's key and the key; the first variable and nothing where none is set."""
+    for variable in provider.keys:
+        if key := env.get(variable, "").strip():
+            return variable, key
+    return (provider.keys[0] if provider.keys else ""), ""
