@@ -16,38 +16,38 @@ from workbench.engine.gate import Stop, StopKind
 from workbench.engine.ports import Answer, ModelFault, Notice
 
 if TYPE_CHECKING:
-    from workbench.engine.visit import Visit
+    from workbench.engine.execution import Execution
 
 MAX_WAIT = 120.0
 """Seconds: a provider that asks for more gets the next try after this long."""
 
 
-async def call_model(visit: Visit, place: Place, purpose: str, **override: Any) -> Answer:
+async def call_model(execution: Execution, place: Place, purpose: str, **override: Any) -> Answer:
     """Assemble and send; the answer has joined the history when this returns.
 
     Raises PhaseFailed when the tries are used up, or the request is broken and nobody sends it anyway.
     """
-    run = visit.engine
+    run = execution.engine
     run.check_limits()
-    assembly = visit.assemble(place, **override)
-    _journal_assembly(visit, place, assembly, purpose)
+    assembly = execution.assemble(place, **override)
+    _journal_assembly(execution, place, assembly, purpose)
     answered_by = run.ports.model.recorded(assembly.request, place)
     stop = Stop(
         StopKind.BEFORE_CALL,
         place,
         run.depth,
         assembly,
-        state=visit.world.state,
+        state=execution.world.state,
         problems=len(assembly.problems),
         answered_by=answered_by,
     )
     decision = await run.gate(stop)
     if assembly.problems and not decision.send_anyway:
         raise PhaseFailed(f"the request is not valid: {_words(assembly.problems[0])}", "request")
-    answer = await _send(visit, place, assembly, purpose)
+    answer = await _send(execution, place, assembly, purpose)
     run.caches.setdefault(assembly.request.model, PrefixCache()).sent(assembly, _seconds(run.scribe.last_at))
-    _journal_answer(visit, place, assembly, answer, purpose)
-    await run.gate(Stop(StopKind.AFTER_CALL, place, run.depth, state=visit.world.state))
+    _journal_answer(execution, place, assembly, answer, purpose)
+    await run.gate(Stop(StopKind.AFTER_CALL, place, run.depth, state=execution.world.state))
     return answer
 
 
@@ -59,8 +59,8 @@ def _seconds(at: str) -> float:
     return datetime.fromisoformat(at).timestamp()
 
 
-def _journal_assembly(visit: Visit, place: Place, assembly: Assembly, purpose: str) -> None:
-    run, request = visit.engine, assembly.request
+def _journal_assembly(execution: Execution, place: Place, assembly: Assembly, purpose: str) -> None:
+    run, request = execution.engine, assembly.request
     price = run.ports.prices.price(request.model)
     cache = run.caches.setdefault(request.model, PrefixCache())
     forecast = cache.forecast(assembly, price, _seconds(run.scribe.last_at))
@@ -68,7 +68,7 @@ def _journal_assembly(visit: Visit, place: Place, assembly: Assembly, purpose: s
     grade = assembly.grade
     if scale is not None and grade is Grade.ESTIMATE:
         grade = Grade.CALIBRATED
-    added, visit.added = visit.added, []
+    added, execution.added = execution.added, []
     run.scribe.emit(
         "context_assembled",
         place,
@@ -95,9 +95,9 @@ def _journal_assembly(visit: Visit, place: Place, assembly: Assembly, purpose: s
     )
 
 
-async def _send(visit: Visit, place: Place, assembly: Assembly, purpose: str) -> Answer:
+async def _send(execution: Execution, place: Place, assembly: Assembly, purpose: str) -> Answer:
     """Try until there is an answer, or a fault that is final. Each failed try is an event and a visible wait."""
-    run, request = visit.engine, assembly.request
+    run, request = execution.engine, assembly.request
     tries = run.options.tries
     for number in range(1, tries + 1):
         run.calls += 1
@@ -106,31 +106,31 @@ async def _send(visit: Visit, place: Place, assembly: Assembly, purpose: str) ->
         )
         run.ports.notify(Notice("waiting", place, {"try": number}))
         try:
-            answer = await run.ports.model.complete(request, place, run.scribe.images, _streamed(visit, place))
+            answer = await run.ports.model.complete(request, place, run.scribe.images, _streamed(execution, place))
             if not answer.text.strip() and not answer.calls:
                 raise ModelFault("blank", "the answer is blank", wire=answer.wire)
             return answer
         except ModelFault as fault:
-            wait = _wait(visit, fault, number) if fault.retryable and number < tries else None
-            _journal_fault(visit, place, request.digest, fault, number, wait, purpose)
+            wait = _wait(execution, fault, number) if fault.retryable and number < tries else None
+            _journal_fault(execution, place, request.digest, fault, number, wait, purpose)
             if wait is None:
                 tried = f" after {number} tries" if number > 1 else ""
-                raise PhaseFailed(f"{fault.kind}{tried}: {_redacted(visit, fault.message)}", "call") from fault
+                raise PhaseFailed(f"{fault.kind}{tried}: {_redacted(execution, fault.message)}", "call") from fault
         run.ports.notify(Notice("retry", place, {"seconds": wait, "try": number + 1}))
         await run.ports.clock.sleep(wait)
         run.check_limits()
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-def _wait(visit: Visit, fault: ModelFault, number: int) -> float:
+def _wait(execution: Execution, fault: ModelFault, number: int) -> float:
     """Seconds before the next try: what the provider asked for, else doubling with jitter."""
     if fault.retry_after is not None:
         return min(fault.retry_after, MAX_WAIT)
-    jitter: float = 0.5 + visit.engine.ports.random.uniform()
-    return min(visit.engine.options.backoff * 2.0 ** (number - 1) * jitter, MAX_WAIT)
+    jitter: float = 0.5 + execution.engine.ports.random.uniform()
+    return min(execution.engine.options.backoff * 2.0 ** (number - 1) * jitter, MAX_WAIT)
 
 
-def _streamed(visit: Visit, place: Place) -> Any:
+def _streamed(execution: Execution, place: Place) -> Any:
     """Pieces of text for the screen, redacted at word boundaries so that no half of a secret slips through."""
     pending = ""
 
@@ -140,34 +140,34 @@ def _streamed(visit: Visit, place: Place) -> Any:
         cut = max(pending.rfind(" "), pending.rfind("\n")) + 1
         if cut:
             ready, pending = pending[:cut], pending[cut:]
-            visit.engine.ports.notify(Notice("text", place, {"text": _redacted(visit, ready)}))
+            execution.engine.ports.notify(Notice("text", place, {"text": _redacted(execution, ready)}))
 
     return piece
 
 
-def _redacted(visit: Visit, text: str) -> str:
-    return visit.engine.ports.redact(text)[0]
+def _redacted(execution: Execution, text: str) -> str:
+    return execution.engine.ports.redact(text)[0]
 
 
 def _journal_fault(
-    visit: Visit, place: Place, digest: str, fault: ModelFault, number: int, wait: float | None, purpose: str
+    execution: Execution, place: Place, digest: str, fault: ModelFault, number: int, wait: float | None, purpose: str
 ) -> None:
-    run = visit.engine
+    run = execution.engine
     error = {
         "kind": fault.kind,
-        "message": _redacted(visit, fault.message),
+        "message": _redacted(execution, fault.message),
         "status": fault.status,
         "retry_after": fault.retry_after,
-        "body": _redacted(visit, fault.body),
-        "partial": _redacted(visit, fault.partial),
+        "body": _redacted(execution, fault.body),
+        "partial": _redacted(execution, fault.partial),
     }
     data: dict[str, Any] = {"try": number, "retry_in": wait, "wire": run.scribe.wire(place.branch, fault.wire)}
     run.scribe.emit("call_failed", place, digest=digest, error=error, purpose=purpose, **data)
 
 
-def _journal_answer(visit: Visit, place: Place, assembly: Assembly, answer: Answer, purpose: str) -> None:
-    run = visit.engine
-    item = _answer_item(visit, place, answer)
+def _journal_answer(execution: Execution, place: Place, assembly: Assembly, answer: Answer, purpose: str) -> None:
+    run = execution.engine
+    item = _answer_item(execution, place, answer)
     usage, predicted = answer.usage, assembly.tokens_sent
     run.spend((usage.input or predicted) + (usage.output or 0), answer.cost)
     if usage.input is not None and predicted:
@@ -192,15 +192,15 @@ def _journal_answer(visit: Visit, place: Place, assembly: Assembly, answer: Answ
         partial=answer.partial,
         recorded=answer.recorded,
     )
-    visit.join([item], carried=True)
+    execution.join([item], carried=True)
 
 
-def _answer_item(visit: Visit, place: Place, answer: Answer) -> Item:
-    text, count = visit.engine.ports.redact(answer.text)
+def _answer_item(execution: Execution, place: Place, answer: Answer) -> Item:
+    text, count = execution.engine.ports.redact(answer.text)
     calls: list[ToolCall] = []
     for call in answer.calls:
-        arguments, found = visit.engine.ports.redact(call.arguments)
+        arguments, found = execution.engine.ports.redact(call.arguments)
         calls.append(ToolCall(call.id, call.name, arguments, call.extra))
         count += found
-    extra: Mapping[str, Any] = visit.engine.redacted_json(dict(answer.extra)) if answer.extra else {}
+    extra: Mapping[str, Any] = execution.engine.redacted_json(dict(answer.extra)) if answer.extra else {}
     return Item(Message("assistant", text, tuple(calls), extra=extra), Kind.ANSWER, place, redacted=count)

@@ -18,17 +18,15 @@ from workbench.engine.toolcalls import first_balanced, first_fenced
 from workbench.language.model import Ward
 
 if TYPE_CHECKING:
-    from workbench.engine.visit import Visit
+    from workbench.engine.execution import Execution
 
 
 class Checks:
-    """The checks of one visit."""
+    """The checks of one execution."""
 
-    def __init__(self, visit: Visit) -> None:
-        self.visit = visit
-        self.phase = visit.phase
-        self.state_set: dict[str, Any] = {}
-        """What the visit put into the state."""
+    def __init__(self, execution: Execution) -> None:
+        self.execution = execution
+        self.phase = execution.phase
         self._index = 0
 
     @property
@@ -40,19 +38,20 @@ class Checks:
         return 5 if rules.loop_until else 1
 
     def describe(self, name: str) -> str | None:
-        return self.visit.engine.ports.validators.describe(name)
+        return self.execution.engine.ports.validators.describe(name)
 
     async def before(self) -> None:
         """Pre-wards judge the input; a retry ward has nothing to repeat here and blocks."""
-        place = self.visit.place()
+        place = self.execution.place()
         for ward in self.phase.wards.pre if self.phase.wards else ():
-            verdict = await self._validate(ward.validator, canonical(self.visit.world.input), place, "pre", ward.mode)
+            content = canonical(self.execution.world.input)
+            verdict = await self._validate(ward.validator, content, place, "pre", ward.mode)
             if not verdict.valid and ward.mode != "advisory":
                 raise PhaseBlocked(f"'{ward.validator}' blocked the input: {verdict.reason}", ward.validator)
 
     async def after_turn(self, text: str, attempt: int, turn: int) -> Failure | None:
         """Turn-wards judge the turn's text; the first failure of a retry ward is given back."""
-        place = self.visit.place(attempt, turn, 1)
+        place = self.execution.place(attempt, turn, 1)
         for ward in self.phase.wards.turn if self.phase.wards else ():
             failure = await self._ward(ward, text, place, "turn")
             if failure is not None:
@@ -61,13 +60,13 @@ class Checks:
 
     async def early(self, text: str, attempt: int, turn: int) -> tuple[Failure | None, frozenset[str]]:
         """Schema, then loop_until, before the turns are used up; what passed need not be judged again."""
-        place = self.visit.place(attempt, turn, 1)
+        place = self.execution.place(attempt, turn, 1)
         failure = await self._schema(text, place) or await self._loop_until(text, place)
         return failure, frozenset() if failure else frozenset({"output_schema", "loop_until"})
 
     async def judge(self, attempted: Attempted, attempt: int) -> Failure | None:
         """Schema, loop_until, post-wards: the first failure ends them. Raises PhaseBlocked."""
-        place = self.visit.place(attempt)
+        place = self.execution.place(attempt)
         if "output_schema" not in attempted.judged:
             failure = await self._schema(attempted.text, place)
             if failure is not None:
@@ -89,7 +88,8 @@ class Checks:
         if ward.mode == "blocking":
             raise PhaseBlocked(f"'{ward.validator}' blocked: {verdict.reason}", ward.validator)
         if ward.mode == "advisory":
-            self.visit.engine.warn("ward", f"'{ward.validator}' advises: {verdict.reason}", self.visit.path, place)
+            text = f"'{ward.validator}' advises: {verdict.reason}"
+            self.execution.engine.warn("ward", text, self.execution.path, place)
             return None
         kind = "turn_ward" if when == "turn" else "ward"
         return Failure(ward.validator, kind, verdict.reason, ward.max_attempts or self.limit)
@@ -102,7 +102,7 @@ class Checks:
         await self._journal("output_schema", "output_schema", "retry", Verdict(not reason, reason), place)
         if reason:
             return Failure("output_schema", "output_schema", reason, self.limit)
-        self.visit.world.validated = value
+        self.execution.world.validated = value
         return None
 
     async def _loop_until(self, text: str, place: Place) -> Failure | None:
@@ -113,11 +113,11 @@ class Checks:
         return None if verdict.valid else Failure(name, "loop_until", verdict.reason, self.limit)
 
     async def _validate(self, name: str, content: str, place: Place, kind: str, mode: str) -> Verdict:
-        visit, ports = self.visit, self.visit.engine.ports
+        execution, ports = self.execution, self.execution.engine.ports
         if ports.validators.describe(name) is None:
             raise PhaseFailed(f"validator '{name}' is not known", name)
         self._index += 1
-        world = visit.world
+        world = execution.world
         try:
             verdict = await ports.validators.judge(name, content, world.input, world.state, place, self._index)
         except ValidatorFault as fault:
@@ -128,7 +128,7 @@ class Checks:
         return verdict
 
     async def _journal(self, kind: str, name: str, mode: str, verdict: Verdict, place: Place) -> None:
-        run = self.visit.engine
+        run = self.execution.engine
         run.scribe.emit(
             "check_finished",
             place,
@@ -140,7 +140,7 @@ class Checks:
             reason=verdict.reason,
             score=verdict.score,
         )
-        await run.gate(Stop(StopKind.AFTER_CHECK, place, run.depth, state=self.visit.world.state))
+        await run.gate(Stop(StopKind.AFTER_CHECK, place, run.depth, state=self.execution.world.state))
 
 
 def checked_json(text: str, schema: Any) -> tuple[Any, str]:

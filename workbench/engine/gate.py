@@ -59,7 +59,7 @@ class RunStopped(Exception):
 class Gate(Protocol):
     """Decides whether the run goes on."""
 
-    async def __call__(self, stop: Stop) -> Decision:
+    async def __call__(self, stop: Stop, /) -> Decision:
         """Return to go on. Raises RunStopped to end the run here."""
         ...
 

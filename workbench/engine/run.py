@@ -22,7 +22,7 @@ from workbench.engine.scribe import Scribe
 from workbench.engine.visit import Visit
 from workbench.engine.world import World
 from workbench.language.lint.not_run import not_run
-from workbench.language.problem import Path, path_text
+from workbench.language.problem import Path, Span, path_text
 
 
 @dataclass(frozen=True)
@@ -156,13 +156,13 @@ class Run:
         """Wait at a stop until the run may go on."""
         return await self.ports.gate(stop)
 
-    def warn(self, code: str, message: str, path: Path = (), place: Place = Place(), line: int = 0) -> None:
+    def warn(self, code: str, message: str, path: Path = (), place: Place = Place(), at: Span | None = None) -> None:
         """Journal a warning, once for each place in the file and text."""
         key = (path_text(path), message)
         if key in self._warned:
             return
         self._warned.add(key)
-        span = self.definition.span(path)
+        span = at or self.definition.span(path)
         self.scribe.emit(
             "warning",
             place,
@@ -170,8 +170,8 @@ class Run:
             message=message,
             file=self.definition.source.file,
             path=path_text(path),
-            line=line or span.line,
-            column=span.column if not line else 1,
+            line=span.line,
+            column=span.column,
         )
 
     def redacted_json(self, value: Any) -> Any:

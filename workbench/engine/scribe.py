@@ -44,7 +44,7 @@ class Scribe:
         self._seen: set[str] = set()
         self._wires: dict[str, tuple[str, ...]] = {}
 
-    def emit(self, kind: str, place: Place = Place(), **data: Any) -> Event:
+    def emit(self, kind: str, place: Place = Place(), /, **data: Any) -> Event:
         """Journal one event, or find it in the journal of the run that is resumed."""
         if self._journaled:
             if (known := self._matching(kind, place, data)) is not None:

@@ -17,7 +17,7 @@ from workbench.engine.ports import Answer, NobodyToAsk, Question, ToolResult
 from workbench.engine.toolcalls import ReadCall
 
 if TYPE_CHECKING:
-    from workbench.engine.visit import Visit
+    from workbench.engine.execution import Execution
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ def prompt_calls(calls: Sequence[ReadCall]) -> list[Wanted]:
 class Tooling:
     """The tools of one turn."""
 
-    def __init__(self, visit: Visit, place: Place) -> None:
-        self.visit = visit
-        self.engine = visit.engine
+    def __init__(self, execution: Execution, place: Place) -> None:
+        self.execution = execution
+        self.engine = execution.engine
         self.place = place
         self.route = ""
         """The last valid target of ``route_to``."""
@@ -101,7 +101,7 @@ class Tooling:
 
     @property
     def _state(self) -> dict[str, Any]:
-        return self.visit.world.state
+        return self.execution.world.state
 
     def _finish(self, call: Wanted, index: int, result: ToolResult, parts: list[Text | Image], *, last: bool) -> None:
         text, redacted = self.engine.ports.redact(result.text)
@@ -124,7 +124,7 @@ class Tooling:
             sandbox=result.sandbox,
             text=text,
         )
-        self.visit.join(items, carried=True)
+        self.execution.join(items, carried=True)
 
     def _item(self, call: Wanted, text: str, is_error: bool, redacted: int) -> Item:
         if call.call_id:
@@ -136,8 +136,8 @@ class Tooling:
     async def _result(self, call: Wanted, index: int) -> ToolResult:
         if call.problem:
             return ToolResult(texts.unreadable(call.problem), is_error=True)
-        if call.name not in self.visit.tool_names:
-            return ToolResult(texts.not_available(call.name, self.visit.tool_names), is_error=True)
+        if call.name not in self.execution.tool_names:
+            return ToolResult(texts.not_available(call.name, self.execution.tool_names), is_error=True)
         if call.name == ROUTE_TO:
             return self._route_to(call.arguments)
         if call.name == SET_STATE:
@@ -147,7 +147,7 @@ class Tooling:
         return await self.engine.ports.tools.call(call.name, call.arguments, self.place, index)
 
     def _route_to(self, arguments: Mapping[str, Any]) -> ToolResult:
-        targets = [target for target, _ in self.visit.targets]
+        targets = [target for target, _ in self.execution.visit.targets]
         target = str(arguments.get("target", ""))
         if target in targets:
             self.route = target
@@ -161,7 +161,7 @@ class Tooling:
         if "value" not in arguments:
             return ToolResult("TypeError: 'value' is missing", is_error=True)
         value = self.engine.redacted_json(arguments["value"])
-        self.visit.set_state(key, value, self.place, by=SET_STATE)
+        self.execution.set_state(key, value, self.place, by=SET_STATE)
         return ToolResult(f"State '{key}' is set.", value=value)
 
     async def _ask_human(self, arguments: Mapping[str, Any], index: int) -> ToolResult:

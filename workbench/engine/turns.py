@@ -15,16 +15,16 @@ from workbench.engine.toolcalls import read_calls, without_calls
 from workbench.engine.tooling import Tooling, Wanted, native_calls, prompt_calls
 
 if TYPE_CHECKING:
-    from workbench.engine.visit import Visit
+    from workbench.engine.execution import Execution
 
 
 class Turns:
     """Runs an attempt's turns. The message that opens turn 1 is in the history already."""
 
-    def __init__(self, visit: Visit, attempt: int) -> None:
-        self.visit = visit
+    def __init__(self, execution: Execution, attempt: int) -> None:
+        self.execution = execution
         self.attempt = attempt
-        self.rules = visit.phase.rules
+        self.rules = execution.phase.rules
         self.text = ""
         """The last non-blank answer, calls removed."""
         self.route = ""
@@ -40,8 +40,8 @@ class Turns:
             if turn > 1:
                 self._open(turn)
             wanted = await self._turn(turn)
-            self.visit.engine.scribe.sync()
-            failure = await self.visit.checks.after_turn(self._turn_text, self.attempt, turn)
+            self.execution.engine.scribe.sync()
+            failure = await self.execution.checks.after_turn(self._turn_text, self.attempt, turn)
             if not await self._goes_on(turn, wanted, failure):
                 break
         if wanted and (not self.route or not self._answered_beside_calls):
@@ -50,40 +50,40 @@ class Turns:
 
     def _open(self, turn: int) -> None:
         """The message of a later turn, if it needs one: tool results already ask."""
-        visit, rules = self.visit, self.rules
+        execution, rules = self.execution, self.rules
         parts = [self.feedback] if self.feedback else []
         self.feedback = ""
         if rules.turn_prompt:
-            path = (*visit.path, "rules", "turn_prompt")
-            parts.append(visit.render(rules.turn_prompt, path, turn=turn, max_turns=rules.max_turns))
+            path = (*execution.path, "rules", "turn_prompt")
+            parts.append(execution.render(rules.turn_prompt, path, turn=turn, max_turns=rules.max_turns))
         elif not parts and not self._has_tools:
             parts.append(texts.CONTINUE)
         text = "\n\n".join(part for part in parts if part.strip())
         if text:
-            visit.add(Kind.PROMPT, text, visit.place(self.attempt, turn))
+            execution.add(Kind.PROMPT, text, execution.place(self.attempt, turn))
 
     @property
     def _has_tools(self) -> bool:
-        return any(name != ROUTE_TO for name in self.visit.tool_names)
+        return any(name != ROUTE_TO for name in self.execution.tool_names)
 
     async def _turn(self, turn: int) -> list[Wanted]:
-        place = self.visit.place(self.attempt, turn, 1)
-        answer = await call_model(self.visit, place, "turn")
+        place = self.execution.place(self.attempt, turn, 1)
+        answer = await call_model(self.execution, place, "turn")
         wanted = self._read(answer)
         if wanted:
-            tooling = Tooling(self.visit, place)
+            tooling = Tooling(self.execution, place)
             await tooling.run(wanted)
             self.route = tooling.route or self.route
         return wanted
 
     def _read(self, answer: Answer) -> list[Wanted]:
         """The calls of an answer; its text, calls removed, is the attempt's text so far."""
-        visit = self.visit
-        redacted = visit.items[-1].message.text
-        if visit.native:
+        execution = self.execution
+        redacted = execution.items[-1].message.text
+        if execution.native:
             wanted, text = native_calls(answer), redacted.strip()
         else:
-            read = read_calls(redacted, visit.tool_names)
+            read = read_calls(redacted, execution.tool_names)
             wanted, text = prompt_calls(read), without_calls(redacted, read)
         self._turn_text = text
         self._answered_beside_calls = bool(text)
@@ -105,16 +105,17 @@ class Turns:
         return not self._has_tools and not rules.loop_until
 
     async def _passes_early(self, turn: int) -> bool:
-        early, self.judged = await self.visit.checks.early(self._turn_text, self.attempt, turn)
+        early, self.judged = await self.execution.checks.early(self._turn_text, self.attempt, turn)
         if early is None:
             return True
         self.feedback = f"Not accepted yet: {early.reason}"
         return False
 
     async def _closing_call(self, turn: int) -> None:
-        visit = self.visit
-        place = visit.place(self.attempt, turn, 2)
-        visit.add(Kind.CLOSING, texts.CLOSING, place)
-        answer = await call_model(visit, place, "closing", tool_choice="none" if visit.native and visit.tools else "")
+        execution = self.execution
+        place = execution.place(self.attempt, turn, 2)
+        execution.add(Kind.CLOSING, texts.CLOSING, place)
+        forbid = "none" if execution.native and execution.tool_names else ""
+        answer = await call_model(execution, place, "closing", tool_choice=forbid)
         self._read(answer)
-        self.visit.engine.scribe.sync()
+        self.execution.engine.scribe.sync()

@@ -1,0 +1,191 @@
+"""One execution of a phase: its own messages, its attempts and their checks. A visit has one, or one per candidate."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from workbench.context.assembler import Assembler
+from workbench.context.assembly import Assembly, Item, Kind
+from workbench.context.message import Message
+from workbench.context.place import Place
+from workbench.context.scope import PhaseScope
+from workbench.engine import texts
+from workbench.engine.attempt import Failure
+from workbench.engine.checks import Checks
+from workbench.engine.engine_tools import ROUTE_TO
+from workbench.engine.faults import PhaseFailed
+from workbench.engine.model_name import split_effort
+from workbench.engine.ports import TemplateFault
+from workbench.engine.toolcalls import read_calls, without_calls
+from workbench.engine.turns import Turns
+from workbench.engine.world import World
+from workbench.language.problem import Path
+
+if TYPE_CHECKING:
+    from workbench.engine.visit import Visit
+
+
+class Execution:
+    """Runs a phase's attempts in a world of its own. ``output`` and ``route`` are known when ``run`` returns."""
+
+    def __init__(self, visit: Visit, world: World, *, branch: str = "", model: str = "") -> None:
+        self.visit = visit
+        self.engine = visit.engine
+        self.phase = visit.phase
+        self.path = visit.path
+        self.world = world
+        self.items: list[Item] = []
+        self.added: list[Item] = []
+        """Items that no event has carried yet."""
+        self.output = ""
+        self.route = ""
+        self.state_set: dict[str, Any] = {}
+        """What this execution put into the state."""
+        self.model, self.parameters = split_effort(model or visit.model_name)
+        self.native: bool = self.phase.use_native_tools
+        self.checks = Checks(self)
+        self._place = visit.place()._replace(branch=branch)
+
+    @cached_property
+    def assembler(self) -> Assembler:
+        """Made at the first message: what enters the phase depends on conditions that are rendered before."""
+        previous = self.engine.last_assembly.get(self._place.branch)
+        return Assembler(self._scope(), self.visit.strategy, self.engine.ports.counter, previous)
+
+    def place(self, attempt: int = 0, turn: int = 0, call: int = 0) -> Place:
+        return self._place._replace(attempt=attempt, turn=turn, call=call)
+
+    @property
+    def tool_names(self) -> list[str]:
+        return self.visit.tool_names
+
+    # -- attempts ----------------------------------------------------------------------------------------------------
+
+    async def run(self, task: str) -> str:
+        """Attempts until one passes its checks; its text. Raises PhaseFailed, PhaseBlocked, RunStopped."""
+        attempt = 1
+        self.add(Kind.TASK, task, self.place(attempt, 1))
+        while True:
+            attempted = await Turns(self, attempt).run()
+            if not attempted.text:
+                raise PhaseFailed("no answer had any text")
+            self.output = attempted.text
+            failure = attempted.failure or await self.checks.judge(attempted, attempt)
+            if failure is None:
+                self.route = attempted.route
+                return attempted.text
+            if attempt >= failure.limit:
+                raise PhaseFailed(failure.reason, failure.check)
+            attempt += 1
+            self.add(Kind.RETRY, self._retry_text(failure, attempt), self.place(attempt, 1), note=failure.reason)
+
+    def task(self) -> str:
+        """The task as the file says it: instructions, routing menu, validation requirement."""
+        return "\n\n".join(part for part in (self.instructions(), self.blocks()) if part)
+
+    def instructions(self) -> str:
+        """The rendered instructions. Raises PhaseFailed."""
+        text = self.phase.instructions or ""
+        if text.startswith("@"):
+            included = self.engine.definition.includes.get(text[1:].strip())
+            if included is None:
+                raise PhaseFailed(f"template file '{text}' not found")
+            text = included
+        return self.render(text, (*self.path, "instructions"))
+
+    def blocks(self) -> str:
+        """What follows the instructions: the routing menu and the validation requirement."""
+        rules, parts = self.phase.rules, []
+        if ROUTE_TO in self.tool_names:
+            parts.append(texts.routing_block(self.visit.targets))
+        if rules.loop_until and not rules.loop_until_silent:
+            prompt = self.render(rules.loop_until_prompt, (*self.path, "rules", "loop_until_prompt"))
+            description = self.checks.describe(rules.loop_until) or ""
+            parts.append(texts.validation_block(rules.loop_until, description, self.checks.limit, prompt))
+        return "\n\n".join(parts)
+
+    def _retry_text(self, failure: Failure, attempt: int) -> str:
+        template = self.phase.rules.retry_instructions
+        is_schema = failure.kind == "output_schema"
+        silent = self.phase.rules.loop_until_silent and failure.kind == "loop_until"
+        if is_schema:
+            rejection = texts.schema_rejected(failure.reason, self.phase.output_schema)
+        else:
+            rejection = texts.rejected(failure.check, failure.reason, silent=silent)
+        if not template:
+            return rejection if silent else f"{rejection}\n\n{texts.attempt_line(attempt, failure.limit)}"
+        rendered = self.render(
+            template,
+            (*self.path, "rules", "retry_instructions"),
+            validation_error="" if is_schema else failure.reason,
+            schema_error=failure.reason if is_schema else "",
+            attempt=attempt,
+            max_attempts=failure.limit,
+        )
+        if re.search(r"\b(validation_error|schema_error)\b", template):
+            return rendered
+        return f"{rejection}\n\n{rendered}"
+
+    # -- messages ----------------------------------------------------------------------------------------------------
+
+    def add(self, kind: Kind, text: str, place: Place, *, note: str = "") -> None:
+        """Put a user message into the history; the next event carries it."""
+        self.join([Item(Message("user", text), kind, place, note=note)])
+
+    def join(self, items: list[Item], *, carried: bool = False) -> None:
+        """Put items into the history. ``carried``: an event already holds them."""
+        self.items += items
+        if not carried:
+            self.added += items
+        for item in items:
+            self.assembler.add(item)
+
+    def assemble(self, place: Place, **override: Any) -> Assembly:
+        """The context of the next call."""
+        assembly = self.assembler.assemble(place, **override)
+        self.engine.last_assembly[place.branch] = assembly
+        return assembly
+
+    def set_state(self, key: str, value: Any, place: Place, *, by: str) -> None:
+        """Change the state, and journal it."""
+        self.world.state[key] = value
+        self.state_set[key] = value
+        self.engine.scribe.emit("state_set", place, key=key, value=value, by=by)
+
+    def render(self, template: str | None, path: Path, **extra: Any) -> str:
+        """Render a template of the file; undefined names become warnings with their place. Raises PhaseFailed."""
+        if not template:
+            return ""
+        run, names = self.engine, self.world.names(self.items, template, extra)
+        source = run.definition.source
+        try:
+            rendered = run.ports.render(template, names)
+        except TemplateFault as fault:
+            span = source.inner_span(path, fault.line, fault.column)
+            where = f"{source.file}:{span.line}:{span.column}"
+            raise PhaseFailed(f"{where}: template: {fault.message}") from fault
+        for expression, line, column in rendered.undefined:
+            at = source.inner_span(path, line, column)
+            run.warn("undefined", f"'{expression}' is undefined; it renders empty", path, self.place(), at)
+        return rendered.text
+
+    def _scope(self) -> PhaseScope:
+        visit, run = self.visit, self.engine
+        return PhaseScope(
+            cascade=run.definition.cascade,
+            phase=self.phase,
+            index=visit.index,
+            place=self.place(),
+            input=self.world.input,
+            visits=tuple(self.world.records),
+            conditions=visit.conditions,
+            tool_text="" if self.native else texts.tool_text(visit.tools),
+            tools=tuple(texts.native_schema(spec) for spec in visit.tools) if self.native else (),
+            model=self.model,
+            parameters=self.parameters,
+            line_of=run.definition.line,
+            keep_recent_images=run.options.keep_recent_images,
+            without_calls=lambda text: without_calls(text, read_calls(text, self.tool_names)),
+        )
