@@ -1,0 +1,120 @@
+"""Which files tools may touch: what lies below the workspace, no link followed out of it, and no secrets."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+STORE = ".workbench"
+_EXAMPLES = frozenset({".env.example", ".env.sample", ".env.template", ".env.dist"})
+SKIPPED = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv", ".tox", ".mypy_cache"})
+"""Folders that listings and searches pass over; a path that names one is read all the same."""
+
+
+class PathRefused(ValueError):
+    """A path that a tool may not touch; the message is for the model."""
+
+
+def is_hidden(name: str) -> bool:
+    """True for the store and for files of secrets (``.env``, ``.env.local``, …), in any letter case."""
+    folded = name.casefold()
+    return folded in (STORE, ".env") or (folded.startswith(".env.") and folded not in _EXAMPLES)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folders that tools may read; only ``root`` may be written, and only from the sandbox.
+
+    Both are resolved. ``also`` holds the folder of a cascade that was opened from elsewhere. ``store`` is hidden too
+    when it lies below one of them.
+    """
+
+    root: Path
+    also: tuple[Path, ...] = ()
+    store: Path | None = None
+
+    @classmethod
+    def of(cls, root: Path, *also: Path, store: Path | None = None) -> Workspace:
+        """Resolve all folders. A folder inside one named before it is left out."""
+        kept: list[Path] = [root.resolve(strict=True)]
+        for folder in also:
+            real = folder.resolve(strict=True)
+            if not any(real.is_relative_to(other) for other in kept):
+                kept.append(real)
+        return cls(kept[0], tuple(kept[1:]), store.resolve() if store else None)
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        return (self.root, *self.also)
+
+    def find(self, path: str) -> Path:
+        """The real path of an existing file or folder, given relative to the workspace or absolute inside it.
+
+        Raises PathRefused when it does not exist, leaves the workspace (links included), or is hidden.
+        """
+        if "\0" in path or not path:
+            raise PathRefused("the path is empty or holds a NUL character")
+        refusal = PathRefused(f"'{path}' does not exist in the workspace")
+        for folder in self.folders:
+            try:
+                real = (folder / path).resolve(strict=True)
+                return self.admit(real, path)
+            except PathRefused as fault:
+                refusal = fault
+            except OSError:
+                continue
+            except RuntimeError as fault:
+                raise PathRefused(f"'{path}' is a loop of links") from fault
+        raise refusal
+
+    def admit(self, real: Path, shown: str) -> Path:
+        """Give back a resolved path that may be read. Raises PathRefused otherwise."""
+        for folder in self.folders:
+            if real.is_relative_to(folder):
+                if any(is_hidden(part) for part in real.relative_to(folder).parts) or self._in_store(real):
+                    raise PathRefused(f"'{shown}' is not open to tools")
+                return real
+        raise PathRefused(f"'{shown}' lies outside the workspace")
+
+    def shown(self, real: Path) -> str:
+        """The path as a model sees it: relative to its folder, with ``/``."""
+        for folder in self.folders:
+            if real.is_relative_to(folder):
+                return real.relative_to(folder).as_posix()
+        return real.as_posix()
+
+    def walk(self, start: Path, *, everything: bool = False) -> Iterator[os.DirEntry[str]]:
+        """Files, folders and links below a folder, sorted by name, folders before what they hold.
+
+        Links are given, not followed. Hidden names never appear; SKIPPED folders only with ``everything``.
+        """
+        pending = [start]
+        while pending:
+            folder = pending.pop()
+            try:
+                with os.scandir(folder) as found:
+                    entries = sorted(found, key=lambda entry: entry.name)
+            except OSError:
+                continue
+            inner: list[Path] = []
+            for entry in entries:
+                if is_hidden(entry.name) or self._in_store(Path(entry.path)):
+                    continue
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if is_folder and entry.name in SKIPPED and not everything:
+                    continue
+                yield entry
+                if is_folder:
+                    inner.append(Path(entry.path))
+            pending += reversed(inner)
+
+    def _in_store(self, real: Path) -> bool:
+        return self.store is not None and real.is_relative_to(self.store)
+
+
+def is_regular(path: Path) -> bool:
+    """True for a plain file: reading a pipe, a socket or a device could wait for ever."""
+    return stat.S_ISREG(path.stat().st_mode)

@@ -1,0 +1,54 @@
+"""What one sandboxed command may use, and what is left of it when it has ended."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+Level = Literal["docker", "bwrap", "landlock", "none"]
+LADDER: tuple[Level, ...] = ("docker", "bwrap", "landlock")
+"""From strongest; ``none`` is never chosen by itself."""
+
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one command. Memory and CPU hold for each of its processes."""
+
+    cpu_s: int = 60
+    memory_bytes: int = 2048 * MEGABYTE
+    file_bytes: int = 256 * MEGABYTE
+    """Largest file that may be written."""
+    open_files: int = 256
+    processes: int = 64
+    """Processes and threads at one time."""
+    output_bytes: int = 1_000_000
+    """Of each of stdout and stderr; more ends the command, head and tail are kept."""
+    temp_bytes: int = 64 * MEGABYTE
+    """Of the private temporary folder."""
+
+    def to_json(self) -> dict[str, int]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command that has ended, with every process it started."""
+
+    exit_code: int
+    """128 + n where signal n ended it; 124 where it timed out."""
+    stdout: str
+    stderr: str
+    level: str
+    """The level of the ladder it ran at, ``(weak)`` where that does not cover everything."""
+    timed_out: bool = False
+    truncated: bool = False
+    """It wrote more than the limit and was ended for that."""
+    notes: tuple[str, ...] = ()
+    """What the sandbox did about it: a protected file that was put aside, say."""
+    duration_s: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code == 0 and not self.timed_out and not self.truncated
