@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from workbench.context.cache import Price
+from workbench.engine.ports import Usage
+from workbench.models.cost import cost
+from workbench.models.prices import PriceTable
+
+MAP = {
+    "sample_spec": {"litellm_provider": "one of many", "input_cost_per_token": 0.0},
+    "gpt-4o": {
+        "litellm_provider": "openai",
+        "input_cost_per_token": 2.5e-06,
+        "output_cost_per_token": 1e-05,
+        "cache_read_input_token_cost": 1.25e-06,
+        "max_input_tokens": 128000,
+        "supports_function_calling": True,
+    },
+    "claude-sonnet-4-5": {
+        "litellm_provider": "anthropic",
+        "input_cost_per_token": 3e-06,
+        "output_cost_per_token": 1.5e-05,
+        "cache_read_input_token_cost": 3e-07,
+        "cache_creation_input_token_cost": 3.75e-06,
+        "prompt_cache_min_tokens": 2048,
+    },
+    "gemini/gemini-2.5-pro": {
+        "litellm_provider": "gemini",
+        "input_cost_per_token": 1e-06,
+        "output_cost_per_token": 1e-05,
+        "input_cost_per_token_above_200k_tokens": 2e-06,
+        "output_cost_per_token_above_200k_tokens": 1.5e-05,
+    },
+    "dashscope/qwen-plus": {
+        "litellm_provider": "dashscope",
+        "supports_function_calling": False,
+        "tiered_pricing": [
+            {"range": [0, 256000.0], "input_cost_per_token": 4e-07, "output_cost_per_token": 1e-06},
+            {"range": [256000.0, 1000000.0], "input_cost_per_token": 1.2e-06, "output_cost_per_token": 4e-06},
+        ],
+    },
+    "gemini/free-of-charge": {"litellm_provider": "gemini", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0},
+    "mistral/mistral-large-latest": {
+        "litellm_provider": "mistral",
+        "input_cost_per_token": 5e-07,
+        "output_cost_per_token": 1.5e-06,
+        "cache_read_input_token_cost": 5e-08,
+    },
+    "vercel_ai_gateway/xai/grok-4": {
+        "litellm_provider": "vercel_ai_gateway",
+        "input_cost_per_token": 3e-06,
+        "output_cost_per_token": 1.5e-05,
+    },
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> PriceTable:
+    return PriceTable(file=written(tmp_path))
+
+
+def written(folder: Path) -> Path:
+    file = folder / "prices.json"
+    file.write_text(json.dumps(MAP))
+    return file
+
+
+@pytest.mark.parametrize("name", ["gpt-4o", "openai/gpt-4o", "gpt-4o::high"])
+def test_a_providers_own_model_has_an_exact_price(table: PriceTable, name: str) -> None:
+    price = table.price(name)
+
+    assert (price.input, price.output, price.cache_read, price.cache_write) == (2.5e-06, 1e-05, 1.25e-06, None)
+    assert (price.source, price.grade) == ("litellm map, as gpt-4o", "exact")
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("openrouter/openai/gpt-4o", "gpt-4o"),
+        ("google/gemini-2.5-pro", "gemini/gemini-2.5-pro"),
+        ("openrouter/anthropic/claude-sonnet-4.5", "claude-sonnet-4-5"),
+        ("mistralai/mistral-large", "mistral/mistral-large-latest"),
+        ("qwen/qwen-plus:thinking", "dashscope/qwen-plus"),
+        ("x-ai/grok-4", "vercel_ai_gateway/xai/grok-4"),
+    ],
+)
+def test_a_routed_name_takes_the_native_price_as_an_estimate(table: PriceTable, name: str, source: str) -> None:
+    price = table.price(name)
+
+    assert price.input is not None
+    assert (price.source, price.grade) == (f"litellm map, as {source}", "estimate")
+
+
+def test_who_answers_decides_the_grade(tmp_path: Path) -> None:
+    routed = PriceTable(via=lambda name: "openrouter", file=written(tmp_path))
+    unknown_host = PriceTable(via=lambda name: "", file=written(tmp_path))
+
+    assert routed.price("openai/gpt-4o").grade == "estimate"
+    assert unknown_host.price("gpt-4o").grade == "estimate"
+
+
+@pytest.mark.parametrize("name", ["gemini/free-of-charge", "google/free-of-charge", "sample_spec", "x"])
+def test_zero_and_missing_are_unknown_and_never_free(table: PriceTable, name: str) -> None:
+    price = table.price(name)
+
+    assert (price.input, price.output, price.grade) == (None, None, "unknown")
+    assert not table.known(name)
+
+
+def test_a_free_variant_of_a_routed_model_has_no_known_price(table: PriceTable) -> None:
+    assert table.price("google/gemini-2.5-pro:free") == Price()
+
+
+def test_the_users_prices_win_and_are_per_million(tmp_path: Path) -> None:
+    table = PriceTable({"gpt-4o": {"input": 1.0, "output": 2.0}}, file=written(tmp_path))
+    price = table.price("gpt-4o")
+
+    assert (price.input, price.output, price.cache_read) == (1e-06, 2e-06, None)
+    assert (price.source, price.grade, price.rule.provider) == ("settings", "exact", "openai")
+
+
+def test_a_long_request_has_the_price_of_long_requests(table: PriceTable) -> None:
+    assert table.price("gemini/gemini-2.5-pro", 200_000).input == 1e-06
+    assert table.price("gemini/gemini-2.5-pro", 200_001).input == 2e-06
+    assert table.price("gemini/gemini-2.5-pro", 200_001).output == 1.5e-05
+    assert table.price("dashscope/qwen-plus", 300_000).output == 4e-06
+
+
+def test_cache_rules_are_the_makers_with_the_models_own_minimum(table: PriceTable) -> None:
+    openai, anthropic = table.price("gpt-4o").rule, table.price("anthropic/claude-sonnet-4.5").rule
+
+    assert (openai.minimum, openai.step, openai.writes) == (1024, 128, False)
+    assert (anthropic.minimum, anthropic.step, anthropic.writes) == (2048, 1, True)
+    assert table.price("mistralai/mistral-large").rule.provider == "mistral"
+    assert table.price("dashscope/qwen-plus").rule.provider == "none"
+    assert table.price("offline").rule.provider == "none"
+
+
+def test_limits_are_read_or_unknown(table: PriceTable) -> None:
+    assert table.supports_tools("openai/gpt-4o") is True
+    assert table.supports_tools("qwen/qwen-plus") is False
+    assert table.supports_tools("claude-sonnet-4-5") is None
+    assert table.context_window("gpt-4o") == 128000
+    assert table.context_window("nobody/knows") is None
+
+
+def test_an_unreadable_map_leaves_every_price_unknown_and_says_so(tmp_path: Path) -> None:
+    table = PriceTable(file=tmp_path / "missing.json")
+
+    assert table.price("gpt-4o").input is None
+    assert "cannot be read" in table.problem
+
+
+def test_the_bundled_map_prices_the_default_model_without_importing_litellm() -> None:
+    script = (
+        "import sys\n"
+        "from workbench.models.prices import PriceTable\n"
+        "price = PriceTable().price('google/gemini-2.5-flash-lite')\n"
+        "assert price.grade == 'estimate' and price.input > 0 and price.cache_read < price.input, price\n"
+        "assert not {'litellm', 'tiktoken', 'httpx'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+PRICE = Price(2.0, 10.0, 0.5, 2.5)
+
+
+def test_cached_and_written_tokens_have_their_own_price() -> None:
+    assert cost(Usage(input=100, output=10, cached=60, written=30), PRICE) == 10 * 2.0 + 60 * 0.5 + 30 * 2.5 + 100.0
+
+
+def test_cached_tokens_without_a_price_cost_what_fresh_ones_do() -> None:
+    assert cost(Usage(input=100, output=0, cached=60), Price(2.0, 10.0)) == 200.0
+
+
+@pytest.mark.parametrize("usage", [Usage(), Usage(input=1), Usage(output=1)])
+def test_unknown_usage_has_no_cost(usage: Usage) -> None:
+    assert cost(usage, PRICE) is None
+
+
+def test_unknown_prices_have_no_cost() -> None:
+    assert cost(Usage(input=1, output=1), Price()) is None
+    assert cost(Usage(input=1, output=1), Price(input=1.0)) is None

@@ -1,0 +1,178 @@
+"""Prices, cache rules and limits of models, from the map that ships with litellm and from the user's own prices.
+
+The map has no entry for OpenRouter's names, and a zero in it means that nobody wrote a price down (LL3): such names are
+mapped to the provider's own model and graded an estimate, and what stays unknown is None.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workbench.context.cache import CacheRule, Price
+from workbench.engine.model_name import split_effort
+from workbench.models.bundled import prices_file
+from workbench.models.providers import Provider, split
+
+MILLION = 1_000_000
+NO_CACHE = CacheRule("none", 0)
+_THRESHOLD = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+_FIELDS = {
+    "input": "input_cost_per_token",
+    "output": "output_cost_per_token",
+    "cache_read": "cache_read_input_token_cost",
+    "cache_write": "cache_creation_input_token_cost",
+}
+
+
+class Entry(NamedTuple):
+    """A model of the map."""
+
+    key: str
+    facts: Mapping[str, Any]
+    provider: Provider | None
+    """Who made the model; None where its name does not say."""
+    own: bool
+    """Whether the entry is that provider's, not one of somebody who sells its models on."""
+
+
+def answered_by(name: str) -> str:
+    """The provider that a name alone suggests: OpenRouter where the prefix is written its way."""
+    provider, _ = split(name)
+    if provider is None:
+        return ""
+    prefix, slash, _ = name.partition("/")
+    return provider.id if not slash or prefix == provider.id else "openrouter"
+
+
+class PriceTable:
+    """Implements ``Prices``. The file is read at the first question (20 ms), from any thread.
+
+    ``overrides`` are the user's prices: model to input, output, cache_read, cache_write in US dollars per million
+    tokens. ``via`` tells which provider answers a name (``Resolved.provider.id``, or nothing for a server of unknown
+    prices): the map's numbers are exact only when that is the provider they belong to.
+    """
+
+    def __init__(
+        self,
+        overrides: Mapping[str, Mapping[str, float]] | None = None,
+        via: Callable[[str], str] = answered_by,
+        file: Path | None = None,
+    ) -> None:
+        self._overrides = overrides or {}
+        self._via = via
+        self._file = file
+        self._lock = threading.Lock()
+        self._map: Mapping[str, Mapping[str, Any]] | None = None
+        self.problem = ""
+        """Why the map could not be read: then every price is unknown."""
+
+    def price(self, model: str, input_tokens: int = 0) -> Price:
+        """Prices per token. ``input_tokens``: some models cost more beyond a length of the request."""
+        name, _ = split_effort(model)
+        entry = self._entry(name)
+        rule = _rule(entry)
+        if (own := self._overrides.get(name) or self._overrides.get(model)) is not None:
+            numbers = {field: own[field] / MILLION if field in own else None for field in _FIELDS}
+            return Price(**numbers, source="settings", grade="exact", rule=rule)
+        if entry is None:
+            return Price(rule=rule)
+        numbers = {field: _number(entry.facts, key, input_tokens) for field, key in _FIELDS.items()}
+        if numbers["input"] is None and numbers["output"] is None:
+            return Price(rule=rule)
+        exact = entry.own and entry.provider is not None and self._via(name) == entry.provider.id and ":" not in name
+        return Price(
+            **numbers, source=f"litellm map, as {entry.key}", grade="exact" if exact else "estimate", rule=rule
+        )
+
+    def known(self, model: str) -> bool:
+        """Whether input and output have a price."""
+        price = self.price(model)
+        return price.input is not None and price.output is not None
+
+    def supports_tools(self, model: str) -> bool | None:
+        """Whether the model takes native tools; None where the map does not say."""
+        entry = self._entry(split_effort(model)[0])
+        stated = entry.facts.get("supports_function_calling") if entry else None
+        return stated if isinstance(stated, bool) else None
+
+    def context_window(self, model: str) -> int | None:
+        """Tokens that a request may have; None where the map does not say."""
+        entry = self._entry(split_effort(model)[0])
+        size = entry.facts.get("max_input_tokens") if entry else None
+        return int(size) if isinstance(size, int | float) else None
+
+    def _entry(self, name: str) -> Entry | None:
+        table = self._loaded()
+        for key, provider, own in _candidates(name):
+            if key in table:
+                return Entry(key, table[key], provider, own)
+        return None
+
+    def _loaded(self) -> Mapping[str, Mapping[str, Any]]:
+        if self._map is None:
+            with self._lock:
+                if self._map is None:
+                    self._map = self._read()
+        return self._map
+
+    def _read(self) -> Mapping[str, Mapping[str, Any]]:
+        try:
+            table = json.loads((self._file or prices_file()).read_bytes())
+        except (OSError, ValueError) as fault:
+            self.problem = f"the price map cannot be read: {fault}"
+            return {}
+        table.pop("sample_spec", None)
+        return table  # type: ignore[no-any-return]
+
+
+def _candidates(name: str) -> Iterator[tuple[str, Provider | None, bool]]:
+    """Keys of the map that may stand for a model, the surest first, with the other fields of an Entry."""
+    bare = name.removeprefix("openrouter/")
+    if bare.endswith(":free"):
+        return
+    bare = bare.partition(":")[0] if "/" in bare and not bare.startswith("ollama") else bare
+    provider, model = split(bare)
+    if provider is None:
+        yield bare, None, True
+        return
+    yield f"{provider.id}/{model}", provider, True
+    yield model, provider, True
+    yield f"{provider.id}/{model}-latest", provider, True
+    if provider.id == "gemini":
+        yield f"vertex_ai/{model}", provider, False
+    prefix, slash, rest = bare.partition("/")
+    for spelling in dict.fromkeys((f"{provider.id}/{rest if slash else bare}", f"{prefix}/{rest}")):
+        yield f"vercel_ai_gateway/{spelling}", provider, False
+
+
+def _number(facts: Mapping[str, Any], key: str, input_tokens: int) -> float | None:
+    """The price that holds at a length of the request; None for an entry that is missing or zero."""
+    for threshold in sorted((int(m[1]) for fact in facts if (m := _THRESHOLD.fullmatch(fact))), reverse=True):
+        longer = facts.get(f"{key}_above_{threshold}k_tokens")
+        if input_tokens > threshold * 1000 and longer:
+            return float(longer)
+    for tier in facts.get("tiered_pricing", ()):
+        low, high = tier.get("range", (0, 0))
+        if low <= input_tokens < high and tier.get(key):
+            return float(tier[key])
+    value = facts.get(key)
+    return float(value) if isinstance(value, int | float) and value > 0 else None
+
+
+def _rule(entry: Entry | None) -> CacheRule:
+    """The provider's rule with the model's own minimum; a price for cached tokens says that there is a cache."""
+    if entry is None:
+        return NO_CACHE
+    rule = entry.provider.cache if entry.provider else None
+    minimum = entry.facts.get("prompt_cache_min_tokens")
+    if rule is None:
+        if not entry.facts.get("cache_read_input_token_cost"):
+            return NO_CACHE
+        rule = CacheRule(entry.provider.id if entry.provider else str(entry.facts["litellm_provider"]), 1024)
+    return replace(rule, minimum=int(minimum)) if minimum else rule
