@@ -80,21 +80,15 @@ class Workbench(click.Group):
         except click.exceptions.NoArgsIsHelpError as error:
             click.echo(error.format_message(), err=True)
             code = Exit.USAGE
-        except click.ClickException as error:
-            if debug and error.__cause__ is not None:
-                raise
-            failure = as_failure(error)
-            failure.show()
-            code = failure.code
         except (KeyboardInterrupt, click.Abort):
             code = Exit.INTERRUPTED
         except Exception as error:
-            if debug:
+            if debug and not isinstance(error, click.UsageError):
                 raise
-            Failure(
-                Exit.FAILED, f"{type(error).__name__}: {error}", hint="unexpected; --debug shows where it happened"
-            ).show()
-            code = Exit.FAILED
+            unexpected = f"{type(error).__name__}: {error}"
+            failure = as_failure(error) or Failure(Exit.FAILED, unexpected, hint="unexpected; see workbench --debug")
+            failure.show()
+            code = failure.code
         sys.exit(int(code))
 
 

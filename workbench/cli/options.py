@@ -2,7 +2,117 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
 import click
+from click.shell_completion import CompletionItem
+
+from workbench.cli.errors import Exit, Failure
+
+if TYPE_CHECKING:
+    from workbench.workspace.project import Project
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 as_json = click.option("--json", is_flag=True, help="JSON on stdout instead of text.")
-plain = click.option("--plain", is_flag=True, help="No colours and signs, nothing cut; as without a terminal.")
+plain = click.option("--plain", is_flag=True, help="Words instead of colours and signs, nothing cut.")
+
+SANDBOXES = ("auto", "docker", "bwrap", "landlock", "none")
+
+
+class SessionName(click.ParamType[Any]):
+    """A session id, a run id, or the beginning of one; completes to the stored ones."""
+
+    name = "session"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        runs = project_here().store.runs()
+        names = dict.fromkeys(run.session_id or run.run_id for run in runs)
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+class CascadeFile(click.ParamType[Any]):
+    """A path; its shell completion is the shell's own for files."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        return Path(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
+
+
+class JsonObject(click.ParamType[Any]):
+    """A JSON object, or ``@FILE`` that holds one."""
+
+    name = "json|@file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Mapping[str, Any]:
+        if not isinstance(value, str):
+            assert isinstance(value, Mapping)
+            return value
+        found = read_json(value)
+        if not isinstance(found, dict):
+            self.fail(f"{value[:60]!r} is no JSON object", param, ctx)
+        return found
+
+
+def read_json(value: str) -> Any:
+    """The JSON of an argument, or of the file behind ``@``. Raises Failure with the place of the mistake."""
+    text, file = value, ""
+    if value.startswith("@"):
+        file = value[1:]
+        try:
+            text = Path(file).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            raise Failure(Exit.USAGE, f"cannot be read: {reason}", file=file) from None
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        line, column = (error.lineno, error.colno) if isinstance(error, json.JSONDecodeError) else (1, 1)
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        shown = file or "--input"
+        raise Failure(Exit.USAGE, f"not valid JSON: {reason}", file=shown, line=line, column=column) from None
+
+
+def project_here(**flags: Any) -> Project:
+    """The workspace of the current folder, with flags over its settings. Raises SettingsError."""
+    from workbench.workspace.project import Project
+
+    return Project.at(flags={name: value for name, value in flags.items() if value is not None})
+
+
+def session_argument(function: F) -> F:
+    """A stored run; left out, the newest."""
+    return click.argument("session", type=SessionName(), required=False)(function)
+
+
+def find_run(project: Project, session: str | None) -> str:
+    """The run id behind a name, or of the newest run. Raises UnknownRun, and Failure where there is no run at all."""
+    if session:
+        return project.store.find(session)
+    runs = project.store.runs()
+    if not runs:
+        raise Failure(Exit.USAGE, f"no runs in {project.store.root}", hint="workbench run FILE makes one")
+    return runs[0].run_id
+
+
+def starting(function: F) -> F:
+    """The options of every command that starts a run."""
+    options = (
+        click.option(
+            "--input", "input_", type=JsonObject(), help="The input: a JSON object, or @FILE. Default: STEM.input.json."
+        ),
+        click.option("--model", "-m", help="Model of phases that name none, or 'offline'."),
+        click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls."),
+        click.option("--session", metavar="ID", help="Name of the new run."),
+        click.option("--sandbox", type=click.Choice(SANDBOXES), help="How shell and code tools are shut in."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function

@@ -1,0 +1,79 @@
+"""``workbench config``: the settings, where each came from, and whether the files that set them are sound."""
+
+from __future__ import annotations
+
+import json as jsonlib
+
+import click
+
+from workbench.cli.options import as_json, plain, project_here
+from workbench.cli.output import Cell, Column, Printer, talk, write_json
+
+COLUMNS = (Column("setting"), Column("value", flexible=True), Column("from", flexible=True))
+
+
+@click.group(short_help="Show and check the settings and where they come from.")
+def command() -> None:
+    """Settings come, in this order, from flags, the environment, workbench.yaml of the workspace, config.yaml in the
+    user's config folder, and the defaults. What could act outside (sandbox, prices, base URL, redaction) is never taken
+    from a workspace.
+    """
+
+
+@command.command(short_help="Every setting, its value and its origin.")
+@as_json
+@plain
+def show(json: bool, plain: bool) -> None:
+    """Print every setting, its value and its origin.
+
+    \b
+    Examples:
+      workbench config show
+      workbench config show --json | jq .timeout
+    """
+    project = project_here()
+    settings = project.settings
+    if json:
+        write_json(
+            {name: {"value": value, "origin": settings.origins[name]} for name, value in settings.values.items()}
+        )
+        return
+    printer = Printer(plain)
+    rows: list[list[str | Cell]] = [
+        [name, _shown(value), Cell(settings.origins[name], "dim" if settings.origins[name] == "default" else "accent")]
+        for name, value in settings.values.items()
+    ]
+    printer.table(COLUMNS, rows)
+    talk(f"workspace {project.root}; config folder {project.folders.config}; store {project.store.root}", "dim")
+
+
+@command.command(short_help="Check the settings files.")
+def validate() -> None:
+    """Read all sources of settings; exit code 2 with the place of the first mistake.
+
+    \b
+    Example:
+      workbench config validate
+    """
+    project = project_here()
+    sources = sorted({origin for origin in project.settings.origins.values() if origin != "default"})
+    talk(f"the settings are sound; set by {', '.join(sources) if sources else 'defaults alone'}", "good")
+
+
+@command.command(short_help="JSON Schema of the settings files.")
+def schema() -> None:
+    """Print the JSON Schema of workbench.yaml and config.yaml.
+
+    \b
+    Example:
+      workbench config schema > settings.schema.json
+    """
+    from workbench.workspace.settings import settings_schema
+
+    write_json(settings_schema())
+
+
+def _shown(value: object) -> str:
+    if value is None or value == "":
+        return "-"
+    return value if isinstance(value, str) else jsonlib.dumps(value)

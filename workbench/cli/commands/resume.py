@@ -1,0 +1,50 @@
+"""``workbench resume``: goes on with a run that was stopped or interrupted."""
+
+from __future__ import annotations
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import SANDBOXES, SessionName, plain, project_here
+
+
+@click.command(short_help="Go on with a stopped or interrupted run.")
+@click.argument("session", type=SessionName())
+@click.option("--model", "-m", help="'offline', or the model to use where the run named none.")
+@click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
+@click.option("--sandbox", type=click.Choice(SANDBOXES), help="How shell and code tools are shut in.")
+@click.option("--until", metavar="PHASE[:TURN]", help="Stop before this turn's first call.")
+@click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
+@click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line, from the first.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@plain
+@click.pass_context
+def command(
+    ctx: click.Context,
+    session: str,
+    model: str | None,
+    base_url: str | None,
+    sandbox: str | None,
+    until: str | None,
+    answers: str | None,
+    json: bool,
+    quiet: bool,
+    plain: bool,
+) -> None:
+    """Go on with SESSION where it stopped: what its journal holds is not called again.
+
+    \b
+    Examples:
+      workbench resume log_triage-1f3a
+      workbench resume log_triage-1f3a --until crash
+    """
+    from workbench.cli.running import Way, resume_run
+
+    project = project_here(base_url=base_url, sandbox=sandbox)
+    run_id = project.store.find(session)
+    run = project.store.summary(run_id)
+    if run.status not in ("stopped", "interrupted", "failed"):
+        pid = f" by process {run.pid}" if run.pid else ""
+        raise Failure(Exit.USAGE, f"{run.session_id or run_id} is {run.status}{pid}; there is nothing to go on with")
+    way = Way(model or "", "", sandbox or "", until, answers, json, quiet, plain)
+    ctx.exit(resume_run(project, run_id, way))

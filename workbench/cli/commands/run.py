@@ -1,0 +1,56 @@
+"""``workbench run``: a cascade from beginning to end, without the app."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from workbench.cli.options import CascadeFile, plain, project_here, starting
+
+
+@click.command(short_help="Run a cascade without the app.")
+@click.argument("file", type=CascadeFile())
+@starting
+@click.option("--until", metavar="PHASE[:TURN]", help="Stop before this turn's first call; 'resume' goes on.")
+@click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
+@click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@plain
+@click.pass_context
+def command(
+    ctx: click.Context,
+    file: Path,
+    input_: Mapping[str, Any] | None,
+    model: str | None,
+    base_url: str | None,
+    session: str | None,
+    sandbox: str | None,
+    until: str | None,
+    answers: str | None,
+    json: bool,
+    quiet: bool,
+    plain: bool,
+) -> None:
+    """Run the cascade in FILE. Progress goes to stderr, the output of the last phase to stdout.
+
+    Without --input, the file STEM.input.json beside FILE is the input, if there is one. Ctrl+C stops the run, which
+    can be resumed; a second Ctrl+C ends the process.
+
+    \b
+    Examples:
+      workbench run cascades/log_triage.yaml
+      workbench run flow.yaml --input '{"topic": "tents"}' --model openai/gpt-4.1-mini
+      workbench run flow.yaml --until triage:3 && workbench context --phase triage --turn 3
+      workbench run flow.yaml --json | jq -c 'select(.kind == "call_finished").data.usage'
+
+    Exit codes: 0 success, or held at --until; 1 failed, blocked or stopped; 2 the file cannot run; 3 needs trust; 4 the
+    provider; 5 the store; 130 after Ctrl+C.
+    """
+    from workbench.cli.running import Way, run_file
+
+    project = project_here(base_url=base_url, sandbox=sandbox)
+    way = Way(model or "", session or "", sandbox or "", until, answers, json, quiet, plain)
+    ctx.exit(run_file(project, file, input_, way))

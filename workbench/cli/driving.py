@@ -1,0 +1,136 @@
+"""Runs the engine's coroutine on the main thread: signals, people, how far to go, and the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import read_json
+from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
+
+if TYPE_CHECKING:
+    from workbench.cli.progress import Progress
+    from workbench.context.place import Place
+    from workbench.engine.event import Event
+    from workbench.engine.ports import Human, Question
+    from workbench.engine.run import Outcome
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass
+class Until:
+    """A gate that ends the run before the first call of a turn: ``phase`` or ``phase:turn``."""
+
+    phase: str
+    turn: int = 1
+    reached: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Until:
+        """Raises Failure for a turn that is no number."""
+        phase, _, turn = text.partition(":")
+        if turn and not (turn.isdigit() and int(turn) > 0):
+            raise Failure(Exit.USAGE, f"'{text}' is no place", hint="write phase or phase:turn, turns count from 1")
+        return cls(phase, int(turn) if turn else 1)
+
+    async def __call__(self, stop: Stop) -> Decision:
+        here = stop.place
+        if stop.kind is StopKind.BEFORE_CALL and stop.depth == 0 and (here.phase, here.turn) == (self.phase, self.turn):
+            self.reached = True
+            raise RunStopped(f"held before {self.phase}:{self.turn}, as asked")
+        return Decision()
+
+
+def person(answers: str | None, progress: Progress) -> Human:
+    """Who answers questions: the prepared answers first, then the terminal, if there is one."""
+    from workbench.workspace.people import Nobody, Prepared, Terminal
+
+    behind: Human = _Beside(Terminal(), progress) if sys.stdin.isatty() and sys.stderr.isatty() else Nobody()
+    if answers is None:
+        return behind
+    given = read_json(f"@{answers}")
+    if not isinstance(given, dict | list):
+        raise Failure(Exit.USAGE, "answers are an object by phase, or a list", file=answers)
+    return Prepared(given, behind)
+
+
+@dataclass
+class _Beside:
+    """Asks while the moving line stands still."""
+
+    human: Human
+    progress: Progress
+
+    async def ask(self, question: Question, place: Place, index: int) -> str:
+        with self.progress.person():
+            return await self.human.ask(question, place, index)
+
+
+@dataclass
+class Verdict:
+    """How a run ended, as an exit code."""
+
+    provider_failed: bool = False
+    """The last call that was tried got no answer."""
+    needs_trust: bool = False
+    signal: int = 0
+    session: str = ""
+    run_id: str = ""
+    json: bool = False
+
+    def event(self, event: Event) -> None:
+        """Take the next event; with ``json`` also print it."""
+        match event.kind:
+            case "run_started":
+                self.session, self.run_id = event.data.get("session_id", ""), event.run_id
+            case "call_failed":
+                self.provider_failed = True
+            case "call_finished":
+                self.provider_failed = False
+            case "phase_finished":
+                self.needs_trust = event.data.get("check") == "trust"
+        if self.json:
+            sys.stdout.write(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")) + "\n")
+            sys.stdout.flush()
+
+    def exit_code(self, status: str, until: Until | None) -> int:
+        """0 for success, and for a run that was held where the user asked for it."""
+        if self.signal:
+            return 128 + self.signal
+        if status == "success" or (until is not None and until.reached):
+            return Exit.OK
+        if self.needs_trust:
+            return Exit.TRUST
+        if status == "failed" and self.provider_failed:
+            return Exit.PROVIDER
+        return Exit.FAILED
+
+
+def drive(work: Coroutine[Any, Any, Outcome], verdict: Verdict) -> Outcome:
+    """Run to the end. The first signal stops the run, which is journaled as stopped; the second ends the process."""
+
+    async def main() -> Outcome:
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+
+        def stop(number: int) -> None:
+            verdict.signal = number
+            task.cancel()
+            for each in SIGNALS:
+                loop.remove_signal_handler(each)
+                signal.signal(each, signal.SIG_DFL)
+
+        for number in SIGNALS:
+            with suppress(ValueError, RuntimeError):  # not the main thread: nobody can send us signals there
+                loop.add_signal_handler(number, stop, int(number))
+        return await task
+
+    return asyncio.run(main())

@@ -1,0 +1,174 @@
+"""What a headless run is doing, on stderr: one line per thing that happened, and in a terminal what it waits for."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from workbench.cli.output import Cell, Printer, money, seconds, talk, tokens
+from workbench.context.place import Place
+from workbench.language.clean import clean_line
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+    from workbench.engine.event import Event
+    from workbench.engine.ports import Notice
+
+
+class Progress:
+    """Takes events and notices of a run as they come. Use it as a context manager around the run."""
+
+    def __init__(self, plain: bool = False, *, quiet: bool = False, resumed: bool = False) -> None:
+        """``resumed``: stay silent until the run goes on, because its journal is told again from the start."""
+        self._printer = Printer(plain, sys.stderr)
+        self._quiet = quiet
+        self._silent = resumed
+        self._status: Status | None = None
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        if not self._printer.plain and not self._quiet:
+            from rich.console import Console
+
+            console = Console(stderr=True, no_color=not self._printer.colour, highlight=False)
+            self._status = console.status("starting", spinner="dots")
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def person(self) -> AbstractContextManager[object]:
+        """Around a question to a person: the moving line must not run over it."""
+        return nullcontext() if self._status is None else _Paused(self._status)
+
+    # -- what comes in -----------------------------------------------------------------------------------------------
+
+    def event(self, event: Event) -> None:
+        """One event, after it is in the journal."""
+        if self._silent:
+            self._silent = event.kind != "run_resumed"
+            return
+        if self._quiet:
+            return
+        handler = _LINES.get(event.kind)
+        if handler is not None and (cells := handler(event.place, event.data)) is not None:
+            self._line(event.place, *cells)
+        self._wait_for(event)
+
+    def notice(self, notice: Notice) -> None:
+        """Something for the screen only."""
+        if notice.kind == "retry" and not self._quiet:
+            wait = notice.data.get("retry_in", notice.data.get("seconds"))
+            self._line(notice.place, f"waits {seconds(wait)} before the next try")
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _line(self, place: Place, *cells: str | Cell) -> None:
+        where = ":".join(filter(None, (place.phase, str(place.turn) if place.turn else "")))
+        clock = f"{time.monotonic() - self._began:6.1f}s  "
+        self._printer.line(Cell(clock, "dim"), Cell(f"{where:<14} ", "head"), *cells)
+
+    def _wait_for(self, event: Event) -> None:
+        if self._status is None:
+            return
+        waits = {
+            "call_started": f"waiting for {event.data.get('model', 'the model')}",
+            "tool_started": f"running {event.data.get('tool', 'a tool')}",
+            "human_asked": "waiting for you",
+        }
+        text = waits.get(event.kind)
+        if text:
+            from rich.text import Text
+
+            turn = f" turn {event.place.turn}" if event.place.turn else ""
+            self._status.update(Text(clean_line(f"{event.place.phase}{turn}: {text}", 100)))
+
+
+class _Paused(AbstractContextManager[None]):
+    """Stops a moving line for a while."""
+
+    def __init__(self, status: Status) -> None:
+        self._status = status
+
+    def __enter__(self) -> None:
+        self._status.stop()
+
+    def __exit__(self, *_: object) -> None:
+        self._status.start()
+
+
+Cells = tuple[str | Cell, ...]
+
+
+def _phase_started(place: Place, data: Mapping[str, Any]) -> Cells:
+    visit = f", visit {place.visit}" if place.visit > 1 else ""
+    return ("phase  ", data.get("model") or data.get("kind", ""), visit)
+
+
+def _call_finished(_: Place, data: Mapping[str, Any]) -> Cells:
+    usage = data.get("usage") or {}
+    cached = f" (cached {tokens(usage['cached'])})" if usage.get("cached") else ""
+    cost = money(data.get("cost"), data.get("cost_grade") or "exact")
+    return (
+        f"call   {data.get('model', '')}  {seconds(data.get('duration_s'))}  in {tokens(usage.get('input'))}{cached}"
+        f"  out {tokens(usage.get('output'))}  {cost}",
+    )
+
+
+def _call_failed(_: Place, data: Mapping[str, Any]) -> Cells:
+    error = data.get("error") or {}
+    retry = f", tries again in {seconds(data['retry_in'])}" if data.get("retry_in") is not None else ""
+    return (
+        Cell(f"call   {error.get('kind', 'failed')}: {clean_line(str(error.get('message', '')), 200)}{retry}", "bad"),
+    )
+
+
+def _tool_finished(_: Place, data: Mapping[str, Any]) -> Cells:
+    size = f"{len(data.get('text', '')):,} characters" if data.get("text") else ""
+    failed = Cell("error  ", "bad") if data.get("is_error") else ""
+    return (f"tool   {data.get('tool', '')}  {seconds(data.get('duration_s'))}  ", failed, size)
+
+
+def _check_finished(_: Place, data: Mapping[str, Any]) -> Cells:
+    passed = data.get("valid")
+    verdict = Cell("passed", "good") if passed else Cell(f"failed: {data.get('reason', '')}", "warn")
+    return (f"check  {data.get('name') or data.get('check', '')}  ", verdict)
+
+
+def _route_chosen(_: Place, data: Mapping[str, Any]) -> Cells | None:
+    return (f"route  {data['to']} ({data.get('rule', '')})",) if data.get("to") else None
+
+
+def _warning(_: Place, data: Mapping[str, Any]) -> Cells:
+    return (Cell(f"warns  {data.get('message', '')}", "warn"),)
+
+
+def _phase_finished(_: Place, data: Mapping[str, Any]) -> Cells | None:
+    if data.get("status") == "success":
+        return None
+    return (Cell(f"phase  {data.get('status')}: {data.get('reason', '')}", "bad"),)
+
+
+_LINES = {
+    "phase_started": _phase_started,
+    "call_finished": _call_finished,
+    "call_failed": _call_failed,
+    "tool_finished": _tool_finished,
+    "check_finished": _check_finished,
+    "route_chosen": _route_chosen,
+    "warning": _warning,
+    "phase_finished": _phase_finished,
+}
+"""How an event reads, by its kind; the others say nothing to a person who waits."""
+
+
+def closing_line(session: str, status: str, reason: str) -> None:
+    """How the run ended and where to look next."""
+    talk(f"{status}{f': {reason}' if reason else ''}", "good" if status == "success" else "bad")
+    talk(f"look at it: workbench context {session}", "dim")

@@ -1,0 +1,115 @@
+"""What ``run`` and ``resume`` share: a start from options, the run, and how its end is told."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.cli.driving import Until, Verdict, drive, person
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.output import talk
+from workbench.cli.progress import Progress, closing_line
+from workbench.language.clean import clean
+from workbench.workspace.choice import ModelChoice, choose_model
+from workbench.workspace.inputs import default_input
+from workbench.workspace.live import Attached, Start, new_options, resume, run_new, start_of
+
+if TYPE_CHECKING:
+    from workbench.engine.run import Outcome
+    from workbench.workspace.project import Project
+
+SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a run was asked for; empty texts leave the choice to the settings."""
+
+    model: str = ""
+    session: str = ""
+    sandbox: str = ""
+    until: str | None = None
+    answers: str | None = None
+    json: bool = False
+    quiet: bool = False
+    plain: bool = False
+
+
+def run_file(project: Project, file: Path, input: Mapping[str, Any] | None, way: Way) -> int:
+    """Run a cascade file; the exit code. Raises what opening the file raises, and Failure where it cannot run."""
+    if way.session and not SESSION_ID.fullmatch(way.session):
+        raise Failure(Exit.USAGE, f"'{way.session}' is no session id", hint="letters, digits, '.', '_' and '-'")
+    opened = project.open(file)
+    if opened.definition is None:
+        for problem in opened.errors:
+            talk(str(problem), "bad")
+        raise Failure(Exit.USAGE, "the cascade cannot run as it is", file=opened.shown)
+    cascade = opened.definition.cascade
+    if way.until:
+        _known_phase(Until.parse(way.until).phase, [phase.name for phase in cascade.phases])
+    choice = choose_model(project, cascade, way.model)
+    options = new_options(project, cascade.cascade_id, choice, way.session)
+    given = default_input(file) if input is None else dict(input)
+    start = Start(opened.definition, file.resolve(), given, choice, options, way.sandbox)
+    return _driven(project, way, choice, lambda attached: run_new(project, start, attached))
+
+
+def resume_run(project: Project, run_id: str, way: Way) -> int:
+    """Go on with a stored run; the exit code."""
+    start = start_of(
+        project,
+        run_id,
+        lambda definition, options: choose_model(project, definition.cascade, way.model, options.default_model),
+    )
+    if way.until:
+        _known_phase(Until.parse(way.until).phase, [phase.name for phase in start.definition.cascade.phases])
+    return _driven(project, way, start.choice, lambda attached: resume(project, run_id, start, attached), resumed=True)
+
+
+def _driven(
+    project: Project,
+    way: Way,
+    choice: ModelChoice,
+    begin: Callable[[Attached], Coroutine[Any, Any, Outcome]],
+    *,
+    resumed: bool = False,
+) -> int:
+    for note in project.notes:
+        talk(note, "warn")
+    if choice.offline and not way.quiet:
+        talk(f"model offline: scripted replies, no provider is called ({choice.why})", "warn")
+    until = Until.parse(way.until) if way.until else None
+    verdict = Verdict(json=way.json)
+    with Progress(way.plain, quiet=way.quiet, resumed=resumed) as progress:
+
+        def observe(event: Any) -> None:
+            verdict.event(event)
+            progress.event(event)
+
+        human = person(way.answers, progress)
+        attached = Attached(human=human, observe=observe, notify=progress.notice)
+        if until is not None:
+            attached = Attached(until, human, observe, progress.notice)
+        outcome = drive(begin(attached), verdict)
+    if not way.json and outcome.output:
+        _print_output(outcome.output)
+    if until is not None and not until.reached:
+        talk(f"{way.until} was not reached", "warn")
+    if not way.quiet:
+        closing_line(verdict.session, outcome.status, outcome.reason)
+    return verdict.exit_code(outcome.status, until)
+
+
+def _print_output(text: str) -> None:
+    """The output as it is where a program reads it, harmless where a person does."""
+    sys.stdout.write((clean(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
+    sys.stdout.flush()
+
+
+def _known_phase(name: str, phases: list[str]) -> None:
+    if name not in phases:
+        raise Failure(Exit.USAGE, f"'{name}' is no phase", hint=f"there are {', '.join(phases)}")

@@ -1,0 +1,1 @@
+"""Runs as text and as JSON: what a screen shows, printed."""

@@ -1,0 +1,256 @@
+"""One run, as lines for a person and as one JSON document."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from workbench.cli.output import STATUS_STYLE, Cell, Column, Printer, money, seconds, tokens
+from workbench.engine.state import CallState, RunState, VisitState
+from workbench.language.problem import Severity
+
+SIGNS = {
+    "success": "✓",
+    "done": "✓",
+    "failed": "✗",
+    "diverged": "✗",
+    "blocked": "⊘",
+    "stopped": "■",
+    "interrupted": "■",
+    "running": "…",
+    "assembled": "…",
+}
+
+
+def duration(started: str, finished: str) -> float | None:
+    """Seconds between two times of a journal; None while the end is unknown."""
+    if not started or not finished:
+        return None
+    return (datetime.fromisoformat(finished) - datetime.fromisoformat(started)).total_seconds()
+
+
+def local_time(at: str) -> str:
+    """``2026-01-31 09:00:07`` in the time zone of the machine; as it stands when it is no time."""
+    try:
+        return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return at
+
+
+def total_cost(cost: float, unknown: int, calls: int) -> str:
+    """Dollars of the calls whose cost is known, and how many are not."""
+    if calls and unknown == calls:
+        return "?"
+    return money(cost) + (f" + {unknown}?" if unknown else "")
+
+
+def status_cell(status: str, plain: bool) -> Cell:
+    """The status as a word, with its sign in a terminal."""
+    sign = "" if plain else f"{SIGNS.get(status, '·')} "
+    return Cell(sign + status, STATUS_STYLE.get(status, ""))
+
+
+# -- text ------------------------------------------------------------------------------------------------------------
+
+
+def print_head(state: RunState, printer: Printer) -> None:
+    """Who, what, when, how it ended."""
+    took = duration(state.started, state.finished)
+    printer.line(
+        Cell(state.session_id or state.run_id, "head"), "  ", status_cell(state.status, printer.plain), "  ",
+        Cell(state.cascade_file or state.cascade_id),
+    )  # fmt: skip
+    if state.reason:
+        printer.line("reason   ", Cell(state.reason, STATUS_STYLE.get(state.status, "")))
+    printer.line(
+        f"started  {local_time(state.started)}", f"   took {seconds(took)}" if took is not None else "",
+        f"   model {state.ports.get('model', '?')}",
+    )  # fmt: skip
+    if state.parent:
+        printer.line(f"from     {state.parent.get('kind', '')} of {state.parent.get('session_id', '')}")
+    calls = sum(1 for call in state.calls if call.answer is not None)
+    printer.line(
+        f"calls    {calls}   in {tokens(state.tokens_in)}   out {tokens(state.tokens_out)}   cost ",
+        total_cost(state.cost, state.unknown_costs, calls),
+    )
+
+
+COLUMNS = (
+    Column("step", flexible=True),
+    Column("status"),
+    Column("in", right=True),
+    Column("cached", right=True),
+    Column("out", right=True),
+    Column("cost", right=True),
+    Column("time", right=True),
+    Column("", flexible=True),
+)
+
+
+def print_tree(state: RunState, printer: Printer) -> None:
+    """Phases and their calls, in the order in which they ran."""
+    rows: list[list[str | Cell]] = []
+    for visit in state.visits:
+        rows.append(_visit_row(visit, printer.plain))
+        rows += [_call_row(call, printer.plain) for call in visit.calls]
+    if rows:
+        printer.table(COLUMNS, rows)
+
+
+def visit_name(visit: VisitState) -> str:
+    name = visit.phase + (f"#{visit.visit}" if visit.visit > 1 else "")
+    return f"{visit.branch}/{name}" if visit.branch else name
+
+
+def _visit_row(visit: VisitState, plain: bool) -> list[str | Cell]:
+    known = [call.cost for call in visit.calls if call.cost is not None]
+    unknown = sum(1 for call in visit.calls if call.answer is not None and call.cost is None)
+    note = f"→ {visit.route} ({visit.route_rule})" if visit.route else ""
+    return [
+        Cell(visit_name(visit), "head"),
+        status_cell(visit.status, plain),
+        tokens(visit.tokens_in),
+        "",
+        tokens(sum(call.usage.output or 0 for call in visit.calls)),
+        total_cost(sum(known), unknown, len(known) + unknown),
+        seconds(duration(visit.started, visit.finished)),
+        visit.reason or (note if not plain else note.replace("→", "then")),
+    ]
+
+
+def call_name(call: CallState) -> str:
+    """``turn 3``, with the attempt and the call where there are several."""
+    place = call.place
+    name = f"turn {place.turn}" if place.turn else call.purpose or "call"
+    if place.attempt > 1:
+        name += f" attempt {place.attempt}"
+    if place.call > 1:
+        name += f" call {place.call}"
+    return name
+
+
+def _call_row(call: CallState, plain: bool) -> list[str | Cell]:
+    told = call.usage.input is not None
+    grade = "exact" if told else str(call.grade)
+    tools = ", ".join(tool.tool + ("" if tool.status != "failed" else " (error)") for tool in call.tools)
+    failure = str((call.failures[-1].get("error") or {}).get("message", "")) if call.status == "failed" else ""
+    return [
+        f"  {call_name(call)}",
+        status_cell(call.status, plain),
+        tokens(call.usage.input if told else call.tokens_sent, grade),
+        "" if call.usage.cached is None else tokens(call.usage.cached),
+        tokens(call.usage.output),
+        money(call.cost, call.cost_grade if call.cost_grade != "unknown" else "exact"),
+        seconds(call.duration_s),
+        failure or tools,
+    ]
+
+
+def print_warnings(state: RunState, printer: Printer) -> None:
+    """What the run warned about, with the line of the file."""
+    for event in state.warnings:
+        data = event.data
+        place = f"{data['file']}:{data.get('line', 1)}:{data.get('column', 1)}: " if data.get("file") else ""
+        printer.line(Cell(f"{place}{Severity.WARNING}: {data.get('message', '')} [{data.get('code', '')}]", "warn"))
+
+
+# -- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def run_json(state: RunState) -> dict[str, Any]:
+    """All that ``show`` prints, and the answers; money in US dollars, null where it is unknown."""
+    calls = sum(1 for call in state.calls if call.answer is not None)
+    return {
+        "run_id": state.run_id,
+        "session_id": state.session_id,
+        "cascade_id": state.cascade_id,
+        "cascade_file": state.cascade_file,
+        "cascade_sha256": state.cascade_sha256,
+        "status": state.status,
+        "reason": state.reason,
+        "started": state.started,
+        "finished": state.finished or None,
+        "model": state.ports.get("model", ""),
+        "parent": dict(state.parent) or None,
+        "input": dict(state.input),
+        "output": state.output,
+        "state": state.state,
+        "totals": {
+            "calls": calls,
+            "tokens_in": state.tokens_in,
+            "tokens_out": state.tokens_out,
+            "cost": None if calls and state.unknown_costs == calls else state.cost,
+            "unknown_costs": state.unknown_costs,
+        },
+        "phases": [visit_json(visit) for visit in state.visits],
+        "warnings": [dict(event.data) for event in state.warnings],
+    }
+
+
+def visit_json(visit: VisitState) -> dict[str, Any]:
+    """One visit with its calls."""
+    return {
+        "branch": visit.branch,
+        "name": visit.phase,
+        "visit": visit.visit,
+        "kind": visit.kind,
+        "status": visit.status,
+        "reason": visit.reason,
+        "model": visit.model,
+        "attempts": visit.attempts,
+        "tokens_in": visit.tokens_in,
+        "started": visit.started,
+        "finished": visit.finished or None,
+        "route": visit.route or None,
+        "route_rule": visit.route_rule or None,
+        "checks": [dict(check) for check in visit.checks],
+        "state_set": visit.state_set,
+        "output": visit.output,
+        "calls": [call_json(call) for call in visit.calls],
+    }
+
+
+def call_json(call: CallState) -> dict[str, Any]:
+    """One call without its entries, which ``context --json`` gives."""
+    usage = call.usage
+    return {
+        "at": str(call.place),
+        "turn": call.place.turn,
+        "attempt": call.place.attempt,
+        "call": call.place.call,
+        "purpose": call.purpose,
+        "status": call.status,
+        "model": call.model,
+        "answered_by": call.answered_by,
+        "strategy": call.strategy,
+        "digest": call.digest,
+        "tokens_full": call.tokens_full,
+        "tokens_sent": call.tokens_sent,
+        "grade": str(call.grade),
+        "usage": {
+            "input": usage.input,
+            "output": usage.output,
+            "cached": usage.cached,
+            "written": usage.written,
+            "reasoning": usage.reasoning,
+        },
+        "predicted_cost": call.forecast.cost if call.forecast else None,
+        "cost": call.cost,
+        "cost_grade": call.cost_grade,
+        "duration_s": call.duration_s,
+        "finish_reason": call.finish_reason,
+        "answer": call.answer.text if call.answer else None,
+        "problems": [broken.message for broken in call.problems],
+        "failures": [dict(failure) for failure in call.failures],
+        "tools": [
+            {
+                "tool": tool.tool,
+                "arguments": tool.arguments,
+                "status": tool.status,
+                "result": tool.text,
+                "duration_s": tool.duration_s,
+                "sandbox": tool.sandbox,
+            }
+            for tool in call.tools
+        ],
+    }
