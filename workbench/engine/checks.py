@@ -10,10 +10,11 @@ import jsonschema
 
 from workbench.context.message import canonical
 from workbench.context.place import Place
+from workbench.engine import judging
 from workbench.engine.attempt import Attempted, Failure
-from workbench.engine.faults import PhaseBlocked, PhaseFailed
+from workbench.engine.faults import PhaseBlocked
 from workbench.engine.gate import Stop, StopKind
-from workbench.engine.ports import ValidatorFault, Verdict
+from workbench.engine.ports import Verdict
 from workbench.engine.toolcalls import first_balanced, first_fenced
 from workbench.language.model import Ward
 
@@ -32,18 +33,15 @@ class Checks:
     @property
     def limit(self) -> int:
         """Attempts allowed by schema and loop_until."""
-        rules = self.phase.rules
-        if "max_attempts" in rules.model_fields_set:
-            return rules.max_attempts
-        return 5 if rules.loop_until else 1
+        return self.phase.rules.max_attempts
 
     def describe(self, name: str) -> str | None:
-        return self.execution.engine.ports.validators.describe(name)
+        return judging.describe(self.execution, name)
 
     async def before(self) -> None:
         """Pre-wards judge the input; a retry ward has nothing to repeat here and blocks."""
         place = self.execution.place()
-        for ward in self.phase.wards.pre if self.phase.wards else ():
+        for ward in self.phase.wards.pre:
             content = canonical(self.execution.world.input)
             verdict = await self._validate(ward.validator, content, place, "pre", ward.mode)
             if not verdict.valid and ward.mode != "advisory":
@@ -52,7 +50,7 @@ class Checks:
     async def after_turn(self, text: str, attempt: int, turn: int) -> Failure | None:
         """Turn-wards judge the turn's text; the first failure of a retry ward is given back."""
         place = self.execution.place(attempt, turn, 1)
-        for ward in self.phase.wards.turn if self.phase.wards else ():
+        for ward in self.phase.wards.turn:
             failure = await self._ward(ward, text, place, "turn")
             if failure is not None:
                 return failure
@@ -75,7 +73,7 @@ class Checks:
             failure = await self._loop_until(attempted.text, place)
             if failure is not None:
                 return failure
-        for ward in self.phase.wards.post if self.phase.wards else ():
+        for ward in self.phase.wards.post:
             failure = await self._ward(ward, attempted.text, place, "post")
             if failure is not None:
                 return failure
@@ -113,16 +111,10 @@ class Checks:
         return None if verdict.valid else Failure(name, "loop_until", verdict.reason, self.limit)
 
     async def _validate(self, name: str, content: str, place: Place, kind: str, mode: str) -> Verdict:
-        execution, ports = self.execution, self.execution.engine.ports
-        if ports.validators.describe(name) is None:
-            raise PhaseFailed(f"validator '{name}' is not known", name)
         self._index += 1
-        world = execution.world
-        try:
-            verdict = await ports.validators.judge(name, content, world.input, world.state, place, self._index)
-        except ValidatorFault as fault:
-            raise PhaseFailed(f"validator '{name}': {fault}", name) from fault
-        reason, _ = ports.redact(verdict.reason)
+        nested = "validator" if kind == "loop_until" else "ward"
+        verdict = await judging.judge(self.execution, name, content, place, self._index, nested)
+        reason, _ = self.execution.engine.ports.redact(verdict.reason)
         verdict = Verdict(verdict.valid, reason, verdict.score)
         await self._journal(kind, name, mode, verdict, place)
         return verdict

@@ -46,6 +46,8 @@ class Execution:
         self.model, self.parameters = split_effort(model or visit.model_name)
         self.native: bool = self.phase.use_native_tools
         self.checks = Checks(self)
+        self.prefix = ""
+        """Before the kind in the session ids of children: ``s0_`` in candidate 0."""
         self._place = visit.place()._replace(branch=branch)
 
     @cached_property

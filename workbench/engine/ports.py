@@ -12,6 +12,7 @@ from workbench.context.place import Place
 from workbench.context.tokens import Counter
 from workbench.engine.event import Event
 from workbench.engine.gate import Gate, open_gate
+from workbench.engine.library import Library, NoLibrary
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +353,7 @@ class Ports:
     counter: Counter
     prices: Prices
     sink: Sink
+    library: Library = field(default_factory=NoLibrary)
     gate: Gate = open_gate
     redact: Callable[[str], tuple[str, int]] = lambda text: (text, 0)
     """Replaces secrets in text that enters the run; returns the text and how many were replaced."""

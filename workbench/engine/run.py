@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from workbench import __version__
 from workbench.context.assembly import Assembly
 from workbench.context.cache import PrefixCache
 from workbench.context.place import Place
+from workbench.engine.children import AsyncChild
 from workbench.engine.definition import Definition, Options
 from workbench.engine.event import Event
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
@@ -61,9 +63,14 @@ class Run:
         observe: Callable[[Event], None] = lambda event: None,
         parent: Parent | None = None,
         journaled: Sequence[Event] = (),
+        chain: tuple[str, ...] = (),
+        observe_child: Callable[[Event], None] = lambda event: None,
     ) -> None:
-        """``journaled``: the events of this very run, when it is resumed (``Scribe``)."""
+        """``journaled``: the events of this very run, when it is resumed (``Scribe``). ``chain``: the ids of
+        the cascades that this one runs inside. ``observe_child`` sees the events of the runs that this one starts."""
         self.definition = definition
+        self.chain = (*chain, definition.cascade.cascade_id)
+        self.observe_child = observe_child
         self.options = options
         self.ports = ports
         self.parent = parent
@@ -79,6 +86,8 @@ class Run:
         self.calls = 0
         self.tokens = 0
         self.cost = 0.0
+        self._async: list[AsyncChild] = []
+        self._children: Counter[str] = Counter()
         self._began = ports.clock.monotonic()
         self._warned: set[tuple[str, str]] = set()
 
@@ -104,6 +113,7 @@ class Run:
                 task.uncancel()
         self.scribe.emit("run_finished", status=status, output=output, state=self.world.state, reason=reason)
         self.scribe.sync()
+        await self._join_async(status)
         return Outcome(status, output, dict(self.world.state), reason)
 
     async def _walk(self) -> str:
@@ -146,7 +156,7 @@ class Run:
         )
         for problem in not_run(definition.cascade, definition.source):
             self.warn(problem.code, problem.message, problem.path)
-        for name in definition.cascade.inputs_schema or {}:
+        for name in definition.cascade.inputs_schema:
             if name not in self.world.input:
                 self.warn("input", f"input '{name}' was not given", ("inputs_schema", name))
 
@@ -173,6 +183,24 @@ class Run:
             line=span.line,
             column=span.column,
         )
+
+    def start_async(self, definition: Definition, input: Mapping[str, Any], kind: str, place: Place) -> str:
+        """Start a cascade beside the run; its session id. Its end never changes this run's result."""
+        child = AsyncChild.start(self, definition, input, kind, place)
+        self._async.append(child)
+        return child.session_id
+
+    async def _join_async(self, status: str) -> None:
+        """Wait for what was started beside the run; where the run was stopped, stop it too."""
+        for child in self._async:
+            if status == "stopped":
+                child.task.cancel()
+            await child.join()
+
+    def child_number(self, kind: str) -> int:
+        """Number of the next child of a kind, from 0."""
+        self._children[kind] += 1
+        return self._children[kind] - 1
 
     def redacted_json(self, value: Any) -> Any:
         """A JSON value without secrets."""

@@ -191,7 +191,16 @@ def first_fenced(text: str) -> str | None:
 
 def first_balanced(text: str) -> str | None:
     """The first balanced object or array that is JSON."""
-    for match in re.finditer(r"[{\[]", text):
+    return next(_balanced_values(text, "{["), None)
+
+
+def balanced_objects(text: str) -> Iterator[str]:
+    """Every balanced object that is JSON, in order; those inside another one come after it."""
+    return _balanced_values(text, "{")
+
+
+def _balanced_values(text: str, opening: str) -> Iterator[str]:
+    for match in re.finditer(f"[{re.escape(opening)}]", text):
         end = _balanced(text, match.start())
         if end is None:
             continue
@@ -200,5 +209,4 @@ def first_balanced(text: str) -> str | None:
             json.loads(candidate)
         except (ValueError, RecursionError):
             continue
-        return candidate
-    return None
+        yield candidate

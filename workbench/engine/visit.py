@@ -114,9 +114,8 @@ class Visit:
     def _offered_tools(self) -> tuple[ToolSpec, ...]:
         """The phase's tool list is a boundary: what it names and what exists, and ``route_to`` where there is a
         choice."""
-        listed = [] if isinstance(self.phase.tackle, str) else list(self.phase.tackle)
         specs: dict[str, ToolSpec] = {}
-        for position, name in enumerate(listed):
+        for position, name in enumerate(self.phase.tools):
             if name == ROUTE_TO:
                 continue
             spec = engine_spec(name) or self.engine.ports.tools.spec(name)
