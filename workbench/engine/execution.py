@@ -40,6 +40,8 @@ class Execution:
         self.added: list[Item] = []
         """Items that no event has carried yet."""
         self.output = ""
+        self.value: Any = None
+        """What ``outputs.<phase>`` holds, where that is not the text."""
         self.route = ""
         self.state_set: dict[str, Any] = {}
         """What this execution put into the state."""

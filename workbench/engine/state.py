@@ -6,132 +6,18 @@ missing field, because a damaged or newer run must still be shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.context.assembly import Broken, Entry, Grade, Item, Kind, Splice, spliced
 from workbench.context.cache import Forecast
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.event import Event
+from workbench.engine.event import KINDS, Event
+from workbench.engine.parts import Bodies, CallState, ToolState, VisitState, Wire
 from workbench.engine.ports import Usage
 
-
-class Bodies(dict[str, Message]):
-    """Message bodies by hash. One that a damaged journal lost reads as a marked placeholder."""
-
-    def __missing__(self, digest: str) -> Message:
-        return Message("user", f"[body {digest[:8]} is missing from the journal]")
-
-
-@dataclass
-class ToolState:
-    """One tool call of a turn."""
-
-    place: Place
-    index: int
-    tool: str
-    arguments: str
-    """JSON text as the model wrote it."""
-    call_id: str = ""
-    status: str = "running"
-    """running, done, failed (its error flag is set)."""
-    text: str = ""
-    duration_s: float = 0.0
-    sandbox: str = ""
-    images: int = 0
-
-
-@dataclass
-class CallState:
-    """One model call: what it saw, what came back, what it cost."""
-
-    place: Place
-    seq: int
-    """Of its ``context_assembled`` event."""
-    at: str = ""
-    status: str = "assembled"
-    """assembled, running, done, failed."""
-    purpose: str = ""
-    strategy: str = ""
-    model: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    tools_hash: str = ""
-    digest: str = ""
-    entries: tuple[Entry, ...] = ()
-    tokens_full: int = 0
-    tokens_sent: int = 0
-    tools_tokens: int = 0
-    overhead_tokens: int = 0
-    grade: Grade = Grade.EXACT
-    forecast: Forecast | None = None
-    price_source: str = ""
-    price_grade: str = "unknown"
-    problems: tuple[Broken, ...] = ()
-    notes: tuple[str, ...] = ()
-    answer: Message | None = None
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = None
-    cost_grade: str = "unknown"
-    answered_by: str = ""
-    """Model and provider as they name themselves."""
-    finish_reason: str = ""
-    partial: bool = False
-    first_token_s: float | None = None
-    duration_s: float = 0.0
-    failures: list[Mapping[str, Any]] = field(default_factory=list)
-    """``call_failed`` data, oldest first."""
-    tools: list[ToolState] = field(default_factory=list)
-    wire: Wire | None = None
-    recorded: bool = False
-    """Answered from a recording."""
-
-
-@dataclass(frozen=True)
-class Wire:
-    """A request body exactly as sent: its key order, its message and tool bodies by hash."""
-
-    order: tuple[str, ...]
-    keys: Mapping[str, Any]
-    messages: tuple[str, ...]
-    tools: str = ""
-
-
-@dataclass
-class VisitState:
-    """One visit of a phase."""
-
-    branch: str
-    phase: str
-    visit: int
-    kind: str = "llm"
-    status: str = "running"
-    """running, success, failed, blocked, stopped."""
-    model: str = ""
-    max_turns: int = 1
-    tools: tuple[str, ...] = ()
-    conditions: Mapping[str, bool] = field(default_factory=dict)
-    calls: list[CallState] = field(default_factory=list)
-    items: list[Item] = field(default_factory=list)
-    """The visit's own history, in order."""
-    checks: list[Mapping[str, Any]] = field(default_factory=list)
-    state_set: dict[str, Any] = field(default_factory=dict)
-    output: str = ""
-    reason: str = ""
-    route: str = ""
-    route_rule: str = ""
-    started: str = ""
-    finished: str = ""
-
-    @property
-    def tokens_in(self) -> int:
-        """Input tokens: the provider's count where it is known, else ours."""
-        return sum(c.usage.input if c.usage.input is not None else c.tokens_sent for c in self.calls if c.answer)
-
-    @property
-    def attempts(self) -> int:
-        return max((c.place.attempt for c in self.calls), default=0)
+__all__ = ["Bodies", "CallState", "RunState", "ToolState", "VisitState", "Wire"]
 
 
 class RunState:
@@ -213,9 +99,8 @@ class RunState:
     def apply(self, event: Event) -> None:
         """Take the next event."""
         self.seq = event.seq
-        handler = _HANDLERS.get(event.kind)
-        if handler is not None:
-            handler(self, event, event.data)
+        if event.kind in KINDS and (handler := getattr(self, f"_{event.kind}", None)) is not None:
+            handler(event, event.data)
 
     def _run_started(self, event: Event, data: Mapping[str, Any]) -> None:
         self.run_id = event.run_id
@@ -329,17 +214,22 @@ class RunState:
         call.wire = Wire(tuple(wire["order"]), wire["keys"], messages, wire.get("tools", ""))
 
     def _tool_started(self, event: Event, data: Mapping[str, Any]) -> None:
-        call = self._by_place.get(event.place)
-        if call is not None:
-            tool = ToolState(
-                event.place, data["index"], data.get("tool", ""), data.get("arguments", ""), data.get("call_id", "")
-            )
-            call.tools.append(tool)
+        tool = ToolState(
+            event.place, data["index"], data.get("tool", ""), data.get("arguments", ""), data.get("call_id", "")
+        )
+        self._tools_at(event.place).append(tool)
+
+    def _tools_at(self, place: Place) -> list[ToolState]:
+        """Where the tool calls of a place are kept: its model call, or its visit if no model asked."""
+        if (call := self._by_place.get(place)) is not None:
+            return call.tools
+        visit = self.visit_of(place)
+        return visit.tool_tries if visit is not None else []
 
     def _tool_finished(self, event: Event, data: Mapping[str, Any]) -> None:
         items = self._added(event, data)
-        call = self._by_place.get(event.place)
-        tool = next((t for t in call.tools if t.index == data["index"]), None) if call else None
+        key = (event.place, data["index"])
+        tool = next((t for t in self._tools_at(event.place) if (t.place, t.index) == key), None)
         if tool is not None:
             tool.status = "failed" if data.get("is_error") else "done"
             tool.text = next((i.message.text for i in items if i.kind is Kind.RESULT), data.get("text", ""))
@@ -366,6 +256,18 @@ class RunState:
     def _human_answered(self, event: Event, data: Mapping[str, Any]) -> None:
         key = (event.place, data.get("index"))
         self.questions = [q for q in self.questions if (q.place, q.data.get("index")) != key]
+
+    def _callout(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.callouts.append(data)
+
+    def _child_started(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.children.append(dict(data))
+
+    def _child_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.children = [{**c, **data} if c["run_id"] == data["run_id"] else c for c in visit.children]
 
     def _edited(self, event: Event, data: Mapping[str, Any]) -> None:
         self.edited += 1
@@ -401,10 +303,3 @@ class RunState:
             self.tool_schemas[digest] = data["body"]
         elif kind == "image":
             self.images[digest] = data
-
-
-_HANDLERS: dict[str, Callable[[RunState, Event, Mapping[str, Any]], None]] = {
-    name[1:]: method
-    for name, method in vars(RunState).items()
-    if name.startswith("_") and not name.startswith("__") and callable(method) and name not in ("_added", "_read_wire")
-}

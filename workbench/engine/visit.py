@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from workbench.context.place import Place
 from workbench.context.scope import VisitRecord
 from workbench.context.strategy import Strategy, parse
+from workbench.engine.aftermath import call_out, extract
+from workbench.engine.children import run_sub_cascades, start_async_cascades
+from workbench.engine.deterministic import ToolFailed, run_tool_phase
 from workbench.engine.engine_tools import ROUTE_TO, engine_spec
 from workbench.engine.execution import Execution
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
@@ -26,10 +29,12 @@ if TYPE_CHECKING:
 class Visit:
     """A phase, being run. ``route`` and ``output`` are known when ``run`` returns."""
 
-    def __init__(self, run: Run, world: World, index: int, visit: int, branch: str = "") -> None:
+    def __init__(
+        self, run: Run, world: World, index: int, visit: int, branch: str = "", *, phase: Phase | None = None
+    ) -> None:
         self.engine = run
         self.world = world
-        self.phase: Phase = run.definition.cascade.phases[index]
+        self.phase: Phase = phase or run.definition.cascade.phases[index]
         self.index = index
         self.path: Path = ("phases", index)
         self.route = ""
@@ -59,8 +64,7 @@ class Visit:
         try:
             self.conditions.update(self._conditions(execution))
             self._started()
-            await execution.checks.before()
-            await execution.run(execution.task())
+            await self._execute(execution)
         except RunStopped:
             self._leave(execution, "stopped", "stopped")
             raise
@@ -75,11 +79,45 @@ class Visit:
         await run.gate(Stop(StopKind.AFTER_PHASE, self.place(), run.depth, state=self.world.state))
         return self.output
 
+    async def _execute(self, execution: Execution) -> None:
+        """In the order of language.md 3.3."""
+        await execution.checks.before()
+        start_async_cascades(execution, "on_start")
+        await run_sub_cascades(execution)
+        if self.phase.deterministic:
+            await self._run_tool(execution)
+        else:
+            await execution.run(execution.task())
+        extract(execution)
+        call_out(execution)
+        start_async_cascades(execution, "on_end")
+
+    async def _run_tool(self, execution: Execution) -> None:
+        """A deterministic phase; where its tool fails, ``on_error`` says what follows or stands in."""
+        fallback = self.phase.on_error
+        try:
+            await run_tool_phase(execution)
+        except ToolFailed as fault:
+            if fallback is None:
+                raise
+            self.engine.warn("on_error", fault.reason, (*self.path, "tool"), self.place())
+            if isinstance(fallback, str):
+                execution.output, execution.route = fault.reason, fallback
+                return
+            execution.output = await self._stand_in(fallback)
+
+    async def _stand_in(self, phase: Phase) -> str:
+        """Run an inline phase in place of this one; its output."""
+        visits = self.world.visits[phase.name] = self.world.visits[phase.name] + 1
+        visit = Visit(self.engine, self.world, self.index, visits, self._place.branch, phase=phase)
+        visit.path = (*self.path, "on_error")
+        return await visit.run()
+
     def _started(self) -> None:
         self.engine.scribe.emit(
             "phase_started",
             self.place(),
-            kind="llm",
+            kind="deterministic" if self.phase.deterministic else "llm",
             model=split_effort(self.model_name)[0],
             strategy=str(self.strategy),
             conditions=self.conditions,
@@ -109,7 +147,7 @@ class Visit:
         entry = {"phase": self.phase.name, "visit": self._place.visit, "output": output, "status": status}
         world.lineage.append(entry | {"route": ""})
         if passed:
-            world.outputs[self.phase.name] = output
+            world.outputs[self.phase.name] = output if execution.value is None else execution.value
 
     def _offered_tools(self) -> tuple[ToolSpec, ...]:
         """The phase's tool list is a boundary: what it names and what exists, and ``route_to`` where there is a

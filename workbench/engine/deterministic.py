@@ -1,0 +1,105 @@
+"""A phase without a model: one tool, run once, with retries of its own (language.md 2.12)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from workbench.context.place import Place
+from workbench.engine.faults import PhaseFailed
+from workbench.engine.gate import Stop, StopKind
+from workbench.engine.ports import ToolResult
+
+if TYPE_CHECKING:
+    from workbench.engine.execution import Execution
+
+
+class ToolFailed(PhaseFailed):
+    """The tool's last try gave an error; ``on_error`` may name what follows."""
+
+
+async def run_tool_phase(execution: Execution) -> None:
+    """Run the phase's tool; the execution's output is its result. Raises ToolFailed after the last try."""
+    phase, clock = execution.phase, execution.engine.ports.clock
+    tries = phase.retry.max_attempts if phase.retry else 1
+    arguments = {name: _argument(execution, name, value) for name, value in phase.inputs.items()}
+    for attempt in range(1, tries + 1):
+        result = await _call(execution, arguments, execution.place(attempt))
+        if not result.is_error:
+            execution.output = result.text
+            execution.value = _value(result)
+            execution.route = _routed(execution)
+            return
+        if attempt < tries:
+            await clock.sleep(_wait(execution, attempt))
+    raise ToolFailed(f"tool '{phase.tool}': {result.text}", phase.tool or "")
+
+
+def _argument(execution: Execution, name: str, value: Any) -> Any:
+    """A text is a template; every other scalar is taken as it is."""
+    return execution.render(value, (*execution.path, "inputs", name)) if isinstance(value, str) else value
+
+
+async def _call(execution: Execution, arguments: dict[str, Any], place: Place) -> ToolResult:
+    run, phase = execution.engine, execution.phase
+    name = phase.tool or ""
+    maybe = run.ports.tools.maybe_ran(place, 1)
+    before = Stop(StopKind.BEFORE_TOOL, place, run.depth, tool=name, answered_by="maybe" if maybe else "live")
+    await run.gate(before)
+    spec = run.ports.tools.spec(name)
+    text = json.dumps(arguments, ensure_ascii=False)
+    side_effects = spec is None or spec.side_effects
+    run.scribe.emit(
+        "tool_started", place, index=1, call_id="", tool=name, arguments=text, native=False, side_effects=side_effects
+    )
+    run.scribe.sync()
+    try:
+        result = await asyncio.wait_for(run.ports.tools.call(name, arguments, place, 1), phase.timeout)
+    except TimeoutError:
+        result = ToolResult(f"the time limit of {phase.timeout:g} s is over", is_error=True)
+    shown, _ = run.ports.redact(result.text)
+    images = [run.scribe.image(image) for image in result.images]
+    run.scribe.emit(
+        "tool_finished",
+        place,
+        index=1,
+        call_id="",
+        tool=name,
+        is_error=result.is_error,
+        added=[],
+        images=[image.to_json() for image in images],
+        duration_s=round(result.duration_s, 6),
+        sandbox=result.sandbox,
+        text=shown,
+    )
+    await run.gate(Stop(StopKind.AFTER_TOOL, place, run.depth, tool=name))
+    return ToolResult(shown, result.is_error, result.images, result.sandbox, result.duration_s, result.value)
+
+
+def _value(result: ToolResult) -> Any:
+    """What ``outputs.<phase>`` holds: the parsed object where the result is JSON, else the text."""
+    if result.value is not None:
+        return result.value
+    try:
+        return json.loads(result.text)
+    except (ValueError, RecursionError):
+        return result.text
+
+
+def _routed(execution: Execution) -> str:
+    """The phase that ``routing`` names for ``_route``, else ``status``, of the result; empty without a match."""
+    value, routing = execution.value, execution.phase.routing
+    if not isinstance(value, dict):
+        return ""
+    key = value.get("_route", value.get("status"))
+    return routing.get(str(key), "")
+
+
+def _wait(execution: Execution, attempt: int) -> float:
+    """Seconds before the next try."""
+    retry = execution.phase.retry
+    if retry is None or retry.backoff == "none":
+        return 0.0
+    factor = attempt if retry.backoff == "linear" else 2 ** (attempt - 1)
+    return float(retry.backoff_base_seconds) * factor

@@ -1,0 +1,134 @@
+"""What the fold knows of the parts of a run: its visits, calls, tool calls and bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.context.assembly import Broken, Entry, Grade, Item
+from workbench.context.cache import Forecast
+from workbench.context.message import Message
+from workbench.context.place import Place
+from workbench.engine.ports import Usage
+
+
+class Bodies(dict[str, Message]):
+    """Message bodies by hash. One that a damaged journal lost reads as a marked placeholder."""
+
+    def __missing__(self, digest: str) -> Message:
+        return Message("user", f"[body {digest[:8]} is missing from the journal]")
+
+
+@dataclass
+class ToolState:
+    """One tool call of a turn."""
+
+    place: Place
+    index: int
+    tool: str
+    arguments: str
+    """JSON text as the model wrote it."""
+    call_id: str = ""
+    status: str = "running"
+    """running, done, failed (its error flag is set)."""
+    text: str = ""
+    duration_s: float = 0.0
+    sandbox: str = ""
+    images: int = 0
+
+
+@dataclass
+class CallState:
+    """One model call: what it saw, what came back, what it cost."""
+
+    place: Place
+    seq: int
+    """Of its ``context_assembled`` event."""
+    at: str = ""
+    status: str = "assembled"
+    """assembled, running, done, failed."""
+    purpose: str = ""
+    strategy: str = ""
+    model: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    tools_hash: str = ""
+    digest: str = ""
+    entries: tuple[Entry, ...] = ()
+    tokens_full: int = 0
+    tokens_sent: int = 0
+    tools_tokens: int = 0
+    overhead_tokens: int = 0
+    grade: Grade = Grade.EXACT
+    forecast: Forecast | None = None
+    price_source: str = ""
+    price_grade: str = "unknown"
+    problems: tuple[Broken, ...] = ()
+    notes: tuple[str, ...] = ()
+    answer: Message | None = None
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+    cost_grade: str = "unknown"
+    answered_by: str = ""
+    """Model and provider as they name themselves."""
+    finish_reason: str = ""
+    partial: bool = False
+    first_token_s: float | None = None
+    duration_s: float = 0.0
+    failures: list[Mapping[str, Any]] = field(default_factory=list)
+    """``call_failed`` data, oldest first."""
+    tools: list[ToolState] = field(default_factory=list)
+    wire: Wire | None = None
+    recorded: bool = False
+    """Answered from a recording."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A request body exactly as sent: its key order, its message and tool bodies by hash."""
+
+    order: tuple[str, ...]
+    keys: Mapping[str, Any]
+    messages: tuple[str, ...]
+    tools: str = ""
+
+
+@dataclass
+class VisitState:
+    """One visit of a phase."""
+
+    branch: str
+    phase: str
+    visit: int
+    kind: str = "llm"
+    status: str = "running"
+    """running, success, failed, blocked, stopped."""
+    model: str = ""
+    max_turns: int = 1
+    tools: tuple[str, ...] = ()
+    conditions: Mapping[str, bool] = field(default_factory=dict)
+    calls: list[CallState] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+    """The visit's own history, in order."""
+    tool_tries: list[ToolState] = field(default_factory=list)
+    """The tool calls of a deterministic phase."""
+    checks: list[Mapping[str, Any]] = field(default_factory=list)
+    callouts: list[Mapping[str, Any]] = field(default_factory=list)
+    children: list[Mapping[str, Any]] = field(default_factory=list)
+    """``child_started`` data of the runs that this visit started, completed by ``child_finished``."""
+    state_set: dict[str, Any] = field(default_factory=dict)
+    output: str = ""
+    reason: str = ""
+    route: str = ""
+    route_rule: str = ""
+    started: str = ""
+    finished: str = ""
+
+    @property
+    def tokens_in(self) -> int:
+        """Input tokens: the provider's count where it is known, else ours."""
+        return sum(c.usage.input if c.usage.input is not None else c.tokens_sent for c in self.calls if c.answer)
+
+    @property
+    def attempts(self) -> int:
+        return max((c.place.attempt for c in self.calls), default=0)
