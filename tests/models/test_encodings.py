@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.context.assembly import Grade
+from workbench.context.message import Image, Message, Text, ToolCall
+from workbench.models.encodings import Calibration, Encodings
+from workbench.models.families import anthropic_area, family, gemini_tiles, openai_tiles
+from workbench.models.toolspace import rendered
+
+COUNTER = Encodings()
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "find_files",
+        "description": "Find files by name.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "pattern": {"type": "string", "description": "A glob"},
+                "limit": {"type": "integer", "default": 10},
+                "kind": {"enum": ["file", "folder"]},
+                "where": {
+                    "type": "object",
+                    "properties": {"folders": {"type": "array", "items": {"type": "string"}}},
+                    "required": ["folders"],
+                },
+            },
+            "required": ["pattern"],
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(("model", "tokens"), [("gpt-4", 6), ("openai/gpt-4o", 6), ("openrouter/openai/gpt-4.1", 6)])
+def test_a_text_message_is_three_and_its_role_and_its_content(model: str, tokens: int) -> None:
+    """``user`` is one token, ``hello world`` two, in both encodings."""
+    assert COUNTER.message(Message("user", "hello world"), model) == (tokens, Grade.EXACT)
+    assert COUNTER.overhead(model) == 3
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["system", "user", "assistant"]), st.text(max_size=200)), max_size=6))
+def test_the_rule_is_additive_over_messages(parts: list[tuple[str, str]]) -> None:
+    for role, content in parts:
+        message = Message(role, content)  # type: ignore[arg-type]
+        tokens, grade = COUNTER.message(message, "gpt-4")
+        assert tokens == 3 + COUNTER.text(role, "gpt-4") + COUNTER.text(content, "gpt-4")
+        assert grade is Grade.EXACT
+
+
+@pytest.mark.parametrize(
+    ("names", "encoding"),
+    [
+        (("gpt-5", "openai/gpt-5", "openrouter/openai/gpt-5", "gpt-5::high"), "o200k_base"),
+        (("gpt-4", "openai/gpt-4-turbo", "azure/gpt-4", "GPT-4"), "cl100k_base"),
+        (("gpt-4o", "openai/gpt-4o-2024-08-06", "ft:gpt-4o"), "o200k_base"),
+        (("claude-sonnet-4-5", "anthropic/claude-sonnet-4.5", "openrouter/anthropic/claude-opus-4.5"), "cl100k_base"),
+        (("google/gemini-2.5-flash-lite", "somebody/unknown:free"), "o200k_base"),
+    ],
+)
+def test_the_spelling_of_a_name_does_not_change_the_encoding(names: tuple[str, ...], encoding: str) -> None:
+    assert {family(name).encoding for name in names} == {encoding}
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "google/gemini-2.5-flash", "gpt-5", "o3", "offline"])
+def test_other_vendors_and_reasoning_models_are_estimates(model: str) -> None:
+    assert COUNTER.message(Message("user", "hello"), model)[1] is Grade.ESTIMATE
+
+
+def test_calls_results_names_and_provider_metadata_are_estimates() -> None:
+    call = Message("assistant", "", (ToolCall("call_1", "find_files", '{"pattern": "*.py"}'),))
+    result = Message("tool", "a.py", tool_call_id="call_1")
+    named = Message("user", "hi", name="ann")
+    thinking = Message("assistant", "hi", extra={"thinking_blocks": []})
+
+    for message in (call, result, named, thinking):
+        tokens, grade = COUNTER.message(message, "gpt-4o")
+        assert grade is Grade.ESTIMATE
+        assert tokens > 3
+    assert COUNTER.message(call, "gpt-4o")[0] > COUNTER.message(Message("assistant", ""), "gpt-4o")[0] + 8
+
+
+@pytest.mark.parametrize(("size", "tokens"), [((512, 512), 255), ((1024, 1024), 765), ((2048, 4096), 1105)])
+def test_images_at_openai_cost_by_tiles_of_512(size: tuple[int, int], tokens: int) -> None:
+    assert openai_tiles(*size) == tokens
+
+
+def test_images_elsewhere_have_their_own_rules() -> None:
+    assert anthropic_area(1000, 1000) == 1334
+    assert anthropic_area(8000, 8000) < 1_600
+    assert gemini_tiles(300, 300) == 258
+    assert gemini_tiles(1500, 700) == 516
+
+
+def test_an_image_part_adds_its_tiles_to_the_text() -> None:
+    image = Image("d" * 64, "image/png", 1000, 1024, 1024)
+    text = COUNTER.message(Message("user", "look"), "gpt-4o")[0]
+
+    assert COUNTER.message(Message("user", (Text("look"), image)), "gpt-4o") == (text + 765, Grade.ESTIMATE)
+    unsized = Image("e" * 64, "image/png", 1000)
+    assert COUNTER.message(Message("user", (unsized,)), "gpt-4o")[0] > 700
+
+
+def test_tools_are_counted_as_types_in_a_namespace() -> None:
+    text = rendered([TOOL, {"type": "function", "function": {"name": "ping"}}])
+
+    assert "// Find files by name.\ntype find_files = (_: {\n// A glob\npattern: string,\n" in text
+    assert "// Default: 10\nlimit?: number,\n" in text
+    assert 'kind?: "file" | "folder",\n' in text
+    assert "where?: {\n  folders: string[],\n}," in text
+    assert "type ping = () => any;" in text
+    assert COUNTER.tools([], "gpt-4o") == (0, Grade.EXACT)
+    tokens, grade = COUNTER.tools([TOOL], "gpt-4o")
+    assert 40 < tokens < 120
+    assert grade is Grade.ESTIMATE
+
+
+@pytest.mark.parametrize("parameters", [True, {"type": ["string", "null"]}, {"anyOf": [{"type": "string"}, {}]}, {}])
+def test_any_schema_can_be_counted(parameters: object) -> None:
+    tool = {"function": {"name": "t", "parameters": {"type": "object", "properties": {"p": parameters}}}}
+
+    assert COUNTER.tools([tool], "gpt-4o")[0] > 0
+
+
+@pytest.mark.parametrize("text", ["<|endoftext|>", "<|im_start|>system", "a\ud800b", "\x00\x1b", ""])
+def test_hostile_text_is_counted_as_text(text: str) -> None:
+    for model in ("gpt-4", "gpt-4o"):
+        assert COUNTER.text(text, model) >= (1 if text else 0)
+    assert COUNTER.text("<|endoftext|>", "gpt-4") > 1
+
+
+def test_a_million_blanks_are_counted_in_pieces_and_called_an_estimate() -> None:
+    tokens, grade = COUNTER.message(Message("user", " " * 1_000_000), "gpt-4o")
+
+    assert tokens > 1_000
+    assert grade is Grade.ESTIMATE
+
+
+def test_a_message_is_counted_once_per_encoding() -> None:
+    counter = Encodings()
+    message = Message("user", "A sentence of eleven tokens or thereabouts. " * 5_000)
+
+    def seconds() -> float:
+        begin = time.perf_counter()
+        counter.message(message, "gpt-4o")
+        return time.perf_counter() - begin
+
+    counter.load("gpt-4o")
+    first = seconds()
+    assert min(seconds() for _ in range(5)) < first / 20
+
+
+def test_threads_agree() -> None:
+    counter = Encodings()
+    message = Message("user", "The same words for everybody.")
+    results: list[tuple[int, Grade]] = []
+    threads = [threading.Thread(target=lambda: results.append(counter.message(message, "gpt-4"))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(set(results)) == 1
+    assert len(results) == 8
+
+
+def test_counting_needs_no_network_and_no_litellm() -> None:
+    script = (
+        "import socket, sys\n"
+        "def refuse(*args): raise AssertionError('a connection was tried')\n"
+        "socket.socket.connect = refuse\n"
+        "socket.getaddrinfo = refuse\n"
+        "from workbench.models.encodings import Encodings\n"
+        "assert 'tiktoken' not in sys.modules\n"
+        "counter = Encodings()\n"
+        "assert counter.text('hello world', 'gpt-4') == counter.text('hello world', 'gpt-4o') == 2\n"
+        "assert counter.text('hello world', 'text-davinci-003') == 2\n"
+        "assert 'litellm' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_calibration_scales_estimates_and_leaves_exact_counts() -> None:
+    calibration = Calibration(predicted=3_000, reported=3_600)
+
+    assert calibration.residual == 600
+    assert calibration.apply(1_000, Grade.ESTIMATE) == (1_200, Grade.CALIBRATED)
+    assert calibration.apply(1_000, Grade.EXACT) == (1_000, Grade.EXACT)
+    assert Calibration(0, 10).ratio == 1.0

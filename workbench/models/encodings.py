@@ -1,0 +1,135 @@
+"""Counts tokens with the encodings that ship with litellm, by the rules of context.md 5. Nothing is downloaded."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.context.assembly import Grade
+from workbench.context.message import Image, Message
+from workbench.models.bundled import encodings_folder
+from workbench.models.families import Encoding, Family, family
+from workbench.models.toolspace import rendered
+
+PER_MESSAGE = 3
+PER_REQUEST = 3
+PER_NAME = 1
+PER_CALL = 7
+"""Beside name and arguments: what a native call of ours has cost at OpenAI, about."""
+PER_TOOLS = 9
+UNSIZED = (1024, 1024)
+"""Pixels assumed of an image whose size nobody noted."""
+_PIECE = 100_000
+"""Characters: o200k refuses a run of blanks near a million; such a text is counted in pieces of this size."""
+_REMEMBERED = 500_000
+
+
+class Encodings:
+    """Implements ``Counter``: exact for text on the OpenAI encodings, an estimate for all else.
+
+    Safe in threads; an encoding takes 0.1 to 0.3 s to load at its first use, so ``load`` it off the UI thread.
+    """
+
+    def __init__(self) -> None:
+        self._encoders: dict[Encoding, Any] = {}
+        self._lock = threading.Lock()
+        self._messages: dict[tuple[str, str], tuple[int, bool]] = {}
+        self._tools: dict[tuple[str, str], int] = {}
+
+    def load(self, model: str) -> None:
+        """Load the encoding of a model now."""
+        self._encoder(family(model).encoding)
+
+    def message(self, message: Message, model: str) -> tuple[int, Grade]:
+        kind = family(model)
+        key = (kind.prefix, message.body_hash)
+        if (known := self._messages.get(key)) is None:
+            known = self._count(message, kind)
+            if len(self._messages) >= _REMEMBERED:
+                self._messages.clear()
+            self._messages[key] = known
+        tokens, exact = known
+        return tokens, Grade.EXACT if exact else Grade.ESTIMATE
+
+    def tools(self, tools: Sequence[Mapping[str, Any]], model: str) -> tuple[int, Grade]:
+        if not tools:
+            return 0, Grade.EXACT
+        text = rendered(tools)
+        key = (family(model).encoding, text)
+        if (known := self._tools.get(key)) is None:
+            known = self._tools[key] = self._encoded(text, family(model))[0] + PER_TOOLS
+        return known, Grade.ESTIMATE
+
+    def overhead(self, model: str) -> int:
+        return PER_REQUEST
+
+    def text(self, text: str, model: str) -> int:
+        return self._encoded(text, family(model))[0]
+
+    def _count(self, message: Message, kind: Family) -> tuple[int, bool]:
+        """TK2: 3 + role + content. Tool calls, tool results, names, images and provider metadata are estimates."""
+        tokens = PER_MESSAGE + self._encoded(message.role, kind)[0]
+        exact = kind.exact and message.role != "tool" and not message.tool_calls and not message.extra
+        parts = [message.content] if isinstance(message.content, str) else message.content
+        for part in parts:
+            if isinstance(part, Image):
+                tokens += kind.image(*(part.width, part.height) if part.width and part.height else UNSIZED)
+                exact = False
+            else:
+                count, whole = self._encoded(part if isinstance(part, str) else part.text, kind)
+                tokens, exact = tokens + count, exact and whole
+        for call in message.tool_calls:
+            tokens += PER_CALL + self._encoded(call.name, kind)[0] + self._encoded(call.arguments, kind)[0]
+        if message.name:
+            tokens += PER_NAME + self._encoded(message.name, kind)[0]
+            exact = False
+        return tokens, exact
+
+    def _encoded(self, text: str, kind: Family) -> tuple[int, bool]:
+        """Tokens, and whether the text was counted whole. What looks like a special token counts as text (TK6)."""
+        encoder = self._encoder(kind.encoding)
+        try:
+            return len(encoder.encode(text, disallowed_special=())), True
+        except ValueError:
+            pieces = (text[at : at + _PIECE] for at in range(0, len(text), _PIECE))
+            return sum(len(encoder.encode(piece, disallowed_special=())) for piece in pieces), False
+
+    def _encoder(self, name: Encoding) -> Any:
+        encoder = self._encoders.get(name)
+        if encoder is None:
+            with self._lock:
+                encoder = self._encoders.get(name) or _load(name)
+                self._encoders[name] = encoder
+        return encoder
+
+
+def _load(name: Encoding) -> Any:
+    """TK4: without the variable tiktoken would download."""
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(encodings_folder())
+    import tiktoken
+
+    return tiktoken.get_encoding(name)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How far the counter is off for a model, by what the provider reported for a request of this run."""
+
+    predicted: int
+    reported: int
+
+    @property
+    def ratio(self) -> float:
+        return self.reported / self.predicted if self.predicted else 1.0
+
+    @property
+    def residual(self) -> int:
+        """Tokens that the provider counted beyond the prediction."""
+        return self.reported - self.predicted
+
+    def apply(self, tokens: int, grade: Grade) -> tuple[int, Grade]:
+        """A later count, scaled; an exact one is left as it is."""
+        return (tokens, grade) if grade is Grade.EXACT else (round(tokens * self.ratio), Grade.CALIBRATED)
