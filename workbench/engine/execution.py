@@ -32,6 +32,7 @@ class Execution:
 
     def __init__(self, visit: Visit, world: World, *, branch: str = "", model: str = "") -> None:
         self.visit = visit
+        self.beside = False
         self.engine = visit.engine
         self.phase = visit.phase
         self.path = visit.path
@@ -146,9 +147,9 @@ class Execution:
         for item in items:
             self.assembler.add(item)
 
-    def assemble(self, place: Place, **override: Any) -> Assembly:
+    def assemble(self, place: Place, *, tool_choice: str = "") -> Assembly:
         """The context of the next call."""
-        assembly = self.assembler.assemble(place, **override)
+        assembly = self.assembler.assemble(place, tool_choice=tool_choice)
         self.engine.last_assembly[place.branch] = assembly
         return assembly
 

@@ -78,15 +78,16 @@ class Run:
         self.scribe = Scribe(run_id or ports.ids.run_id(), ports.clock, ports.sink, observe, journaled)
         self.scribe.ports = {"model": ports.model.name}
         self.world = World(self.redacted_json(dict(input)))
-        self.caches: dict[str, PrefixCache] = {}
-        self.scales: dict[str, float] = {}
-        """Reported over predicted input tokens of the last call, by model."""
+        self._caches: dict[tuple[str, str], PrefixCache] = {}
+        self.scales: dict[tuple[str, str], float] = {}
+        """Reported over predicted input tokens of the last call, by branch and model."""
         self.last_assembly: dict[str, Assembly] = {}
         """By branch: what the next assembly is spliced against."""
         self.calls = 0
         self.tokens = 0
         self.cost = 0.0
         self._async: list[AsyncChild] = []
+        self._beside: Counter[tuple[str, str, int]] = Counter()
         self._children: Counter[str] = Counter()
         self._began = ports.clock.monotonic()
         self._warned: set[tuple[str, str]] = set()
@@ -202,10 +203,24 @@ class Run:
         self._children[kind] += 1
         return self._children[kind] - 1
 
+    def side_number(self, place: Place) -> int:
+        """Number of the next call beside the turns of a visit, from 1."""
+        self._beside[place.visit_key] += 1
+        return self._beside[place.visit_key]
+
     def redacted_json(self, value: Any) -> Any:
         """A JSON value without secrets."""
         text, count = self.ports.redact(json.dumps(value, ensure_ascii=False))
         return json.loads(text) if count else value
+
+    def cache(self, branch: str, model: str) -> PrefixCache:
+        """What the provider may have cached. A branch begins with what the main line had: which of several parallel
+        branches warms the cache for the others is chance, and a forecast must not depend on it."""
+        key = (branch, model)
+        if key not in self._caches:
+            main = self._caches.get(("", model))
+            self._caches[key] = main.copy() if branch and main else PrefixCache()
+        return self._caches[key]
 
     def spend(self, tokens: int, cost: float | None) -> None:
         """Count one answered call."""

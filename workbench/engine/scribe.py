@@ -122,16 +122,20 @@ class Scribe:
             for s in assembly.splices
         ]
 
-    def wire(self, branch: str, body: Mapping[str, Any] | None) -> dict[str, Any] | None:
-        """A request body as sent: messages and tools by hash, messages as a splice against the body before."""
+    def wire(self, branch: str, body: Mapping[str, Any] | None, *, beside: bool = False) -> dict[str, Any] | None:
+        """A request body as sent: messages and tools by hash, messages as a splice against the body before.
+
+        ``beside``: the body stands alone, and none is spliced against it."""
         if body is None:
             return None
         hashes = tuple(self._wire_part(message) for message in body.get("messages", ()))
-        before = self._wires.get(branch, ())
+        before = () if beside else self._wires.get(branch, ())
         at = _common(before, hashes)
         tail = _common(before[at:][::-1], hashes[at:][::-1])
-        self._wires[branch] = hashes
+        if not beside:
+            self._wires[branch] = hashes
         return {
+            "beside": beside,
             "order": list(body),
             "keys": {key: value for key, value in body.items() if key not in ("messages", "tools")},
             "at": at,

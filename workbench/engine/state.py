@@ -149,8 +149,10 @@ class RunState:
             Splice(s["at"], s["remove"], tuple(Entry.from_json(e, self.bodies) for e in s["entries"]))
             for s in data.get("splices", ())
         ]
-        entries = spliced(self._branch_entries.get(branch, ()), splices)
-        self._branch_entries[branch] = entries
+        beside = data.get("beside", False)
+        entries = spliced(() if beside else self._branch_entries.get(branch, ()), splices)
+        if not beside:
+            self._branch_entries[branch] = entries
         call = self._by_place.get(event.place)
         if call is None:
             call = CallState(event.place, event.seq)
@@ -207,10 +209,12 @@ class RunState:
         wire = data.get("wire")
         if not wire:
             return
-        before = self._branch_wires.get(call.place.branch, ())
+        beside = wire.get("beside", False)
+        before = () if beside else self._branch_wires.get(call.place.branch, ())
         at, remove = wire["at"], wire["remove"]
         messages = (*before[:at], *wire["messages"], *before[at + remove :])
-        self._branch_wires[call.place.branch] = messages
+        if not beside:
+            self._branch_wires[call.place.branch] = messages
         call.wire = Wire(tuple(wire["order"]), wire["keys"], messages, wire.get("tools", ""))
 
     def _tool_started(self, event: Event, data: Mapping[str, Any]) -> None:

@@ -1,0 +1,71 @@
+"""Calls that the engine makes beside the turns: an evaluator, a rewriter, the Quartermaster (turn 0, with a count)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from workbench.context.assembly import Action, Assembly, Entry, Grade, Item, Kind, Reason, Request, Rule, Splice
+from workbench.context.ledger import next_digest, request_digest, seed_digest
+from workbench.context.message import Message
+from workbench.context.place import Place
+from workbench.engine.calling import call_model
+from workbench.engine.model_name import split_effort
+
+if TYPE_CHECKING:
+    from workbench.engine.run import Run
+    from workbench.engine.world import World
+
+
+class SideCall:
+    """One exchange that enters no phase's context."""
+
+    beside = True
+
+    def __init__(self, run: Run, world: World, messages: Sequence[Message], model: str, place: Place) -> None:
+        self.engine = run
+        self.world = world
+        self.added: list[Item] = []
+        self.text = ""
+        self._messages = tuple(messages)
+        self._model, self._parameters = split_effort(model)
+        self._place = place
+
+    def assemble(self, place: Place, *, tool_choice: str = "") -> Assembly:
+        """All messages, as they are."""
+        counter = self.engine.ports.counter
+        entries, prefix, lengths = [], [seed_digest(self._model, ())], [0]
+        for message in self._messages:
+            tokens, grade = counter.message(message, self._model)
+            kind = Kind.SYSTEM if message.role == "system" else Kind.TASK
+            item = Item(message, kind, place)
+            entries.append(Entry(item, message, Action.KEPT, Reason("always"), Rule(), tokens, tokens, grade))
+            prefix.append(next_digest(prefix[-1], message))
+            lengths.append(lengths[-1] + tokens)
+        overhead = counter.overhead(self._model)
+        total = lengths[-1] + overhead
+        digest = request_digest(prefix[-1], self._parameters)
+        return Assembly(
+            "beside",
+            tuple(entries),
+            (Splice(0, 0, tuple(entries)),),
+            Request(self._model, self._parameters, (), self._messages, digest),
+            0,
+            overhead,
+            total,
+            total,
+            max((entry.grade for entry in entries), key=list(Grade).index, default=Grade.EXACT),
+            prefix_digests=tuple(prefix),
+            prefix_tokens=tuple(lengths),
+        )
+
+    def join(self, items: list[Item], /, *, carried: bool = False) -> None:
+        self.text = items[-1].message.text
+
+
+async def ask_model(run: Run, world: World, place: Place, purpose: str, messages: Sequence[Message], model: str) -> str:
+    """One answer as text. ``place`` names branch, phase and visit; the call is numbered. Raises PhaseFailed."""
+    side = SideCall(run, world, messages, model, place)
+    number = run.side_number(place)
+    await call_model(side, place._replace(attempt=0, turn=0, call=number), purpose)
+    return side.text
