@@ -13,6 +13,8 @@ from workbench.context.tokens import Counter
 from workbench.engine.event import Event
 from workbench.engine.gate import Gate, open_gate
 from workbench.engine.library import Library, NoLibrary
+from workbench.language.template import Rendered as Rendered
+from workbench.language.template import TemplateFault as TemplateFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,24 +283,6 @@ class Random(Protocol):
     def uniform(self) -> float:
         """In [0, 1)."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Rendered:
-    """A rendered template and the undefined names it met, each ``(expression, line, column)`` within the template."""
-
-    text: str
-    undefined: tuple[tuple[str, int, int], ...] = ()
-
-
-class TemplateFault(Exception):
-    """A template that could not be rendered. Line and column are within the template, from 1."""
-
-    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
-        super().__init__(message)
-        self.message = message
-        self.line = line
-        self.column = column
 
 
 class Render(Protocol):

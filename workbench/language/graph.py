@@ -1,0 +1,166 @@
+"""What the engine walks: phases as nodes, and as edges every way from one to the next (language.md 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from workbench.language.model import Cascade, ContextRules, Phase, Rules
+from workbench.language.problem import Path, Span
+from workbench.language.source import Source
+
+NodeKind = Literal["start", "exit", "llm", "tool", "human", "route", "parallel", "join", "subgraph", "synthesis"]
+EdgeKind = Literal["handoff", "routed", "dependency", "restart"]
+NOWHERE = Span(1, 1, 1, 1)
+
+NEXT = "next"
+"""Label of the edge to the next phase in the list."""
+ROUTING, ON_ERROR, DECISION = "routing", "on_error", "decision"
+"""Labels of the edges that the fields of those names give; their condition is the key in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What an edge says about the context of its target (graphs.md 4)."""
+
+    fidelity: str | None = None
+    thread_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One phase."""
+
+    id: str
+    kind: NodeKind
+    prompt: str = ""
+    """The task as a template; of a tool phase, the tool."""
+    model: str | None = None
+    tools: tuple[str, ...] = ()
+    rules: Rules = Rules()
+    context: ContextRules | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that nobody read."""
+    span: Span = NOWHERE
+    path: Path = ()
+    """Where the phase stands in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One way on. ``handoff``: chosen inside the phase; ``routed``: taken by the engine after it."""
+
+    src: str
+    dst: str
+    kind: EdgeKind
+    label: str = ""
+    """Of a handoff its description; of a routed edge ``next``, ``routing``, ``on_error`` or ``decision``."""
+    condition: str = ""
+    weight: int = 0
+    context: Carried = Carried()
+    raw: Mapping[str, Any] = field(default_factory=dict)
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A definition as the engine walks it. Edges lead only to nodes that exist."""
+
+    id: str
+    format: Literal["cascade", "dot", "decomposition"]
+    attrs: Mapping[str, Any]
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    scheduling: Literal["walk", "dataflow"] = "walk"
+    source: Source | None = None
+
+    @property
+    def start(self) -> str:
+        """Where a run begins; empty without nodes."""
+        return self.nodes[0].id if self.nodes else ""
+
+    def node(self, id: str) -> Node | None:
+        return self._nodes.get(id)
+
+    def out(self, id: str) -> tuple[Edge, ...]:
+        """The edges from a node, in the order of the file."""
+        return self._out.get(id, ())
+
+    def into(self, id: str) -> tuple[Edge, ...]:
+        """The edges to a node, in the order of the file."""
+        return tuple(edge for edge in self.edges if edge.dst == id)
+
+    def is_branch(self, id: str) -> bool:
+        """Whether a phase is a target somewhere, so that the list order does not lead to it."""
+        return any(edge.dst == id and edge.label != NEXT for edge in self.edges)
+
+    @cached_property
+    def _nodes(self) -> Mapping[str, Node]:
+        return {node.id: node for node in reversed(self.nodes)}
+
+    @cached_property
+    def _out(self) -> Mapping[str, tuple[Edge, ...]]:
+        out: dict[str, list[Edge]] = {}
+        for edge in self.edges:
+            out.setdefault(edge.src, []).append(edge)
+        return {id: tuple(edges) for id, edges in out.items()}
+
+
+def lower(cascade: Cascade, source: Source | None = None) -> Graph:
+    """The graph of a cascade. Of phases with one name the first counts."""
+    phases = {phase.name: (index, phase) for index, phase in reversed(list(enumerate(cascade.phases)))}
+    chosen = [edge for index, phase in enumerate(cascade.phases) for edge in _chosen(phase, index, source)]
+    branches = {edge.dst for edge in chosen}
+    edges: list[Edge] = []
+    for index, phase in enumerate(cascade.phases):
+        if phases[phase.name][0] != index:
+            continue
+        edges += [edge for edge in chosen if edge.src == phase.name and edge.dst in phases and edge not in edges]
+        following = cascade.phases[index + 1].name if index + 1 < len(cascade.phases) else ""
+        if not phase.handoffs and following and following not in branches:
+            edges.append(Edge(phase.name, following, "routed", NEXT, span=_span(source, ("phases", index, "name"))))
+    nodes = tuple(
+        _node(phase, index, source) for index, phase in enumerate(cascade.phases) if phases[phase.name][0] == index
+    )
+    return Graph(cascade.cascade_id, "cascade", cascade.model_extra or {}, nodes, tuple(edges), source=source)
+
+
+def _node(phase: Phase, index: int, source: Source | None) -> Node:
+    path: Path = ("phases", index)
+    return Node(
+        phase.name,
+        "tool" if phase.deterministic else "llm",
+        phase.tool or phase.instructions or "",
+        phase.model,
+        phase.tools,
+        phase.rules,
+        phase.context,
+        phase.model_extra or {},
+        _span(source, path),
+        path,
+    )
+
+
+def _chosen(phase: Phase, index: int, source: Source | None) -> Iterator[Edge]:
+    """Every way out of a phase that names its target."""
+    base: Path = ("phases", index)
+    for at, handoff in enumerate(phase.handoffs):
+        carried = Carried(handoff.fidelity, handoff.thread_id)
+        span = _span(source, (*base, "handoffs", at))
+        extra = handoff.model_extra or {}
+        yield Edge(phase.name, handoff.target, "handoff", handoff.description or "", "", 0, carried, extra, span)
+    for key, target in phase.routing.items():
+        yield Edge(phase.name, target, "routed", ROUTING, key, span=_span(source, (*base, "routing", key)))
+    if isinstance(phase.on_error, str):
+        yield Edge(phase.name, phase.on_error, "routed", ON_ERROR, span=_span(source, (*base, "on_error")))
+    decisions = phase.decision_points
+    for key, route in decisions.routing.items() if decisions else ():
+        if route.to is not None and route.to not in ("next", "self"):
+            span = _span(source, (*base, "decision_points", "routing", key))
+            yield Edge(phase.name, route.to, "routed", DECISION, key, span=span)
+
+
+def _span(source: Source | None, path: Path) -> Span:
+    return source.span(path) if source is not None else NOWHERE

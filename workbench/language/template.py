@@ -1,0 +1,126 @@
+"""Templates of a cascade: rendered in the sandbox, with caps, and with a place for every undefined name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import TracebackType
+from typing import Any
+
+from jinja2 import Template, TemplateSyntaxError
+from jinja2.meta import find_undeclared_variables
+
+from workbench.language.clean import clean_line
+from workbench.language.template_fault import TemplateFault, first_tag, syntax_fault
+from workbench.language.template_names import Comparison, NameUse, TemplateNames, Word, names_used
+from workbench.language.template_sandbox import BUDGET, MAX_OUTPUT, SANDBOX, Budget, LimitReached
+
+__all__ = [
+    "CONDITION_SHIFT",
+    "Comparison",
+    "NameUse",
+    "Rendered",
+    "Renderer",
+    "TemplateFault",
+    "TemplateNames",
+    "Word",
+    "condition_template",
+    "names_used",
+    "plain",
+    "truth",
+]
+
+CONDITION_SHIFT = 3
+"""Columns that ``condition_template`` adds before the first line of a condition without braces."""
+_FALSE = frozenset({"", "false", "no", "none", "null", "0", "0.0", "[]", "{}", "()"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A rendered template and the undefined names it met, each ``(expression, line, column)`` within the template."""
+
+    text: str
+    undefined: tuple[tuple[str, int, int], ...] = ()
+
+
+class Renderer:
+    """Renders templates in this process; compiled ones are kept."""
+
+    def __call__(self, template: str, names: Mapping[str, Any]) -> Rendered:
+        """``names`` is plain JSON; what is not becomes a copy that is. Raises TemplateFault."""
+        compiled, wanted = _compiled(template)
+        budget = Budget()
+        token = BUDGET.set(budget)
+        try:
+            given = {name: plain(names[name]) for name in wanted if name in names}
+            text = _streamed(compiled, given)
+        except TemplateFault:
+            raise
+        except LimitReached as fault:
+            raise _placed(str(fault), fault.__traceback__, compiled, template) from None
+        except RecursionError as fault:
+            raise _placed("it calls itself without end", fault.__traceback__, compiled, template) from None
+        except Exception as fault:
+            message = clean_line(str(fault) or type(fault).__name__, 300)
+            raise _placed(message, fault.__traceback__, compiled, template) from fault
+        finally:
+            BUDGET.reset(token)
+        return Rendered(text, tuple(budget.undefined))
+
+
+def condition_template(text: str) -> str:
+    """A condition as a template: written with braces it is one; without, it is an expression."""
+    return text if "{{" in text or "{%" in text else "{{ " + text + " }}"
+
+
+def truth(text: str) -> bool:
+    """Whether a rendered condition holds: false, empty, 0, "false", "no" and "none" do not."""
+    return text.strip().lower() not in _FALSE
+
+
+def plain(value: Any) -> Any:
+    """A copy of plain JSON types alone, so that a template touches nothing of ours."""
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, bool | int | float):
+        return float(value) if isinstance(value, float) else int(value)
+    return str(value)
+
+
+@lru_cache(maxsize=512)
+def _compiled(template: str) -> tuple[Template, frozenset[str]]:
+    try:
+        tree = SANDBOX.parse(template)
+        return SANDBOX.from_string(tree), frozenset(find_undeclared_variables(tree))
+    except TemplateSyntaxError as fault:
+        raise syntax_fault(fault, template) from None
+    except RecursionError:
+        raise TemplateFault("it is nested too deeply") from None
+
+
+def _streamed(compiled: Template, names: dict[str, Any]) -> str:
+    pieces: list[str] = []
+    size = 0
+    for piece in compiled.root_render_func(compiled.new_context(names)):
+        pieces.append(str(piece))
+        size += len(pieces[-1])
+        if size > MAX_OUTPUT:
+            raise LimitReached("the output is larger than 1 MB")
+    return "".join(pieces)
+
+
+def _placed(message: str, trace: TracebackType | None, compiled: Template, template: str) -> TemplateFault:
+    """A fault with the line that ran last."""
+    line = 1
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__jinja_template__") is compiled or "__jinja_template__" in (
+            trace.tb_frame.f_globals
+        ):
+            line = compiled.get_corresponding_lineno(trace.tb_lineno)
+        trace = trace.tb_next
+    return TemplateFault(message, line, first_tag(template, line))

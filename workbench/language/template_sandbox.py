@@ -1,0 +1,507 @@
+"""The Jinja environment of a cascade: plain JSON in, text out, bounded work, and a place for every undefined name.
+
+The sandbox of Jinja keeps a template away from our objects; the limits here keep it from eating memory and time
+(pitfalls.md JN1 to JN3). What is undefined chains and renders empty, and is noted when it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any
+
+from jinja2 import Undefined, nodes, pass_context
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.exceptions import SecurityError
+from jinja2.lexer import TokenStream, newline_re
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
+
+MAX_OUTPUT = 1 << 20
+"""Characters of a rendered template, and of any text made on the way."""
+MAX_GROWN = 32 << 20
+"""Characters and items that one rendering may make in all."""
+MAX_STEPS = 300_000
+"""Rounds of loops, calls of macros and items handed to filters."""
+MAX_NUMBER = 10_000
+"""Widths, precisions and counts given to filters and methods."""
+MAX_BITS = 10_000
+"""Size of an integer."""
+MAX_ITEMS = 100_000
+"""Values inside a list or mapping that becomes text."""
+
+Site = tuple[str, int, int]
+"""An expression with its line and column in the template."""
+
+
+class LimitReached(Exception):
+    """A template that would take too much."""
+
+
+@dataclass
+class Budget:
+    """What one rendering has used up, and the undefined names it met."""
+
+    steps: int = 0
+    grown: int = 0
+    undefined: dict[Site, None] = field(default_factory=dict)
+
+    def step(self, count: int) -> None:
+        self.steps += count
+        if self.steps > MAX_STEPS:
+            raise LimitReached(f"more than {MAX_STEPS:,} rounds of loops")
+
+    def grow(self, count: int) -> None:
+        if count > MAX_OUTPUT:
+            raise LimitReached("a text or list is larger than 1 MB")
+        self.grown += count
+        if self.grown > MAX_GROWN:
+            raise LimitReached("the template makes too much text")
+
+
+BUDGET: ContextVar[Budget] = ContextVar("budget")
+
+
+class At(int):
+    """A line number that knows its column."""
+
+    column: int
+
+    def __new__(cls, line: int, column: int) -> At:
+        at = super().__new__(cls, line)
+        at.column = column
+        return at
+
+
+class Missing(Undefined):
+    """An undefined name or attribute: chains, is empty, false and smaller than nothing, and notes each use."""
+
+    __slots__ = ("site",)
+    site: Site | None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.site = None
+
+    def _note(self) -> None:
+        if self.site is not None:
+            BUDGET.get().undefined.setdefault(self.site)
+
+    def __getattr__(self, name: str) -> Missing:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def _self(self, *args: Any, **kwargs: Any) -> Any:
+        self._note()
+        return self
+
+    def _false(self, *args: Any) -> Any:
+        self._note()
+        return False
+
+    __call__ = __getitem__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _self
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _self
+    __pow__ = __rpow__ = __neg__ = __pos__ = _self
+    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __contains__ = _false
+
+    def __str__(self) -> str:
+        self._note()
+        return ""
+
+    def __iter__(self) -> Iterator[Any]:
+        self._note()
+        return iter(())
+
+    def __len__(self) -> int:
+        self._note()
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        self._note()
+        return isinstance(other, Undefined)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        self._note()
+        return id(type(self))
+
+
+_TEXT_METHODS = frozenset(
+    {"capitalize", "casefold", "center", "count", "endswith", "expandtabs", "find", "format", "index", "isalnum"}
+    | {"isalpha", "isascii", "isdecimal", "isdigit", "islower", "isnumeric", "isspace", "istitle", "isupper", "join"}
+    | {"ljust", "lower", "lstrip", "partition", "removeprefix", "removesuffix", "replace", "rfind", "rindex", "rjust"}
+    | {"rpartition", "rsplit", "rstrip", "split", "splitlines", "startswith", "strip", "swapcase", "title", "upper"}
+    | {"zfill"}
+)
+_METHODS: tuple[tuple[type | tuple[type, ...], frozenset[str]], ...] = (
+    (str, _TEXT_METHODS),
+    (dict, frozenset({"get", "items", "keys", "values"})),
+    ((list, tuple), frozenset({"count", "index"})),
+    ((bool, int, float), frozenset()),
+    (type(None), frozenset()),
+)
+_DROPPED_FILTERS = ("random", "urlize", "xmlattr", "pprint")
+"""Chance must come in through a port; the others serve HTML and debuggers."""
+_DROPPED_GLOBALS = ("lipsum", "cycler", "joiner")
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """One environment serves all templates; what a rendering uses up is counted in its own budget."""
+
+    intercepted_binops = frozenset({"+", "*", "**", "%"})
+
+    def __init__(self) -> None:
+        super().__init__(undefined=Missing, optimized=False, autoescape=False, finalize=_finalized)
+        self.code_generator_class = _Generator
+        for name in _DROPPED_GLOBALS:
+            self.globals.pop(name, None)
+        for name in _DROPPED_FILTERS:
+            self.filters.pop(name, None)
+        self.filters["tojson"] = _to_json
+        self.filters["format"] = _format
+        self.filters = {name: _guarded(name, function) for name, function in self.filters.items()}
+
+    def _tokenize(self, source: str, name: str | None, filename: str | None = None, state: str | None = None) -> Any:
+        tokens = _placed(self.lexer.tokeniter(source, name, filename, state), "\n".join(newline_re.split(source)[::2]))
+        return TokenStream(self.lexer.wrap(tokens, name, filename), name, filename)
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        template = super()._parse(source, name, filename)
+        _count_rounds(template)
+        return template
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if isinstance(obj, Missing):
+            return obj
+        if isinstance(obj, dict) and attribute in obj:
+            return obj[attribute]
+        if attribute.startswith("_"):
+            raise SecurityError(f"'{attribute}' is not for templates")
+        if isinstance(obj, type):
+            return self.undefined(obj=obj, name=attribute)
+        for types, methods in _METHODS:
+            if isinstance(obj, types):
+                return getattr(obj, attribute) if attribute in methods else self.undefined(obj=obj, name=attribute)
+        return super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        if isinstance(obj, Missing):
+            return obj
+        try:
+            return obj[argument]
+        except (TypeError, LookupError):
+            return self.getattr(obj, argument) if isinstance(argument, str) else self.undefined(obj=obj, name=argument)
+
+    def unsafe_undefined(self, obj: Any, attribute: str) -> Undefined:
+        raise SecurityError(f"'{attribute}' is not for templates")
+
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+        text = getattr(__obj, "__self__", None)
+        if isinstance(text, str):
+            return _sized(_text_method(text, __obj, args, kwargs))
+        return _sized(super().call(__context, __obj, *args, **kwargs))
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        _weigh_operation(operator, left, right)
+        return _sized(super().call_binop(context, operator, left, right))
+
+    def seen(self, value: Any, text: str, line: int, column: int) -> Any:
+        """Tell an undefined value where it was written."""
+        if isinstance(value, Missing) and value.site is None:
+            value.site = (text, line, column)
+        return value
+
+    def joined(self, values: Sequence[Any]) -> str:
+        return str(_sized("".join(map(_text, values))))
+
+    def sized(self, value: Any) -> Any:
+        return _sized(value)
+
+    def looped(self, values: Any) -> Any:
+        """Count a loop before it runs."""
+        if isinstance(values, str | list | tuple | dict | range):
+            BUDGET.get().step(len(values))
+        return values
+
+    def tick(self, data: int) -> str:
+        """Count one round of a loop or one call of a macro, and the plain text that it writes."""
+        budget = BUDGET.get()
+        budget.step(1)
+        budget.grow(data)
+        return ""
+
+
+def _placed(tokens: Any, source: str) -> Iterator[tuple[int, str, str]]:
+    """Tokens with columns. White space that a tag strips away is in no token, so each is looked for."""
+    offset = line_start = 0
+    for line, kind, value in tokens:
+        found = source.find(value, offset)
+        found = offset if found < 0 else found
+        line_start = source.rfind("\n", 0, found) + 1
+        yield At(line, found - line_start + 1), kind, value
+        offset = found + len(value)
+
+
+def _count_rounds(node: nodes.Node) -> None:
+    """Make every loop and macro count its rounds."""
+    repeated: tuple[type[nodes.Node], ...] = (nodes.For, nodes.Macro, nodes.CallBlock)
+    for child in node.find_all(repeated):
+        assert isinstance(child, nodes.For | nodes.Macro | nodes.CallBlock)
+        data = sum(len(text.data) for item in child.body for text in _texts(item))
+        counter = nodes.EnvironmentAttribute("tick", lineno=child.lineno)
+        tick = nodes.Call(counter, [nodes.Const(data)], [], None, None, lineno=child.lineno)
+        child.body.insert(0, nodes.ExprStmt(tick, lineno=child.lineno))
+        if isinstance(child, nodes.For):
+            looped = nodes.EnvironmentAttribute("looped", lineno=child.lineno)
+            child.iter = nodes.Call(looped, [child.iter], [], None, None, lineno=child.lineno)
+
+
+def _texts(node: nodes.Node) -> Iterator[nodes.TemplateData]:
+    if isinstance(node, nodes.TemplateData):
+        yield node
+    elif not isinstance(node, nodes.For | nodes.Macro | nodes.CallBlock):
+        for child in node.iter_child_nodes():
+            yield from _texts(child)
+
+
+class _Generator(CodeGenerator):
+    """Generates code in which undefined values learn their place, and joins and slices are measured."""
+
+    def visit_Name(self, node: nodes.Name, frame: Frame) -> None:
+        if node.ctx != "load":
+            super().visit_Name(node, frame)
+            return
+        self.write("environment.seen(")
+        super().visit_Name(node, frame)
+        self._close(node)
+
+    def visit_Getattr(self, node: nodes.Getattr, frame: Frame) -> None:
+        self.write("environment.seen(")
+        super().visit_Getattr(node, frame)
+        self._close(node)
+
+    def visit_Getitem(self, node: nodes.Getitem, frame: Frame) -> None:
+        self.write("environment.sized(" if isinstance(node.arg, nodes.Slice) else "environment.seen(")
+        super().visit_Getitem(node, frame)
+        if isinstance(node.arg, nodes.Slice):
+            self.write(")")
+        else:
+            self._close(node)
+
+    def visit_Concat(self, node: nodes.Concat, frame: Frame) -> None:
+        self.write("environment.joined((")
+        for part in node.nodes:
+            self.visit(part, frame)
+            self.write(", ")
+        self.write("))")
+
+    def _close(self, node: nodes.Expr) -> None:
+        line, column = place_of(node)
+        self.write(f", {dotted(node)!r}, {line}, {column})")
+
+
+def dotted(node: nodes.Node) -> str:
+    """An expression as a person would write it; what is no chain of names is an ellipsis."""
+    if isinstance(node, nodes.Name):
+        return node.name
+    if isinstance(node, nodes.Getattr):
+        return f"{dotted(node.node)}.{node.attr}"
+    if isinstance(node, nodes.Getitem):
+        if isinstance(node.arg, nodes.Const):
+            key = node.arg.value
+            return f"{dotted(node.node)}.{key}" if _is_word(key) else f"{dotted(node.node)}[{key!r}]"
+        return f"{dotted(node.node)}[…]"
+    if isinstance(node, nodes.Call):
+        return f"{dotted(node.node)}(…)"
+    return "…"
+
+
+def _is_word(key: Any) -> bool:
+    return isinstance(key, str) and key.isidentifier()
+
+
+def place_of(node: nodes.Node) -> tuple[int, int]:
+    """Line and column where an expression begins."""
+    while isinstance(node, nodes.Getattr | nodes.Getitem | nodes.Call) and not isinstance(node, nodes.Name):
+        node = node.node
+    if isinstance(node, nodes.Filter | nodes.Test) and node.node is not None:
+        return place_of(node.node)
+    return int(node.lineno), getattr(node.lineno, "column", 1)
+
+
+@pass_context
+def _finalized(_context: Context, value: Any) -> Any:
+    """What is written out: measured, because a set block keeps it without streaming. The context keeps Jinja from
+    working constants out while it compiles."""
+    if isinstance(value, Missing):
+        return value
+    text = value if isinstance(value, str) else _text(value)
+    BUDGET.get().grow(len(text))
+    return text
+
+
+def _text(value: Any) -> str:
+    """A value as text; containers only if they are not too large."""
+    if isinstance(value, list | dict | tuple):
+        _weigh(value)
+    return str(value)
+
+
+def _weigh(value: Any) -> None:
+    """Refuse containers whose text could be huge, however often a part is shared."""
+    if not isinstance(value, list | dict | tuple):
+        return
+    items = size = 0
+    stack: list[Any] = [value]
+    while stack:
+        part = stack.pop()
+        items += 1
+        if isinstance(part, dict):
+            stack += part.values()
+            size += sum(len(key) for key in part if isinstance(key, str))
+        elif isinstance(part, list | tuple):
+            stack += part
+        elif isinstance(part, str):
+            size += len(part)
+        if items > MAX_ITEMS or size > MAX_OUTPUT or len(stack) > MAX_ITEMS:
+            raise LimitReached("a list or mapping is too large to become text")
+    BUDGET.get().step(items // 16)
+
+
+def _sized(value: Any) -> Any:
+    if isinstance(value, str | list | tuple):
+        BUDGET.get().grow(len(value))
+    elif isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise LimitReached("a number is too large")
+    return value
+
+
+def _weigh_operation(operator: str, left: Any, right: Any) -> None:
+    """Refuse an operation before it makes something huge."""
+    if operator == "+" and isinstance(left, str | list) and isinstance(right, str | list):
+        _allow(len(left) + len(right))
+    elif operator == "*":
+        for thing, times in ((left, right), (right, left)):
+            if isinstance(thing, str | list | tuple) and isinstance(times, int):
+                _allow(len(thing) * max(times, 0))
+        if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > MAX_BITS:
+            raise LimitReached("a number is too large")
+    elif operator == "**" and isinstance(left, int) and isinstance(right, int):
+        if left.bit_length() * max(right, 0) > MAX_BITS:
+            raise LimitReached("a number is too large")
+    elif operator == "%" and isinstance(left, str):
+        _allow_widths(left)
+        for part in right if isinstance(right, tuple) else (right,):
+            _weigh(part)
+
+
+def _allow(size: int) -> None:
+    if size > MAX_OUTPUT:
+        raise LimitReached("a text or list is larger than 1 MB")
+
+
+_DIGITS = re.compile(r"\d+")
+
+
+def _allow_widths(pattern: str) -> None:
+    """Refuse format patterns with huge or computed widths."""
+    if re.search(r"%[^a-zA-Z%]*\*", pattern) or any(int(n[:9]) > MAX_NUMBER for n in _DIGITS.findall(pattern)):
+        raise LimitReached("a format asks for too many characters")
+
+
+class _Formatter(SandboxedFormatter):
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        _allow_widths(format_spec)
+        return super().format_field(value if isinstance(value, int | float) else _text(value), format_spec)
+
+
+_FORMATTER: list[_Formatter] = []
+
+
+def _text_method(text: str, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of a text, refused before it makes something huge."""
+    name = getattr(method, "__name__", "")
+    if name not in _TEXT_METHODS:
+        raise SecurityError(f"'{name}' is not for templates")
+    if name == "format":
+        return _FORMATTER[0].vformat(text, args, kwargs)
+    args = tuple(list(_bounded(arg)) if name == "join" and not isinstance(arg, str | Missing) else arg for arg in args)
+    _allow_result(name, (text, *args), kwargs)
+    return method(*args, **kwargs)
+
+
+def _bounded(values: Any) -> Iterator[Any]:
+    for count, value in enumerate(values):
+        if count > MAX_ITEMS:
+            raise LimitReached("a list is too long")
+        yield value
+
+
+def _allow_result(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuse by the size of what would come out; ``args`` begins with the text or list itself."""
+    given = [*args[1:], *kwargs.values()]
+    for value in given:
+        if isinstance(value, int) and value > MAX_NUMBER:
+            raise LimitReached(f"the number {value} is too large for '{name}'")
+    first = args[0] if args else ""
+    length = len(first) if isinstance(first, str | list | tuple | dict) else 0
+    texts = [len(value) for value in given if isinstance(value, str)]
+    if name == "replace" and len(args) > 2 and isinstance(first, str):
+        old, new = _text(args[1]), _text(args[2])
+        _allow(length + (first.count(old) if old else length + 1) * len(new))
+    elif name == "join":
+        items = given[0] if isinstance(first, str) and given and isinstance(given[0], list) else first
+        between = length if isinstance(first, str) else sum(texts)
+        _weigh(list(items))
+        _allow(len(items) * between)
+    elif name in ("indent", "wordwrap", "expandtabs") and isinstance(first, str):
+        numbers = [value for value in given if isinstance(value, int)]
+        marks = length if name == "wordwrap" else first.count("\t" if name == "expandtabs" else "\n") + 1
+        _allow(length + marks * (max(texts, default=0) + (0 if name == "wordwrap" else max(numbers, default=8))))
+
+
+def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A filter that weighs what goes in and measures what comes out."""
+    passes = 1 if hasattr(function, "jinja_pass_arg") else 0
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if name == "join" and len(args) > passes and not isinstance(args[passes], Sequence | dict | Missing):
+            args = (*args[:passes], list(_bounded(args[passes])), *args[passes + 1 :])
+        given = args[passes:]
+        if not given or not isinstance(given[0], Missing):
+            for arg in given:
+                _weigh(arg)
+            _allow_result(name, given, kwargs)
+        return _sized(function(*args, **kwargs))
+
+    return run
+
+
+def _to_json(value: Any, indent: int | None = None) -> str:
+    """JSON text as it is, not escaped for HTML; what is undefined is null."""
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=_json_default)
+
+
+def _json_default(value: Any) -> Any:
+    if isinstance(value, Undefined):
+        str(value)
+        return None
+    return list(_bounded(value))
+
+
+def _format(value: Any, *args: Any, **kwargs: Any) -> str:
+    pattern = _text(value)
+    _allow_widths(pattern)
+    return pattern % (kwargs or args)
+
+
+SANDBOX = Sandbox()
+_FORMATTER.append(_Formatter(SANDBOX))
