@@ -44,7 +44,6 @@ REPLIES: dict[str, list[Reply]] = {
         "b\n" + call("ask_human", question="Which?"),
         "c\n" + call("set_state", key="k", value=[1]),
         "d\n" + call("search", x="2") + "\n" + call("route_to", target="tell"),
-        "e",
     ],
     "tell": ["no", '{"a": 1}'],
 }
@@ -124,7 +123,7 @@ class StopAt:
         return Decision()
 
 
-@pytest.mark.parametrize("stop_at", [1, 2, 3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize("stop_at", [1, 2, 3, 4, 5, 6])
 def test_a_stopped_run_goes_on_in_its_own_journal_and_ends_as_if_never_stopped(stop_at: int) -> None:
     whole = recorded()
     all_replies = {k: list(v) for k, v in REPLIES.items()}

@@ -1,0 +1,251 @@
+"""Soundings: several executions of a phase side by side, each in a world of its own, of which one wins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from workbench.context.message import Image, Message
+from workbench.context.place import Place
+from workbench.engine import judging
+from workbench.engine.execution import Execution
+from workbench.engine.faults import PhaseBlocked, PhaseFailed
+from workbench.engine.gate import Stop, StopKind
+from workbench.engine.mutation import Mutation, mutations
+from workbench.engine.ports import Verdict
+from workbench.engine.side import ask_model
+from workbench.language.model import ModelShare, Soundings
+
+if TYPE_CHECKING:
+    from workbench.engine.visit import Visit
+
+REWRITER = "You rewrite instructions for another model. Answer with the rewritten instructions and nothing else."
+
+
+@dataclass
+class Candidate:
+    """One execution among several."""
+
+    index: int
+    execution: Execution
+    mutation: Mutation | None = None
+    status: str = "success"
+    """success, failed or blocked."""
+    reason: str = ""
+    applied: str | None = None
+    """The mutated instructions, as they were used."""
+    verdict: Verdict | None = None
+    """Of the pre-filter."""
+
+    @property
+    def output(self) -> str:
+        return self.execution.output
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """Images that the candidate's tools made."""
+        return tuple(image for item in self.execution.items for image in item.message.images)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one candidate is to be."""
+
+    index: int
+    model: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    mutation: Mutation | None = None
+
+
+async def run_candidates(visit: Visit, base: Execution) -> list[Candidate]:
+    """Run all candidates of the phase's soundings, at most ``max_parallel`` at once; in order of their index.
+
+    Raises PhaseFailed (PhaseBlocked, if a blocking ward ended every one) when none passed.
+    """
+    soundings = visit.phase.soundings
+    assert soundings is not None
+    run, place = visit.engine, visit.place()
+    plans = plan(visit, soundings)
+    run.scribe.emit(
+        "candidates_started",
+        place,
+        kind="soundings",
+        factor=len(plans),
+        plans=[
+            {"index": p.index, "model": p.model, "parameters": dict(p.parameters), **_mutation_data(p.mutation)}
+            for p in plans
+        ],
+    )
+    await run.gate(Stop(StopKind.BEFORE_CANDIDATES, place, run.depth, state=visit.world.state))
+    limit = asyncio.Semaphore(soundings.max_parallel)
+
+    async def one(planned: Plan) -> Candidate:
+        async with limit:
+            return await _run_one(visit, base, planned)
+
+    found = await gather([one(planned) for planned in plans])
+    if not any(candidate.status == "success" for candidate in found):
+        raise no_winner(found)
+    return found
+
+
+async def gather(work: list[Any]) -> list[Any]:
+    """Results in order. The first exception cancels the rest, and waits until they have ended."""
+    tasks = [asyncio.ensure_future(one) for one in work]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+def no_winner(candidates: list[Candidate]) -> PhaseFailed:
+    """Why none of the candidates can win."""
+    reasons = "; ".join(f"{c.index}: {c.reason}" for c in candidates)
+    if all(candidate.status == "blocked" for candidate in candidates):
+        return PhaseBlocked(f"every candidate was blocked: {reasons}", "soundings")
+    return PhaseFailed(f"no candidate passed: {reasons}", "soundings")
+
+
+def plan(visit: Visit, soundings: Soundings) -> list[Plan]:
+    """Which model and which mutation each candidate gets; draws go through the Random port."""
+    count = soundings.candidates
+    shares = _models(visit, soundings, count)
+    varied = mutations(soundings, count)
+    return [Plan(index, model, _sent(share), varied[index]) for index, (model, share) in enumerate(shares[:count])]
+
+
+def _models(visit: Visit, soundings: Soundings, count: int) -> list[tuple[str, ModelShare]]:
+    plain = ModelShare()
+    if not soundings.models:
+        return [("", plain)] * count
+    if isinstance(soundings.models, dict):
+        shares = list(soundings.models.items())
+        if soundings.model_strategy == "round_robin":
+            return [(name, share) for name, share in shares for _ in range(share.factor)]
+    else:
+        shares = [(name, plain) for name in soundings.models]
+        if soundings.model_strategy == "round_robin":
+            return [shares[index % len(shares)] for index in range(count)]
+    return [_drawn(shares, visit.engine.ports.random.draw(visit.place(), index)) for index in range(count)]
+
+
+def _drawn(shares: list[tuple[str, ModelShare]], chance: float) -> tuple[str, ModelShare]:
+    """The share that a number in [0, 1) falls on; factors are weights."""
+    total = sum(share.factor for _, share in shares)
+    point = chance * total
+    for name, share in shares:
+        point -= share.factor
+        if point < 0:
+            return name, share
+    return shares[-1]
+
+
+def _sent(share: ModelShare) -> dict[str, Any]:
+    values = {"temperature": share.temperature, "max_tokens": share.max_tokens}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _mutation_data(mutation: Mutation | None) -> dict[str, Any]:
+    return {
+        "mutation_type": mutation.mode if mutation else None,
+        "mutation_template": mutation.template if mutation else None,
+    }
+
+
+def branch_of(parent: str, name: str) -> str:
+    """The branch of a candidate inside another branch."""
+    return f"{parent}/{name}" if parent else name
+
+
+async def _run_one(visit: Visit, base: Execution, planned: Plan) -> Candidate:
+    name = f"s{planned.index}"
+    execution = Execution(visit, visit.world.copy(), branch=branch_of(base.place().branch, name), model=planned.model)
+    execution.parameters |= planned.parameters
+    execution.prefix = f"{base.prefix}{name}_"
+    candidate = Candidate(planned.index, execution, planned.mutation)
+    await run_one(candidate, base, "sounding")
+    return candidate
+
+
+async def run_one(candidate: Candidate, base: Execution, kind: str, refine: str = "") -> None:
+    """Execute a candidate; how it ended is in the candidate, and in ``candidate_finished``.
+
+    ``refine`` is the message that follows the task in a reforge step.
+    """
+    execution, scribe = candidate.execution, candidate.execution.engine.scribe
+    try:
+        task = await _task(candidate, base)
+        await execution.run(task, refine)
+    except PhaseBlocked as fault:
+        candidate.status, candidate.reason = "blocked", fault.reason
+    except PhaseFailed as fault:
+        candidate.status, candidate.reason = "failed", fault.reason
+    cost, tokens = execution.engine.branch_cost(execution.place().branch)
+    scribe.emit(
+        "candidate_finished",
+        execution.place(),
+        index=candidate.index,
+        kind=kind,
+        status=candidate.status,
+        reason=candidate.reason,
+        output=candidate.output,
+        model=execution.model,
+        mutation_applied=candidate.applied,
+        cost=cost,
+        tokens=tokens,
+        **_mutation_data(candidate.mutation),
+    )
+    scribe.sync()
+
+
+async def _task(candidate: Candidate, base: Execution) -> str:
+    """The candidate's task: mutated instructions, then the blocks that follow them unchanged."""
+    execution, mutation = candidate.execution, candidate.mutation
+    instructions = execution.instructions()
+    if mutation is not None and mutation.mode == "rewrite":
+        candidate.applied = instructions = await _rewritten(candidate, base, mutation, instructions)
+    elif mutation is not None and mutation.mode == "augment":
+        candidate.applied = instructions = mutation.varied(instructions)
+    if mutation is not None and mutation.mode == "approach":
+        candidate.applied = mutation.varied(instructions)
+        return "\n\n".join(part for part in (candidate.applied, execution.blocks()) if part)
+    return "\n\n".join(part for part in (instructions, execution.blocks()) if part)
+
+
+async def _rewritten(candidate: Candidate, base: Execution, mutation: Mutation, instructions: str) -> str:
+    run, execution = base.engine, candidate.execution
+    request = [Message("system", REWRITER), Message("user", f"{mutation.template}\n\n{instructions}")]
+    model = run.options.rewrite_model or run.options.default_model
+    try:
+        text = await ask_model(run, execution.world, execution.place(), "rewrite", request, model)
+    except PhaseFailed as fault:
+        run.warn("rewrite", f"candidate {candidate.index} runs unchanged: {fault.reason}", place=execution.place())
+        return instructions
+    return text.strip() or instructions
+
+
+async def prefilter(candidates: list[Candidate], validator: str, place: Place) -> list[Candidate]:
+    """Those that the validator accepts; all of them, with their verdicts, where it accepts none."""
+    for candidate in candidates:
+        execution = candidate.execution
+        index = 1000 + candidate.index
+        candidate.verdict = await judging.judge(
+            execution, validator, candidate.output, execution.place(), index, "validator"
+        )
+        execution.engine.scribe.emit(
+            "check_finished",
+            execution.place(),
+            index=index,
+            check="prefilter",
+            name=validator,
+            mode="filter",
+            valid=candidate.verdict.valid,
+            reason=candidate.verdict.reason,
+            score=candidate.verdict.score,
+        )
+    return [c for c in candidates if c.verdict is not None and c.verdict.valid] or candidates

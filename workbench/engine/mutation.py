@@ -1,0 +1,73 @@
+"""How candidates differ: the built-in templates, and which candidate gets which (language.md 3.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.language.model import Soundings
+
+APPROACHES: tuple[str, ...] = (
+    "Take the opposite view: question the obvious answer and argue for what others would overlook.",
+    "Look for edge cases first: unusual, extreme or missing inputs, and make sure the answer covers them.",
+    "Be practical: prefer what can be done with what is at hand, step by step.",
+    "Reason from first principles: state what is certainly true and build the answer from that alone.",
+    "Think of the person who will use the result: what they need, what would confuse them.",
+    "Look for the simplest thing that could work, and leave out all else.",
+    "Think of growth: what happens with ten or a hundred times as much?",
+    "Play devil's advocate: name the strongest objection to your answer and answer it.",
+)
+"""Contrarian, edge cases, practical, first principles, user experience, simplicity, scalability, devil's advocate."""
+
+REWRITES: tuple[str, ...] = (
+    "Make the instructions more specific and detailed.",
+    "Turn the instructions into numbered steps.",
+    "Add concrete examples of what is wanted.",
+    "Make the instructions concise and direct.",
+    "Put the constraints first.",
+    "State what a successful answer must contain.",
+    "Write the instructions for a reader who is an expert in the field.",
+    "Turn the instructions into the questions that must be settled.",
+)
+
+AUGMENTS: tuple[str, ...] = (
+    "Work step by step, and finish each step before the next.",
+    "First list the key constraints, then keep to them.",
+    "Consider the edge cases before you answer.",
+    "Begin by restating the goal in one sentence.",
+    "Start from a small example and generalise from it.",
+    "Before you answer, check your answer against the task.",
+    "Keep in mind what the reader needs to know.",
+    "Weigh at least two alternatives before you decide.",
+)
+
+_BUILT_IN = {"approach": APPROACHES, "rewrite": REWRITES, "augment": AUGMENTS}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """How one candidate's task is varied."""
+
+    mode: str
+    """rewrite, augment or approach."""
+    template: str
+
+    def varied(self, instructions: str) -> str:
+        """The instructions with the template beside them; a rewrite is made by a model instead."""
+        if self.mode == "augment":
+            return f"{self.template}\n\n{instructions}"
+        return f"{instructions}\n\n**Approach:** {self.template}"
+
+
+def mutations(soundings: Soundings, count: int) -> list[Mutation | None]:
+    """One for each candidate: 0 is the unchanged baseline, candidate i uses template (i - 1) mod n."""
+    if not soundings.mutate:
+        return [None] * count
+    templates: Sequence[str] = soundings.mutations or _BUILT_IN[soundings.mutation_mode]
+    mode = soundings.mutation_mode
+    return [None, *(Mutation(mode, templates[i % len(templates)]) for i in range(count - 1))][:count]
+
+
+def reforge_mutation(step: int, attempt: int, factor: int) -> Mutation:
+    """The approach of an attempt of a reforge step; the eight continue over the steps. ``step`` counts from 1."""
+    return Mutation("approach", APPROACHES[((step - 1) * factor + attempt) % len(APPROACHES)])
