@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.cli.output import Cell, Column, Printer, money, seconds, tokens, write_json
+from workbench.cli.output import Cell, Column, Printer, write_json
 
 COLUMNS = [Column("name", flexible=True), Column("tokens", right=True)]
 
@@ -95,14 +95,3 @@ def test_json_is_ascii_and_keeps_every_character(capsys: pytest.CaptureFixture[s
     assert written.isascii()
     assert "\x1b" not in written
     assert json.loads(written) == value
-
-
-def test_unknown_is_shown_as_unknown() -> None:
-    assert [tokens(None), money(None), seconds(None)] == ["?", "?", "?"]
-    assert [tokens(0), money(0.0), seconds(0.0)] == ["0", "$0.0000", "0.0s"]
-
-
-def test_figures_carry_their_grade() -> None:
-    assert tokens(1812, "estimate") == "~1,812"
-    assert tokens(1812, "calibrated") == "≈1,812"
-    assert money(0.00412, "exact") == "$0.0041"

@@ -140,23 +140,3 @@ def write_json(value: Any, *, lines: bool = False) -> None:
 def talk(text: str, style: str = "") -> None:
     """One line on stderr, for the person beside the data."""
     Printer(stream=sys.stderr).line(Cell(text, style))
-
-
-# -- figures ---------------------------------------------------------------------------------------------------------
-
-GRADE_SIGN = {"exact": "", "calibrated": "≈", "estimate": "~"}
-
-
-def tokens(count: int | None, grade: str = "exact") -> str:
-    """``1,812``; ``~1,812`` for an estimate, ``≈`` when calibrated; ``?`` when unknown."""
-    return "?" if count is None else f"{GRADE_SIGN.get(grade, '~')}{count:,}"
-
-
-def money(dollars: float | None, grade: str = "exact") -> str:
-    """US dollars with four digits; ``?`` when unknown, never 0."""
-    return "?" if dollars is None else f"{GRADE_SIGN.get(grade, '~')}${dollars:.4f}"
-
-
-def seconds(value: float | None) -> str:
-    """``1.9s``; ``?`` when unknown."""
-    return "?" if value is None else f"{value:.1f}s"

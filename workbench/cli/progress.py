@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.output import Cell, Printer, money, seconds, talk, tokens
+from workbench.cli.output import Cell, Printer, talk
 from workbench.context.place import Place
 from workbench.language.clean import clean_line
+from workbench.tui.rows.numbers import count, money, seconds
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -113,11 +114,11 @@ def _phase_started(place: Place, data: Mapping[str, Any]) -> Cells:
 
 def _call_finished(_: Place, data: Mapping[str, Any]) -> Cells:
     usage = data.get("usage") or {}
-    cached = f" (cached {tokens(usage['cached'])})" if usage.get("cached") else ""
-    cost = money(data.get("cost"), data.get("cost_grade") or "exact")
+    cached = f" (cached {count(usage['cached'])})" if usage.get("cached") else ""
+    cost = money(data.get("cost"), exact=data.get("cost_grade") == "exact")
     return (
-        f"call   {data.get('model', '')}  {seconds(data.get('duration_s'))}  in {tokens(usage.get('input'))}{cached}"
-        f"  out {tokens(usage.get('output'))}  {cost}",
+        f"call   {data.get('model', '')}  {seconds(data.get('duration_s'))}  in {count(usage.get('input'))}{cached}"
+        f"  out {count(usage.get('output'))}  {cost}",
     )
 
 

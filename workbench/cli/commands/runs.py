@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench.cli.options import as_json, plain, project_here
-from workbench.cli.output import Cell, Column, Printer, talk, tokens, write_json
+from workbench.cli.output import Cell, Column, Printer, talk, write_json
 
 if TYPE_CHECKING:
     from workbench.store.summary import RunSummary
@@ -61,16 +61,17 @@ def summary_json(run: RunSummary) -> dict[str, Any]:
 
 def _row(run: RunSummary, plain: bool) -> list[str | Cell]:
     from workbench.cli.views.run import duration, local_time, status_cell, total_cost
+    from workbench.tui.rows.numbers import count, seconds
 
     took = duration(run.started, run.finished)
     return [
         Cell(run.session_id or run.run_id, "head"),
         status_cell(run.status, plain),
         local_time(run.started),
-        "" if took is None else f"{took:,.1f}s",
-        tokens(run.calls),
-        tokens(run.tokens_in),
-        tokens(run.tokens_out),
+        "" if took is None else seconds(took),
+        count(run.calls),
+        count(run.tokens_in),
+        count(run.tokens_out),
         total_cost(run.cost, run.unknown_costs, run.calls),
         run.cascade_file or run.cascade_id,
     ]

@@ -5,21 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from workbench.cli.output import STATUS_STYLE, Cell, Column, Printer, money, seconds, tokens
+from workbench.cli.output import STATUS_STYLE, Cell, Column, Printer
+from workbench.context.assembly import Grade
 from workbench.engine.state import CallState, RunState, VisitState
 from workbench.language.problem import Severity
-
-SIGNS = {
-    "success": "✓",
-    "done": "✓",
-    "failed": "✗",
-    "diverged": "✗",
-    "blocked": "⊘",
-    "stopped": "■",
-    "interrupted": "■",
-    "running": "…",
-    "assembled": "…",
-}
+from workbench.tui.rows.numbers import UNKNOWN, count, money, seconds
+from workbench.tui.rows.signs import status_sign
 
 
 def duration(started: str, finished: str) -> float | None:
@@ -40,13 +31,13 @@ def local_time(at: str) -> str:
 def total_cost(cost: float, unknown: int, calls: int) -> str:
     """Dollars of the calls whose cost is known, and how many are not."""
     if calls and unknown == calls:
-        return "?"
-    return money(cost) + (f" + {unknown}?" if unknown else "")
+        return UNKNOWN
+    return money(cost) + (f" and {unknown} unknown" if unknown else "")
 
 
 def status_cell(status: str, plain: bool) -> Cell:
     """The status as a word, with its sign in a terminal."""
-    sign = "" if plain else f"{SIGNS.get(status, '·')} "
+    sign = "" if plain else f"{status_sign(status)[0]} "
     return Cell(sign + status, STATUS_STYLE.get(status, ""))
 
 
@@ -57,20 +48,24 @@ def print_head(state: RunState, printer: Printer) -> None:
     """Who, what, when, how it ended."""
     took = duration(state.started, state.finished)
     printer.line(
-        Cell(state.session_id or state.run_id, "head"), "  ", status_cell(state.status, printer.plain), "  ",
+        Cell(state.session_id or state.run_id, "head"),
+        "  ",
+        status_cell(state.status, printer.plain),
+        "  ",
         Cell(state.cascade_file or state.cascade_id),
-    )  # fmt: skip
+    )
     if state.reason:
         printer.line("reason   ", Cell(state.reason, STATUS_STYLE.get(state.status, "")))
     printer.line(
-        f"started  {local_time(state.started)}", f"   took {seconds(took)}" if took is not None else "",
+        f"started  {local_time(state.started)}",
+        f"   took {seconds(took)}" if took is not None else "",
         f"   model {state.ports.get('model', '?')}",
-    )  # fmt: skip
+    )
     if state.parent:
         printer.line(f"from     {state.parent.get('kind', '')} of {state.parent.get('session_id', '')}")
     calls = sum(1 for call in state.calls if call.answer is not None)
     printer.line(
-        f"calls    {calls}   in {tokens(state.tokens_in)}   out {tokens(state.tokens_out)}   cost ",
+        f"calls    {calls}   in {count(state.tokens_in)}   out {count(state.tokens_out)}   cost ",
         total_cost(state.cost, state.unknown_costs, calls),
     )
 
@@ -109,9 +104,9 @@ def _visit_row(visit: VisitState, plain: bool) -> list[str | Cell]:
     return [
         Cell(visit_name(visit), "head"),
         status_cell(visit.status, plain),
-        tokens(visit.tokens_in),
+        count(visit.tokens_in),
         "",
-        tokens(sum(call.usage.output or 0 for call in visit.calls)),
+        count(sum(call.usage.output or 0 for call in visit.calls)),
         total_cost(sum(known), unknown, len(known) + unknown),
         seconds(duration(visit.started, visit.finished)),
         visit.reason or (note if not plain else note.replace("→", "then")),
@@ -131,16 +126,16 @@ def call_name(call: CallState) -> str:
 
 def _call_row(call: CallState, plain: bool) -> list[str | Cell]:
     told = call.usage.input is not None
-    grade = "exact" if told else str(call.grade)
+    grade = Grade.EXACT if told else call.grade
     tools = ", ".join(tool.tool + ("" if tool.status != "failed" else " (error)") for tool in call.tools)
     failure = str((call.failures[-1].get("error") or {}).get("message", "")) if call.status == "failed" else ""
     return [
         f"  {call_name(call)}",
         status_cell(call.status, plain),
-        tokens(call.usage.input if told else call.tokens_sent, grade),
-        "" if call.usage.cached is None else tokens(call.usage.cached),
-        tokens(call.usage.output),
-        money(call.cost, call.cost_grade if call.cost_grade != "unknown" else "exact"),
+        count(call.usage.input if told else call.tokens_sent, grade),
+        "" if call.usage.cached is None else count(call.usage.cached),
+        count(call.usage.output),
+        money(call.cost, exact=call.cost_grade == "exact") if call.answer else "",
         seconds(call.duration_s),
         failure or tools,
     ]

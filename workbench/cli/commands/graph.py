@@ -1,0 +1,55 @@
+"""``workbench graph``: the phases of a cascade or a run, and what leads where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import as_json, find_run, plain, project_here
+from workbench.cli.output import Printer, write_json
+
+if TYPE_CHECKING:
+    from workbench.cli.views.graph import Walked
+    from workbench.language.graph import Graph
+    from workbench.workspace.project import Project
+
+
+@click.command(short_help="The phases of a cascade or a run, and what leads where.")
+@click.argument("what", metavar="FILE|SESSION")
+@click.option("--as", "form", type=click.Choice(("text", "mermaid")), default="text", help="Form of the output.")
+@as_json
+@plain
+def command(what: str, form: str, json: bool, plain: bool) -> None:
+    """Print the graph of a cascade file, or of a stored run with the way that it took.
+
+    \b
+    Examples:
+      workbench graph cascades/router.yaml
+      workbench graph router-1f3a --as mermaid > router.mmd
+    """
+    from workbench.cli.views.graph import graph_json, mermaid, print_text
+
+    graph, walked = _graph(project_here(), what)
+    if json:
+        write_json(graph_json(graph, walked))
+    elif form == "mermaid":
+        click.echo(mermaid(graph, walked), nl=False)
+    else:
+        print_text(graph, walked, Printer(plain))
+
+
+def _graph(project: Project, what: str) -> tuple[Graph, Walked]:
+    from workbench.cli.views.graph import Walked
+    from workbench.engine.definition import Definition
+
+    if Path(what).is_file():
+        opened = project.open(Path(what))
+        if opened.graph is None:
+            first = opened.errors[0]
+            raise Failure(Exit.USAGE, first.message, file=first.file, line=first.span.line, column=first.span.column)
+        return opened.graph, Walked()
+    state = project.store.state(find_run(project, what))
+    return Definition.of(state.cascade_text, state.cascade_file).graph, Walked(state)

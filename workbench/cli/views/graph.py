@@ -1,0 +1,127 @@
+"""The phases of a cascade and what leads where: as text, as Mermaid, as JSON; with a run, what was walked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from workbench.cli.output import Cell, Printer
+from workbench.engine.state import RunState
+from workbench.language.clean import clean_line
+from workbench.language.graph import NEXT, Edge, Graph
+
+_SHAPES = {"llm": ('["', '"]'), "tool": ('[["', '"]]'), "human": ('{{"', '"}}'), "route": ('{"', '"}')}
+_CLASSES = {
+    "success": "stroke:#2e7d32,stroke-width:2px",
+    "failed": "stroke:#c62828,stroke-width:2px",
+    "blocked": "stroke:#c62828,stroke-dasharray:4",
+    "stopped": "stroke:#f9a825,stroke-width:2px",
+    "running": "stroke:#1565c0,stroke-width:2px",
+}
+
+
+class Walked:
+    """What a run did with a graph: the last status and the visits of each phase, and the steps taken."""
+
+    def __init__(self, state: RunState | None = None) -> None:
+        self.status: dict[str, str] = {}
+        self.visits: Counter[str] = Counter()
+        self.steps: Counter[tuple[str, str]] = Counter()
+        self.known = state is not None
+        before = ""
+        for visit in state.visits if state else ():
+            if visit.branch:
+                continue
+            self.status[visit.phase] = visit.status
+            self.visits[visit.phase] += 1
+            if before:
+                self.steps[(before, visit.phase)] += 1
+            before = visit.phase
+
+
+def why(edge: Edge) -> str:
+    """What takes the edge, in words."""
+    if edge.kind == "handoff":
+        return edge.label or "handoff"
+    if edge.label == NEXT:
+        return "next in the list"
+    return f"{edge.label}: {edge.condition}" if edge.condition else edge.label
+
+
+def print_text(graph: Graph, walked: Walked, printer: Printer) -> None:
+    """One block per phase: its model, its tools, its ways out."""
+    arrow = "to" if printer.plain else "→"
+    for node in graph.nodes:
+        facts = [node.kind if node.kind != "llm" else "", node.model or "", ", ".join(node.tools)]
+        times = walked.visits[node.id]
+        told = f"  {walked.status[node.id]}{f' x{times}' if times > 1 else ''}" if times else ""
+        if walked.known and not times:
+            told = "  not visited"
+        printer.line(Cell(node.id, "head"), Cell("  ".join(["", *filter(None, facts)]), "dim"), Cell(told, "accent"))
+        for edge in graph.out(node.id):
+            taken = walked.steps[(edge.src, edge.dst)]
+            printer.line(f"  {arrow} {edge.dst}  ", Cell(why(edge), "dim"), Cell(" taken" if taken else "", "good"))
+
+
+def mermaid(graph: Graph, walked: Walked) -> str:
+    """A Mermaid flowchart. Names are quoted, so that no name can become syntax."""
+    return "\n".join(_mermaid_lines(graph, walked)) + "\n"
+
+
+def _mermaid_lines(graph: Graph, walked: Walked) -> Iterator[str]:
+    ids = {node.id: f"n{index}" for index, node in enumerate(graph.nodes)}
+    yield "flowchart TD"
+    for node in graph.nodes:
+        left, right = _SHAPES.get(node.kind, _SHAPES["llm"])
+        times = walked.visits[node.id]
+        label = node.id + (f" x{times}" if times > 1 else "")
+        yield f"  {ids[node.id]}{left}{_quoted(label)}{right}"
+    for edge in graph.edges:
+        line = "==>" if walked.steps[(edge.src, edge.dst)] else "-->"
+        label = "" if edge.label == NEXT else f'|"{_quoted(why(edge), 60)}"|'
+        yield f"  {ids[edge.src]} {line}{label} {ids[edge.dst]}"
+    used = sorted(set(walked.status.values()) & set(_CLASSES))
+    for status in used:
+        yield f"  classDef {status} {_CLASSES[status]}"
+        members = ",".join(ids[name] for name, found in walked.status.items() if found == status and name in ids)
+        yield f"  class {members} {status}"
+
+
+def _quoted(text: str, limit: int = 80) -> str:
+    text = clean_line(text, limit)
+    return text.replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
+
+
+def graph_json(graph: Graph, walked: Walked) -> dict[str, Any]:
+    """Nodes and edges with their places in the file."""
+    return {
+        "id": graph.id,
+        "start": graph.start,
+        "nodes": [
+            {
+                "id": node.id,
+                "kind": node.kind,
+                "model": node.model,
+                "tools": list(node.tools),
+                "line": node.span.line,
+                **_status(node.id, walked),
+            }
+            for node in graph.nodes
+        ],
+        "edges": [
+            {
+                "from": edge.src,
+                "to": edge.dst,
+                "kind": edge.kind,
+                "why": why(edge),
+                "line": edge.span.line,
+                **({"taken": walked.steps[(edge.src, edge.dst)]} if walked.known else {}),
+            }
+            for edge in graph.edges
+        ],
+    }
+
+
+def _status(name: str, walked: Walked) -> Mapping[str, Any]:
+    return {"status": walked.status.get(name), "visits": walked.visits[name]} if walked.known else {}
