@@ -190,7 +190,7 @@ def _journal_answer(sender: Sender, place: Place, assembly: Assembly, answer: An
     run = sender.engine
     item = _answer_item(sender, place, answer)
     usage, predicted = answer.usage, assembly.tokens_sent
-    run.spend((usage.input or predicted) + (usage.output or 0), answer.cost)
+    run.spend((usage.input or predicted) + (usage.output or 0), answer.cost, place.branch)
     if usage.input is not None and predicted:
         run.scales[place.branch, assembly.request.model] = usage.input / predicted
     run.scribe.emit(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from workbench.context.message import Image, Message
-from workbench.context.place import Place
 from workbench.engine import judging
 from workbench.engine.execution import Execution
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
@@ -67,12 +66,13 @@ async def run_candidates(visit: Visit, base: Execution) -> list[Candidate]:
     soundings = visit.phase.soundings
     assert soundings is not None
     run, place = visit.engine, visit.place()
-    plans = plan(visit, soundings)
+    plans, draws = plan(visit, soundings)
     run.scribe.emit(
         "candidates_started",
         place,
         kind="soundings",
         factor=len(plans),
+        draws=draws,
         plans=[
             {"index": p.index, "model": p.model, "parameters": dict(p.parameters), **_mutation_data(p.mutation)}
             for p in plans
@@ -91,7 +91,7 @@ async def run_candidates(visit: Visit, base: Execution) -> list[Candidate]:
     return found
 
 
-async def gather(work: list[Any]) -> list[Any]:
+async def gather(work: list[Coroutine[Any, Any, Candidate]]) -> list[Candidate]:
     """Results in order. The first exception cancels the rest, and waits until they have ended."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
@@ -111,15 +111,18 @@ def no_winner(candidates: list[Candidate]) -> PhaseFailed:
     return PhaseFailed(f"no candidate passed: {reasons}", "soundings")
 
 
-def plan(visit: Visit, soundings: Soundings) -> list[Plan]:
-    """Which model and which mutation each candidate gets; draws go through the Random port."""
-    count = soundings.candidates
-    shares = _models(visit, soundings, count)
+def plan(visit: Visit, soundings: Soundings) -> tuple[list[Plan], list[float]]:
+    """Which model and which mutation each candidate gets, and the numbers that were drawn for it."""
+    count, draws = soundings.candidates, list[float]()
+    if soundings.models and soundings.model_strategy != "round_robin":
+        draws = [visit.engine.ports.random.draw(visit.place(), index) for index in range(count)]
+    shares = _models(soundings, count, draws)
     varied = mutations(soundings, count)
-    return [Plan(index, model, _sent(share), varied[index]) for index, (model, share) in enumerate(shares[:count])]
+    plans = [Plan(i, model, _sent(share), varied[i]) for i, (model, share) in enumerate(shares[:count])]
+    return plans, draws
 
 
-def _models(visit: Visit, soundings: Soundings, count: int) -> list[tuple[str, ModelShare]]:
+def _models(soundings: Soundings, count: int, draws: list[float]) -> list[tuple[str, ModelShare]]:
     plain = ModelShare()
     if not soundings.models:
         return [("", plain)] * count
@@ -131,7 +134,7 @@ def _models(visit: Visit, soundings: Soundings, count: int) -> list[tuple[str, M
         shares = [(name, plain) for name in soundings.models]
         if soundings.model_strategy == "round_robin":
             return [shares[index % len(shares)] for index in range(count)]
-    return [_drawn(shares, visit.engine.ports.random.draw(visit.place(), index)) for index in range(count)]
+    return [_drawn(shares, draw) for draw in draws]
 
 
 def _drawn(shares: list[tuple[str, ModelShare]], chance: float) -> tuple[str, ModelShare]:
@@ -229,7 +232,7 @@ async def _rewritten(candidate: Candidate, base: Execution, mutation: Mutation, 
     return text.strip() or instructions
 
 
-async def prefilter(candidates: list[Candidate], validator: str, place: Place) -> list[Candidate]:
+async def prefilter(candidates: list[Candidate], validator: str) -> list[Candidate]:
     """Those that the validator accepts; all of them, with their verdicts, where it accepts none."""
     for candidate in candidates:
         execution = candidate.execution

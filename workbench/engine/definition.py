@@ -64,6 +64,8 @@ class Options:
     """Tries of one model call before its fault is final."""
     backoff: float = 1.0
     """Seconds before the second try; doubled for the third."""
+    rewrite_model: str = ""
+    """Model that rewrites the prompts of candidates; the default model when empty."""
     max_visits: int = 100
     max_depth: int = 5
     max_calls: int | None = None

@@ -17,7 +17,8 @@ from workbench.engine.checks import Checks
 from workbench.engine.engine_tools import ROUTE_TO
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.model_name import split_effort
-from workbench.engine.ports import TemplateFault
+from workbench.engine.people import ask_person
+from workbench.engine.ports import Question, TemplateFault
 from workbench.engine.toolcalls import read_calls, without_calls
 from workbench.engine.turns import Turns
 from workbench.engine.world import World
@@ -68,10 +69,15 @@ class Execution:
 
     # -- attempts ----------------------------------------------------------------------------------------------------
 
-    async def run(self, task: str) -> str:
-        """Attempts until one passes its checks; its text. Raises PhaseFailed, PhaseBlocked, RunStopped."""
+    async def run(self, task: str, refine: str = "") -> str:
+        """Attempts until one passes its checks; its text. Raises PhaseFailed, PhaseBlocked, RunStopped.
+
+        ``refine`` is a message of its own behind the task: the answer to improve, and how (reforge).
+        """
         attempt = 1
         self.add(Kind.TASK, task, self.place(attempt, 1))
+        if refine:
+            self.add(Kind.TASK, refine, self.place(attempt, 1))
         while True:
             attempted = await Turns(self, attempt).run()
             if not attempted.text:
@@ -152,6 +158,11 @@ class Execution:
         assembly = self.assembler.assemble(place, tool_choice=tool_choice)
         self.engine.last_assembly[place.branch] = assembly
         return assembly
+
+    async def ask(self, question: Question, *, raises: bool = False) -> str:
+        """Ask a person, outside any tool call. Raises RunStopped when nobody is there; NobodyToAsk, if ``raises``."""
+        index = self.engine.side_number(self.place())
+        return await ask_person(self.engine, self.place(), question, index, raises=raises)
 
     def set_state(self, key: str, value: Any, place: Place, *, by: str) -> None:
         """Change the state, and journal it."""

@@ -117,6 +117,9 @@ class VisitState:
     children: list[Mapping[str, Any]] = field(default_factory=list)
     """``child_started`` data of the runs that this visit started, completed by ``child_finished``."""
     state_set: dict[str, Any] = field(default_factory=dict)
+    candidate: Mapping[str, Any] = field(default_factory=dict)
+    """``candidate_finished`` data, where this is an execution among several."""
+    evaluations: list[Mapping[str, Any]] = field(default_factory=list)
     output: str = ""
     reason: str = ""
     route: str = ""

@@ -281,7 +281,11 @@ class Random(Protocol):
     """Chance."""
 
     def uniform(self) -> float:
-        """In [0, 1)."""
+        """In [0, 1); for waits, which need not be repeated."""
+        ...
+
+    def draw(self, place: Place, index: int) -> float:
+        """In [0, 1); for choices. ``place`` and ``index`` identify the draw in a recording."""
         ...
 
 

@@ -44,6 +44,7 @@ class Recording:
         self.answers: dict[tuple[Place, int], str] = {}
         """What people said."""
         self.verdicts: dict[tuple[Place, int], tuple[str, Verdict]] = {}
+        self.draws: dict[tuple[Place, int], float] = {}
         self.times: list[str] = []
         self.digests: dict[str, Place] = {}
         self._images = images or {}
@@ -119,6 +120,10 @@ class Recording:
         )
         self.tools[key] = (tool, arguments, result)
 
+    def _candidates(self, place: Place, data: Mapping[str, Any]) -> None:
+        for index, draw in enumerate(data.get("draws", ())):
+            self.draws[(place, index)] = draw
+
     def _human(self, place: Place, data: Mapping[str, Any]) -> None:
         self.answers[(place, data["index"])] = data["answer"]
 
@@ -133,6 +138,7 @@ _READERS = {
     "call_failed": Recording._fault,
     "tool_started": Recording._tool_started,
     "tool_finished": Recording._tool_finished,
+    "candidates_started": Recording._candidates,
     "human_answered": Recording._human,
     "check_finished": Recording._check,
 }

@@ -22,6 +22,7 @@ from workbench.engine.ports import (
     ModelFault,
     Ports,
     Question,
+    Random,
     ToolResult,
     Tools,
     ToolSpec,
@@ -50,6 +51,7 @@ class Replay:
             tools=RecordedTools(self, base.tools),
             validators=RecordedValidators(self, base.validators),
             human=RecordedHuman(self),
+            random=RecordedRandom(self, base.random),
             clock=RecordedClock(self, base.clock),
         )
 
@@ -188,6 +190,21 @@ class RecordedHuman:
             raise Divergence(place, f"call {place}: the recording has no answer to '{question.question}'")
         human: Human = self._replay.live.human
         return await human.ask(question, place, index)
+
+
+class RecordedRandom:
+    """Draws again what was drawn."""
+
+    def __init__(self, replay: Replay, random: Random) -> None:
+        self._replay = replay
+        self._random = random
+
+    def uniform(self) -> float:
+        return self._random.uniform()
+
+    def draw(self, place: Place, index: int) -> float:
+        recorded = self._replay.recording.draws.get((place, index))
+        return self._random.draw(place, index) if recorded is None else recorded
 
 
 class RecordedClock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -87,6 +88,7 @@ class Run:
         self.tokens = 0
         self.cost = 0.0
         self._async: list[AsyncChild] = []
+        self._spent: dict[str, list[tuple[int, float | None]]] = {}
         self._beside: Counter[tuple[str, str, int]] = Counter()
         self._children: Counter[str] = Counter()
         self._began = ports.clock.monotonic()
@@ -219,13 +221,21 @@ class Run:
         key = (branch, model)
         if key not in self._caches:
             main = self._caches.get(("", model))
-            self._caches[key] = main.copy() if branch and main else PrefixCache()
+            self._caches[key] = copy.deepcopy(main) if branch and main else PrefixCache()
         return self._caches[key]
 
-    def spend(self, tokens: int, cost: float | None) -> None:
+    def spend(self, tokens: int, cost: float | None, branch: str = "") -> None:
         """Count one answered call."""
         self.tokens += tokens
         self.cost += cost or 0.0
+        spent = self._spent.setdefault(branch, [])
+        spent.append((tokens, cost))
+
+    def branch_cost(self, branch: str) -> tuple[float | None, int]:
+        """US dollars (None if any call's cost is unknown) and tokens of a branch."""
+        spent = self._spent.get(branch, [])
+        known = [cost for _, cost in spent if cost is not None]
+        return (sum(known) if len(known) == len(spent) and spent else None), sum(tokens for tokens, _ in spent)
 
     def check_limits(self) -> None:
         """Raises RunStopped when a limit of the settings is reached; the run can be resumed."""

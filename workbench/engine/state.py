@@ -135,6 +135,25 @@ class RunState:
         self.visits.append(visit)
         self._visits[place.visit_key] = visit
 
+    def _candidate_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        visit = self._candidate(event.place)
+        visit.status, visit.output = data.get("status", "success"), data.get("output", "")
+        visit.reason, visit.finished = data.get("reason", ""), event.at
+        visit.candidate = data
+
+    def _evaluation_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.evaluations.append(data)
+
+    def _candidate(self, place: Place) -> VisitState:
+        """The visit of a place; a candidate's begins with its first event."""
+        visit = self.visit_of(place)
+        if visit is None:
+            visit = VisitState(place.branch, place.phase, place.visit, kind="candidate")
+            self.visits.append(visit)
+            self._visits[place.visit_key] = visit
+        return visit
+
     def _added(self, event: Event, data: Mapping[str, Any]) -> list[Item]:
         items = [Item.from_json(body, self.bodies) for body in data.get("added", ())]
         visit = self.visit_of(event.place)
@@ -143,6 +162,8 @@ class RunState:
         return items
 
     def _context_assembled(self, event: Event, data: Mapping[str, Any]) -> None:
+        if event.place.visit:
+            self._candidate(event.place)
         self._added(event, data)
         branch = event.place.branch
         splices = [
@@ -242,7 +263,8 @@ class RunState:
             tool.images = len(data.get("images", ()))
 
     def _state_set(self, event: Event, data: Mapping[str, Any]) -> None:
-        self.state[data["key"]] = data["value"]
+        if not event.place.branch:
+            self.state[data["key"]] = data["value"]
         if (visit := self.visit_of(event.place)) is not None:
             visit.state_set[data["key"]] = data["value"]
 
@@ -287,7 +309,7 @@ class RunState:
         visit.output = data.get("output", "")
         visit.reason = data.get("reason", "")
         visit.finished = event.at
-        if visit.status == "success":
+        if visit.status == "success" and not visit.branch:
             self.outputs[visit.phase] = visit.output
 
     def _run_finished(self, event: Event, data: Mapping[str, Any]) -> None:

@@ -12,8 +12,9 @@ from workbench.context.message import Image, Message, Text
 from workbench.context.place import Place
 from workbench.engine import texts
 from workbench.engine.engine_tools import ASK_HUMAN, ROUTE_TO, SET_STATE, engine_spec
-from workbench.engine.gate import RunStopped, Stop, StopKind
-from workbench.engine.ports import Answer, NobodyToAsk, Question, ToolResult
+from workbench.engine.gate import Stop, StopKind
+from workbench.engine.people import ask_person
+from workbench.engine.ports import Answer, Question, ToolResult
 from workbench.engine.toolcalls import ReadCall
 
 if TYPE_CHECKING:
@@ -169,26 +170,4 @@ class Tooling:
         options = tuple(part.strip() for part in hint.split("|")) if "|" in hint else ()
         kind = "choice" if options else "confirmation" if hint == "confirmation" else "text"
         question = Question(str(arguments.get("question", "")), str(arguments.get("context") or ""), options, kind)
-        return ToolResult(await self.ask(question, index))
-
-    async def ask(self, question: Question, index: int) -> str:
-        """Ask a person; the answer is journaled and durable before anything is made of it."""
-        scribe = self.engine.scribe
-        scribe.emit(
-            "human_asked",
-            self.place,
-            index=index,
-            question=question.question,
-            context=question.context,
-            options=list(question.options),
-            type=question.kind,
-        )
-        scribe.sync()
-        try:
-            answer = await self.engine.ports.human.ask(question, self.place, index)
-        except NobodyToAsk:
-            raise RunStopped(f"nobody is there to answer: {question.question}") from None
-        answer, _ = self.engine.ports.redact(answer)
-        scribe.emit("human_answered", self.place, index=index, answer=answer)
-        scribe.sync()
-        return answer
+        return ToolResult(await ask_person(self.engine, self.place, question, index))

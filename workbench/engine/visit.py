@@ -17,6 +17,7 @@ from workbench.engine.flow import offers_choice
 from workbench.engine.gate import RunStopped, Stop, StopKind
 from workbench.engine.model_name import split_effort
 from workbench.engine.ports import ToolSpec
+from workbench.engine.soundings import sound
 from workbench.engine.world import World
 from workbench.language.model import ContextSource, Phase
 from workbench.language.problem import Path, path_text
@@ -64,7 +65,7 @@ class Visit:
         try:
             self.conditions.update(self._conditions(execution))
             self._started()
-            await self._execute(execution)
+            execution = await self._execute(execution)
         except RunStopped:
             self._leave(execution, "stopped", "stopped")
             raise
@@ -79,18 +80,21 @@ class Visit:
         await run.gate(Stop(StopKind.AFTER_PHASE, self.place(), run.depth, state=self.world.state))
         return self.output
 
-    async def _execute(self, execution: Execution) -> None:
-        """In the order of language.md 3.3."""
+    async def _execute(self, execution: Execution) -> Execution:
+        """In the order of language.md 3.3; the execution whose result counts."""
         await execution.checks.before()
         start_async_cascades(execution, "on_start")
         await run_sub_cascades(execution)
         if self.phase.deterministic:
             await self._run_tool(execution)
+        elif self.phase.soundings is not None and (self.phase.soundings.candidates > 1 or self.phase.soundings.reforge):
+            execution = await sound(self, execution)
         else:
             await execution.run(execution.task())
         extract(execution)
         call_out(execution)
         start_async_cascades(execution, "on_end")
+        return execution
 
     async def _run_tool(self, execution: Execution) -> None:
         """A deterministic phase; where its tool fails, ``on_error`` says what follows or stands in."""

@@ -9,6 +9,8 @@ import time
 import uuid
 from datetime import UTC, datetime
 
+from workbench.context.place import Place
+
 
 class SystemClock:
     """Wall time in UTC; durations from the monotonic clock."""
@@ -41,4 +43,7 @@ class SystemRandom:
         self._random = random.SystemRandom()
 
     def uniform(self) -> float:
+        return self._random.random()
+
+    def draw(self, place: Place, index: int) -> float:
         return self._random.random()

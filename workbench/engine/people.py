@@ -1,0 +1,40 @@
+"""Asking a person: journaled before and after, so that a replay needs nobody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.context.place import Place
+from workbench.engine.gate import RunStopped
+from workbench.engine.ports import NobodyToAsk, Question
+
+if TYPE_CHECKING:
+    from workbench.engine.run import Run
+
+
+async def ask_person(run: Run, place: Place, question: Question, index: int, *, raises: bool = False) -> str:
+    """The answer, journaled and durable before anything is made of it.
+
+    Raises RunStopped (NobodyToAsk, if ``raises``) when nobody is there.
+    """
+    scribe = run.scribe
+    scribe.emit(
+        "human_asked",
+        place,
+        index=index,
+        question=question.question,
+        context=question.context,
+        options=list(question.options),
+        type=question.kind,
+    )
+    scribe.sync()
+    try:
+        answer = await run.ports.human.ask(question, place, index)
+    except NobodyToAsk:
+        if raises:
+            raise
+        raise RunStopped(f"nobody is there to answer: {question.question}") from None
+    answer, _ = run.ports.redact(answer)
+    scribe.emit("human_answered", place, index=index, answer=answer)
+    scribe.sync()
+    return answer
