@@ -188,6 +188,20 @@ class Broken:
     entry: int = -1
 
 
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a request stands to its token budget."""
+
+    limit: int
+    """Input tokens that are allowed."""
+    mode: str
+    """sliding_window, prune_oldest, summarize or fail."""
+    over: int = 0
+    """Tokens above the limit that nothing can be dropped for, or may be in mode fail: above 0 the phase fails."""
+    warns: bool = False
+    """The request is larger than the warning threshold."""
+
+
 @dataclass(frozen=True)
 class Request:
     """What goes to a model. The digest identifies it: a recorded answer is used only for an equal request."""
@@ -220,6 +234,10 @@ class Assembly:
     problems: tuple[Broken, ...] = ()
     notes: tuple[str, ...] = ()
     """What the assembly wants to say: a source skipped because its phase did not run."""
+    fit: Fit | None = None
+    """None without a token budget."""
+    sent_entries: tuple[int, ...] = field(default=(), repr=False)
+    """Index of the entry behind each sent message."""
     prefix_digests: tuple[str, ...] = field(default=(), repr=False)
     """Chain: digest i identifies model, tools and the first i sent messages."""
     prefix_tokens: tuple[int, ...] = field(default=(), repr=False)

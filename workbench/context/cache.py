@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
+
+from workbench.context.assembly import Assembly, Entry
+from workbench.context.reasons import name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +64,122 @@ class Forecast:
     """Index of the first sent message outside the reusable prefix; the number of messages if all is inside."""
     reason: str = ""
     """Why the prefix ends there, in words."""
+
+
+class PrefixCache:
+    """What a provider may still hold of the requests sent so far: every prefix of them, until its lifetime is over.
+
+    A prefix is known by its link in the digest chain, which covers model, tools and messages, so looking one up
+    costs the logarithm of the request's length.
+    """
+
+    def __init__(self) -> None:
+        self._used: dict[str, float] = {}
+        """When each prefix was last part of a request, by its digest."""
+        self._last: dict[str, Assembly] = {}
+        """The last assembly sent, by branch."""
+        self._last_sent: float | None = None
+
+    def sent(self, assembly: Assembly, now: float) -> None:
+        """The request went out at ``now`` (seconds): its prefixes are cached, or live on."""
+        self._used.update(dict.fromkeys(assembly.prefix_digests, now))
+        self._last[_branch(assembly)] = assembly
+        self._last_sent = now
+
+    def forecast(self, assembly: Assembly, price: Price, now: float) -> Forecast:
+        """What the request would take from the cache at ``now``, and cost, by the provider's rules (context.md 6)."""
+        rule, total = price.rule, assembly.tokens_sent
+        shared = self._shared(assembly, now - rule.lifetime)
+        reusable = assembly.prefix_tokens[shared] if shared >= 0 else 0
+        cached = 0
+        if rule.provider != "none" and reusable >= max(rule.minimum, 1):
+            cached = reusable // rule.step * rule.step
+        written = 0
+        if rule.writes and assembly.prefix_tokens[-1] >= rule.minimum:
+            written = assembly.prefix_tokens[-1] - cached
+        fresh = total - cached - written
+        return Forecast(
+            cached=cached,
+            fresh=fresh,
+            written=written,
+            cost=_cost(price, cached, fresh, written),
+            break_at=shared if cached else 0,
+            reason=self._reason(assembly, rule, shared, cached, now),
+        )
+
+    def _shared(self, assembly: Assembly, since: float) -> int:
+        """How many messages were part of an earlier request since then; -1 when not even the tools were."""
+        digests = assembly.prefix_digests
+        # A prefix of a prefix is used at least as recently, so freshness falls off once: bisect for where.
+        return bisect_left(range(len(digests)), True, key=lambda i: self._used.get(digests[i], -inf) < since) - 1
+
+    def _reason(self, assembly: Assembly, rule: CacheRule, shared: int, cached: int, now: float) -> str:
+        """Why no more is cached, in words; empty when all that could be is."""
+        if rule.provider == "none":
+            return "no cache rule is known for this model"
+        if self._last_sent is None:
+            return "nothing was sent before"
+        longest = self._shared(assembly, -inf)
+        if longest > shared:
+            waited = f"{now - self._last_sent:,.0f} s since the last call"
+            return f"the cache has expired: {waited}, it lives {rule.lifetime:,.0f} s"
+        if shared < 0:
+            return "model or tools differ from the calls before"
+        if not cached and shared:
+            tokens = assembly.prefix_tokens[shared]
+            return f"the shared prefix of {tokens:,} tokens is below the provider's minimum of {rule.minimum:,}"
+        previous = self._last.get(_branch(assembly))
+        return "" if previous is None else _difference(assembly, previous, shared)
+
+
+def _branch(assembly: Assembly) -> str:
+    return assembly.entries[-1].item.place.branch if assembly.entries else ""
+
+
+def _difference(assembly: Assembly, previous: Assembly, shared: int) -> str:
+    """What stands where the prefix ends, against the call before; empty when that call's whole request is shared."""
+    if shared >= len(previous.request.messages) or shared >= len(assembly.request.messages):
+        return ""
+    now, then = _entry(assembly, shared), _entry(previous, shared)
+    if now.item.message == then.item.message and now.item.place == then.item.place:
+        return f"{name_of(now.item)} was {_as_sent(then)} in the previous call"
+    index = previous.sent_entries[shared]
+    same = assembly.entries[index] if index < len(assembly.entries) else None
+    if same is not None and same.sent is None and same.item == then.item:
+        return f"{name_of(then.item)} is no longer sent"
+    return f"{name_of(now.item)} stands where {name_of(then.item)} stood in the previous call"
+
+
+def _entry(assembly: Assembly, position: int) -> Entry:
+    return assembly.entries[assembly.sent_entries[position]]
+
+
+def _as_sent(entry: Entry) -> str:
+    return "full" if entry.sent == entry.item.message else str(entry.action)
+
+
+def _cost(price: Price, cached: int, fresh: int, written: int) -> float | None:
+    """US dollars; None as soon as a price that is needed is unknown."""
+    cost = 0.0
+    for tokens, per_token in ((fresh, price.input), (cached, price.cache_read), (written, price.cache_write)):
+        if tokens and per_token is None:
+            return None
+        cost += tokens * (per_token or 0.0)
+    return cost if price.input is not None else None
+
+
+def break_even(masked: int, suffix: int, price: Price) -> float | None:
+    """How many more turns masking must last to pay for the prefix it breaks (context.md 6).
+
+    ``masked``: tokens of the observation that go, o; ``suffix``: tokens after it that are read anew, S. It pays once
+    ``o·r·R > S·(w − r)``, with r the price of a cache read and w that of what is rewritten, relative to the input
+    price; this is R. None when a price is unknown; infinite when masking saves nothing.
+    """
+    if not price.input or price.cache_read is None:
+        return None
+    read = price.cache_read / price.input
+    rewritten = price.cache_write / price.input if price.rule.writes and price.cache_write is not None else 1.0
+    lost = suffix * max(rewritten - read, 0.0)
+    if lost == 0:
+        return 0.0
+    return lost / (masked * read) if masked > 0 and read > 0 else inf

@@ -1,0 +1,301 @@
+"""Puts together what each model call of a visit sees. One more turn costs what it changes, not what came before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from workbench.context.assembly import Action, Assembly, Broken, Entry, Fit, Grade, Item, Kind, Reason, Request
+from workbench.context.diff import splices_between, splices_of
+from workbench.context.fitting import Fitter, SummaryRequest
+from workbench.context.history import History
+from workbench.context.invariants import (
+    Sent,
+    boundary,
+    check_altered,
+    check_ends,
+    check_presence,
+    check_run,
+    check_tools,
+    in_order,
+)
+from workbench.context.ledger import GRADES, Ledger, Work, request_digest, seed_digest
+from workbench.context.message import Message
+from workbench.context.own import RecentImages, own_verdict
+from workbench.context.parts.part import Entered, Ground, Survivor, Verdict
+from workbench.context.place import Place
+from workbench.context.scope import PhaseScope, Summary
+from workbench.context.strategy import Strategy
+from workbench.context.table import IMAGES, Row, Table
+from workbench.context.tokens import Counter
+
+
+class Assembler:
+    """The contexts of one phase visit, in order. Give it each message of the visit once, when it joins the history."""
+
+    def __init__(
+        self, scope: PhaseScope, strategy: Strategy, counter: Counter, previous: Assembly | None = None
+    ) -> None:
+        """``strategy`` is laid over the file's own, so it may leave open what enters or what fits; ``previous``
+        is the last assembly of the same branch, which the first one here is spliced against.
+
+        Raises SpecError when the file's own ``strategy`` cannot be read.
+        """
+        self.strategy = strategy.over(Strategy.of(scope.cascade, scope.phase, scope.base))
+        self.work = Work()
+        self._scope = scope
+        self._counter = counter
+        self._previous = previous
+        self._history = History()
+        tools_tokens, self._tools_grade = counter.tools(scope.tools, scope.model)
+        self._tools_tokens = tools_tokens
+        self._overhead = counter.overhead(scope.model)
+        self._table = Table(tools_tokens + self._overhead)
+        self._ledger = Ledger(seed_digest(scope.model, scope.tools), tools_tokens, self.work)
+        self._fitter = self._fitting()
+        self._tasks: list[int] = []
+        self._dirty: set[int] = set()
+        self._run_faults: list[Broken] = []
+        self._altered_faults: dict[int, Broken] = {}
+        self._last: tuple[Assembly, Place] | None = None
+        self._added = False
+        self._notes = self._enter()
+        self._survivors = self._surviving()
+
+    # -- what goes in ------------------------------------------------------------------------------------------------
+
+    def add(self, item: Item) -> None:
+        """A message of the visit has joined the history."""
+        tokens, grade = self._count(item.message)
+        answer = self._history.add(item, tokens)
+        index = len(self._history.items) - 1
+        row = self._add_row(item, tokens, grade, own_verdict(self._scope, self._history, index))
+        if item.kind is Kind.TASK:
+            self._tasks.append(row)
+        if answer is not None:
+            self._table.rows[self._table.head + answer].base = own_verdict(self._scope, self._history, answer)
+            self._dirty.add(self._table.head + answer)
+        for survivor in self._survivors.values():
+            survivor.added(index)
+        self._added = True
+
+    def add_summary(self, summary: Summary) -> None:
+        """A summary that ``summary_wanted`` asked for."""
+        if self._fitter is not None:
+            self._fitter.add_summary(summary)
+            self._added = True
+
+    @property
+    def summary_wanted(self) -> SummaryRequest | None:
+        """What to summarise before assembling again, with ``token_budget.strategy: summarize``; else None.
+
+        Without the summary the oldest turns are dropped.
+        """
+        return self._fitter.wanted if self._fitter is not None else None
+
+    # -- what comes out ----------------------------------------------------------------------------------------------
+
+    def assemble(self, place: Place, *, tool_choice: str = "", parameters: Mapping[str, Any] | None = None) -> Assembly:
+        """The context of the call at ``place``. Changes nothing that a later assembly could see.
+
+        ``parameters`` are laid over those of the scope, ``tool_choice`` over both.
+        """
+        changed = self._changed_entries(place)
+        length = len(self._ledger.entries)
+        position = self._ledger.apply(changed)
+        problems = self._problems(position, changed)
+        entries = tuple(self._ledger.entries)
+        if self._last is None:
+            splices = splices_between(self._previous.entries if self._previous else (), entries)
+        else:
+            splices = splices_of(changed, length)
+        request = self._request({**self._scope.parameters, **(parameters or {})}, tool_choice)
+        problems += self._unrepeated(place, request)
+        fit = self._fit()
+        assembly = Assembly(
+            strategy=str(self.strategy),
+            entries=entries,
+            splices=splices,
+            request=request,
+            tools_tokens=self._tools_tokens,
+            overhead_tokens=self._overhead,
+            tokens_full=self._table.fixed + self._table.full,
+            tokens_sent=self._sent_tokens,
+            grade=max(self._ledger.grade, self._tools_grade, key=GRADES.index),
+            problems=in_order(problems),
+            notes=self._notes,
+            fit=fit,
+            sent_entries=tuple(self._ledger.sent),
+            prefix_digests=tuple(self._ledger.digests),
+            prefix_tokens=tuple(self._ledger.tokens),
+        )
+        self._last, self._added = (assembly, place), False
+        return assembly
+
+    @property
+    def _sent_tokens(self) -> int:
+        return self._ledger.tokens[-1] + self._overhead
+
+    def _request(self, parameters: dict[str, Any], tool_choice: str) -> Request:
+        if tool_choice:
+            parameters["tool_choice"] = tool_choice
+        digest = request_digest(self._ledger.digests[-1], parameters)
+        return Request(self._scope.model, parameters, self._scope.tools, tuple(self._ledger.messages), digest)
+
+    def _fit(self) -> Fit | None:
+        budget = self.strategy.fits
+        if self._fitter is None or budget is None or budget.limit is None:
+            return None
+        warns = self._sent_tokens > budget.warn * budget.limit
+        return Fit(budget.limit, budget.mode, self._fitter.over, warns)
+
+    # -- building ----------------------------------------------------------------------------------------------------
+
+    def _enter(self) -> tuple[str, ...]:
+        """The rows that precede the visit's own: tool text, other system texts, the rest in order."""
+        scope, entering = self._scope, self.strategy.enters
+        rows: list[tuple[Item, Verdict]] = []
+        if scope.tool_text:
+            message = Message("system", scope.tool_text)
+            verdict = Verdict(message, Action.KEPT, Reason("always"), scope.rule("tackle"))
+            rows.append((Item(message, Kind.SYSTEM, scope.place), verdict))
+        entered = entering.enter(scope) if entering is not None else Entered()
+        hoisted = [_is_system(verdict) for _, verdict in entered.rows]
+        rows += [row for row, is_system in zip(entered.rows, hoisted, strict=True) if is_system]
+        rows += [row for row, is_system in zip(entered.rows, hoisted, strict=True) if not is_system]
+        self._table.head = len(rows)
+        for item, verdict in rows:
+            tokens, grade = self._count(item.message)
+            self._measure(self._add_row(item, tokens, grade, verdict))
+        return entered.notes
+
+    def _surviving(self) -> dict[int, Survivor]:
+        """Those who decide about the visit's own messages, by layer; the higher one wins."""
+        keep, fixed = self._scope.keep_recent_images, self._table.fixed + self._table.total
+        ground = Ground(self._scope, self._history, lambda message: self._count(message)[0], fixed)
+        survivors = {layer: part.start(ground) for layer, part in enumerate(self.strategy.survives, IMAGES + 1)}
+        return survivors if keep is None else {IMAGES: RecentImages(keep, self._history)} | survivors
+
+    def _fitting(self) -> Fitter | None:
+        budget = self.strategy.fits
+        if budget is None or budget.limit is None:
+            return None
+        return Fitter(budget, self._scope, self._history, self._table, lambda message: self._count(message)[0])
+
+    def _add_row(self, item: Item, tokens: int, grade: Grade, base: Verdict) -> int:
+        index = self._table.add(Row(item, tokens, grade, base))
+        self._dirty.add(index)
+        if self._fitter is not None:
+            self._fitter.added(index)
+        return index
+
+    def _changed_entries(self, place: Place) -> dict[int, Entry]:
+        """Let every part decide anew, and make the entries that are not as they were."""
+        dirty, self._dirty = self._dirty, set()
+        turn, rows = self._history.turn(place), self._table.rows
+        for layer, survivor in self._survivors.items():
+            for own, verdict in survivor.update(turn, place.attempt):
+                rows[self._table.head + own].layers[layer] = verdict
+                dirty.add(self._table.head + own)
+        for index in dirty:
+            self._measure(index)
+        if self._fitter is not None:
+            dirty |= self._fitter.fit()
+            self._fitter.decide(dirty)
+        made = ((index, self._entry(rows[index])) for index in sorted(dirty))
+        before = self._ledger.entries
+        return {index: entry for index, entry in made if index >= len(before) or entry != before[index]}
+
+    def _measure(self, index: int) -> None:
+        row = self._table.rows[index]
+        before = row.tokens
+        row.sent = row.decided().sent
+        tokens, row.sent_grade = self._size(row.sent, row)
+        self._table.resize(index, tokens)
+        if self._fitter is not None and tokens != before:
+            self._fitter.resized(index, tokens - before)
+
+    def _entry(self, row: Row) -> Entry:
+        verdict = row.budget or row.decided()
+        is_measured = verdict.sent is row.sent
+        tokens, grade = (row.tokens, row.sent_grade) if is_measured else self._size(verdict.sent, row)
+        self.work.entries += 1
+        return Entry(
+            row.item, verdict.sent, verdict.action, verdict.reason, verdict.rule, row.tokens_full, tokens, grade
+        )
+
+    def _size(self, sent: Message | None, row: Row) -> tuple[int, Grade]:
+        """Tokens of what is sent, and the worse grade of both counts."""
+        if sent is None:
+            return 0, row.grade
+        if sent is row.item.message:
+            return row.tokens_full, row.grade
+        tokens, grade = self._count(sent)
+        return tokens, max(grade, row.grade, key=GRADES.index)
+
+    def _count(self, message: Message) -> tuple[int, Grade]:
+        self.work.counted += 1
+        return self._counter.message(message, self._scope.model)
+
+    # -- checking ----------------------------------------------------------------------------------------------------
+
+    def _problems(self, position: int, changed: Mapping[int, Entry]) -> list[Broken]:
+        ledger = self._ledger
+        for index, entry in changed.items():
+            self._altered_faults.pop(index, None)
+            if (fault := check_altered(entry, index)) is not None:
+                self._altered_faults[index] = fault
+        if changed:
+            self._recheck(position)
+        first = next((i for i, m in enumerate(ledger.messages) if m.role != "system"), len(ledger.messages) - 1)
+        ends = {0: first, 1: len(ledger.messages) - 1} if ledger.messages else {}
+        problems = [*self._run_faults, *self._altered_faults.values()]
+        problems += check_ends([self._sent(i) for i in ends.values()])
+        problems += check_presence(ledger.entries, self._tasks, self._scope.tool_text)
+        if self._previous is not None:
+            problems += check_tools(self._scope.tools, self._previous.request.tools)
+        return problems
+
+    def _recheck(self, position: int) -> None:
+        ledger = self._ledger
+        start = boundary(ledger.messages, position)
+        kept_to = ledger.sent[start - 1] if start else -1
+        self._run_faults = [fault for fault in self._run_faults if fault.entry <= kept_to]
+        rows = [self._sent(i) for i in range(start, len(ledger.messages))]
+        self._run_faults += check_run(rows, ledger.messages[start - 1] if start else None)
+        self.work.checked += len(rows)
+
+    def _sent(self, position: int) -> Sent:
+        return Sent(self._ledger.messages[position], self._ledger.sent[position])
+
+    def _unrepeated(self, place: Place, request: Request) -> list[Broken]:
+        """Rule 13: the same place, with nothing added, gives the same request."""
+        if self._last is None or self._added or self._last[1] != place:
+            return []
+        before = self._last[0].request
+        if before.parameters == request.parameters and before.digest != request.digest:
+            return [Broken(13, "assembling again for the same call gave another request")]
+        return []
+
+
+def _is_system(verdict: Verdict) -> bool:
+    return verdict.sent is not None and verdict.sent.role == "system"
+
+
+def assemble_all(
+    scope: PhaseScope,
+    strategy: Strategy,
+    counter: Counter,
+    items: Iterable[Item],
+    place: Place,
+    *,
+    previous: Assembly | None = None,
+    tool_choice: str = "",
+    parameters: Mapping[str, Any] | None = None,
+) -> Assembly:
+    """The context of one call from scratch. Equal to what an ``Assembler`` that saw the items come gives, splices
+    aside."""
+    assembler = Assembler(scope, strategy, counter, previous)
+    for item in items:
+        assembler.add(item)
+    return assembler.assemble(place, tool_choice=tool_choice, parameters=parameters)

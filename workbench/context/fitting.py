@@ -1,0 +1,249 @@
+"""Fits a growing context into its token budget: what has to go, oldest first, and what never goes.
+
+System, task, tool definitions and the live turn (the last answer and what follows it) always stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from workbench.context.assembly import Action, Item, Kind, Reason
+from workbench.context.frontier import Frontier
+from workbench.context.history import History
+from workbench.context.message import Message, sha256
+from workbench.context.parts.budget import Budget
+from workbench.context.parts.part import Verdict
+from workbench.context.placeholder import masked_result
+from workbench.context.scope import PhaseScope, Summary
+from workbench.context.table import Row, Table
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """A summary to make before the request is assembled again (language.md 2.11)."""
+
+    covers: str
+    """For ``Summary.covers``."""
+    items: tuple[Item, ...]
+    """The messages to summarise, oldest first."""
+    target: int
+    """Tokens."""
+
+
+@dataclass
+class _Unit:
+    """What goes together: a turn, or one injected message."""
+
+    rows: list[int] = field(default_factory=list)
+    turn: int = 0
+    """The visit's own turn; 0 for what entered."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stand:
+    """The summary in use: how many of the oldest units it covers, and the message that stands for them."""
+
+    units: int = 0
+    message: Message | None = None
+    tokens: int = 0
+
+
+class Fitter:
+    """The budget of one visit. ``added`` and ``resized`` tell it what changed; ``fit`` decides."""
+
+    def __init__(
+        self, budget: Budget, scope: PhaseScope, history: History, table: Table, count: Callable[[Message], int]
+    ) -> None:
+        self.over = 0
+        """Tokens above the limit after the last fit."""
+        self.wanted: SummaryRequest | None = None
+        """The summary that the last fit lacked."""
+        self._budget = budget
+        self._history = history
+        self._table = table
+        self._count = count
+        self._rule = {name: budget.rule(name, scope) for name in ("max", "mode")}
+        self._units: list[_Unit] = []
+        self._turns = Frontier()
+        """Whole turns, oldest first: those that entered, then the visit's own."""
+        self._others: list[_Unit] = []
+        self._last_resort = Frontier()
+        """Injections that are no turns: they go when no turn is left."""
+        self._unit_of: dict[int, tuple[Frontier, int]] = {}
+        self._keys: dict[object, int] = {}
+        self._settled = 0
+        """How many units have left the live turn, and so may go."""
+        self._results: list[int] = []
+        self._prunes = Frontier()
+        """Tool results of settled units, for prune_oldest."""
+        self._pruned: dict[int, tuple[int, Message, int]] = {}
+        """By row: index in ``_prunes``, the placeholder, its tokens."""
+        self._summaries = list(scope.summaries)
+        self._covered = [sha256("")]
+        """Chain: digest of the messages in the first n settled units."""
+        self._stand = _Stand()
+        self._carrier = -1
+        """The row that the summary goes out in."""
+
+    def add_summary(self, summary: Summary) -> None:
+        """A summary that has been made; used where the messages it covers are the oldest."""
+        self._summaries.append(summary)
+
+    def added(self, index: int) -> None:
+        """A row has joined the table."""
+        item = self._table.rows[index].item
+        if item.kind in (Kind.SYSTEM, Kind.TASK):
+            return
+        is_own = index >= self._table.head
+        if not is_own and item.place.turn == 0:
+            self._unit_of[index] = (self._last_resort, len(self._others))
+            self._others.append(_Unit([index]))
+            self._last_resort.gains.append(0)
+            return
+        turn = self._history.turns[index - self._table.head] if is_own else 0
+        key = turn if is_own else (item.source, item.place.turn_key)
+        if key not in self._keys:
+            self._keys[key] = len(self._units)
+            self._units.append(_Unit(turn=turn))
+            self._turns.gains.append(0)
+        self._units[self._keys[key]].rows.append(index)
+        self._unit_of[index] = (self._turns, self._keys[key])
+
+    def resized(self, index: int, by: int) -> None:
+        """A row's tokens before the budget have changed; ``Table.rows`` holds the new value already."""
+        if index not in self._unit_of:
+            return
+        frontier, unit = self._unit_of[index]
+        if index in self._pruned:
+            position, _, tokens = self._pruned[index]
+            saving = max(self._table.rows[index].tokens - tokens, 0)
+            grown = saving - self._prunes.gains[position]
+            self._prunes.change(position, grown)
+            by -= grown
+        frontier.change(unit, by)
+
+    def fit(self) -> set[int]:
+        """Draw the line anew. Returns the rows whose side may have changed; ``decide`` gives them their verdicts."""
+        self._settle()
+        limit = self._budget.limit
+        need = 0 if limit is None else self._table.fixed + self._table.total - limit
+        self.wanted = None
+        if self._budget.mode == "fail":
+            self.over = max(need, 0)
+            return set()
+        touched = set(self._prune(need)) if self._budget.mode == "prune_oldest" else set()
+        need -= self._prunes.gained
+        if self._budget.mode == "summarize":
+            touched |= self._summarise(need)
+            need += self._stand.tokens
+        changed = self._turns.reach(need, self._settled, self._stand.units)
+        touched |= {row for unit in changed for row in self._units[unit].rows}
+        need -= self._turns.gained
+        changed = self._last_resort.reach(need, len(self._others))
+        touched |= {row for unit in changed for row in self._others[unit].rows}
+        self.over = max(need - self._last_resort.gained, 0)
+        return touched
+
+    def decide(self, indices: Iterable[int]) -> None:
+        """Set the budget's verdict of these rows."""
+        for index in indices:
+            self._table.rows[index].budget = self._verdict(index, self._table.rows[index])
+
+    # -- what may go -------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Units that the live turn has left behind may go from now on."""
+        live = self._history.last_answered
+        while self._settled < len(self._units):
+            unit = self._units[self._settled]
+            if unit.turn and unit.turn >= live:
+                return
+            self._settled += 1
+            if self._budget.mode == "prune_oldest":
+                self._offer_results(unit)
+            elif self._budget.mode == "summarize":
+                hashes = [self._table.rows[row].item.message.body_hash for row in unit.rows]
+                self._covered.append(sha256("".join((self._covered[-1], *hashes))))
+
+    def _offer_results(self, unit: _Unit) -> None:
+        for index in unit.rows:
+            row = self._table.rows[index]
+            is_result = row.item.kind is Kind.RESULT or (row.item.kind is Kind.INJECTED and row.item.tool)
+            if not is_result or row.item.message.images or row.sent is None:
+                continue
+            message = masked_result(row.item)
+            if row.sent.role != message.role:
+                message = Message("user", message.content)
+            self._pruned[index] = (len(self._results), message, self._count(message))
+            self._results.append(index)
+            self._prunes.gains.append(0)
+            self.resized(index, 0)
+
+    def _prune(self, need: int) -> list[int]:
+        return [self._results[i] for i in self._prunes.reach(need, len(self._results))]
+
+    # -- summaries ---------------------------------------------------------------------------------------------------
+
+    def _summarise(self, need: int) -> set[int]:
+        """Choose the smallest summary that is enough, else the one that covers most; say which one is lacking."""
+        before, self._stand = self._stand, _Stand()
+        if need > 0:
+            self._stand, is_enough = self._best_summary(need)
+            if not is_enough:
+                self.wanted = self._request(need)
+        covered = (row for unit in self._units[: self._stand.units] for row in unit.rows)
+        carrier = next((row for row in covered if self._table.rows[row].sent is not None), -1)
+        if before == self._stand and carrier == self._carrier:
+            return set()
+        self._carrier = carrier
+        units = self._units[: max(before.units, self._stand.units)]
+        return {row for unit in units for row in unit.rows}
+
+    def _best_summary(self, need: int) -> tuple[_Stand, bool]:
+        covered = {digest: units for units, digest in enumerate(self._covered)}
+        usable = sorted((covered[s.covers], s.text) for s in self._summaries if covered.get(s.covers))
+        stand = _Stand()
+        for units, text in usable:
+            message = Message("user", f"[Summary of earlier turns]:\n{text}")
+            stand = _Stand(units, message, self._count(message))
+            if sum(self._turns.gains[:units]) - stand.tokens >= need:
+                return stand, True
+        return stand, False
+
+    def _request(self, need: int) -> SummaryRequest | None:
+        """Cover enough to get below the warning threshold, so that the next turns need no new summary."""
+        limit = self._budget.limit or 0
+        wished = need + limit - int(limit * self._budget.warn) + self._budget.target
+        units, gained = 0, 0
+        while units < self._settled and gained < wished:
+            gained += self._turns.gains[units]
+            units += 1
+        if units <= self._stand.units:
+            return None
+        rows = [self._table.rows[row] for unit in self._units[:units] for row in unit.rows]
+        items = tuple(row.item for row in rows if row.sent is not None)
+        return SummaryRequest(self._covered[units], items, self._budget.target)
+
+    # -- verdicts ----------------------------------------------------------------------------------------------------
+
+    def _verdict(self, index: int, row: Row) -> Verdict | None:
+        if index not in self._unit_of or row.sent is None:
+            return None
+        frontier, unit = self._unit_of[index]
+        limit = (self._budget.limit or 0,)
+        if unit < frontier.length:
+            if frontier is self._turns and unit < self._stand.units:
+                return self._summarised(index)
+            return Verdict(None, Action.DROPPED, Reason("budget", limit), self._rule["max"])
+        if index in self._pruned:
+            position, message, _ = self._pruned[index]
+            if position < self._prunes.length and self._prunes.gains[position] > 0:
+                return Verdict(message, Action.MASKED, Reason("budget_result", limit), self._rule["max"])
+        return None
+
+    def _summarised(self, index: int) -> Verdict:
+        """The first message that a summary covers becomes the summary; the others are dropped."""
+        if index == self._carrier:
+            return Verdict(self._stand.message, Action.SUMMARIZED, Reason("summary"), self._rule["mode"])
+        return Verdict(None, Action.DROPPED, Reason("summarized"), self._rule["mode"])

@@ -1,0 +1,65 @@
+"""The visit's own messages as they grow, with what deciding about them needs: turns counted through all attempts."""
+
+from __future__ import annotations
+
+from workbench.context.assembly import Item, Kind
+from workbench.context.place import Place
+
+
+class History:
+    """An append-only list of items. Turns are numbered through the visit, attempts included, from 1."""
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self.turns: list[int] = []
+        """The turn of each item, counted through the visit."""
+        self.sizes: list[int] = []
+        """Tokens of each item in full."""
+        self.first_answer: int | None = None
+        """Index of the visit's first answer; what stands before it opens the visit."""
+        self.last_answered = 0
+        """The last turn that has an answer."""
+        self.tools_called: dict[int, list[str]] = {}
+        """Names of the tools whose results follow an answer, by its index."""
+        self.attempt_starts: dict[int, int] = {}
+        """Index of the first item of each attempt."""
+        self._before: dict[int, int] = {}
+        self._longest = 0
+        self._attempt = 0
+        self._answer_at: dict[Place, int] = {}
+
+    def add(self, item: Item, tokens: int) -> int | None:
+        """Append. Returns the index of an earlier answer that now shows to have called a tool, or None."""
+        index, place = len(self.items), item.place
+        self._enter_attempt(place.attempt)
+        self._longest = max(self._longest, place.turn)
+        self.items.append(item)
+        self.turns.append(self._before[place.attempt] + place.turn)
+        self.sizes.append(tokens)
+        self.attempt_starts.setdefault(place.attempt, index)
+        if item.kind is Kind.ANSWER:
+            if self.first_answer is None:
+                self.first_answer = index
+            self.last_answered = self.turns[-1]
+            self._answer_at[place] = index
+        elif item.kind is Kind.RESULT and (answer := self._answer_at.get(place)) is not None:
+            self.tools_called.setdefault(answer, []).append(item.tool or item.message.name)
+            return answer
+        return None
+
+    def turn(self, place: Place) -> int:
+        """The number of a place's turn, counted through the visit."""
+        before = self._before.get(place.attempt)
+        if before is None:
+            before = self._before.get(self._attempt, 0) + self._longest
+        return before + place.turn
+
+    def opens_visit(self, index: int) -> bool:
+        """Whether the item precedes the first answer: the task, and what was said beside it."""
+        return self.first_answer is None or index < self.first_answer
+
+    def _enter_attempt(self, attempt: int) -> None:
+        if attempt in self._before:
+            return
+        self._before[attempt] = self._before.get(self._attempt, 0) + self._longest
+        self._attempt, self._longest = attempt, 0

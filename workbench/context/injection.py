@@ -1,0 +1,227 @@
+"""Collects what enters a phase from the run before it: input, parts of earlier phases, whole conversations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from workbench.context.assembly import Action, Item, Kind, Reason, Rule
+from workbench.context.flatten import flattened
+from workbench.context.message import Image, Message, Part, Role, Text
+from workbench.context.parts.part import Entered, Verdict, where
+from workbench.context.place import Place
+from workbench.context.placeholder import without_images
+from workbench.context.scope import PhaseScope, VisitRecord
+from workbench.language.model import ContextSource, Phase
+from workbench.language.problem import Path, path_text
+
+CATEGORIES = ("tool_results", "images", "messages")
+"""What ``context_ttl`` can let expire."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Why something is carried in."""
+
+    reason: Reason
+    rule: Rule
+    role: Role = "user"
+
+
+class Injection:
+    """Gathers rows in wire order. The same image is carried in once."""
+
+    def __init__(self, scope: PhaseScope) -> None:
+        self._scope = scope
+        self._seen = [visit for visit in scope.visits if visit.status == "success"]
+        self._age = {id(visit): len(self._seen) - 1 - i for i, visit in enumerate(self._seen)}
+        self._images: set[str] = set()
+        self._rows: list[tuple[Item, Verdict]] = []
+        self._notes: list[str] = []
+
+    def entered(self) -> Entered:
+        return Entered(tuple(self._rows), tuple(self._notes))
+
+    # -- what can be added -------------------------------------------------------------------------------------------
+
+    def input(self, rule: Rule) -> None:
+        """``[Original Input]``."""
+        message = Message("user", f"[Original Input]:\n{_json(self._scope.input)}")
+        item = Item(message, Kind.INPUT, Place(self._scope.place.branch))
+        self._rows.append((item, Verdict(message, Action.INJECTED, Reason("input"), rule)))
+
+    def sources(self, sources: Sequence[ContextSource], path: Path, exclude: Sequence[str] = ()) -> None:
+        """Sources in array order; ``path`` is that of the list. What cannot be injected is noted."""
+        excluded = {(v.phase, v.visit) for name in exclude for v in self._resolve(name, every=True)}
+        for position, source in enumerate(sources):
+            at = (*path, position)
+            label = where(at, self._scope.base)
+            if not self._scope.conditions.get(path_text(at), True):
+                self._notes.append(f"{label}: '{source.phase}' is skipped, its condition is false")
+                continue
+            visits = self._resolve(source.phase)
+            kept = [v for v in visits if (v.phase, v.visit) not in excluded]
+            if not kept:
+                self._notes.append(f"{label}: '{source.phase}' is skipped, {self._absence(source.phase, visits)}")
+            cause = _Cause(Reason("source", (label,)), self._scope.rule_at(at), source.as_role)
+            for visit in kept:
+                self._source(visit, source, cause, label)
+
+    def snowball(self, rule: Rule) -> None:
+        """Every message of every finished visit, in run order."""
+        cause = _Cause(Reason("snowball"), rule)
+        for visit in self._seen:
+            self._conversation(visit, visit.items, cause, {})
+
+    # -- sources -----------------------------------------------------------------------------------------------------
+
+    def _resolve(self, name: str, *, every: bool = False) -> list[VisitRecord]:
+        """The visits that a name or keyword means, in run order. ``every``: a bare name means all its visits."""
+        keyword = name.lower()
+        if keyword == "all":
+            return self._seen
+        if keyword == "first":
+            return self._seen[:1]
+        if keyword in ("previous", "prev"):
+            return self._seen[-1:]
+        named = [visit for visit in self._seen if visit.phase == name]
+        if not named:
+            phase, _, number = name.rpartition("#")
+            if number.isascii() and number.isdigit():
+                return [v for v in self._seen if v.phase == phase and v.visit == int(number)]
+        return named if every else named[-1:]
+
+    def _absence(self, name: str, visits: Sequence[VisitRecord]) -> str:
+        if visits:
+            return "it is excluded"
+        failed = [v for v in self._scope.visits if v.phase == name.rpartition("#")[0] or v.phase == name]
+        return f"its visit ended as {failed[-1].status}" if failed else "nothing of it has run"
+
+    def _source(self, visit: VisitRecord, source: ContextSource, cause: _Cause, label: str) -> None:
+        included = set(source.include)
+        if "images" in included:
+            self._shown_images(visit, source, cause)
+        if "output" in included:
+            self._text(visit, "output", f"[Output from {visit.phase}]:\n{visit.output}", cause)
+        if "messages" in included:
+            self._messages(visit, source, cause)
+        if "state" in included:
+            if visit.state:
+                self._text(visit, "state", f"[State from {visit.phase}]:\n{_json(visit.state)}", cause)
+            else:
+                self._notes.append(f"{label}: '{visit.label}' set no state")
+
+    def _shown_images(self, visit: VisitRecord, source: ContextSource, cause: _Cause) -> None:
+        images = list({image.digest: image for item in visit.items for image in item.message.images}.values())
+        if source.images_filter != "all":
+            images = images[-1 if source.images_filter == "last" else -source.images_count :]
+        fresh = [image for image in images if image.digest not in self._images]
+        if not fresh:
+            return
+        self._images.update(image.digest for image in fresh)
+        parts: tuple[Part, ...] = (Text(f"[Images from {visit.phase}]:"), *fresh)
+        self._message(visit, "images", Message("user", parts), cause)
+
+    def _text(self, visit: VisitRecord, part: str, text: str, cause: _Cause) -> None:
+        self._message(visit, part, Message(cause.role, text), cause)
+
+    def _message(self, visit: VisitRecord, part: str, message: Message, cause: _Cause) -> None:
+        place = Place(visit.branch, visit.phase, visit.visit)
+        item = Item(message, Kind.INJECTED, place, source=f"{visit.label}.{part}")
+        self._rows.append((item, Verdict(message, Action.INJECTED, cause.reason, cause.rule)))
+
+    # -- conversations -----------------------------------------------------------------------------------------------
+
+    def _messages(self, visit: VisitRecord, source: ContextSource, cause: _Cause) -> None:
+        """The conversation of the last attempt, filtered by whole turns, after a header."""
+        self._text(visit, "messages", f"[Conversation from {visit.phase}]:", cause)
+        attempt = max((item.place.attempt for item in visit.items), default=0)
+        last_turn = max((item.place.turn for item in visit.items if item.place.attempt == attempt), default=0)
+        dropped: dict[int, Reason] = {}
+        for index, item in enumerate(visit.items):
+            name = source.messages_filter
+            if item.place.attempt != attempt and (item.kind is not Kind.TASK or name == "last_turn"):
+                dropped[index] = Reason("earlier_attempt", (item.place.attempt,))
+            elif (name == "last_turn" and item.place.turn != last_turn) or (
+                name == "assistant_only" and item.message.role != "assistant"
+            ):
+                dropped[index] = Reason("filter", (name,))
+        self._conversation(visit, visit.items, cause, dropped)
+
+    def _conversation(
+        self, visit: VisitRecord, items: Iterable[Item], cause: _Cause, dropped: dict[int, Reason]
+    ) -> None:
+        """The messages of a visit as plain conversation, one row each, sent or not."""
+        phase = self._scope.cascade.phase(visit.phase)
+        if phase is not None and phase.context_retention == "output_only":
+            self._output_only(visit, items, cause, phase)
+            return
+        expired = self._expired(visit, phase)
+        for index, item in enumerate(items):
+            carried = replace(item, kind=Kind.INJECTED, source=f"{visit.label}.messages")
+            verdict = self._carried(item, cause, dropped.get(index), expired)
+            self._rows.append((carried, verdict))
+
+    def _output_only(self, visit: VisitRecord, items: Iterable[Item], cause: _Cause, phase: Phase) -> None:
+        rule = self._phase_rule(phase, "context_retention")
+        reason = Reason("retention", (visit.phase,))
+        text = f"[Output from {visit.phase}]:\n{visit.output}"
+        self._text(visit, "output", text, replace(cause, reason=reason, rule=rule))
+        for item in items:
+            carried = replace(item, kind=Kind.INJECTED, source=f"{visit.label}.messages")
+            self._rows.append((carried, Verdict(None, Action.DROPPED, reason, rule)))
+
+    def _expired(self, visit: VisitRecord, phase: Phase | None) -> dict[str, Verdict]:
+        """By category: the verdict on what has outlived its ``context_ttl``."""
+        verdicts: dict[str, Verdict] = {}
+        for category, phases in (phase.context_ttl if phase else {}).items():
+            if phase is not None and phases is not None and self._age[id(visit)] > phases:
+                rule = self._phase_rule(phase, "context_ttl", category)
+                verdicts[category] = Verdict(None, Action.DROPPED, Reason("expired", (category, phases)), rule)
+        return verdicts
+
+    def _carried(self, item: Item, cause: _Cause, dropped: Reason | None, expired: dict[str, Verdict]) -> Verdict:
+        if dropped is not None:
+            return Verdict(None, Action.DROPPED, dropped, cause.rule)
+        if item.message.role == "system":
+            return Verdict(None, Action.DROPPED, Reason("other_system"), cause.rule)
+        category = {Kind.RESULT: "tool_results", Kind.IMAGES: "images"}.get(item.kind, "")
+        if (verdict := expired.get("messages") or expired.get(category)) is not None:
+            return verdict
+        message = flattened(item)
+        if not message.text.strip() and not message.images:
+            return Verdict(None, Action.DROPPED, Reason("blank"), cause.rule)
+        if message.images and (verdict := expired.get("images")) is not None:
+            return Verdict(without_images(message), Action.MASKED, verdict.reason, verdict.rule)
+        return Verdict(self._once(message), Action.INJECTED, cause.reason, cause.rule)
+
+    def _once(self, message: Message) -> Message:
+        """The message without the images that are in the context already."""
+        repeated = {image.digest for image in message.images} & self._images
+        self._images.update(image.digest for image in message.images)
+        return without_images(_distinct(message), repeated) if repeated else _distinct(message)
+
+    def _phase_rule(self, phase: Phase, *path: str) -> Rule:
+        index = next(i for i, p in enumerate(self._scope.cascade.phases) if p is phase)
+        return self._scope.rule_at(("phases", index, *path))
+
+
+def _distinct(message: Message) -> Message:
+    """The message with each of its images once."""
+    images = message.images
+    if len(images) == len({image.digest for image in images}) or isinstance(message.content, str):
+        return message
+    seen: set[str] = set()
+    parts: list[Part] = []
+    for part in message.content:
+        if not isinstance(part, Image):
+            parts.append(part)
+        elif part.digest not in seen:
+            seen.add(part.digest)
+            parts.append(part)
+    return replace(message, content=tuple(parts))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""The parts of strategies, one subject each; ``catalogue`` lists them."""

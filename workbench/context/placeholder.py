@@ -1,0 +1,138 @@
+"""The texts that stand in for what is not sent in full: every one names what it replaces."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from workbench.context.assembly import Item
+from workbench.context.message import Image, Message, Part, Text, ToolCall, canonical, sha256
+
+REASONING_LIMIT = 2000
+"""Characters of old assistant text that stay (seed 001)."""
+BRIEF_LIMIT = 200
+"""Characters of old assistant text that stay with ``preserve_reasoning: false``."""
+
+_DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=]*")
+
+
+def result_header(tool: str, is_error: bool) -> str:
+    """First line of a tool result that goes out as user text (language.md 3.6)."""
+    return f"[Tool {'error' if is_error else 'result'}: {tool}]\n"
+
+
+def result_text(item: Item) -> str:
+    """The text of a tool result, without the header of the prompt-based form."""
+    return item.message.text.removeprefix(result_header(item.tool, item.is_error))
+
+
+def masked_result(item: Item) -> Message:
+    """The result with its content replaced; call id and name stay, so that the call stays answered."""
+    word = "error" if item.is_error else "result"
+    tool = item.tool or item.message.name or "tool"
+    size = len(result_text(item))
+    return replace(item.message, content=f"[{tool} {word} · {size:,} chars · ref {item.message.content_hash[:8]}]")
+
+
+def blank_result(item: Item) -> Message:
+    """What goes out for a result without any text: providers refuse blank content."""
+    return replace(item.message, content=f"[{item.tool or item.message.name or 'tool'} result · empty]")
+
+
+def image_text(image: Image) -> str:
+    """What stands for an image that is not sent."""
+    shape = f" · {image.width}x{image.height}" if image.width and image.height else ""
+    return f"[image{shape} · {image.size:,} bytes · ref {image.digest[:8]}]"
+
+
+def without_images(message: Message, digests: Collection[str] | None = None) -> Message:
+    """The message with its images, or those of these digests, replaced by text; none is ever cut."""
+    if isinstance(message.content, str):
+        return message
+    parts: list[Part] = []
+    for part in message.content:
+        hidden = isinstance(part, Image) and (digests is None or part.digest in digests)
+        parts.append(Text(image_text(part)) if hidden and isinstance(part, Image) else part)
+    if any(isinstance(part, Image) for part in parts):
+        return replace(message, content=tuple(parts))
+    return replace(message, content="\n".join(part.text for part in parts if isinstance(part, Text)))
+
+
+def cut(text: str, limit: int) -> str:
+    """The first ``limit`` characters and a marker; a data URL that the cut would go through is left out whole."""
+    end = limit
+    for url in _DATA_URL.finditer(text):
+        if url.start() >= limit:
+            break
+        if url.end() > limit:
+            end = url.start()
+    return f"{text[:end]}\n[… {len(text) - end:,} more characters]"
+
+
+def data_urls(text: str) -> list[str]:
+    """The data URLs in a text, as they stand."""
+    return _DATA_URL.findall(text) if "base64," in text else []
+
+
+def shortened(message: Message, limit: int) -> Message:
+    """An assistant message whose text parts are cut; itself when none is longer than ``limit``."""
+    if isinstance(message.content, str):
+        return message if len(message.content) <= limit else replace(message, content=cut(message.content, limit))
+    if all(len(part.text) <= limit for part in message.content if isinstance(part, Text)):
+        return message
+    parts = (
+        Text(cut(part.text, limit)) if isinstance(part, Text) and len(part.text) > limit else part
+        for part in message.content
+    )
+    return replace(message, content=tuple(parts))
+
+
+def cleared_calls(message: Message) -> Message:
+    """An assistant message whose call arguments are cleared to a marked JSON object; ids, names, metadata stay.
+
+    Arguments that are no longer than the mark stay as they are.
+    """
+    calls = tuple(_cleared(call) for call in message.tool_calls)
+    return message if all(a is b for a, b in zip(calls, message.tool_calls, strict=True)) else _with(message, calls)
+
+
+def readable_calls(message: Message) -> Message:
+    """An assistant message whose call arguments are all JSON objects: what the model wrote wrongly becomes a string
+    in one. Itself when nothing is wrong."""
+    if all(is_json_object(call.arguments) for call in message.tool_calls):
+        return message
+    calls = tuple(
+        call if is_json_object(call.arguments) else replace(call, arguments=_wrapped(call.arguments))
+        for call in message.tool_calls
+    )
+    return _with(message, calls)
+
+
+def is_json_object(text: str) -> bool:
+    """Whether a text is one JSON object, strictly: no NaN, no infinity, no depth that exhausts the parser."""
+    if text == "{}":
+        return True
+    try:
+        return isinstance(json.loads(text, parse_constant=_refused), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _wrapped(arguments: str) -> str:
+    return json.dumps({"unreadable": arguments}) if arguments.strip() else "{}"
+
+
+def _cleared(call: ToolCall) -> ToolCall:
+    mark = canonical({"cleared": f"{len(call.arguments)} chars, ref {sha256(call.arguments)[:8]}"})
+    return replace(call, arguments=mark) if len(call.arguments) > len(mark) else call
+
+
+def _with(message: Message, calls: tuple[ToolCall, ...]) -> Message:
+    return replace(message, tool_calls=calls)

@@ -1,0 +1,149 @@
+"""Why an entry is as it is, and where it came from, in words short enough for a column.
+
+A reason holds a code and numbers that never change; ages are worked out here, for the turn one looks from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from workbench.context.assembly import Entry, Item, Kind
+from workbench.context.place import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How a code reads. ``{0}``, ``{1}`` are its arguments, ``{age}`` the age in turns."""
+
+    text: str
+    meaning: str
+    """A sentence for the help."""
+    without_age: str = ""
+    """For a code whose last argument is the turn of the message: how it reads where the age cannot be worked out."""
+
+
+REASONS: dict[str, Words] = {
+    "always": Words("always", "Sent with every call."),
+    "input": Words("context.include_input", "The original input, because the phase includes it."),
+    "source": Words("{0}", "Carried in by this source of the file."),
+    "snowball": Words("snowball", "All that finished phases said is carried along."),
+    "retention": Words("{0} keeps its output only", "context_retention of the phase it comes from."),
+    "expired": Words("dropped: {0} expire after {1}", "context_ttl: more phases have finished since."),
+    "filter": Words("dropped: messages_filter {0}", "The filter of the source leaves it out."),
+    "earlier_attempt": Words("dropped: attempt {0} was repeated", "A source gives its last attempt only."),
+    "other_system": Words("dropped: system text of another phase", "System messages stay in their phase."),
+    "blank": Words("dropped: blank", "It holds nothing that could be sent."),
+    "task": Words("instructions", "The task of the phase."),
+    "prompt": Words("opens turn {0}", "Says how the turn goes on."),
+    "retry": Words("opens attempt {0}", "Says why the attempt before was rejected."),
+    "closing": Words("asks for the final answer", "The last turn ran tools, so one more call follows."),
+    "answer": Words("answer", "What the model said."),
+    "calls": Words("calls {0}", "The model asked for tools."),
+    "unreadable": Words("calls mended: arguments were no JSON object", "Providers refuse such calls."),
+    "result": Words("kept in full", "A tool result; nothing is masked here."),
+    "blank_result": Words("the tool returned nothing", "Providers refuse blank content."),
+    "images": Words("images of the tool", "Images that a tool returned."),
+    "user": Words("said during the run", "A person or a hook said it."),
+    "system": Words("system text", "A system message of the history."),
+    "injected": Words("carried in", "From another phase."),
+    "recent": Words("kept: age {age}", "Young enough, or waiting for its batch.", "kept in full"),
+    "small": Words("kept: {0} chars < {1}", "Too small to be worth masking."),
+    "error": Words("kept: error result", "Errors stay, so that they are not repeated."),
+    "age": Words("masked: age {age} > {0}", "Older than mask_observations_after.", "masked: age > {0}"),
+    "window": Words("shortened: age {age} > {0}", "Older than the window.", "shortened: age > {0}"),
+    "slide": Words("dropped: age {age} > {0}", "Older than the sliding window.", "dropped: age > {0}"),
+    "cleared": Words("masked: request was over {0}", "Cleared when the request passed the trigger."),
+    "old_image": Words("image not among the last {0}", "keep_recent_images."),
+    "loop": Words("dropped: attempt {0} failed", "A retry sees failed attempts as output and reason."),
+    "loop_output": Words("output of attempt {0}", "A retry sees what was rejected."),
+    "loop_reason": Words("why attempt {0} failed", "A retry sees the reason."),
+    "loop_limit": Words("dropped: before the last {0} attempts", "loop_history_limit."),
+    "budget": Words("dropped: budget {0}", "The request would not have fitted; oldest first."),
+    "budget_result": Words("masked: budget {0}", "The request would not have fitted; oldest results first."),
+    "summary": Words("summary of older turns", "The request would not have fitted."),
+    "summarized": Words("dropped: in the summary", "A summary stands for it."),
+}
+"""All codes. A code that is not here, from another version, is shown as it is."""
+
+
+def explain(entry: Entry, viewed_from: Place, earlier_turns: int | None = None) -> str:
+    """Why, for a call at ``viewed_from``: ``masked: age 2 > 1``, ``calls read_log``, ``context.from[0]``.
+
+    ``earlier_turns``: turns of the visit's attempts before that of ``viewed_from`` (see ``turns_before``); without it,
+    the age of what another attempt made is not told.
+    """
+    code, args = entry.reason.code, entry.reason.args
+    words = REASONS.get(code)
+    if words is None:
+        return " ".join((code, *(str(arg) for arg in args)))
+    shown = [f"{arg:,}" if isinstance(arg, int) else arg for arg in args]
+    if not words.without_age:
+        return words.text.format(*shown)
+    age = _age(entry, viewed_from, earlier_turns)
+    return words.without_age.format(*shown) if age is None else words.text.format(*shown, age=f"{age:,}")
+
+
+def turns_before(entries: Iterable[Entry], viewed_from: Place) -> int:
+    """Turns of the attempts before ``viewed_from``'s, by the visit's own entries."""
+    longest: dict[int, int] = {}
+    for entry in entries:
+        place = entry.item.place
+        is_own = entry.item.kind is not Kind.INJECTED and place.visit_key == viewed_from.visit_key
+        if is_own and place.attempt < viewed_from.attempt:
+            longest[place.attempt] = max(longest.get(place.attempt, 0), place.turn)
+    return sum(longest.values())
+
+
+def origin(entry: Entry) -> str:
+    """Where it came from: ``turn 1 read_log``, ``↪ intake.output``, ``task``, ``tools``, ``input``."""
+    item = entry.item
+    if item.kind is Kind.INJECTED:
+        return f"↪ {_injected(item)}"
+    if item.kind is Kind.SYSTEM:
+        return "tools"
+    if item.kind in (Kind.INPUT, Kind.TASK):
+        return str(item.kind)
+    turn = (
+        f"attempt {item.place.attempt} turn {item.place.turn}" if item.place.attempt > 1 else f"turn {item.place.turn}"
+    )
+    return f"{turn} {item.tool}" if item.tool else turn
+
+
+def name_of(item: Item) -> str:
+    """The message in a sentence: ``turn 1's result``, ``the task``, ``the output of intake``."""
+    if item.kind in _NAMES:
+        return _NAMES[item.kind]
+    if item.kind is Kind.INJECTED:
+        return item.source or "what was carried in"
+    turn = f"turn {item.place.turn}"
+    if item.place.attempt > 1:
+        turn = f"attempt {item.place.attempt}, {turn}"
+    return f"{turn}'s {_PARTS_OF_A_TURN.get(item.kind, 'message')}"
+
+
+_NAMES = {Kind.SYSTEM: "the tool text", Kind.INPUT: "the input", Kind.TASK: "the task"}
+_PARTS_OF_A_TURN = {
+    Kind.ANSWER: "answer",
+    Kind.RESULT: "result",
+    Kind.IMAGES: "images",
+    Kind.PROMPT: "prompt",
+    Kind.RETRY: "retry message",
+    Kind.CLOSING: "closing message",
+}
+
+
+def _injected(item: Item) -> str:
+    if not item.place.turn or not item.source.endswith(".messages"):
+        return item.source
+    turn = f"{item.source.removesuffix('.messages')} turn {item.place.turn}"
+    return f"{turn} {item.tool}" if item.tool else turn
+
+
+def _age(entry: Entry, viewed_from: Place, earlier_turns: int | None) -> int | None:
+    place, made = entry.item.place, entry.reason.args[-1]
+    if place.attempt == viewed_from.attempt:
+        return viewed_from.turn - place.turn
+    if not isinstance(made, int) or earlier_turns is None:
+        return None
+    return earlier_turns + viewed_from.turn - made

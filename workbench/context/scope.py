@@ -1,0 +1,90 @@
+"""What assembling the contexts of one phase visit needs to know beside the visit's own messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.context.assembly import Item, Rule
+from workbench.context.place import Place
+from workbench.language.model import Cascade, Phase
+from workbench.language.problem import Path, path_text
+
+
+@dataclass(frozen=True)
+class VisitRecord:
+    """A finished visit as the phases after it may see it."""
+
+    branch: str
+    phase: str
+    visit: int
+    status: str
+    """success, failed, blocked, stopped. Only a successful visit is seen by later phases (language.md 3.15)."""
+    output: str = ""
+    items: tuple[Item, ...] = ()
+    """Its own history, in order; what was injected into it is not part of that."""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    """The keys that it set."""
+    attempts: int = 1
+    model: str = ""
+
+    @property
+    def label(self) -> str:
+        """``fix``, or ``fix#2`` for a later visit."""
+        return self.phase if self.visit <= 1 else f"{self.phase}#{self.visit}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A summary of the oldest turns, made before assembly (language.md 2.11, strategy ``summarize``)."""
+
+    covers: str
+    """Digest of the messages that it stands for: ``SummaryRequest.covers``."""
+    text: str
+
+
+@dataclass(frozen=True)
+class PhaseScope:
+    """A phase visit about to run, or running."""
+
+    cascade: Cascade
+    phase: Phase
+    index: int
+    """Of the phase in the cascade's list."""
+    place: Place
+    """Branch, phase and visit."""
+    input: Mapping[str, Any] = field(default_factory=dict)
+    visits: tuple[VisitRecord, ...] = ()
+    """Finished visits, in run order."""
+    conditions: Mapping[str, bool] = field(default_factory=dict)
+    """Conditions of context sources, evaluated already, by the path of the source: ``phases[2].context.from[1]``."""
+    tool_text: str = ""
+    """System message that describes prompt-based tools; empty without them."""
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """Native tool schemas, in the order in which they are sent."""
+    model: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    line_of: Callable[[Path], int] = lambda path: 0
+    """Line of a value in the file; 0 where nothing is written."""
+    keep_recent_images: int | None = None
+    """How many of the visit's own images are sent, newest first; None for all."""
+    path: Path = ()
+    """Where the phase stands in the file; empty for ``("phases", index)``."""
+    without_calls: Callable[[str], str] = lambda text: text
+    """Takes prompt-based tool calls out of an answer."""
+    summaries: tuple[Summary, ...] = ()
+    """Summaries that exist already."""
+
+    @property
+    def base(self) -> Path:
+        """Path of the phase in the file."""
+        return self.path or ("phases", self.index)
+
+    def rule(self, *path: str | int) -> Rule:
+        """The rule that a field of this phase makes."""
+        return self.rule_at((*self.base, *path))
+
+    def rule_at(self, path: Path) -> Rule:
+        """The rule at a path of the file."""
+        return Rule(path_text(path), self.line_of(path))

@@ -1,0 +1,67 @@
+"""The messages of one context while it is put together: what each part decided, and how large each one is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from workbench.context.assembly import Grade, Item
+from workbench.context.message import Message
+from workbench.context.parts.part import WHOLE, Verdict
+
+IMAGES = 0
+"""The layer that keeps the number of images down; no part overrules it."""
+
+
+@dataclass
+class Row:
+    """One message."""
+
+    item: Item
+    tokens_full: int
+    grade: Grade
+    base: Verdict
+    """What happens if no part decides."""
+    layers: dict[int, Verdict] = field(default_factory=dict)
+    """Verdicts by part; the highest number decides."""
+    sent: Message | None = None
+    """What would be sent before the budget is looked at."""
+    tokens: int = 0
+    """Its tokens."""
+    sent_grade: Grade = Grade.EXACT
+    budget: Verdict | None = None
+    """What the budget decides."""
+
+    def decided(self) -> Verdict:
+        """The verdict before the budget."""
+        for layer in sorted(self.layers, reverse=True):
+            verdict = self.layers[layer]
+            if verdict is not WHOLE:
+                return verdict
+            return self.layers.get(IMAGES, self.base)
+        return self.base
+
+
+@dataclass
+class Table:
+    """All rows: first what entered, then the visit's own messages."""
+
+    fixed: int
+    """Tokens of tools and overhead."""
+    rows: list[Row] = field(default_factory=list)
+    head: int = 0
+    """How many rows precede the visit's own."""
+    total: int = 0
+    """Tokens of all rows before the budget."""
+    full: int = 0
+    """Tokens of all rows in full."""
+
+    def add(self, row: Row) -> int:
+        """Append; its index."""
+        self.rows.append(row)
+        self.full += row.tokens_full
+        return len(self.rows) - 1
+
+    def resize(self, index: int, tokens: int) -> None:
+        row = self.rows[index]
+        self.total += tokens - row.tokens
+        row.tokens = tokens
