@@ -59,6 +59,9 @@ class Answer:
     duration_s: float = 0.0
     wire: Mapping[str, Any] | None = None
     """The JSON body exactly as sent (keys in wire order); None when no request was made."""
+    wire_style: str = ""
+    """How ``wire`` becomes the very bytes that were sent: ``compact`` (httpx's JSON) or ``spaced`` (json's own);
+    empty where neither reproduces them."""
     partial: bool = False
     """The stream ended without a finish reason: the text may be cut."""
     recorded: bool = False
