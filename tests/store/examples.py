@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.engine.support import Reply, call, play
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.event import Event
+from workbench.engine.ports import Answer, Usage
 from workbench.store.disk import Disk, File, LocalDisk
 
 RUN = "0190a000-0000-7000-8000-000000000001"
@@ -123,3 +125,42 @@ def flipped(data: bytes, bit: int) -> bytes:
 
 def files_of(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def rich_run() -> list[Event]:
+    """A run of the real engine: two phases, a tool with a result, another with a failure, and a callout."""
+    replies: list[Reply] = [
+        call("read_log", x="a"),
+        Answer("The log is short.", usage=Usage(120, 12, 64), cost=0.5, cost_grade="exact", model="m-1", provider="p"),
+        call("broken"),
+        "Second \ud800 answer, \N{GRINNING FACE}.",
+    ]
+    played = play(
+        {
+            "cascade_id": "triage",
+            "phases": [
+                {
+                    "name": "sort",
+                    "instructions": "Sort {{ input.log }}",
+                    "tackle": ["read_log"],
+                    "rules": {"max_turns": 3},
+                },
+                {
+                    "name": "close",
+                    "instructions": "Close it",
+                    "tackle": ["broken"],
+                    "rules": {"max_turns": 3},
+                    "context": {"from": ["sort"]},
+                    "callouts": "verdict",
+                },
+            ],
+        },
+        replies,
+        input={"log": "app.log"},
+        tools={"read_log": lambda x: f"line {x}\n" * 50, "broken": _broken},
+    )
+    return played.events
+
+
+def _broken() -> str:
+    raise ValueError("no such file")

@@ -1,0 +1,256 @@
+"""The embedded engine of one process: locked before it is imported, one handle per thread (pitfalls.md 5)."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from workbench.store.faults import StoreError
+from workbench.store.lock import FileLock
+from workbench.store.table import Table
+from workbench.store.values import Value, json_lines, parameters
+
+NAME = "workbench"
+"""Of the database."""
+
+_BASE = "async_insert=0&date_time_input_format=best_effort&input_format_skip_unknown_fields=0"
+_JSON = "output_format_json_quote_64bit_integers=0&output_format_json_quote_denormals=0"
+WRITES = f"{_BASE}&{_JSON}"
+READS = f"{WRITES}&final=1"
+"""Replaced rows never count: ``FINAL`` on every table, through joins and views (CH17)."""
+
+_CODE = re.compile(r"Code: (\d+)\. DB::Exception: ")
+_SCOPE = re.compile(r"(: )?In scope SELECT formatQuerySingleLine\(.*", re.DOTALL)
+
+
+class DatabaseError(StoreError):
+    """The engine refused a statement. ``code`` is its own number, 0 when it gave none."""
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+
+    @classmethod
+    def of(cls, error: Exception) -> DatabaseError:
+        """From what the engine raised, without its stack of prefixes."""
+        text = str(error)
+        codes = _CODE.findall(text)
+        message = _CODE.split(text)[-1] if codes else text
+        return cls(_SCOPE.sub("", message).strip(), int(codes[-1]) if codes else 0)
+
+
+class Database(Protocol):
+    """What ingest and queries need of an engine, embedded or not."""
+
+    def query(self, sql: str, params: Mapping[str, Value] | None = None) -> Table:
+        """Answer one statement; values go through ``{name:Type}`` parameters. Raises DatabaseError."""
+        ...
+
+    def insert(self, table: str, rows: Sequence[Mapping[str, Any]], token: str) -> None:
+        """Insert a batch as one; the engine drops it if it has seen the token. Raises DatabaseError."""
+        ...
+
+    def command(self, sql: str) -> None:
+        """Run a statement that has no answer. Raises DatabaseError."""
+        ...
+
+
+class Handle:
+    """One connection to the embedded engine; belongs to the thread that uses it (CH1)."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def query(self, sql: str, params: Mapping[str, Value] | None = None) -> Table:
+        return Table.from_compact_json(self.raw(sql, "JSONCompact", params))
+
+    def raw(self, sql: str, form: str, params: Mapping[str, Value] | None = None) -> bytes:
+        """The answer in one of the engine's formats. Raises DatabaseError."""
+        try:
+            answer = self._connection.query(sql, form, params=parameters(params or {}))
+        except RuntimeError as error:
+            raise DatabaseError.of(error) from error
+        return bytes(answer.bytes())
+
+    def insert(self, table: str, rows: Sequence[Mapping[str, Any]], token: str) -> None:
+        if not rows:
+            return
+        sql = f"INSERT INTO {table} SETTINGS insert_deduplication_token='{_checked_token(token)}'"
+        try:
+            with self._connection.send_insert(sql, "JSONEachRow") as inserter:
+                inserter.append(json_lines(rows))
+                inserter.finish()
+        except RuntimeError as error:
+            raise DatabaseError.of(error) from error
+
+    def command(self, sql: str) -> None:
+        self.raw(sql, "TabSeparated")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Engine:
+    """The engine of this process and the lock that makes it the only one."""
+
+    def __init__(self, root: Path) -> None:
+        """``root`` is the store's folder. Raises StoreBusy, which names the owner, and StoreError with the cause."""
+        self.root = root.resolve()
+        if "?" in str(self.root):
+            raise StoreError(f"no SQL here: the engine cannot open a folder with '?' in its path ({self.root})")
+        try:
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"cannot write to {self.root}: {error.strerror}") from error
+        self._lock = FileLock(self.root / "owner.lock", "the index is open")
+        self._handles: list[Handle] = []
+        self._local = threading.local()
+        self._mutex = threading.Lock()
+        self._closed = False
+        try:
+            self._connect = _engine()
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        folder = self.root / "ch"
+        try:
+            with tempfile.TemporaryFile(dir=self.root):
+                pass
+        except OSError as error:
+            raise StoreError(f"the index cannot be opened: {self.root} is not writable: {error.strerror}") from error
+        with _quoted_stderr() as said:
+            try:
+                unqualified = self._connect(f"{folder}")
+                try:
+                    unqualified.query(f"CREATE DATABASE IF NOT EXISTS {NAME}")
+                    self._keep(self._connect(f"{folder}?database={NAME}&{WRITES}"))
+                finally:
+                    unqualified.close()
+            except RuntimeError as error:
+                cause = said() or DatabaseError.of(error).args[0]
+                raise StoreError(f"the index cannot be opened: {cause}; 'doctor --rebuild' makes it again") from error
+        folder.chmod(0o700)
+
+    def handle(self, settings: str = READS) -> Handle:
+        """A new handle for the calling thread to keep; closed with the engine at the latest. Raises StoreError."""
+        if self._closed:
+            raise StoreError("the index is closed")
+        try:
+            return self._keep(self._connect(f"{self.root / 'ch'}?database={NAME}&{settings}"))
+        except RuntimeError as error:
+            raise DatabaseError.of(error) from error
+
+    @contextmanager
+    def borrowed(self, settings: str) -> Iterator[Handle]:
+        """A handle for one statement with settings of its own; opening one costs well under a millisecond."""
+        handle = self.handle(settings)
+        try:
+            yield handle
+        finally:
+            self.release(handle)
+
+    def release(self, handle: Handle) -> None:
+        """Close a handle before its engine."""
+        with self._mutex:
+            if handle in self._handles:
+                self._handles.remove(handle)
+        handle.close()
+
+    @property
+    def reader(self) -> Handle:
+        """The calling thread's own handle for reading."""
+        handle: Handle | None = getattr(self._local, "reader", None)
+        if handle is None:
+            handle = self._local.reader = self.handle()
+        return handle
+
+    def kill(self, mark: str) -> None:
+        """End the running statement that holds this mark (see ``marked``), from whatever thread."""
+        with self.borrowed(WRITES) as control:
+            control.query(
+                "KILL QUERY WHERE query LIKE concat('%', {mark:String}, '%') AND query NOT LIKE 'KILL%' ASYNC",
+                {"mark": mark},
+            )
+
+    def close(self) -> None:
+        """Close every handle and let another process own the index. May be called twice."""
+        with self._mutex:
+            self._closed = True
+            handles, self._handles = self._handles, []
+        for handle in handles:
+            handle.close()
+        self._lock.release()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _keep(self, connection: Any) -> Handle:
+        handle = Handle(connection)
+        with self._mutex:
+            self._handles.append(handle)
+        return handle
+
+
+def marked(sql: str) -> tuple[str, str]:
+    """A statement with a mark in a comment, by which it can be ended, and the mark."""
+    mark = uuid.uuid4().hex
+    return f"/* {mark} */ {sql}", mark
+
+
+def _checked_token(token: str) -> str:
+    if re.fullmatch(r"[A-Za-z0-9._:-]+", token) is None:
+        raise ValueError(f"{token!a} is no deduplication token")
+    return token
+
+
+def _engine() -> Callable[[str], Any]:
+    """Import the engine without its signal handlers (CH9) and without a garbage collection in between (WK4)."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        chdb = import_module("chdb")
+        native = import_module("chdb._chdb")
+    except ImportError as error:
+        raise StoreError(f"SQL needs the package chdb, which cannot be imported: {error}") from error
+    finally:
+        if collecting:
+            gc.enable()
+    native.set_signal_handlers_enabled(False)
+    connect: Callable[[str], Any] = chdb.connect
+    return connect
+
+
+@contextmanager
+def _quoted_stderr() -> Iterator[Callable[[], str]]:
+    """What native code prints to file descriptor 2 meanwhile: the only place where it names a cause (CH4)."""
+    with tempfile.TemporaryFile() as file:
+        saved = os.dup(2)
+        os.dup2(file.fileno(), 2)
+
+        def said() -> str:
+            size = os.fstat(file.fileno()).st_size
+            text = os.pread(file.fileno(), min(size, 20_000), 0).decode("utf-8", "replace")
+            lines = [line.strip() for line in text.splitlines() if "Exception" in line or "rror" in line]
+            return DatabaseError.of(Exception(lines[-1])).args[0][:500] if lines else ""
+
+        try:
+            yield said
+        finally:
+            with suppress(OSError):
+                os.dup2(saved, 2)
+            os.close(saved)

@@ -1,0 +1,106 @@
+"""Facts that come after the rows they belong to: winners, callouts, prices, context cards (storage.md 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from workbench.engine.event import Event
+from workbench.store.row_base import RowBase
+from workbench.store.row_values import count, json_text, number, time_of
+from workbench.store.tables import CardRow, MessageRow, Row
+
+
+class LateRows(RowBase):
+    """Makes rows anew, with the sequence number of the late record as their version."""
+
+    def _evaluation_finished(self, event: Event) -> list[Row]:
+        data, winner, parent = event.data, event.data.get("winner"), event.place.branch
+        row = self._row(
+            event,
+            "evaluator",
+            content_json=json_text(data.get("reason", "")),
+            metadata_json=json_text(dict(data)),
+            semantic_actor="evaluator",
+            semantic_purpose="evaluation",
+        )
+        rows: list[Row] = [row]
+        scores = _scores(data.get("scores"))
+        candidates = self._branches.candidates(parent, count(data.get("step")))
+        for index in sorted({*candidates, *scores}):
+            judged = self._eval(
+                event, index, "evaluator", scores.get(index), index == winner, "", str(data.get("reason", ""))
+            )
+            rows.append(replace(judged, sounding_index=index, branch=candidates.get(index, parent)))
+        for index, name in candidates.items():
+            rows += self._anew(event, _inside(name), is_winner=index == winner)
+        return rows
+
+    def _candidate_finished(self, event: Event) -> list[Row]:
+        data, name = event.data, event.place.branch
+        branch = self._branches.of(name)
+        node_type = "reforge_attempt" if branch.reforge_step else "sounding_attempt"
+        metadata = json_text({key: value for key, value in data.items() if key != "output"})
+        rows: list[Row] = [
+            self._row(event, node_type, content_json=json_text(data.get("output", "")), metadata_json=metadata)
+        ]
+        if branch.mutation_applied is not None:
+            rows += self._anew(event, _inside(name), mutation_applied=branch.mutation_applied)
+        return rows
+
+    def _callout(self, event: Event) -> list[Row]:
+        data, place = event.data, event.place
+        return self._anew(
+            event,
+            lambda row: (
+                row.body_hash == data.get("body_hash")
+                and (row.branch, row.phase_name, row.visit) == place.visit_key
+                and bool(row.body_hash)
+            ),
+            is_callout=True,
+            callout_name=str(data.get("name", "")),
+        )
+
+    def _cost_known(self, event: Event) -> list[Row]:
+        """A price that came later belongs to the first call of that request whose cost is not known."""
+        data, usage = event.data, event.data.get("usage") or {}
+        wanted = self._answers.get(event.place) or next(
+            (row.message_id for row in self._paid() if row.request_hash == data.get("digest") and row.cost is None), ""
+        )
+        row = self._messages.get(wanted)
+        if row is None:
+            return []
+        said: dict[str, Any] = {"cost": number(data.get("cost")), "cost_grade": data.get("cost_grade", "billed")}
+        names = {"tokens_in": "input", "tokens_out": "output", "tokens_cached": "cached", "tokens_written": "written"}
+        said |= {column: value for column, name in names.items() if (value := count(usage.get(name))) is not None}
+        row = replace(row, **said, row_version=event.seq)
+        known = row.tokens_in is not None and row.tokens_out is not None
+        return [replace(row, total_tokens=(row.tokens_in or 0) + (row.tokens_out or 0) if known else None)]
+
+    def _card(self, event: Event) -> list[Row]:
+        data = event.data
+        known = {name: data[name] for name in CardRow.__dataclass_fields__ if name in data}
+        if not isinstance(known.get("content_hash"), str):
+            return []
+        message = next((m for m in self._messages.values() if m.content_hash == known["content_hash"]), None)
+        made = message.timestamp if message else time_of(event.at)
+        known |= {
+            "session_id": known.get("session_id") or self.state.session_id,
+            "keywords": tuple(map(str, known.get("keywords", ()))),
+            "embedding": tuple(float(x) for x in known.get("embedding", ())),
+            "estimated_tokens": count(known.get("estimated_tokens")) or 0,
+            "generated_at": time_of(known.get("generated_at", event.at)),
+            "message_timestamp": time_of(known.get("message_timestamp", made)),
+        }
+        return [CardRow(**known)]
+
+
+def _inside(branch: str) -> Callable[[MessageRow], bool]:
+    return lambda row: row.branch == branch or row.branch.startswith(f"{branch}/")
+
+
+def _scores(value: object) -> dict[int, float]:
+    """Scores by candidate, from an object keyed by index or a list."""
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    return {int(key): known for key, score in pairs if str(key).isdigit() and (known := number(score)) is not None}

@@ -1,0 +1,212 @@
+"""What all rows of a run share: who it is, where a row stands in its tree, and how a message fills its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from workbench.context.assembly import Item, Kind
+from workbench.context.message import Message
+from workbench.context.place import Place
+from workbench.engine.event import Event
+from workbench.engine.state import RunState
+from workbench.store.branches import Branches
+from workbench.store.row_values import json_text, number, row_id, small, time_of, trace_id
+from workbench.store.tables import BlobRow, EvalRow, EventRow, MessageRow, Row, RunRow
+
+_PURPOSES = {
+    Kind.SYSTEM: "tool_definitions",
+    Kind.INPUT: "input",
+    Kind.INJECTED: "context_injection",
+    Kind.TASK: "instructions",
+    Kind.RETRY: "retry",
+    Kind.PROMPT: "continuation",
+    Kind.CLOSING: "closing",
+    Kind.ANSWER: "turn",
+    Kind.RESULT: "tool_result",
+    Kind.IMAGES: "images",
+    Kind.USER: "user_injection",
+}
+
+
+class RowBase:
+    """Holds a run as far as it was read, and every message row in its newest version."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.state = RunState()
+        self._branches = Branches()
+        self._messages: dict[str, MessageRow] = {}
+        """By message id; kept because late facts make rows anew."""
+        self._answers: dict[Place, str] = {}
+        """Message ids of answers; of several at one place (a resumed run), the last."""
+        self._answer_ids: list[str] = []
+        self._phases: dict[str, str] = {}
+        """Hashes of phases by name."""
+        self._failed_check = ""
+        self._strategy = ""
+
+    def _paid(self) -> Iterator[MessageRow]:
+        """The answers of models, in order."""
+        return (self._messages[message_id] for message_id in self._answer_ids)
+
+    def run_row(self) -> RunRow:
+        """The run so far, as a row of its own; part of every batch."""
+        state = self.state
+        return RunRow(
+            run_id=self.run_id,
+            session_id=state.session_id,
+            parent_run_id=state.parent.get("run_id", ""),
+            parent_session_id=state.parent.get("session_id", ""),
+            parent_kind=state.parent.get("kind", ""),
+            cascade_id=state.cascade_id,
+            cascade_file=state.cascade_file,
+            cascade_hash=state.cascade_sha256,
+            strategy=self._strategy,
+            status=state.status,
+            failed_check=self._failed_check,
+            reason=state.reason,
+            started=time_of(state.started) if state.started else None,
+            finished=time_of(state.finished) if state.finished else None,
+            visits=len(state.visits),
+            calls=sum(1 for call in state.calls if call.answer is not None),
+            tools=sum(len(call.tools) for call in state.calls),
+            tokens_in=state.tokens_in,
+            tokens_out=state.tokens_out,
+            cost=sum(row.cost for row in self._paid() if row.cost is not None),
+            unknown_costs=sum(1 for row in self._paid() if row.cost is None),
+            output=state.output,
+            imported=bool(state.ports.get("imported")),
+            journal_rows=state.seq,
+            row_version=state.seq,
+        )
+
+    def _row(
+        self, event: Event, node_type: str, index: int = 0, *, node: Sequence[object] = (), **said: Any
+    ) -> MessageRow:
+        """A row of ``messages``. ``node`` tells its place in the tree below the call, where it is no call itself."""
+        state, place = self.state, event.place
+        branch = self._branches.of(place.branch)
+        trace, parent = self._traces(place, node)
+        return MessageRow(
+            timestamp=time_of(event.at),
+            session_id=branch.session_id or state.session_id or self.run_id,
+            trace_id=trace,
+            parent_id=parent,
+            parent_session_id=state.parent.get("session_id"),
+            node_type=node_type,
+            depth=min(state.parent.get("depth", 0), 255),
+            sounding_index=branch.sounding_index,
+            reforge_step=branch.reforge_step,
+            attempt_number=small(place.attempt) or None,
+            turn_number=small(place.turn) or None,
+            mutation_type=branch.mutation_type,
+            mutation_applied=branch.mutation_applied,
+            mutation_template=branch.mutation_template,
+            cascade_id=state.cascade_id,
+            cascade_file=state.cascade_file,
+            cascade_hash=state.cascade_sha256,
+            phase_name=place.phase,
+            phase_hash=self._phases.get(place.phase, ""),
+            message_id=row_id(event.at, index, self.run_id, event.seq),
+            run_id=self.run_id,
+            seq=event.seq,
+            branch=place.branch,
+            visit=small(place.visit),
+            call=small(place.call),
+            row_version=event.seq,
+            **said,
+        )
+
+    def _traces(self, place: Place, node: Sequence[object]) -> tuple[str, str | None]:
+        run = trace_id(self.run_id)
+        if not place.phase:
+            above = self.state.parent.get("run_id")
+            return run, trace_id(above) if above else None
+        visit = trace_id(self.run_id, *place.visit_key)
+        if not place.turn and not place.call:
+            return visit, run
+        call = trace_id(self.run_id, *place)
+        return (trace_id(call, *node), call) if node else (call, visit)
+
+    def _message_row(self, event: Event, item: Item, node_type: str, index: int, **said: Any) -> MessageRow:
+        message = item.message
+        actor = "human" if item.kind is Kind.USER else "main" if message.role != "system" else "framework"
+        metadata = {name: value for name in ("source", "note", "redacted", "tool") if (value := getattr(item, name))}
+        if item.kind is Kind.INJECTED:
+            metadata["selective_context"] = True
+            metadata["context_from"] = [item.source.partition(".")[0]]
+        said = {
+            "semantic_actor": actor,
+            "semantic_purpose": _PURPOSES[item.kind],
+            "metadata_json": json_text(metadata),
+            **self._content(message),
+            **said,
+        }
+        return self._row(event, node_type, index, **said)
+
+    def _content(self, message: Message) -> dict[str, Any]:
+        calls = [{"tool": c.name, "arguments": c.arguments, "id": c.id} for c in message.tool_calls]
+        images = [image.to_json() for image in message.images]
+        return {
+            "role": message.role,
+            "content_json": json_text(message.to_json()["content"]),
+            "tool_calls_json": json_text(calls) if calls else "",
+            "images_json": json_text(images) if images else "",
+            "has_images": bool(images),
+            "has_base64": ";base64," in message.text,
+            "content_hash": message.content_hash,
+            "body_hash": message.body_hash,
+        }
+
+    def _added(self, event: Event) -> list[Item]:
+        return [Item.from_json(body, self.state.bodies) for body in event.data.get("added", ())]
+
+    def _blob(self, event: Event, key: str, kind: str, body: str) -> BlobRow:
+        return BlobRow(hash=key, kind=kind, size=len(body), body=body, added_at=time_of(event.at))
+
+    def _event(self, event: Event) -> EventRow:
+        data: Mapping[str, Any] = event.data
+        if event.kind == "blob":
+            data = {key: value for key, value in data.items() if key != "body"}
+        place = event.place
+        return EventRow(
+            run_id=self.run_id,
+            seq=event.seq,
+            timestamp=time_of(event.at),
+            kind=event.kind,
+            branch=place.branch,
+            phase_name=place.phase,
+            visit=small(place.visit),
+            attempt_number=small(place.attempt),
+            turn_number=small(place.turn),
+            call=small(place.call),
+            data_json=json_text(data),
+            row_version=event.seq,
+        )
+
+    def _eval(
+        self, event: Event, index: int, rater: str, score: object, preferred: bool | None, verdict: str, notes: str
+    ) -> EvalRow:
+        branch = self._branches.of(event.place.branch)
+        return EvalRow(
+            session_id=branch.session_id or self.state.session_id,
+            eval_id=row_id(event.at, index, self.run_id, event.seq, "eval"),
+            run_id=self.run_id,
+            seq=event.seq,
+            timestamp=time_of(event.at),
+            phase_name=event.place.phase,
+            branch=event.place.branch,
+            sounding_index=branch.sounding_index,
+            rater=rater,
+            score=number(score),
+            preferred=preferred,
+            verdict=verdict,
+            notes=notes,
+            row_version=event.seq,
+        )
+
+    def _anew(self, event: Event, which: Callable[[MessageRow], bool], **changed: Any) -> list[Row]:
+        """New versions of rows; they keep their timestamp, since partitions are never merged (CH17)."""
+        return [replace(row, **changed, row_version=event.seq) for row in list(self._messages.values()) if which(row)]

@@ -1,0 +1,70 @@
+"""Values of rows: times, numbers, ids and JSON texts that every column type accepts, whatever a journal holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Any
+
+_EPOCH = "1970-01-01T00:00:00.000000Z"
+_MAX_COUNT = 2**32 - 1
+
+
+def time_of(at: object) -> str:
+    """A time in UTC with microseconds; the epoch for what is none, since one bad value refuses a whole batch."""
+    try:
+        moment = datetime.fromisoformat(str(at))
+    except ValueError:
+        return _EPOCH
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    if not 1970 <= moment.year < 2200:
+        return _EPOCH
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def count(value: object) -> int | None:
+    """A count that fits its column; None for anything else, because unknown is never 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        return None
+    return int(value) if 0 <= value <= _MAX_COUNT else None
+
+
+def number(value: object) -> float | None:
+    """A finite number or None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        return None
+    return float(value)
+
+
+def small(value: int) -> int:
+    """A place's count in 16 bits."""
+    return min(max(value, 0), 65_535)
+
+
+def json_text(value: Any) -> str:
+    """JSON that can be searched: characters as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def digest(text: str) -> str:
+    """Sha256 in hex."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def trace_id(*parts: object) -> str:
+    """The id of a node of a run's tree: 32 hex digits that depend on nothing but where it stands."""
+    return digest("/".join(map(str, parts)))[:32]
+
+
+def row_id(at: str, index: int, *parts: object) -> str:
+    """A UUIDv7 that is always the same for one row: its time, its index, a digest. Ingesting twice gives one row.
+
+    Rows of one event sort by their index.
+    """
+    milliseconds = int(datetime.fromisoformat(time_of(at)).timestamp() * 1000)
+    bits = int(digest("/".join(map(str, (*parts, index))))[:16], 16) & (2**62 - 1)
+    value = (milliseconds << 80) | (0x7 << 76) | (min(index, 0xFFF) << 64) | (0x2 << 62) | bits
+    return str(uuid.UUID(int=value))

@@ -1,0 +1,316 @@
+"""Events to rows: a fold over one run's journal that gives, for each event, the rows it makes or makes anew.
+
+Pure. Whatever stretch of a journal is applied twice, the newest version of each row is the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from workbench.context.assembly import Item, Kind
+from workbench.context.message import canonical
+from workbench.engine.event import Event
+from workbench.language.load import read_source
+from workbench.store.late_rows import LateRows
+from workbench.store.row_contexts import context_row, selection
+from workbench.store.row_values import count, digest, json_text, number
+from workbench.store.tables import MessageRow, Row
+
+_ACTORS = {
+    "evaluation": "evaluator",
+    "evaluator": "evaluator",
+    "selection": "auto_context",
+    "summary": "auto_context",
+    "turn": "main",
+    "closing": "main",
+}
+"""Who speaks in a call, by its purpose; the framework where none is named."""
+
+
+_CARRIED = frozenset({Kind.SYSTEM, Kind.INPUT, Kind.INJECTED})
+
+
+class RowMaker(LateRows):
+    """Makes the rows of one run."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(run_id)
+        self._shown: dict[tuple[str, str, int], set[tuple[Kind, str]]] = {}
+        """Per visit: messages from outside it that have a row."""
+
+    def apply(self, event: Event) -> list[Row]:
+        """The rows of the next event. Raises KeyError, TypeError or ValueError for a journal that makes no sense."""
+        self.state.apply(event)
+        self._branches.apply(event)
+        maker = _MAKERS.get(event.kind)
+        rows = [self._event(event), *(maker(self, event) if maker is not None else ())]
+        for row in rows:
+            if isinstance(row, MessageRow):
+                self._messages[row.message_id] = row
+        return rows
+
+    def _run_started(self, event: Event) -> list[Row]:
+        state, data = self.state, event.data
+        self._strategy = str(state.options.get("strategy", ""))
+        source, _ = read_source(state.cascade_text, state.cascade_file)
+        written = source.data if source.data is not None else state.cascade_text
+        rows: list[Row] = [self._blob(event, state.cascade_sha256, "cascade", json_text(written))]
+        phases = written.get("phases") if isinstance(written, dict) else None
+        for phase in phases if isinstance(phases, list) else ():
+            if isinstance(phase, dict) and isinstance(name := phase.get("name"), str):
+                body = json_text(phase)
+                self._phases[name] = digest(body)
+                rows.append(self._blob(event, self._phases[name], "phase", body))
+        metadata = {name: data[name] for name in ("options", "ports", "parent", "version") if data.get(name)}
+        started = self._row(event, "cascade_start", content_json=json_text(data.get("input")), role="user")
+        return [*rows, replace(started, metadata_json=json_text(metadata))]
+
+    def _run_resumed(self, event: Event) -> list[Row]:
+        return [self._row(event, "cascade_resume", metadata_json=json_text({"ports": event.data.get("ports")}))]
+
+    def _run_finished(self, event: Event) -> list[Row]:
+        data = event.data
+        node_type = "cascade_complete" if data.get("status") == "success" else "cascade_error"
+        metadata = {name: data.get(name) for name in ("status", "reason", "state")}
+        content = json_text(data.get("output", ""))
+        return [self._row(event, node_type, content_json=content, metadata_json=json_text(metadata))]
+
+    def _phase_started(self, event: Event) -> list[Row]:
+        data = dict(event.data)
+        return [self._row(event, "phase_start", model_requested=data.get("model", ""), metadata_json=json_text(data))]
+
+    def _phase_finished(self, event: Event) -> list[Row]:
+        data = event.data
+        if data.get("check"):
+            self._failed_check = str(data["check"])
+        metadata = {name: value for name, value in data.items() if name != "output"}
+        content = json_text(data.get("output", ""))
+        return [self._row(event, "phase_complete", content_json=content, metadata_json=json_text(metadata))]
+
+    def _context_assembled(self, event: Event) -> list[Row]:
+        call = self.state.call_at(event.place)
+        rows: list[Row] = []
+        sizes = {entry.item.message.body_hash: entry.tokens_full for entry in (call.entries if call else ())}
+        for index, item in enumerate([*self._carried_in(event), *self._added(event)], 1):
+            node_type = "context_injection" if item.kind is Kind.INJECTED else item.message.role
+            tokens = sizes.get(item.message.body_hash)
+            rows.append(self._message_row(event, item, node_type, index, estimated_tokens=tokens))
+        if call is None:
+            return rows
+        head = {"model": call.model, "parameters": call.parameters, "tools": call.tools_hash}
+        rows.append(self._blob(event, call.digest, "request", canonical(head)))
+        session = self._branches.of(event.place.branch).session_id or self.state.session_id
+        rows.append(context_row(event, call, session))
+        metadata = json_text(selection(call))
+        rows.append(
+            self._row(
+                event,
+                "context_selection",
+                metadata_json=metadata,
+                request_hash=call.digest,
+                semantic_actor="auto_context",
+                semantic_purpose="context_selection",
+            )
+        )
+        return rows
+
+    def _carried_in(self, event: Event) -> list[Item]:
+        """Messages that this visit shows a model for the first time and that are no part of its own history."""
+        beside = not event.place.turn
+        items = [
+            Item.from_json(entry, self.state.bodies)
+            for splice in event.data.get("splices", ())
+            for entry in splice["entries"]
+            if beside or entry["kind"] in _CARRIED
+        ]
+        seen = self._shown.setdefault(event.place.visit_key, set())
+        new = [item for item in items if (item.kind, item.message.body_hash) not in seen]
+        seen |= {(item.kind, item.message.body_hash) for item in new}
+        return new
+
+    def _call_started(self, event: Event) -> list[Row]:
+        data, place = event.data, event.place
+        if place.call > 1 or data.get("try", 1) > 1:
+            return []
+        return [self._row(event, "turn", model_requested=data.get("model", ""), metadata_json=json_text(dict(data)))]
+
+    def _call_failed(self, event: Event) -> list[Row]:
+        data = event.data
+        metadata = {name: data.get(name) for name in ("try", "error", "retry_in", "purpose")}
+        return [self._row(event, "call_error", request_hash=data.get("digest", ""), metadata_json=json_text(metadata))]
+
+    def _call_finished(self, event: Event) -> list[Row]:
+        items, call, data = self._added(event), self.state.call_at(event.place), event.data
+        if not items or call is None:
+            return []
+        usage, message, purpose = call.usage, items[0].message, str(data.get("purpose", ""))
+        sent = [entry.sent for entry in call.entries if entry.sent is not None]
+        response = {name: data.get(name) for name in ("provider_id", "model", "provider", "finish_reason", "usage")}
+        body = canonical({**response, "message": message.to_json()})
+        tokens_in, tokens_out = count(usage.input), count(usage.output)
+        known = None not in (tokens_in, tokens_out)
+        row = self._message_row(
+            event,
+            items[0],
+            _node_type(event, purpose),
+            0,
+            model=data.get("model") or call.model,
+            model_requested=call.model,
+            request_id=data.get("provider_id", ""),
+            provider=data.get("provider", ""),
+            request_hash=call.digest,
+            request_bodies=tuple(message.body_hash for message in sent),
+            context_hashes=tuple(message.content_hash for message in sent),
+            response_hash=digest(body),
+            duration_ms=_milliseconds(data.get("duration_s")),
+            tokens_in=tokens_in,
+            tokens_out=tokens_out,
+            total_tokens=(tokens_in or 0) + (tokens_out or 0) if known else None,
+            tokens_cached=count(usage.cached),
+            tokens_written=count(usage.written),
+            tokens_reasoning=count(usage.reasoning),
+            cost=number(data.get("cost")),
+            cost_grade=data.get("cost_grade", "unknown"),
+            token_grade="reported" if tokens_in is not None else str(call.grade),
+            estimated_tokens=call.tokens_sent,
+            semantic_actor=_ACTORS.get(purpose, "framework" if purpose else "main"),
+            semantic_purpose=purpose or "turn",
+            metadata_json=json_text(
+                {n: data.get(n) for n in ("finish_reason", "partial", "recorded", "first_token_s")}
+            ),
+        )
+        self._answers[event.place] = row.message_id
+        self._answer_ids.append(row.message_id)
+        return [row, self._blob(event, row.response_hash, "response", body)]
+
+    def _tool_started(self, event: Event) -> list[Row]:
+        """A call that the model wrote as text joins its answer's ``tool_calls_json`` when it has been read."""
+        data = event.data
+        call = {"tool": data.get("tool", ""), "arguments": data.get("arguments", ""), "id": data.get("call_id", "")}
+        metadata = {name: data.get(name) for name in ("index", "native", "side_effects")}
+        answer = self._messages.get(self._answers.get(event.place, ""))
+        row = self._row(
+            event,
+            "tool_call",
+            node=("tool", data.get("index")),
+            role="assistant",
+            content_json=json_text(call["arguments"]),
+            tool_calls_json=json_text([call]),
+            parent_message_id=answer.message_id if answer else None,
+            metadata_json=json_text(metadata),
+            semantic_actor="main",
+            semantic_purpose="tool_call",
+        )
+        if answer is None or data.get("native"):
+            return [row]
+        calls = [*json.loads(answer.tool_calls_json or "[]"), call]
+        return [row, replace(answer, tool_calls_json=json_text(calls), row_version=event.seq)]
+
+    def _tool_finished(self, event: Event) -> list[Row]:
+        data, index = event.data, event.data.get("index")
+        call = {"tool": data.get("tool", ""), "id": data.get("call_id", "")}
+        images = [dict(image) for image in data.get("images", ())]
+        node: tuple[object, ...] = ("tool", index, "result")
+        said: dict[str, Any] = {
+            "parent_message_id": self._answers.get(event.place),
+            "duration_ms": _milliseconds(data.get("duration_s")),
+            "tool_calls_json": json_text([call]),
+            "metadata_json": json_text(
+                {name: data.get(name) for name in ("index", "tool", "is_error", "sandbox", "cached")}
+            ),
+        }
+        made: dict[str, Any] = {"images_json": json_text(images), "has_images": True} if images else {}
+        items = self._added(event)
+        if not items:
+            content = json_text(data.get("text", ""))
+            said |= {
+                "role": "tool",
+                "content_json": content,
+                "semantic_actor": "main",
+                "semantic_purpose": "tool_result",
+            }
+            return [self._row(event, "tool_result", node=node, **said, **made)]
+        rows: list[Row] = []
+        for place, item in enumerate(items):
+            if item.kind is Kind.IMAGES:
+                rows.append(
+                    self._message_row(event, item, "tool_result", place, node=("tool", index, "images"), **said)
+                )
+            else:
+                rows.append(
+                    self._message_row(event, item, "tool_result", place, node=("tool", index, "result"), **said, **made)
+                )
+        return rows
+
+    def _check_finished(self, event: Event) -> list[Row]:
+        data = event.data
+        name, valid = str(data.get("name") or data.get("check", "")), bool(data.get("valid"))
+        row = self._row(
+            event,
+            "ward" if "ward" in str(data.get("check", "")) else "validation",
+            node=("check", data.get("index", event.seq)),
+            content_json=json_text(data.get("reason", "")),
+            metadata_json=json_text(dict(data)),
+            semantic_actor="validator",
+            semantic_purpose="validation",
+        )
+        verdict = "valid" if valid else "invalid"
+        judged = self._eval(event, 0, name, data.get("score"), None, verdict, str(data.get("reason", "")))
+        return [row, judged]
+
+    def _human_answered(self, event: Event) -> list[Row]:
+        row = self._row(
+            event,
+            "human_input",
+            node=("human", event.data.get("index")),
+            role="user",
+            content_json=json_text(event.data.get("answer", "")),
+            semantic_actor="human",
+            semantic_purpose="human_input",
+        )
+        return [row]
+
+    def _blob_event(self, event: Event) -> list[Row]:
+        data = event.data
+        if data.get("kind") not in ("message", "tools") or "body" not in data:
+            return []
+        return [self._blob(event, data["hash"], data["kind"], canonical(data["body"]))]
+
+
+def _node_type(event: Event, purpose: str) -> str:
+    """Calls of turns are the agent's; a call beside them goes by its purpose."""
+    if _ACTORS.get(purpose) == "evaluator":
+        return "evaluator"
+    return "agent" if event.place.turn or not purpose else purpose
+
+
+def _milliseconds(seconds: object) -> float | None:
+    known = number(seconds)
+    return None if known is None else round(known * 1000, 3)
+
+
+_MAKERS: dict[str, Callable[[RowMaker, Event], list[Row]]] = {
+    "run_started": RowMaker._run_started,
+    "run_resumed": RowMaker._run_resumed,
+    "run_finished": RowMaker._run_finished,
+    "phase_started": RowMaker._phase_started,
+    "phase_finished": RowMaker._phase_finished,
+    "context_assembled": RowMaker._context_assembled,
+    "call_started": RowMaker._call_started,
+    "call_failed": RowMaker._call_failed,
+    "call_finished": RowMaker._call_finished,
+    "tool_started": RowMaker._tool_started,
+    "tool_finished": RowMaker._tool_finished,
+    "check_finished": RowMaker._check_finished,
+    "candidate_finished": RowMaker._candidate_finished,
+    "evaluation_finished": RowMaker._evaluation_finished,
+    "human_answered": RowMaker._human_answered,
+    "blob": RowMaker._blob_event,
+    "callout": RowMaker._callout,
+    "cost_known": RowMaker._cost_known,
+    "card": RowMaker._card,
+}
+"""Kinds that make more than a row of ``events``."""

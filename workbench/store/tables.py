@@ -1,0 +1,245 @@
+"""The rows of each table, one class per table, fields named and ordered as the columns of ``ddl.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+SCHEMA_VERSION = 1
+"""Of the meaning of ``messages`` columns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A row of a table."""
+
+    table: ClassVar[str]
+    key_columns: ClassVar[tuple[str, ...]]
+    """What makes two rows versions of one."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for versions of the same row."""
+        return (self.table, *(getattr(self, name) for name in self.key_columns))
+
+    def to_json(self) -> Mapping[str, Any]:
+        """By column."""
+        return vars(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageRow(Row):
+    """What ``unified_logs`` shows: a message, or a step of the run's life. Seconds are milliseconds here (seed 004)."""
+
+    table = "messages"
+    key_columns = ("session_id", "seq", "message_id")
+    timestamp: str
+    session_id: str
+    trace_id: str
+    parent_id: str | None = None
+    parent_session_id: str | None = None
+    parent_message_id: str | None = None
+    node_type: str
+    role: str = ""
+    depth: int = 0
+    sounding_index: int | None = None
+    is_winner: bool | None = None
+    reforge_step: int | None = None
+    attempt_number: int | None = None
+    turn_number: int | None = None
+    mutation_type: str | None = None
+    mutation_applied: str | None = None
+    mutation_template: str | None = None
+    cascade_id: str = ""
+    cascade_file: str = ""
+    cascade_hash: str = ""
+    phase_name: str = ""
+    phase_hash: str = ""
+    model: str = ""
+    request_id: str = ""
+    provider: str = ""
+    request_hash: str = ""
+    request_bodies: tuple[str, ...] = ()
+    response_hash: str = ""
+    duration_ms: float | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    total_tokens: int | None = None
+    cost: float | None = None
+    content_json: str = ""
+    tool_calls_json: str = ""
+    images_json: str = ""
+    has_images: bool = False
+    has_base64: bool = False
+    metadata_json: str = ""
+    content_hash: str = ""
+    context_hashes: tuple[str, ...] = ()
+    estimated_tokens: int | None = None
+    is_callout: bool = False
+    callout_name: str | None = None
+    semantic_actor: str = "framework"
+    semantic_purpose: str = "lifecycle"
+    message_id: str
+    run_id: str
+    seq: int
+    branch: str = ""
+    visit: int = 0
+    body_hash: str = ""
+    model_requested: str = ""
+    cost_grade: str = ""
+    token_grade: str = ""
+    call: int = 0
+    tokens_cached: int | None = None
+    tokens_written: int | None = None
+    tokens_reasoning: int | None = None
+    schema_version: int = SCHEMA_VERSION
+    row_version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CardRow(Row):
+    """A context card of seed 001."""
+
+    table = "context_cards"
+    key_columns = ("session_id", "content_hash")
+    session_id: str
+    content_hash: str
+    summary: str = ""
+    keywords: tuple[str, ...] = ()
+    embedding: tuple[float, ...] = ()
+    embedding_model: str = ""
+    estimated_tokens: int = 0
+    role: str = ""
+    phase_name: str = ""
+    turn_number: int | None = None
+    is_anchor: bool = False
+    is_callout: bool = False
+    callout_name: str | None = None
+    generated_at: str
+    generator_model: str = ""
+    message_timestamp: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContextRow(Row):
+    """What changed in one call's context since the call before; the arrays run in parallel."""
+
+    table = "contexts"
+    key_columns = ("session_id", "branch", "phase_name", "visit", "attempt_number", "turn_number", "call", "strategy")
+    session_id: str
+    branch: str
+    phase_name: str
+    visit: int
+    attempt_number: int
+    turn_number: int
+    call: int
+    strategy: str
+    request_hash: str
+    entries: int
+    positions: tuple[int, ...]
+    source_hashes: tuple[str, ...]
+    sent_hashes: tuple[str, ...]
+    actions: tuple[str, ...]
+    reasons: tuple[str, ...]
+    rule_paths: tuple[str, ...]
+    rule_lines: tuple[int, ...]
+    tokens_full: tuple[int, ...]
+    tokens_sent: tuple[int, ...]
+    in_prefix: tuple[bool, ...]
+    cached: int
+    fresh: int
+    written: int
+    grade: str
+    row_version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlobRow(Row):
+    """A body by hash: message, tools, request head, response, cascade, phase."""
+
+    table = "blobs"
+    key_columns = ("hash",)
+    hash: str
+    kind: str
+    size: int
+    body: str
+    added_at: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRow(Row):
+    """One run, as far as it has come."""
+
+    table = "runs"
+    key_columns = ("run_id",)
+    run_id: str
+    session_id: str
+    parent_run_id: str
+    parent_session_id: str
+    parent_kind: str
+    cascade_id: str
+    cascade_file: str
+    cascade_hash: str
+    strategy: str
+    status: str
+    failed_check: str
+    reason: str
+    started: str | None
+    finished: str | None
+    visits: int
+    calls: int
+    tools: int
+    tokens_in: int
+    tokens_out: int
+    cost: float
+    unknown_costs: int
+    output: str
+    imported: bool
+    journal_rows: int
+    row_version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventRow(Row):
+    """One record of a journal; bodies are left to ``blobs``."""
+
+    table = "events"
+    key_columns = ("run_id", "seq")
+    run_id: str
+    seq: int
+    timestamp: str
+    kind: str
+    branch: str
+    phase_name: str
+    visit: int
+    attempt_number: int
+    turn_number: int
+    call: int
+    data_json: str
+    row_version: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalRow(Row):
+    """One judgement: of a candidate by an evaluator, of an answer by a check."""
+
+    table = "evals"
+    key_columns = ("session_id", "eval_id")
+    session_id: str
+    eval_id: str
+    run_id: str
+    seq: int
+    timestamp: str
+    phase_name: str
+    branch: str
+    sounding_index: int | None
+    rater: str
+    score: float | None
+    preferred: bool | None
+    verdict: str
+    notes: str
+    row_version: int
+
+
+ROW_TYPES: tuple[type[Row], ...] = (MessageRow, CardRow, ContextRow, BlobRow, RunRow, EventRow, EvalRow)

@@ -1,0 +1,63 @@
+"""Values on their way into the engine: the one encoder for parameters, and text that its readers accept."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Value = str | int | float | bool | None | Sequence["Value"]
+"""What a ``{name:Type}`` parameter may be; sequences for arrays."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_ESCAPES = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0", "\b": "\\b", "\f": "\\f"}
+_SPECIAL = re.compile(r"[\\\n\t\r\0\b\f]")
+
+
+def whole_text(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, one of which would make the engine refuse a whole batch (CH15)."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def parameters(values: Mapping[str, Value]) -> dict[str, str]:
+    """Parameters as the engine reads them: in the escaped form of its tab-separated format (CH2)."""
+    return {name: parameter(value) for name, value in values.items()}
+
+
+def parameter(value: Value) -> str:
+    """One parameter. None is NULL, never the word."""
+    if value is None:
+        return "\\N"
+    if isinstance(value, str):
+        return _escaped(value)
+    return _plain(value)
+
+
+def _plain(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return "'" + _escaped(value).replace("'", "\\'") + "'"
+    if value is None:
+        return "NULL"
+    return "[" + ",".join(_plain(item) for item in value) + "]"
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], whole_text(text))
+
+
+def json_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """Rows as the engine's ``JSONEachRow``."""
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+    return whole_text("\n".join(encode(row) for row in rows)).encode("utf-8")
+
+
+def identifier(name: str) -> str:
+    """A quoted name for a statement. Raises ValueError for what is no plain name: SQL is never built from data."""
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is None:
+        raise ValueError(f"{name!a} is no column or table name")
+    return f"`{name}`"
