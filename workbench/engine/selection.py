@@ -7,6 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
+_CENT_OF_NOTHING = 1e-12
+"""US dollars below which costs are not told apart: their ratios would overflow."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """A candidate as a trade of quality for money."""
@@ -45,8 +49,11 @@ def _min_max(costs: list[float]) -> list[float]:
 
 
 def _log_scale(costs: list[float]) -> list[float]:
-    smallest = min((cost for cost in costs if cost > 0), default=0.0)
-    return _min_max([math.log1p(cost / smallest) for cost in costs]) if smallest else [0.0] * len(costs)
+    positive = [cost for cost in costs if cost > 0]
+    if not positive:
+        return [0.0] * len(costs)
+    smallest = max(min(positive), _CENT_OF_NOTHING)
+    return _min_max([math.log1p(cost / smallest) for cost in costs])
 
 
 def _z_score(costs: list[float]) -> list[float]:

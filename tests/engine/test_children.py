@@ -1,0 +1,159 @@
+"""Cascades that start cascades: what goes in, what comes out, and how their ends count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.engine.support import ListSink, Reply, ScriptedModel, call, play, ports
+from workbench.engine.definition import Definition, Options
+from workbench.engine.library import CascadeNotFound
+from workbench.engine.ports import Ports, Verdict
+from workbench.engine.run import Outcome, Run
+
+
+@dataclass
+class Shelf:
+    """Cascades by name, and a journal for each child."""
+
+    texts: Mapping[str, Mapping[str, Any]]
+    journals: dict[str, ListSink] = field(default_factory=dict)
+
+    def by_path(self, ref: str, file: str) -> Definition:
+        found = self.by_name(ref.removesuffix(".json"))
+        if found is None:
+            raise CascadeNotFound(f"cascade file '{ref}' not found")
+        return found
+
+    def by_name(self, name: str) -> Definition | None:
+        return Definition.of(json.dumps(self.texts[name]), f"{name}.json") if name in self.texts else None
+
+    def names(self) -> Sequence[str]:
+        return sorted(self.texts)
+
+    @contextmanager
+    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
+        self.journals[key] = ListSink()
+        yield replace(parent, sink=self.journals[key])
+
+
+def run(
+    cascade: Mapping[str, Any], shelf: Shelf, replies: Mapping[str, Sequence[Reply]], **input: Any
+) -> tuple[Outcome, ListSink]:
+    sink = ListSink()
+    outside = ports(ScriptedModel(replies), sink=sink, library=shelf)
+    definition = Definition.of(json.dumps(cascade), "parent.json")
+    return _run(Run(definition, input, Options("s", "gpt-4o"), outside)), sink
+
+
+def _run(started: Run) -> Outcome:
+    import asyncio
+
+    return asyncio.run(started.execute())
+
+
+CHILD = {
+    "cascade_id": "child",
+    "phases": [{"name": "inner", "instructions": "Code {{ input.code }}.", "tackle": ["set_state"]}],
+}
+
+
+def parent(**sub: Any) -> dict[str, Any]:
+    return {
+        "cascade_id": "parent",
+        "phases": [
+            {"name": "outer", "instructions": "{{ state.found }} {{ outputs.inner }}", "sub_cascades": [sub]},
+        ],
+    }
+
+
+INNER: list[Reply] = [call("set_state", key="found", value="it"), "inner done"]
+
+
+def test_a_sub_cascade_gets_the_input_and_gives_its_state_and_outputs() -> None:
+    shelf = Shelf({"child": CHILD})
+    outcome, sink = run(parent(ref="child.json"), shelf, {"inner": INNER, "outer": ["done"]}, code=7)
+    assert outcome.status == "success", outcome.reason
+    assert outcome.state == {"found": "it"}
+    child = shelf.journals["sub_0"].events
+    assert child[0].data["session_id"] == "s_sub_0"
+    assert child[0].data["parent"]["session_id"] == "s"
+    started = [e.data["key"] for e in sink.events if e.kind == "child_started"]
+    assert started == ["sub_0"]
+
+
+def test_input_map_renders_looks_up_or_is_literal() -> None:
+    shelf = Shelf({"child": CHILD})
+    mapping = {"code": "{{ input.a }}-x", "b": "a", "c": "literal"}
+    run(parent(ref="child.json", input_map=mapping, context_in=False), shelf, {"inner": INNER, "outer": ["d"]}, a=1)
+    assert shelf.journals["sub_0"].events[0].data["input"] == {"code": "1-x", "b": 1, "c": "literal"}
+
+
+def test_without_context_out_nothing_comes_back() -> None:
+    shelf = Shelf({"child": CHILD})
+    outcome, _ = run(parent(ref="child.json", context_out=False), shelf, {"inner": INNER, "outer": ["d"]}, code=1)
+    assert outcome.state == {}
+
+
+def test_a_failed_child_fails_the_phase() -> None:
+    shelf = Shelf({"child": {**CHILD, "phases": [{**CHILD["phases"][0], "output_schema": {"type": "object"}}]}})  # type: ignore[dict-item]
+    outcome, _ = run(parent(ref="child.json"), shelf, {"inner": ["x"], "outer": []}, code=1)
+    assert outcome.status == "failed"
+    assert "sub-cascade 'child.json' is failed" in outcome.reason
+
+
+def test_a_missing_file_fails_the_phase_with_its_name() -> None:
+    outcome, _ = run(parent(ref="nope.json"), Shelf({}), {}, code=1)
+    assert outcome.reason == "cascade file 'nope.json' not found"
+
+
+def test_recursion_is_cut_and_the_chain_is_named() -> None:
+    loop = {"cascade_id": "loop", "phases": [{"name": "x", "instructions": "x", "sub_cascades": [{"ref": "loop"}]}]}
+    outcome, _ = run(loop, Shelf({"loop": loop}), {})
+    assert outcome.status == "failed"
+    assert "loop > loop > loop" in outcome.reason
+
+
+def test_an_async_cascade_never_changes_the_result_and_its_failure_is_a_warning() -> None:
+    document = {
+        "cascade_id": "parent",
+        "phases": [{"name": "outer", "instructions": "x", "async_cascades": [{"ref": "child"}]}],
+    }
+    failing = {"cascade_id": "child", "phases": [{"name": "inner", "instructions": "x", "output_schema": {}}]}
+    outcome, sink = run(document, Shelf({"child": failing}), {"inner": ["no json"], "outer": ["done"]})
+    assert outcome.status == "success"
+    kinds = [event.kind for event in sink.events]
+    assert kinds.index("run_finished") < kinds.index("child_finished")
+    assert any(e.data["code"] == "async" for e in sink.events if e.kind == "warning")
+
+
+def test_an_inline_validator_is_a_child_run_whose_text_is_the_verdict() -> None:
+    document = {
+        "cascade_id": "c",
+        "validators": {"nice": {"instructions": "Is {{ input.content }} nice?"}},
+        "phases": [{"name": "p", "instructions": "x", "rules": {"loop_until": "nice", "max_attempts": 2}}],
+    }
+    replies = {"p": ["rude", "kind"], "nice": ['{"valid": false, "reason": "rude"}', 'Yes: {"valid": true}']}
+    played = play(document, replies)
+    assert played.outcome.status == "success", played.outcome.reason
+    assert [e.data["valid"] for e in played.of_kind("check_finished")] == [False, True]
+
+
+def test_a_validator_cascade_without_a_verdict_rejects_and_warns() -> None:
+    judge = {"cascade_id": "judge", "phases": [{"name": "j", "instructions": "{{ input.content }}"}]}
+    document = {
+        "cascade_id": "c",
+        "phases": [{"name": "p", "instructions": "x", "wards": {"post": [{"validator": "judge"}]}}],
+    }
+    outcome, sink = run(document, Shelf({"judge": judge}), {"p": ["text"], "j": ["I like it"]})
+    assert outcome.status == "blocked"
+    assert any(e.data["code"] == "validator" for e in sink.events if e.kind == "warning")
+
+
+def test_a_function_validator_wins_over_a_cascade_of_its_name() -> None:
+    document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "rules": {"loop_until": "v"}}]}
+    played = play(document, ["a"], validators={"v": lambda text: Verdict(True)})
+    assert played.of_kind("child_started") == []

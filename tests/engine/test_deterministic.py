@@ -1,0 +1,87 @@
+"""Phases without a model, extraction, callouts."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.engine.support import ToolResult, play
+
+
+def cascade(**phase: Any) -> dict[str, Any]:
+    return {
+        "cascade_id": "c",
+        "phases": [
+            {"name": "fetch", **phase},
+            {"name": "after", "instructions": "{{ outputs.fetch.n | default(outputs.fetch) }}"},
+            {"name": "other", "instructions": "other"},
+        ],
+    }
+
+
+def test_the_result_is_the_output_and_later_phases_see_the_object() -> None:
+    played = play(cascade(tool="get", inputs={"x": "{{ input.a }}"}), ["1", "2"], input={"a": "A"}, tools={"get": get})
+    assert played.tools.called == [("get", {"x": "A"})]
+    assert played.texts(0) == [("user", "A7")]
+
+
+def get(x: str) -> str:
+    return json.dumps({"n": f"{x}7", "status": "odd"})
+
+
+def test_routing_looks_up_the_status() -> None:
+    played = play(cascade(tool="get", inputs={"x": ""}, routing={"odd": "other"}), ["o"], tools={"get": get})
+    assert [e.place.phase for e in played.of_kind("phase_started")] == ["fetch", "other"]
+
+
+def test_a_failing_tool_is_tried_again_and_then_fails_the_phase() -> None:
+    def bad() -> str:
+        raise ValueError("no")
+
+    retry = {"max_attempts": 3, "backoff": "exponential", "backoff_base_seconds": 2}
+    played = play(cascade(tool="bad", retry=retry), [], tools={"bad": bad})
+    assert len(played.tools.called) == 3
+    assert played.clock.slept == [2.0, 4.0]
+    assert played.outcome.status == "failed"
+    assert "ValueError: no" in played.outcome.reason
+
+
+def test_on_error_names_the_phase_that_follows() -> None:
+    played = play(cascade(tool="bad", on_error="other"), ["o"], tools={"bad": lambda: ToolResult("no", is_error=True)})
+    assert [e.place.phase for e in played.of_kind("phase_started")] == ["fetch", "other"]
+
+
+def test_an_inline_fallback_stands_in() -> None:
+    fallback = {"instructions": "Guess."}
+    played = play(
+        cascade(tool="bad", on_error=fallback),
+        ["guessed", "x", "y"],
+        tools={"bad": lambda: ToolResult("no", is_error=True)},
+    )
+    assert played.state.outputs["fetch"] == "guessed"
+    assert played.model.requests[0][0].phase == "fetch_fallback"
+
+
+def extraction(reply: str, **rule: Any) -> Any:
+    document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "output_extraction": rule}]}
+    return play(document, [reply])
+
+
+def test_extraction_puts_group_one_into_the_state() -> None:
+    played = extraction("The Score: 42 points", pattern=r"score: (\d+)", store_as="score", format="json")
+    assert played.outcome.state == {"score": 42}
+
+
+def test_a_required_miss_fails_the_phase() -> None:
+    assert extraction("nothing", pattern="x+y", store_as="s", required=True).outcome.status == "failed"
+
+
+def test_a_pattern_that_takes_for_ever_is_ended() -> None:
+    played = extraction("a" * 60 + "!", pattern=r"(a+)+$", store_as="s", required=True)
+    assert played.outcome.status in ("failed", "success")
+
+
+def test_callouts_tag_the_output_with_a_rendered_name() -> None:
+    document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "callouts": "key {{ turn }}"}]}
+    played = play(document, ["text"])
+    assert [e.data["name"] for e in played.of_kind("callout")] == ["key 1"]

@@ -1,0 +1,179 @@
+"""Candidates: isolation, evaluation, cost against quality, refinement, and that all of it replays."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine.support import Played, call, play
+from tests.engine.test_replay import replayed
+from workbench.engine.ports import Verdict
+from workbench.engine.recording import comparable
+from workbench.engine.selection import Scored, best_by_weight, by_policy, frontier
+
+
+def cascade(soundings: dict[str, Any], **phase: Any) -> dict[str, Any]:
+    first = {"name": "p", "instructions": "Write.", "soundings": soundings, **phase}
+    return {"cascade_id": "c", "phases": [first, {"name": "q", "instructions": "Got {{ outputs.p }} {{ state }}"}]}
+
+
+def verdict(winner: int, **scores: float) -> str:
+    numbers = {name.removeprefix("n"): score for name, score in scores.items()}
+    return json.dumps({"winner": winner, "scores": numbers, "reason": "because"})
+
+
+def evaluation(played: Played, of: int = 0) -> dict[str, Any]:
+    return dict(played.of_kind("evaluation_finished")[of].data)
+
+
+def test_the_evaluators_choice_becomes_the_output() -> None:
+    played = play(cascade({"factor": 3, "max_parallel": 1}), ["one", "two", "three", verdict(2), "end"])
+    assert played.outcome.status == "success", played.outcome.reason
+    assert played.state.outputs["p"] == "two"
+    request = played.model.requests[3][1].messages
+    assert "## Attempt 3\nthree" in request[1].text
+    assert evaluation(played)["winner"] == 1
+
+
+def test_candidates_do_not_see_each_other_and_only_the_winner_changes_the_state() -> None:
+    replies = [
+        call("set_state", key="k", value="first"),
+        "one {{ state }}",
+        call("set_state", key="k", value="second"),
+        "two",
+        verdict(2),
+        "end",
+    ]
+    played = play(cascade({"factor": 2, "max_parallel": 1}, tackle=["set_state"]), replies)
+    assert played.outcome.state == {"k": "second"}
+    assert played.state.state == {"k": "second"}
+    texts = [message.text for message in played.model.requests[2][1].messages]
+    assert not any("first" in text for text in texts)
+
+
+def test_a_candidate_that_fails_its_checks_cannot_win() -> None:
+    played = play(
+        cascade({"factor": 2, "max_parallel": 1}, output_schema={"type": "object"}), ["no json", '{"a": 1}', "end"]
+    )
+    assert played.state.outputs["p"] == '{"a": 1}'
+    assert evaluation(played)["decided_by"] == "the only one that passed"
+
+
+def test_when_none_passes_the_phase_fails_with_the_reasons_of_all() -> None:
+    played = play(cascade({"factor": 2, "max_parallel": 1}, output_schema={"type": "object"}), ["x", "y"])
+    assert played.outcome.status == "failed"
+    assert "0: " in played.outcome.reason
+    assert "1: " in played.outcome.reason
+
+
+def test_the_validator_filters_before_the_evaluation() -> None:
+    played = play(
+        cascade({"factor": 3, "max_parallel": 1, "validator": "even"}),
+        ["a1", "a2", "a4", verdict(2), "end"],
+        validators={"even": lambda text: Verdict(int(text[-1]) % 2 == 0, "odd")},
+    )
+    assert played.state.outputs["p"] == "a4"
+
+
+def test_nonsense_from_the_evaluator_is_repaired_once_then_the_first_wins_with_a_warning() -> None:
+    played = play(cascade({"factor": 2, "max_parallel": 1}), ["one", "two", "hm", "still hm", "end"])
+    assert played.state.outputs["p"] == "one"
+    assert any(event.data["code"] == "evaluator" for event in played.of_kind("warning"))
+
+
+def test_mutations_leave_the_first_candidate_unchanged_and_vary_the_others() -> None:
+    soundings = {"factor": 3, "max_parallel": 1, "mutation_mode": "augment", "mutations": ["Be brief.", "Be kind."]}
+    played = play(cascade(soundings), ["1", "2", "3", verdict(1), "end"])
+    tasks = [played.texts(i)[-1][1] for i in range(3)]
+    assert tasks == ["Write.", "Be brief.\n\nWrite.", "Be kind.\n\nWrite."]
+
+
+def test_a_rewrite_is_made_by_a_model_and_journaled() -> None:
+    soundings = {"factor": 2, "max_parallel": 1, "mutate": True}
+    played = play(cascade(soundings), ["1", "Write well.", "2", verdict(2), "end"])
+    assert played.texts(2)[-1][1] == "Write well."
+    finished = played.of_kind("candidate_finished")[1].data
+    assert finished["mutation_applied"] == "Write well."
+    assert finished["mutation_type"] == "rewrite"
+
+
+def test_models_take_turns() -> None:
+    soundings = {"factor": 4, "max_parallel": 1, "models": ["gpt-4o", "gpt-4o-mini"]}
+    played = play(cascade(soundings), ["1", "2", "3", "4", verdict(1), "end"])
+    models = [request.model for _, request in played.model.requests[:4]]
+    assert models == ["gpt-4o", "gpt-4o-mini"] * 2
+
+
+def test_reforge_compares_the_incumbent_too() -> None:
+    soundings = {
+        "factor": 2,
+        "max_parallel": 1,
+        "reforge": {"steps": 1, "factor_per_step": 2, "honing_prompt": "Shorter."},
+    }
+    played = play(cascade(soundings), ["aaa", "bbb", verdict(1), "c", "d", verdict(1), "end"])
+    assert played.state.outputs["p"] == "aaa"
+    refining = played.texts(3)
+    assert refining[-1][1] == "Current best answer:\naaa\n\nRefine it:\nShorter."
+
+
+def test_aggregate_joins_all_valid_outputs() -> None:
+    played = play(cascade({"factor": 2, "max_parallel": 1, "mode": "aggregate"}), ["one", "two", "end"])
+    assert played.state.outputs["p"] == "## Output 1\none\n\n---\n\n## Output 2\ntwo"
+
+
+def test_parallel_candidates_replay_with_an_equal_journal() -> None:
+    played = play(
+        cascade({"factor": 3, "max_parallel": 3}), ["one", "two", "three", verdict(3), "end"], input={"what": "it"}
+    )
+    events, status, replay = replayed(played)
+    assert status == "success"
+    assert replay.live_calls == 0
+    assert comparable(events) == comparable(played.events)
+
+
+def test_a_person_may_choose() -> None:
+    played = play(
+        cascade({"factor": 2, "max_parallel": 1, "evaluator": "human"}), ["one", "two", "end"], answers=["Attempt 2"]
+    )
+    assert played.state.outputs["p"] == "two"
+
+
+def test_rejecting_all_fails_the_phase() -> None:
+    soundings = {"factor": 2, "max_parallel": 1, "evaluator": "human"}
+    played = play(cascade(soundings), ["one", "two"], answers=["reject all"])
+    assert played.outcome.status == "failed"
+
+
+SCORED = st.lists(st.tuples(st.floats(0, 100), st.floats(0, 10)), min_size=1, max_size=8).map(
+    lambda rows: [Scored(i, q, c) for i, (q, c) in enumerate(rows)]
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(SCORED)
+def test_no_candidate_of_the_frontier_is_beaten_and_every_other_is(scored: list[Scored]) -> None:
+    front = frontier(scored)
+    assert front
+    for one in scored:
+        beaten = any(
+            o.quality >= one.quality and o.cost <= one.cost and (o.quality > one.quality or o.cost < one.cost)
+            for o in scored
+        )
+        assert (one in front) != beaten
+
+
+@settings(max_examples=100, deadline=None)
+@given(SCORED, st.sampled_from(["min_max", "z_score", "log_scale"]))
+def test_without_weight_on_cost_the_best_quality_wins(scored: list[Scored], normalization: str) -> None:
+    best = best_by_weight(scored, 1.0, 0.0, normalization)
+    assert best.quality == max(one.quality for one in scored)
+
+
+@pytest.mark.parametrize(("policy", "index"), [("prefer_cheap", 0), ("prefer_quality", 2), ("balanced", 0)])
+def test_policies_pick_from_the_frontier(policy: str, index: int) -> None:
+    scored = [Scored(0, 60, 0.001), Scored(1, 80, 0.01), Scored(2, 95, 0.1)]
+    assert by_policy(scored, policy).index == index
