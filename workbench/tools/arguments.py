@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -116,7 +117,7 @@ def _fits(value: Any, wanted: set[str]) -> bool:
 def _read(text: str, wanted: set[str], value: Any) -> Any:
     if "integer" in wanted and _INTEGER.fullmatch(text):
         return int(text)
-    if "number" in wanted and _NUMBER.fullmatch(text):
+    if "number" in wanted and _NUMBER.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
     if "boolean" in wanted and text.lower() in _BOOLEANS:
         return _BOOLEANS[text.lower()]
@@ -124,10 +125,14 @@ def _read(text: str, wanted: set[str], value: Any) -> Any:
         return None
     if (text[:1] == "[" and "array" in wanted) or (text[:1] == "{" and "object" in wanted):
         try:
-            return json.loads(text)
+            return json.loads(text, parse_constant=_refuse)
         except (ValueError, RecursionError):
             return value
     return value
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _cut(text: str) -> str:

@@ -86,10 +86,10 @@ class Workspace:
                 return real.relative_to(folder).as_posix()
         return real.as_posix()
 
-    def walk(self, start: Path, *, everything: bool = False) -> Iterator[os.DirEntry[str]]:
-        """Files, folders and links below a folder, sorted by name, folders before what they hold.
+    def walk(self, start: Path, *, deep: bool = True) -> Iterator[os.DirEntry[str]]:
+        """Files, folders and links in a folder (``deep``: and below), sorted by name, folders before what they hold.
 
-        Links are given, not followed. Hidden names never appear; SKIPPED folders only with ``everything``.
+        Links are given, not followed. Hidden names never appear; with ``deep`` SKIPPED folders do not either.
         """
         pending = [start]
         while pending:
@@ -104,10 +104,10 @@ class Workspace:
                 if is_hidden(entry.name) or self._in_store(Path(entry.path)):
                     continue
                 is_folder = entry.is_dir(follow_symlinks=False)
-                if is_folder and entry.name in SKIPPED and not everything:
+                if is_folder and deep and entry.name in SKIPPED:
                     continue
                 yield entry
-                if is_folder:
+                if is_folder and deep:
                     inner.append(Path(entry.path))
             pending += reversed(inner)
 

@@ -92,7 +92,7 @@ def _signature(name: str, function: Callable[..., Any]) -> tuple[inspect.Signatu
         raise SchemaError(f"tool '{name}': its signature cannot be read: {fault}") from fault
     holder = function if inspect.isroutine(function) else type(function).__call__
     try:
-        return signature, typing.get_type_hints(holder)
+        return signature, typing.get_type_hints(holder, include_extras=True)
     except (NameError, TypeError, SyntaxError, AttributeError) as fault:
         raise SchemaError(f"tool '{name}': a type hint cannot be read: {fault}") from fault
 

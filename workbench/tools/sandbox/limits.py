@@ -16,7 +16,7 @@ MEGABYTE = 1 << 20
 class Limits:
     """Limits of one command. Memory and CPU hold for each of its processes."""
 
-    cpu_s: int = 60
+    cpu_s: int = 600
     memory_bytes: int = 2048 * MEGABYTE
     file_bytes: int = 256 * MEGABYTE
     """Largest file that may be written."""

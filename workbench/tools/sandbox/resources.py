@@ -17,7 +17,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 
 def environment(env: Mapping[str, str], temp: str, outbox: str | None) -> dict[str, str]:
     """All that a command finds in its environment; ``env`` wins."""
-    own = {"PATH": PATH, "HOME": temp, "TMPDIR": temp, "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+    own = {"PATH": PATH, "HOME": temp, "TMPDIR": temp, "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1"}
     return own | ({"OUTBOX": outbox} if outbox else {}) | dict(env)
 
 

@@ -1,0 +1,116 @@
+"""The tools linux_shell and run_code: a command or a program of the model's, in the sandbox or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from workbench.engine.ports import ToolImage, ToolResult
+from workbench.tools.images import ImageRefused, read_image
+from workbench.tools.results import NOTHING, bounded
+from workbench.tools.sandbox import Finished, Sandbox
+from workbench.tools.sandbox.resources import PATH
+
+MAX_TIMEOUT_S = 600
+MAX_CHARS = 40_000
+"""Of stdout and stderr each, for the model; head and tail are kept."""
+MAX_IMAGES = 10
+
+Language = Literal["python", "bash", "sh", "javascript"]
+_PROGRAMS: dict[str, tuple[str, ...]] = {
+    "python": ("python3", "-"),
+    "bash": ("bash", "-s"),
+    "sh": ("sh", "-s"),
+    "javascript": ("node", "-"),
+}
+
+
+class ShellTools:
+    """linux_shell and run_code over one sandbox."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+
+    async def linux_shell(self, command: str, timeout: int = 30) -> ToolResult:
+        """Run a shell command in the workspace, in a sandbox without network. Images saved to $OUTBOX are shown to you.
+
+        Args:
+            command: What to run, as for `sh -c`.
+            timeout: Seconds, at most 600.
+        """
+        return await self._run(["sh", "-c", command], timeout)
+
+    async def run_code(self, code: str, language: Language = "python", timeout: int = 30) -> ToolResult:
+        """Run a program in the workspace, in a sandbox without network. Images saved to $OUTBOX are shown to you.
+
+        Args:
+            code: The whole program; print what you want to see.
+            language: python, bash, sh or javascript.
+            timeout: Seconds, at most 600.
+        """
+        argv, readable = await self.interpreter(language)
+        return await self._run(argv, timeout, stdin=code, readable=readable)
+
+    async def interpreter(self, language: Language) -> tuple[list[str], list[Path]]:
+        """The command that reads a program from standard input, and what must be readable for it.
+
+        Where no Python is installed for all users, the one that runs the workbench serves. Raises LookupError when
+        the language is not installed.
+        """
+        program, *rest = _PROGRAMS[language]
+        probe = await self.sandbox.probe()
+        if probe.level == "docker" or shutil.which(program, path=PATH):
+            return [program, *rest], []
+        if language == "python":
+            base = Path(sys.base_prefix).resolve()
+            return [str(base / "bin" / "python3"), *rest], [base]
+        raise LookupError(f"{language} is not installed here ({program} is not in {PATH})")
+
+    async def _run(
+        self, argv: list[str], timeout: int, *, stdin: str | None = None, readable: Sequence[Path] = ()
+    ) -> ToolResult:
+        if not 1 <= timeout <= MAX_TIMEOUT_S:
+            raise ValueError(f"'timeout' is between 1 and {MAX_TIMEOUT_S} seconds")
+        data = stdin.encode("utf-8", "replace") if stdin is not None else None
+        with tempfile.TemporaryDirectory(prefix="workbench-outbox-", ignore_cleanup_errors=True) as folder:
+            outbox = Path(folder).resolve()
+            finished = await self.sandbox.run(argv, timeout_s=timeout, stdin=data, readable=readable, outbox=outbox)
+            images, notes = _images(outbox)
+        text = report(finished, timeout, notes)
+        return ToolResult(text, is_error=not finished.ok, images=tuple(images), sandbox=finished.level)
+
+
+def report(finished: Finished, timeout_s: float, notes: Sequence[str] = ()) -> str:
+    """What a model reads of a finished command: stdout, then stderr and what happened, each under a mark."""
+    parts = [bounded(finished.stdout.rstrip("\n"), MAX_CHARS)]
+    if finished.stderr.strip():
+        parts.append(f"[stderr]\n{bounded(finished.stderr.rstrip(), MAX_CHARS)}")
+    if finished.timed_out:
+        parts.append(f"[timed out after {timeout_s:g} s; everything it had started was ended]")
+    elif finished.truncated:
+        parts.append("[ended: it wrote more than the output limit]")
+    elif finished.exit_code:
+        parts.append(f"[exit code {finished.exit_code}]")
+    parts += [f"[{note}]" for note in (*finished.notes, *notes)]
+    return "\n".join(part for part in parts if part) or NOTHING
+
+
+def _images(outbox: Path) -> tuple[list[ToolImage], list[str]]:
+    """The images a command left in its outbox, by name. Links are not followed."""
+    images: list[ToolImage] = []
+    notes: list[str] = []
+    for path in sorted(outbox.iterdir()):
+        if len(images) == MAX_IMAGES:
+            notes.append(f"only the first {MAX_IMAGES} images of the outbox are kept")
+            break
+        try:
+            if path.is_symlink():
+                raise ImageRefused(f"'{path.name}' is a link")
+            images.append(read_image(path, path.name))
+        except ImageRefused as fault:
+            notes.append(f"left out of the outbox: {fault}")
+    return images, notes

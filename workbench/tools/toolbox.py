@@ -1,0 +1,121 @@
+"""The Tools port: finds a tool by name, checks arguments and trust, runs it, and makes every outcome a result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from workbench.context.place import Place
+from workbench.engine.ports import ToolResult, ToolSpec
+from workbench.language.lint.surroundings import ToolFacts, ToolKind, ValidatorFacts
+from workbench.language.problem import Problem
+from workbench.tools.arguments import checked
+from workbench.tools.builtin import builtin_tools
+from workbench.tools.builtin.shell import ShellTools
+from workbench.tools.calling import call_function
+from workbench.tools.engine_specs import ENGINE_SPECS
+from workbench.tools.judging import FunctionValidators
+from workbench.tools.paths import Workspace
+from workbench.tools.python_files import PythonFolder
+from workbench.tools.python_tools import announce_tools, load_tools
+from workbench.tools.registry import Kind, Registry, Tool, add_registered
+from workbench.tools.results import error_of, result_of
+from workbench.tools.sandbox import Sandbox
+from workbench.tools.validators import validator_tools
+
+TIMEOUT_S = 120.0
+"""Of a tool that names no limit of its own."""
+
+_KINDS: Mapping[Kind, ToolKind] = {Kind.BUILTIN: "builtin", Kind.PYTHON: "function", Kind.REGISTERED: "function"}
+
+
+class Toolbox:
+    """The tools of one workspace."""
+
+    def __init__(self, workspace: Workspace, sandbox: Sandbox, registry: Registry) -> None:
+        self.workspace = workspace
+        self.sandbox = sandbox
+        self.registry = registry
+        self.validators = FunctionValidators(registry)
+
+    @classmethod
+    def of(
+        cls, workspace: Workspace, sandbox: Sandbox, python: Iterable[PythonFolder] = (), *, trusted: bool = False
+    ) -> Toolbox:
+        """Built-in tools and validators, what the running program registered, and the Python tools of ``tools/``
+        folders: imported where the workspace is trusted, else announced and refused."""
+        registry = Registry()
+        for tool in (*builtin_tools(workspace, sandbox), *validator_tools(ShellTools(sandbox))):
+            registry.add(tool)
+        add_registered(registry)
+        for folder in python:
+            (load_tools if trusted else announce_tools)(folder, registry)
+        return cls(workspace, sandbox, registry)
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """What is wrong with the tools themselves: files that do not import, names that hide others."""
+        return tuple(self.registry.problems)
+
+    def names(self) -> Sequence[str]:
+        return self.registry.names()
+
+    def spec(self, name: str) -> ToolSpec | None:
+        tool = self.registry.get(name)
+        return tool.spec if tool else None
+
+    def maybe_ran(self, place: Place, index: int) -> bool:
+        """Never: live tools know of no earlier run."""
+        return False
+
+    async def call(self, name: str, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
+        """Run a tool. Whatever goes wrong is a result with its flag set; ``duration_s`` is of the monotonic clock."""
+        started = time.monotonic()
+        try:
+            result = await self._run(name, arguments)
+        except Exception as fault:  # noqa: BLE001 - a tool may raise anything: the model is told
+            result = error_of(fault)
+        return replace(result, duration_s=time.monotonic() - started)
+
+    async def _run(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        tool = self.registry.get(name)
+        if tool is None:
+            raise LookupError(f"no tool is called '{name}'")
+        if tool.refusal:
+            raise PermissionError(f"{name} may not run: {tool.refusal}")
+        taken = checked(arguments, tool.spec.schema)
+        value = await call_function(tool.function, taken, tool.timeout_s or TIMEOUT_S)
+        return result_of(value, self.workspace)
+
+    async def facts(self) -> dict[str, ToolFacts]:
+        """What a check must know of every tool that can be listed, those of the engine included.
+
+        ``needs`` says why a call would be refused as things are: trust, or a sandbox.
+        """
+        missing = await self._missing_sandbox()
+        facts = {name: ToolFacts("builtin") for name in ENGINE_SPECS}
+        own = {tool.name for tool in builtin_tools(self.workspace, self.sandbox)} | set(ENGINE_SPECS)
+        for tool in self.registry:
+            hides = tool.kind is not Kind.BUILTIN and tool.name in own
+            facts[tool.name] = ToolFacts(_KINDS[tool.kind], hides, _needs(tool, missing))
+        return facts
+
+    async def validator_facts(self) -> dict[str, ValidatorFacts]:
+        """The same for the function validators."""
+        return {
+            name: ValidatorFacts(_KINDS[tool.kind], self.validators.describe(name) or "")
+            for name in self.validators.names()
+            if (tool := self.registry.get(name))
+        }
+
+    async def _missing_sandbox(self) -> str:
+        probe = await self.sandbox.probe()
+        return "" if probe.usable else f"a sandbox: {probe}"
+
+
+def _needs(tool: Tool, missing_sandbox: str) -> str:
+    if tool.refusal:
+        return f"trust: {tool.refusal}"
+    return missing_sandbox if tool.needs_sandbox else ""

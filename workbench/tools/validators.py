@@ -1,0 +1,121 @@
+"""The built-in validators: functions that judge a text and answer ``{"valid", "reason"}``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+from workbench.tools.builtin.shell import Language, ShellTools
+from workbench.tools.registry import Function, Kind, Tool
+from workbench.tools.schema import spec_of
+
+DEFAULT_MIN_CHARS = 10
+"""Of ``simple_validator``."""
+DEFAULT_MAX_CHARS = 10_000
+"""Of ``length_check``."""
+CODE_TIMEOUT_S = 30.0
+
+_FENCE = re.compile(r"^[ \t]*```[ \t]*([\w+-]*)[^\n]*\n(.*?)^[ \t]*```[ \t]*$", re.MULTILINE | re.DOTALL)
+_LANGUAGES = {
+    "": "python",
+    **dict.fromkeys(("python", "py", "python3"), "python"),
+    **dict.fromkeys(("bash", "shell", "console"), "bash"),
+    "sh": "sh",
+    **dict.fromkeys(("javascript", "js", "node"), "javascript"),
+}
+
+
+def simple_validator(content: str) -> dict[str, Any]:
+    """Checks that the text is not empty and has at least 10 characters."""
+    length = len(content.strip())
+    return _verdict(length >= DEFAULT_MIN_CHARS, f"{length} characters, at least {DEFAULT_MIN_CHARS} are needed")
+
+
+def length_check(content: str, input: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Checks the length in characters: input.min_length to input.max_length, by default 1 to 10,000."""
+    given = input or {}
+    least, most = _number(given, "min_length", 1), _number(given, "max_length", DEFAULT_MAX_CHARS)
+    length = len(content.strip())
+    return _verdict(least <= length <= most, f"{length:,} characters; {least:,} to {most:,} are allowed")
+
+
+def keyword_validator(content: str, input: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Checks that every keyword of input.keywords (by default: important) occurs, in any letter case."""
+    given = (input or {}).get("keywords", ["important"])
+    words = given.split(",") if isinstance(given, str) else given
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise TypeError("input.keywords must be a list of text, or text separated by commas")
+    missing = [word.strip() for word in words if word.strip().casefold() not in content.casefold()]
+    return _verdict(not missing, f"missing: {', '.join(missing)}" if missing else "all keywords occur")
+
+
+def json_format_validator(content: str) -> dict[str, Any]:
+    """Checks that the text, or its first fenced block, is valid JSON."""
+    fence = _FENCE.search(content)
+    text = content if _starts_json(content) or fence is None else fence[2]
+    try:
+        json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as fault:
+        return _verdict(False, f"not valid JSON: {fault.msg} at line {fault.lineno}, column {fault.colno}")
+    except (ValueError, RecursionError) as fault:
+        return _verdict(False, f"not valid JSON: {fault}")
+    return _verdict(True, "valid JSON")
+
+
+class CodeValidator:
+    """code_execution_validator over one sandbox."""
+
+    def __init__(self, shell: ShellTools) -> None:
+        self.shell = shell
+
+    async def code_execution_validator(self, content: str) -> dict[str, Any]:
+        """Runs the first fenced block of code in the sandbox and checks that it ends without an error."""
+        fence = next((f for f in _FENCE.finditer(content) if f[1].lower() in _LANGUAGES), None)
+        if fence is None:
+            return _verdict(False, "there is no fenced block of code that can be run")
+        language = cast(Language, _LANGUAGES[fence[1].lower()])
+        argv, readable = await self.shell.interpreter(language)
+        finished = await self.shell.sandbox.run(
+            argv, timeout_s=CODE_TIMEOUT_S, stdin=fence[2].encode("utf-8", "replace"), readable=readable, writable=False
+        )
+        if finished.ok:
+            return _verdict(True, f"the code ran: {finished.stdout.strip()[:200] or 'no output'}")
+        if finished.timed_out:
+            return _verdict(False, f"the code did not end within {CODE_TIMEOUT_S:g} s")
+        if finished.truncated:
+            return _verdict(False, "the code wrote more than the output limit")
+        last = finished.stderr.strip().splitlines()[-3:]
+        return _verdict(False, f"exit code {finished.exit_code}: {' '.join(last) or 'no error text'}")
+
+
+def validator_tools(shell: ShellTools) -> list[Tool]:
+    """All of them under their names; a phase may list them as tools, too."""
+    plain: list[Function] = [simple_validator, length_check, keyword_validator, json_format_validator]
+    tools = [_tool(function) for function in plain]
+    return [*tools, _tool(CodeValidator(shell).code_execution_validator, needs_sandbox=True)]
+
+
+def _tool(function: Function, *, needs_sandbox: bool = False) -> Tool:
+    name = function.__name__
+    spec = spec_of(name, function, side_effects=False)
+    return Tool(name, spec, function, Kind.BUILTIN, timeout_s=2 * CODE_TIMEOUT_S, needs_sandbox=needs_sandbox)
+
+
+def _verdict(valid: bool, reason: str) -> dict[str, Any]:
+    return {"valid": valid, "reason": reason}
+
+
+def _number(given: Mapping[str, Any], key: str, default: int) -> int:
+    """A whole number of the input, which may stand there as text. Raises ValueError or TypeError when it is none."""
+    value = given.get(key)
+    return default if value in (None, "") else int(value)
+
+
+def _starts_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
