@@ -1,0 +1,88 @@
+"""Reachability and dominance, against an enumeration that nobody could get wrong."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.language.lint.reach import Reach, Step
+
+NAMES = "abcdef"
+
+
+@st.composite
+def reaches(draw: st.DrawFn) -> Reach:
+    steps = draw(
+        st.lists(
+            st.builds(Step, st.sampled_from(NAMES), st.sampled_from(NAMES), st.booleans()), max_size=14, unique=True
+        )
+    )
+    silent = set(NAMES) - {step.src for step in steps}
+    may_end = draw(st.sets(st.sampled_from(NAMES))) | silent
+    return Reach("a", tuple(steps), frozenset(may_end))
+
+
+def visits(reach: Reach) -> set[tuple[str, frozenset[str]]]:
+    """Every phase that a walk can enter, with the phases that were done by then."""
+    seen: set[tuple[str, frozenset[str]]] = set()
+    queue: list[tuple[str, frozenset[str]]] = [(reach.start, frozenset())]
+    while queue:
+        here, done = queue.pop()
+        if (here, done) in seen:
+            continue
+        seen.add((here, done))
+        for step in reach.steps:
+            if step.src == here:
+                queue.append((step.dst, done if step.after_failure else done | {here}))
+    return seen
+
+
+@given(reaches())
+@settings(max_examples=100, deadline=None)
+def test_what_can_and_must_come_before_agrees_with_all_walks(reach: Reach) -> None:
+    walked = visits(reach)
+    assert reach.reachable == {phase for phase, _ in walked}
+    for phase in NAMES:
+        histories = [done for here, done in walked if here == phase]
+        for name in NAMES:
+            assert reach.can_precede(name, phase) == any(name in done for done in histories), (name, phase)
+            if name != phase:
+                must = bool(histories) and all(name in done for done in histories)
+                assert reach.must_precede(name, phase) == must, (name, phase)
+
+
+@given(reaches())
+@settings(max_examples=100, deadline=None)
+def test_an_endless_cycle_is_a_set_of_phases_that_reach_each_other_and_no_end(reach: Reach) -> None:
+    def follow(name: str) -> set[str]:
+        found, queue = set[str](), [name]
+        while queue:
+            here = queue.pop()
+            for step in reach.steps:
+                if step.src == here and step.dst not in found:
+                    found.add(step.dst)
+                    queue.append(step.dst)
+        return found
+
+    trapped = {n for n in reach.reachable if not ({n} | follow(n)) & reach.may_end}
+    cycles = reach.endless(NAMES)
+    assert {n for cycle in cycles for n in cycle} == {n for n in trapped if all(n in follow(m) for m in follow(n))}
+    for cycle in cycles:
+        assert all(follow(name) == set(cycle) for name in cycle)
+
+
+def test_the_phases_just_before_are_those_that_lead_there_by_success() -> None:
+    steps = (Step("a", "b"), Step("a", "c", after_failure=True), Step("b", "c"), Step("d", "c"))
+    reach = Reach("a", steps, frozenset({"c"}))
+    assert reach.just_before("c") == {"b"}
+    assert reach.just_before("b") == {"a"}
+
+
+def test_a_long_chain_is_walked_without_recursion() -> None:
+    names = [f"p{i}" for i in range(5000)]
+    reach = Reach("p0", tuple(Step(a, b) for a, b in pairwise(names)), frozenset({"p4999"}))
+    assert reach.must_precede("p0", "p4999")
+    assert not reach.can_precede("p4999", "p0")
+    assert reach.endless(names) == []

@@ -1,0 +1,57 @@
+"""What `check` finds in a cascade beyond its form: one table of codes, and checks by subject over shared facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from workbench.language.lint import candidates, flow, repeats, settings, sources, templates, tools
+from workbench.language.lint.facts import Check, Facts
+from workbench.language.lint.not_run import not_run
+from workbench.language.lint.surroundings import (
+    BUILTIN_TOOLS,
+    BUILTIN_VALIDATORS,
+    Surroundings,
+    ToolFacts,
+    ToolKind,
+    ValidatorFacts,
+)
+from workbench.language.load import Loaded
+from workbench.language.problem import Problem
+
+__all__ = [
+    "BUILTIN_TOOLS",
+    "BUILTIN_VALIDATORS",
+    "Surroundings",
+    "ToolFacts",
+    "ToolKind",
+    "ValidatorFacts",
+    "check",
+    "not_run",
+]
+
+_SUBJECTS = (flow, sources, tools, templates, candidates, repeats, settings)
+LOCAL: tuple[Check, ...] = tuple(check for subject in _SUBJECTS for check in subject.LOCAL)
+"""Checks that judge each value by itself: they hold for a draft too, from which faulty values were left out."""
+WHOLE: tuple[Check, ...] = tuple(check for subject in _SUBJECTS for check in subject.WHOLE)
+"""Checks that compare values, and so need all of them."""
+
+
+def check(loaded: Loaded, around: Surroundings = Surroundings()) -> tuple[Problem, ...]:
+    """Every problem of a file: those of loading and those of the catalogue, by position, each once.
+
+    A file whose cascade could not be loaded is checked as far as its draft goes. Never raises for what a file holds.
+    """
+    found = dict.fromkeys((*loaded.problems, *_found(loaded, around)))
+    return tuple(sorted(found, key=lambda problem: (problem.span, problem.code, problem.message)))
+
+
+def _found(loaded: Loaded, around: Surroundings) -> Iterator[Problem]:
+    cascade = loaded.cascade or loaded.draft
+    if cascade is None or not cascade.phases:
+        return
+    facts = Facts(cascade, loaded.source, around)
+    checks = LOCAL if loaded.cascade is None else (*LOCAL, *WHOLE)
+    for one in checks:
+        yield from one(facts)
+    if loaded.cascade is not None:
+        yield from not_run(cascade, loaded.source)

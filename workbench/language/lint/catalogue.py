@@ -1,0 +1,341 @@
+"""Every code that `check` can print: its severity, what it says, when it says so, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from workbench.language.problem import Severity
+
+E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
+
+
+@dataclass(frozen=True, slots=True)
+class Lint:
+    """One row. ``message`` has ``{name}`` fields that a finding fills in; ``hint`` is the usual advice."""
+
+    code: str
+    severity: Severity
+    message: str
+    when: str
+    hint: str = ""
+
+    @property
+    def by_loader(self) -> bool:
+        """Whether loading alone finds it (L1xx, L2xx); the other codes need a loaded cascade."""
+        return self.code < "L3"
+
+
+_FILE = (
+    Lint("L101", E, "not valid {format}: {problem}", "the parser stops; comments in JSON are named as such"),
+    Lint("L102", E, "the file holds {count} YAML documents; a cascade is one (the first is shown)", "a second ---"),
+    Lint("L103", E, "key '{key}' is written twice, first at {place}", "the same key twice in one mapping"),
+    Lint("L104", E, "too large, too deep, or aliases expand beyond the limit", "size, depth, alias bombs"),
+    Lint("L105", E, "not UTF-8 at byte {offset}", "the file is in another encoding"),
+    Lint("L106", W, "tag '{tag}' is ignored; the plain value is used", "a custom YAML tag"),
+)
+
+_SHAPE = (
+    Lint("L201", W, "unknown key '{key}' in {place}", "no field of that name; the key is kept as it is"),
+    Lint("L202", E, "'{field}' must be {type}, got {value}", "a value of the wrong type"),
+    Lint("L203", E, "'{field}' is missing", "a required key is absent, or phases is empty"),
+    Lint("L204", E, "'{field}' must be one of {choices}; got '{value}'", "a value outside an enumeration"),
+    Lint("L205", E, "'{field}' is a number; a template is not rendered here", "Jinja in a number or a boolean"),
+    Lint("L206", E, "'{field}' must be at least {least}", "a number below its range, a weight below 0"),
+    Lint("L207", W, "'{written}' is read as '{meant}'", "accepted spellings: hyphens in enumerations, filter, if"),
+    Lint("L208", E, "phase '{name}' is defined twice", "two phases of one name"),
+    Lint("L209", E, "a phase needs either 'instructions' or 'tool'", "none of the two, or both"),
+    Lint("L210", W, "id '{written}' is stored as '{slug}'", "an id that cannot be a file name"),
+    Lint("L211", W, "'{field}' belongs under '{place}'", "a known key at the wrong level"),
+    Lint("L212", I, '{value} is taken as the text "{text}"', "a value of inputs that is no text"),
+    Lint("L213", W, "phase name '{name}' is a context keyword; from: cannot select it", "all, first, previous, prev"),
+)
+
+_FLOW = (
+    Lint(
+        "L301",
+        W,
+        "phase '{name}' is unreachable: {reason}",
+        "no walk from the first phase gets there",
+        "name it in 'handoffs' of the phase that should come before it",
+    ),
+    Lint("L302", E, "handoff target '{name}' is no phase", "handoffs", "the phases are {phases}"),
+    Lint(
+        "L303",
+        E,
+        "routing target '{name}' is no phase",
+        "routing, on_error, decision routing",
+        "the phases are {phases}",
+    ),
+    Lint(
+        "L304",
+        I,
+        "the run ends after '{name}'; '{branch}' below it is a branch",
+        "a phase without handoffs stands before a phase that others lead to",
+        "add handoffs: [{branch}] to go on; handoffs: [] says that the end is meant",
+    ),
+    Lint(
+        "L305",
+        W,
+        "every path from '{name}' returns to it; only the visit limit ends the run",
+        "a cycle without exit",
+        "add a handoff that leads out of {cycle}",
+    ),
+    Lint(
+        "L306",
+        E,
+        "{kind} file '{ref}' not found",
+        "ref, and the sql: or shell: file of a deterministic phase",
+        "paths are relative to this file, then to the workspace",
+    ),
+    Lint(
+        "L307",
+        W,
+        "cascades call each other: {chain}",
+        "recursion; a run is cut at depth 5",
+        "make sure that something ends it earlier",
+    ),
+    Lint("L308", W, "handoff '{name}' is listed twice", "the same target again", "remove one of them"),
+)
+
+_SOURCES = (
+    Lint(
+        "L401",
+        W,
+        "'{name}' cannot have run before '{phase}'; this source is always skipped",
+        "a source that only runs later, on another branch, or never",
+        "only a phase that leads here has an output",
+    ),
+    Lint("L402", W, "context source '{name}' is no phase", "from, inject_from, from_phases", "the phases are {phases}"),
+    Lint(
+        "L403",
+        W,
+        "'{field}' is ignored because {because}",
+        "inject_from, fidelity or thread_id beside what wins over them",
+        "keep one of the two",
+    ),
+    Lint(
+        "L404",
+        I,
+        "'{name}' runs only on some paths to '{phase}'",
+        "a source that some runs skip",
+        "on the other paths this source is skipped",
+    ),
+    Lint(
+        "L405",
+        W,
+        "nothing runs before the first phase",
+        "a source keyword in the first phase, to which no loop returns",
+        "the input is in the task by {{{{ input.… }}}}, or with include_input",
+    ),
+    Lint("L406", W, "'exclude: {name}' takes nothing away", "a name that 'from' never brings in", "{reason}"),
+    Lint(
+        "L407",
+        W,
+        "'{field}' has no effect without {needs}",
+        "a filter without what it filters",
+        "add it, or remove this key",
+    ),
+    Lint(
+        "L408",
+        W,
+        "'{field}' has no effect with mode: explicit",
+        "selection or anchors without auto",
+        "write mode: auto",
+    ),
+    Lint(
+        "L409",
+        I,
+        "native tool messages of '{name}' are injected as text",
+        "include messages from a phase with native tools",
+        "calls read [Called NAME with …]; results become user messages",
+    ),
+    Lint(
+        "L410",
+        I,
+        "'{field}' cannot act: one turn, one attempt",
+        "masking needs an earlier turn",
+        "it masks earlier turns of the same visit",
+    ),
+    Lint("L411", W, "unknown context_ttl category '{name}'", "context_ttl", "the categories are {categories}"),
+    Lint("L412", W, "the {part} of '{name}' is injected twice", "two sources bring the same part", "first by {first}"),
+)
+
+_TOOLS = (
+    Lint("L501", W, "tool '{name}' is not known; {then}", "tackle, or the tool of a deterministic phase", "{why}"),
+    Lint(
+        "L502",
+        E,
+        "validator '{name}' is not known",
+        "loop_until, wards, soundings, threshold, quality_metric",
+        "define it under 'validators', or as a cascade in a tackle folder",
+    ),
+    Lint(
+        "L503",
+        W,
+        "'route_to' is not a tool to list; it is offered when there is a choice",
+        "route_to in tackle",
+        "give the phase two handoffs, or one with a description",
+    ),
+    Lint("L504", W, "tool '{name}' hides a built-in of that name", "registration", "rename it to have both"),
+    Lint(
+        "L505",
+        W,
+        "validator cascade '{name}' never reads input.content",
+        "a validator that cannot see what it judges",
+        "use {{{{ input.content }}}} in its instructions",
+    ),
+    Lint(
+        "L506",
+        W,
+        "model '{name}' is not known to support native tool calls",
+        "use_native_tools",
+        "without use_native_tools, tools work with any model",
+    ),
+    Lint(
+        "L507", W, "tool '{name}' needs {needs}", "it would be refused as things are", "until then each call is refused"
+    ),
+    Lint("L508", W, "{what}", "a manifest without any tool, or manifest_context without a manifest", "{advice}"),
+)
+
+_TEMPLATES = (
+    Lint("L601", E, "template: {problem}", "Jinja syntax", "the phase would fail when it renders this"),
+    Lint("L602", W, "'{name}' is undefined", "a name that no template of this kind has", "it renders as empty"),
+    Lint("L603", E, "no {kind} named '{name}'", "an unknown Jinja filter or test", "see the list of Jinja's built-ins"),
+    Lint(
+        "L604",
+        W,
+        "outputs.{name}: {reason}",
+        "no phase, or one that cannot have run before",
+        "it renders as empty; default(…) says 'maybe'",
+    ),
+    Lint(
+        "L605",
+        I,
+        "state.{name} is never set by this cascade",
+        "no set_state, extraction, person or child sets it",
+        "it renders as empty; default(…) says 'maybe'",
+    ),
+    Lint(
+        "L606",
+        I,
+        "input.{name} is not in inputs_schema",
+        "a schema is there and does not name it",
+        "add it to inputs_schema, or say default(…)",
+    ),
+    Lint(
+        "L607",
+        W,
+        "'{comparison}' is never true in turn_prompt; {bound}",
+        "a comparison of turn that cannot hold",
+        "turn_prompt is rendered for turns 2 to max_turns",
+    ),
+    Lint(
+        "L608",
+        E,
+        "template file '@{name}' not found",
+        "instructions: @file",
+        "paths are relative to this file, then to the workspace",
+    ),
+    Lint("L609", W, "'{name}' exists only in {field}", "a variable of another field", "it renders as empty here"),
+)
+
+_SETTINGS = (
+    Lint(
+        "L701",
+        W,
+        "'model' only serves attempts without an assigned model",
+        "phase.model beside soundings.models",
+        "every candidate has a model of its own; the evaluator still uses this one",
+    ),
+    Lint(
+        "L702",
+        W,
+        "factor {factor} is ignored; the models add up to {total}",
+        "a models mapping with another sum",
+        "write factor: {total}, or change the models' factors",
+    ),
+    Lint("L703", W, "pareto_frontier decides; cost_aware_evaluation only informs", "both are enabled", "disable one"),
+    Lint(
+        "L704",
+        W,
+        "one candidate: '{field}' has no effect",
+        "factor 1 and no reforge",
+        "set factor to 2 or more",
+    ),
+    Lint(
+        "L705",
+        W,
+        "'{field}' has no effect: mutate is false",
+        "mutate: false is written",
+        "remove mutate, or set it true",
+    ),
+    Lint("L706", W, "'turn_prompt' is never used with max_turns 1", "there is no second turn", "raise max_turns"),
+    Lint(
+        "L707",
+        W,
+        "'retry_instructions' is never used: {reason}",
+        "one attempt, or nothing that can fail",
+        "{advice}",
+    ),
+    Lint("L708", W, "'loop_until_prompt' has no effect {why}", "with silent, or without loop_until", "remove it"),
+    Lint(
+        "L709",
+        I,
+        "loop_until without max_attempts: 5 attempts",
+        "the limit is not written",
+        "write max_attempts to choose it",
+    ),
+    Lint("L710", W, "{what}", "a pre-ward in mode retry, or a retry ward whose limit is 1", "{advice}"),
+    Lint(
+        "L711", W, "'max_attempts' has no effect {where}", "a ward that never repeats anything", "mode: retry uses it"
+    ),
+    Lint(
+        "L712",
+        W,
+        "'{field}' has no effect without {needs}",
+        "human_eval, llm_prefilter, aggregator_*",
+        "add {needs}, or remove this key",
+    ),
+    Lint(
+        "L713",
+        W,
+        "no price is known for '{name}'; costs cannot be compared",
+        "Pareto, cost-aware evaluation",
+        "its cost is taken as the mean of the known ones",
+    ),
+    Lint("L714", W, "'{field}' has no effect in {kind} phase", "fields of the other kind of phase", "remove it"),
+    Lint(
+        "L715", I, "'mode' has no effect in a threshold", "reforge.threshold", "a threshold only stops the refinement"
+    ),
+    Lint("L716", W, "use_native_tools without tools", "no tackle, no routing choice", "list tools in 'tackle'"),
+    Lint(
+        "L717",
+        E,
+        "'{field}' is no valid expression: {problem}",
+        "output_extraction, error_pattern",
+        "a regular expression",
+    ),
+    Lint(
+        "L718", E, "'output_schema' is no valid JSON Schema: {problem}", "output_schema", "JSON Schema, draft 2020-12"
+    ),
+    Lint(
+        "L719",
+        W,
+        "'model_strategy: random' draws the dict's models at random; factors become weights",
+        "a models mapping with random",
+        "write weighted, or a list of models",
+    ),
+    Lint("L720", W, "storage '{name}' is not available; memory is used", "tool_caching.storage", "write memory"),
+)
+
+_NOT_RUN = (
+    Lint("L801", W, "'{field}' is not run yet: {consequence}", "a field that is loaded and kept, but not executed"),
+    Lint("L802", W, "tool type '{type}' is not run yet: not offered", "a .tool.json of that type", "tool '{name}'"),
+)
+
+CATALOGUE: Mapping[str, Lint] = MappingProxyType(
+    {row.code: row for row in (*_FILE, *_SHAPE, *_FLOW, *_SOURCES, *_TOOLS, *_TEMPLATES, *_SETTINGS, *_NOT_RUN)}
+)
+"""Every code with its row, in order: the documentation of `check` is generated from it."""

@@ -1,0 +1,175 @@
+"""What all checks of one file share, worked out once: its phases, the walks through them, its places, its family."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from workbench.language.graph import DECISION, NEXT, ON_ERROR, Edge, Graph, lower
+from workbench.language.lint.family import Family
+from workbench.language.lint.place import Place
+from workbench.language.lint.reach import Reach, Step
+from workbench.language.lint.surroundings import Surroundings
+from workbench.language.model import Cascade, Phase, Soundings
+from workbench.language.problem import Path, Problem
+from workbench.language.shape import nearest
+from workbench.language.source import Source
+
+Finding = Problem
+
+
+def meant(name: str, known: Iterable[str]) -> str | None:
+    """The known name that a misspelt one probably stands for: within two edits, and not a wholly different one."""
+    found = nearest(name, tuple(other for other in known if set(other) & set(name)))
+    return found or None
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseAt:
+    """A phase with its place."""
+
+    phase: Phase
+    path: Path
+    host: str = ""
+    """The phase of the list that it stands in for, if it is written in place as ``on_error``."""
+
+    @property
+    def name(self) -> str:
+        """Where it stands in the walk: its own name, or its host's."""
+        return self.host or self.phase.name
+
+
+class Facts:
+    """One cascade under check."""
+
+    def __init__(self, cascade: Cascade, source: Source, around: Surroundings) -> None:
+        self.cascade = cascade
+        self.source = source
+        self.around = around
+        self.place = Place(source)
+        self.family = Family(source, cascade, around)
+        self.phases = tuple(PhaseAt(phase, ("phases", i)) for i, phase in enumerate(cascade.phases))
+        self.by_name: dict[str, PhaseAt] = {}
+        for at in self.phases:
+            self.by_name.setdefault(at.name, at)
+        self.names = tuple(self.by_name)
+        self.report = self.place.report
+
+    @cached_property
+    def all_phases(self) -> tuple[PhaseAt, ...]:
+        """The phases, each followed by the one that stands in for it on error, where that is written in place."""
+        return tuple(self._with_fallbacks())
+
+    def _with_fallbacks(self) -> Iterator[PhaseAt]:
+        for at in self.phases:
+            inside: PhaseAt | None = at
+            while inside is not None:
+                yield inside
+                fallback = inside.phase.on_error
+                path = (*inside.path, "on_error")
+                inside = PhaseAt(fallback, path, at.name) if isinstance(fallback, Phase) else None
+
+    # -- where a run goes --------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def decides(phase: Phase) -> bool:
+        """Whether a person may choose what comes next."""
+        return phase.decision_points is not None and phase.decision_points.enabled
+
+    def refs(self, at: PhaseAt) -> Iterator[tuple[Path, str]]:
+        """The cascade files that a phase starts."""
+        for i, sub in enumerate(at.phase.sub_cascades):
+            yield (*at.path, "sub_cascades", i, "ref"), sub.ref
+        for i, other in enumerate(at.phase.async_cascades):
+            yield (*at.path, "async_cascades", i, "ref"), other.ref
+
+    def routed(self, at: PhaseAt) -> Iterator[tuple[Path, str]]:
+        """The phases that a phase names outside of ``handoffs``: by ``routing``, ``on_error`` or a decision."""
+        phase = at.phase
+        for key, name in phase.routing.items():
+            yield (*at.path, "routing", key), name
+        if isinstance(phase.on_error, str):
+            yield (*at.path, "on_error"), phase.on_error
+        for key, route in phase.decision_points.routing.items() if phase.decision_points else ():
+            if route.to is not None and route.to not in ("next", "self"):
+                yield (*at.path, "decision_points", "routing", key, "to"), route.to
+
+    @cached_property
+    def _graph(self) -> Graph:
+        return lower(self.cascade, self.source)
+
+    @cached_property
+    def branches(self) -> frozenset[str]:
+        """The phases that are a target somewhere: the order of the list does not lead to them."""
+        return frozenset(edge.dst for edge in self._graph.edges if not _falls_through(edge))
+
+    @cached_property
+    def reach(self) -> Reach:
+        """The walks through the graph; a field that has no effect in its kind of phase leads nowhere."""
+        steps: dict[Step, None] = {}
+        goes_on: set[str] = set()
+        for edge in self._graph.edges:
+            phase = self.by_name[edge.src].phase
+            if edge.kind == "handoff" or _falls_through(edge):
+                goes_on.add(edge.src)
+            elif not (self.decides(phase) if edge.label == DECISION else phase.deterministic):
+                continue
+            steps[Step(edge.src, edge.dst, _after_failure(edge, phase))] = None
+        may_end = set(self.names) - goes_on
+        for at in self.by_name.values():
+            if self.decides(at.phase):
+                steps |= dict.fromkeys((Step(at.name, at.name), Step(at.name, at.name, after_failure=True)))
+            if self.decides(at.phase) or at.phase.human_input is not None:
+                may_end.add(at.name)
+        return Reach(self._graph.start, tuple(steps), frozenset(may_end))
+
+    @cached_property
+    def leading_to(self) -> dict[str, list[str]]:
+        """For each phase, the others with a step to it, in the order of the file."""
+        found: dict[str, dict[str, None]] = {name: {} for name in self.names}
+        for step in self.reach.steps:
+            if step.src != step.dst:
+                found[step.dst][step.src] = None
+        return {name: list(sources) for name, sources in found.items()}
+
+    # -- tools -------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def offers_choice(phase: Phase) -> bool:
+        """Whether ``route_to`` is offered."""
+        return len(phase.handoffs) > 1 or any(handoff.description for handoff in phase.handoffs)
+
+    def has_tools(self, phase: Phase) -> bool:
+        """Whether the model of a phase may be offered any tool."""
+        return bool(phase.tackle) or phase.rag is not None or self.offers_choice(phase)
+
+
+Check = Callable[[Facts], Iterator[Finding]]
+"""One subject of the catalogue: what it finds in a cascade."""
+
+
+def _falls_through(edge: Edge) -> bool:
+    return edge.kind == "routed" and edge.label == NEXT
+
+
+def _after_failure(edge: Edge, phase: Phase) -> bool:
+    """Whether an edge is only taken when its phase failed."""
+    if edge.kind == "handoff" or edge.label != DECISION:
+        return edge.kind == "routed" and edge.label == ON_ERROR
+    return phase.decision_points is not None and phase.decision_points.trigger == "error"
+
+
+def bare_model(name: str) -> str:
+    """A model's name without the ``::effort`` suffix."""
+    return name.partition("::")[0]
+
+
+def models_of(soundings: Soundings | None, path: Path) -> Iterator[tuple[Path, bool, str]]:
+    """Each model that candidates are made with: its path, whether it is a key there, and its name."""
+    if soundings is None:
+        return
+    if isinstance(soundings.models, Mapping):
+        yield from (((*path, "soundings", "models", name), True, name) for name in soundings.models)
+    else:
+        yield from (((*path, "soundings", "models", i), False, name) for i, name in enumerate(soundings.models))

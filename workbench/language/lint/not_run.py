@@ -1,0 +1,107 @@
+"""Fields that load and are kept but that no run executes: one table, for `check` and for the warnings of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from workbench.language.lint.place import Place
+from workbench.language.model import Cascade
+from workbench.language.problem import Path, Problem
+from workbench.language.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """A field by its path (``[]`` each item, ``*`` each value of a mapping) and what happens instead of running it.
+
+    ``only`` limits the row to one value of the field.
+    """
+
+    field: str
+    consequence: str
+    only: str | None = None
+
+
+NOT_RUN: tuple[NotRun, ...] = (
+    NotRun("triggers", "nothing schedules a run"),
+    NotRun("narrator", "no narration"),
+    NotRun("phases[].narrator", "no narration"),
+    NotRun("research_db", "research_query and research_execute are not offered"),
+    NotRun("phases[].ui_mode", "it is ignored"),
+    NotRun("phases[].browser", "no browser is started; the browser tools work without it"),
+    NotRun("phases[].human_input.generator_prompt", "the form is shown as text"),
+    NotRun("phases[].human_input.on_timeout", "the phase fails, as with abort", only="escalate"),
+    NotRun("tool_caching.tools.*.key", "args_hash is used", only="custom"),
+    NotRun("soundings", "the cascade runs once, without candidates"),
+    NotRun("phases[].soundings", "one attempt is made, without candidates"),
+    NotRun("phases[].sub_cascades", "no child runs, and the state gets nothing from it"),
+    NotRun("phases[].async_cascades", "no child is started"),
+    NotRun("phases[].tackle", "the phase has no tools", only="manifest"),
+    NotRun("phases[].tool", "the phase fails when it is reached"),
+    NotRun("phases[].callouts", "nothing is tagged"),
+    NotRun("phases[].rag", "the rag tools are not offered"),
+    NotRun("phases[].human_input", "nobody is asked"),
+    NotRun("phases[].audibles", "no feedback is taken"),
+    NotRun("phases[].decision_points", "nobody is asked; a decision block stays in the output"),
+    NotRun("phases[].output_extraction", "nothing is extracted, and no state is set"),
+    NotRun("phases[].context.mode", "nothing is selected; 'from' is taken as it is listed", only="auto"),
+    NotRun("token_budget", "no request is cut to a budget"),
+    NotRun("tool_caching", "every tool call is executed"),
+    NotRun("memory", "nothing is kept across runs, and its tool is not offered"),
+    NotRun("default_fidelity", "the rules of 'context' apply"),
+    NotRun("phases[].fidelity", "the rules of 'context' apply"),
+    NotRun("phases[].thread_id", "the rules of 'context' apply"),
+    NotRun("phases[].handoffs[].fidelity", "the rules of 'context' apply"),
+    NotRun("phases[].handoffs[].thread_id", "the rules of 'context' apply"),
+)
+"""A row goes when the engine learns the field."""
+
+TOOL_TYPES_NOT_RUN = frozenset({"gradio"})
+"""Types of ``.tool.json`` that are not offered."""
+
+
+def not_run(cascade: Cascade, source: Source) -> tuple[Problem, ...]:
+    """One L801 for each place that writes a field of the table, in the order of the file.
+
+    A field that is switched off (``false``, ``enabled: false``, an empty list) is none, and neither is a field inside
+    another one that is not run.
+    """
+    place = Place(source)
+    found: dict[Path, Problem] = {}
+    for row in NOT_RUN:
+        for path, value in _written(cascade, tuple(row.field.split("."))):
+            if _off(value) or (row.only is not None and value != row.only):
+                continue
+            name = row.field.rpartition(".")[2] + (f": {row.only}" if row.only else "")
+            found[path] = place.report("L801", path, at_key=row.only is None, field=name, consequence=row.consequence)
+    kept = (p for path, p in found.items() if not any(path[:n] in found for n in range(1, len(path))))
+    return tuple(sorted(kept, key=lambda problem: problem.span))
+
+
+def _off(value: object) -> bool:
+    return not value or getattr(value, "enabled", True) is False
+
+
+def _written(value: object, steps: tuple[str, ...], path: Path = ()) -> Iterator[tuple[Path, object]]:
+    """The places that the steps lead to, where the file writes every one of them."""
+    if not steps:
+        yield path, value
+        return
+    step, rest = steps[0], steps[1:]
+    if step == "*":
+        if isinstance(value, Mapping):
+            for key, item in value.items():
+                yield from _written(item, rest, (*path, key))
+        return
+    name = step.removesuffix("[]")
+    if not isinstance(value, BaseModel) or name not in value.model_fields_set:
+        return
+    inner = getattr(value, name)
+    if step == name:
+        yield from _written(inner, rest, (*path, name))
+    elif isinstance(inner, (list, tuple)):
+        for at, item in enumerate(inner):
+            yield from _written(item, rest, (*path, name, at))

@@ -1,0 +1,68 @@
+"""Fields of the wrong kind of phase, and values that are no expression, no schema, or no storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from workbench.language.lint.facts import Check, Facts, Finding
+from workbench.language.lint.patterns import bad_pattern, bad_schema
+
+MODEL_ONLY = (
+    *("tackle", "manifest_context", "model", "use_native_tools", "rules", "context", "inject_from", "intra_context"),
+    *("soundings", "rag", "audibles", "fidelity", "thread_id"),
+)
+"""What only means something where a model is called."""
+TOOL_ONLY = ("inputs", "routing", "on_error", "retry", "timeout")
+"""What only means something where a tool runs by itself."""
+
+
+def kinds(facts: Facts) -> Iterator[Finding]:
+    """L714; a phase with both a tool and instructions is an error of its own."""
+    for at in facts.all_phases:
+        phase = at.phase
+        if phase.deterministic == (phase.instructions is not None):
+            continue
+        fields, kind = (MODEL_ONLY, "a deterministic") if phase.deterministic else (TOOL_ONLY, "a model")
+        for field in fields:
+            if field in phase.model_fields_set and getattr(phase, field) not in ((), None, False, {}):
+                yield facts.report("L714", (*at.path, field), at_key=True, field=field, kind=kind)
+
+
+def idle_native(facts: Facts) -> Iterator[Finding]:
+    """L716."""
+    for at in facts.all_phases:
+        if at.phase.use_native_tools and not facts.has_tools(at.phase) and not at.phase.deterministic:
+            yield facts.report("L716", (*at.path, "use_native_tools"), at_key=True)
+
+
+def patterns(facts: Facts) -> Iterator[Finding]:
+    """L717 at the character where the expression breaks."""
+    for at in facts.all_phases:
+        extraction = at.phase.output_extraction
+        problem = bad_pattern(extraction.pattern) if extraction else None
+        if problem is None:
+            continue
+        path, (message, offset) = (*at.path, "output_extraction", "pattern"), problem
+        span = None if offset is None else facts.place.inside(path, offset)
+        yield facts.report("L717", path, span=span, field="pattern", problem=message)
+
+
+def schemas(facts: Facts) -> Iterator[Finding]:
+    """L718 at the part of the schema that breaks it."""
+    for at in facts.all_phases:
+        if at.phase.output_schema is None:
+            continue
+        found = bad_schema(at.phase.output_schema)
+        if found is not None:
+            yield facts.report("L718", (*at.path, "output_schema", *found[0]), problem=found[1])
+
+
+def storage(facts: Facts) -> Iterator[Finding]:
+    """L720."""
+    caching = facts.cascade.tool_caching
+    if caching is not None and caching.enabled and caching.storage != "memory":
+        yield facts.report("L720", ("tool_caching", "storage"), name=caching.storage, fix="memory")
+
+
+LOCAL: tuple[Check, ...] = (patterns, schemas)
+WHOLE: tuple[Check, ...] = (kinds, idle_native, storage)

@@ -1,0 +1,186 @@
+"""Templates: syntax, and names that are not there when they are rendered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from workbench.language.lint.facts import Check, Facts, Finding, meant
+from workbench.language.lint.known import OUTPUT, Keys
+from workbench.language.lint.texts import EXTRA, METHODS, Text, included_file, texts
+from workbench.language.template import Comparison, NameUse, names_used
+from workbench.language.template_names import FILTERS, TESTS
+from workbench.language.template_sandbox import SANDBOX
+
+VALIDATOR_INPUT = ("content", "original_input")
+REFINEMENT = "_refinement_context"
+"""The key of the input under which a cascade's reforge gives its block."""
+_FIELD_OF = {name: field for field, names in EXTRA.items() for name in names}
+_SYMBOLS = {"eq": "==", "ne": "!=", "lt": "<", "lteq": "<=", "gt": ">", "gteq": ">="}
+_HOLDS: dict[str, Callable[[int, int | float], bool]] = {
+    "eq": lambda turn, limit: turn == limit,
+    "ne": lambda turn, limit: turn != limit,
+    "lt": lambda turn, limit: turn < limit,
+    "lteq": lambda turn, limit: turn <= limit,
+    "gt": lambda turn, limit: turn > limit,
+    "gteq": lambda turn, limit: turn >= limit,
+}
+
+
+def files(facts: Facts) -> Iterator[Finding]:
+    """L608."""
+    for at in facts.all_phases:
+        path = (*at.path, "instructions")
+        file = included_file(Text(path, at.phase.instructions or "", "instructions", at))
+        if file and facts.family.missing(file):
+            yield facts.report("L608", path, name=file)
+
+
+def syntax(facts: Facts) -> Iterator[Finding]:
+    """L601, L603."""
+    for text in texts(facts):
+        found = names_used(text.template)
+        if found.fault is not None:
+            fault = found.fault
+            yield _report(facts, "L601", text, fault.line, fault.column, "", problem=fault.message)
+        for kind, words, known in (("filter", found.unknown_filters, FILTERS), ("test", found.unknown_tests, TESTS)):
+            for word in words:
+                near = meant(word.name, sorted(known))
+                yield _report(facts, "L603", text, word.line, word.column, word.name, near, kind=kind, name=word.name)
+
+
+def names(facts: Facts) -> Iterator[Finding]:
+    """L602, L604, L605, L606, L609: each name once in a template."""
+    keys = Keys(facts)
+    for text in texts(facts):
+        told: set[tuple[str | int, ...]] = set()
+        for use in names_used(text.template).uses:
+            if use.guarded or use.path in told:
+                continue
+            told.add(use.path)
+            if use.root not in text.names:
+                yield from _foreign(facts, text, use)
+                continue
+            key = use.path[1] if len(use.path) > 1 else 0
+            if not isinstance(key, str) or key in METHODS:
+                continue
+            if use.root == "outputs":
+                yield from _output(facts, keys, text, use, key)
+            elif use.root == "state":
+                yield from _state(facts, keys, text, use, key)
+            elif use.root == "input":
+                yield from _input(facts, text, use, key)
+
+
+def comparisons(facts: Facts) -> Iterator[Finding]:
+    """L607."""
+    for text in texts(facts):
+        if text.field != "turn_prompt" or text.phase is None or text.phase.phase.rules.max_turns == 1:
+            continue
+        last = text.phase.phase.rules.max_turns
+        for comparison in names_used(text.template).comparisons:
+            bound = _never(comparison, last)
+            if bound and comparison.path == ("turn",):
+                written = f"turn {_SYMBOLS[comparison.operator]} {comparison.constant!r}"
+                fix = "turn == 2" if written == "turn == 1" else None
+                at = (comparison.line, comparison.column)
+                yield _report(facts, "L607", text, *at, written, fix=fix, comparison=written, bound=bound)
+
+
+def _never(comparison: Comparison, last: int) -> str:
+    """Why a comparison of the turn cannot hold; empty if it can."""
+    constant = comparison.constant
+    if comparison.operator not in _SYMBOLS:
+        return ""
+    if isinstance(constant, bool) or not isinstance(constant, int | float):
+        return "turn is a number" if comparison.operator == "eq" else ""
+    holds = _HOLDS[comparison.operator]
+    # Each comparison is monotone or about one turn, so its ends and the constant itself decide.
+    if any(holds(turn, constant) for turn in {2, last, *({int(constant)} if 2 <= constant <= last else ())}):
+        return ""
+    return "the first one has turn 2" if constant <= 2 else f"the last one has turn {last}"
+
+
+def _report(
+    facts: Facts,
+    code: str,
+    text: Text,
+    line: int,
+    column: int,
+    written: str,
+    instead: str | None = None,
+    *,
+    hint: str | None = None,
+    fix: str | None = None,
+    **words: object,
+) -> Finding:
+    """A finding inside a template, from ``written`` on if that is what stands there."""
+    lines = re.split(r"\r\n?|\n", text.template)
+    exact = bool(written) and lines[line - 1 : line] != [] and lines[line - 1].startswith(written, column - 1)
+    length = len(written) if exact else len(re.split(r"[.\[\s]", written)[0]) or 1
+    span = text.span(facts, line, column, length)
+    finding = facts.report(code, text.path, at_key=False, span=span, hint=hint, instead=instead, fix=fix, **words)
+    if text.file:
+        return replace(finding, hint=f"{text.file}:{line}:{column}; {finding.hint}".rstrip("; "), fix=None)
+    return finding if exact else replace(finding, fix=None)
+
+
+def _foreign(facts: Facts, text: Text, use: NameUse) -> Iterator[Finding]:
+    """A name that is not there at all, or only in another field."""
+    name, at = use.root, (use.line, use.column)
+    if text.open_names or name in SANDBOX.globals:
+        return
+    if name in _FIELD_OF:
+        yield _report(facts, "L609", text, *at, name, name=name, field=_FIELD_OF[name])
+        return
+    if name in facts.cascade.inputs_schema and not text.validator:
+        near: str | None = f"input.{name}"
+    elif name in facts.names and not text.validator:
+        near = f"outputs.{name}"
+    else:
+        near = meant(name, sorted(text.names))
+    yield _report(facts, "L602", text, *at, name, near, name=name)
+
+
+def _output(facts: Facts, keys: Keys, text: Text, use: NameUse, name: str) -> Iterator[Finding]:
+    written, at = f"{use.root}.{name}", (use.line, use.column)
+    reason = "a validator has no phases before it" if text.validator else keys.no_output(text, name)
+    if reason:
+        near = None if text.validator or name in facts.by_name else meant(name, keys.phases)
+        yield _report(facts, "L604", text, *at, written, near and f"outputs.{near}", name=name, reason=reason)
+    else:
+        yield from _beyond_text(facts, keys, text, use, name)
+
+
+def _state(facts: Facts, keys: Keys, text: Text, use: NameUse, name: str) -> Iterator[Finding]:
+    if text.validator or not keys.may_be_set(name):
+        yield _report(facts, "L605", text, use.line, use.column, f"state.{name}", name=name)
+    elif name.startswith(OUTPUT):
+        yield from _beyond_text(facts, keys, text, use, name.removeprefix(OUTPUT))
+
+
+def _beyond_text(facts: Facts, keys: Keys, text: Text, use: NameUse, phase: str) -> Iterator[Finding]:
+    """An attribute read from an output that is a text."""
+    after = use.path[2] if len(use.path) > 2 else 0
+    if isinstance(after, str) and keys.is_text(phase) and not hasattr(str, after):
+        hint = f"the output of '{phase}' is a text; it renders as empty"
+        yield _report(facts, "L602", text, use.line, use.column, use.text, hint=hint, name=use.text)
+
+
+def _input(facts: Facts, text: Text, use: NameUse, name: str) -> Iterator[Finding]:
+    written, at = f"input.{name}", (use.line, use.column)
+    schema = facts.cascade.inputs_schema
+    if text.validator:
+        if name not in VALIDATOR_INPUT:
+            hint = "a validator is given input.content and input.original_input"
+            yield _report(facts, "L602", text, *at, written, hint=hint, name=written)
+    elif "inputs_schema" in facts.cascade.model_fields_set and name not in (*schema, REFINEMENT):
+        if name == "original_input" and "content" in schema:
+            return
+        near = meant(name, schema)
+        yield _report(facts, "L606", text, *at, written, near and f"input.{near}", name=name)
+
+
+LOCAL: tuple[Check, ...] = (files, syntax)
+WHOLE: tuple[Check, ...] = (names, comparisons)

@@ -1,0 +1,146 @@
+"""Every template of a cascade, with the names that it is given when it is rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from workbench.language.lint.facts import Facts, PhaseAt
+from workbench.language.model import (
+    AsyncCascade,
+    Callouts,
+    DecisionPoints,
+    DecisionRoute,
+    HumanInput,
+    InlineValidator,
+    Model,
+    Narrator,
+    Phase,
+    Rules,
+    SubCascade,
+)
+from workbench.language.problem import Path, Span
+from workbench.language.shape import shape
+from workbench.language.template import CONDITION_SHIFT, condition_template
+
+COMMON = frozenset(
+    ["input", "state", "outputs", "lineage", "history", "sounding_index", "sounding_factor", "is_sounding"]
+)
+"""What every template is given (language.md 3.3)."""
+EXTRA: Mapping[str, frozenset[str]] = {
+    "turn_prompt": frozenset({"turn", "max_turns"}),
+    "retry_instructions": frozenset({"validation_error", "schema_error", "attempt", "max_attempts"}),
+}
+"""What single fields are given besides."""
+METHODS = frozenset({"get", "items", "keys", "values"})
+"""What may follow a mapping without being one of its keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One template."""
+
+    path: Path
+    text: str
+    field: str
+    """Name of the field that holds it."""
+    phase: PhaseAt | None = None
+    """The phase it belongs to."""
+    names: frozenset[str] = COMMON
+    after: bool = False
+    """Rendered when the phase, or the whole run, is done: its own output is there."""
+    open_names: bool = False
+    """It may be given names that are not listed here."""
+    condition: bool = False
+    validator: bool = False
+    """Of an inline validator, which is a run of its own."""
+    file: str = ""
+    """The file that holds it, where it is not the cascade."""
+
+    @property
+    def template(self) -> str:
+        """What is rendered."""
+        return condition_template(self.text) if self.condition else self.text
+
+    def span(self, facts: Facts, line: int, column: int, length: int = 1) -> Span | None:
+        """The place in the cascade of a position in the template; None if the template stands in another file."""
+        if self.file:
+            return None
+        if self.template != self.text and line == 1:
+            column -= CONDITION_SHIFT
+        return facts.source.inner_span(facts.place.written(self.path), line, column, length)
+
+
+def texts(facts: Facts) -> Iterator[Text]:
+    """The templates of the phases, the cascade itself and its validators; a file that is not there gives none."""
+    for at in facts.all_phases:
+        for text in _of(at.phase, at.path, at):
+            yield from _included(facts, text)
+    yield from _of(facts.cascade, (), None)
+
+
+def included_file(text: Text) -> str:
+    """The file that ``instructions: @file`` names; empty for a template written in place."""
+    is_file = text.field == "instructions" and text.phase is not None and text.text.startswith("@")
+    return text.text[1:].strip() if is_file else ""
+
+
+def _included(facts: Facts, text: Text) -> Iterator[Text]:
+    file = included_file(text)
+    if not file:
+        yield text
+        return
+    inside = facts.around.read(file) if facts.around.read is not None else None
+    if inside is not None:
+        yield Text(text.path, inside, text.field, text.phase, file=file)
+
+
+def _of(model: Model, path: Path, at: PhaseAt | None) -> Iterator[Text]:
+    for key, field in shape(type(model)).items():
+        value = getattr(model, field.attribute)
+        if field.attribute not in model.model_fields_set or value is None:
+            continue
+        here = (*path, key)
+        if field.template or (key == "input_map" and isinstance(model, SubCascade | AsyncCascade)):
+            for where, text in _strings(value, here):
+                if field.template or "{{" in text:
+                    yield _text(model, key, where, text, at, condition=field.template == "condition")
+        elif field.model not in (None, Phase, Narrator):
+            for where, below in _models(value, here):
+                yield from _of(below, where, at)
+
+
+def _text(model: Model, key: str, path: Path, text: str, at: PhaseAt | None, *, condition: bool) -> Text:
+    person = isinstance(model, HumanInput | DecisionPoints | DecisionRoute)
+    names = COMMON | (EXTRA.get(key, frozenset()) if isinstance(model, Rules) else frozenset())
+    if isinstance(model, Callouts):
+        names |= {"turn"}
+    return Text(
+        path,
+        text,
+        key,
+        at,
+        names,
+        after=at is None or person or isinstance(model, Callouts),
+        open_names=person,
+        condition=condition,
+        validator=isinstance(model, InlineValidator),
+    )
+
+
+def _strings(value: object, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, tuple):
+        yield from (((*path, i), item) for i, item in enumerate(value) if isinstance(item, str))
+    elif isinstance(value, Mapping):
+        yield from (((*path, key), item) for key, item in value.items() if isinstance(item, str))
+
+
+def _models(value: object, path: Path) -> Iterator[tuple[Path, Model]]:
+    if isinstance(value, Model):
+        yield path, value
+    elif isinstance(value, tuple):
+        yield from (((*path, i), item) for i, item in enumerate(value) if isinstance(item, Model))
+    elif isinstance(value, Mapping):
+        yield from (((*path, key), item) for key, item in value.items() if isinstance(item, Model))

@@ -1,0 +1,201 @@
+"""The names that a phase calls: tools, validators, and models where it matters what they can do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from workbench.language.lint.facts import Check, Facts, Finding, PhaseAt, bare_model, meant, models_of
+from workbench.language.lint.not_run import TOOL_TYPES_NOT_RUN
+from workbench.language.lint.patterns import bad_pattern
+from workbench.language.lint.surroundings import BUILTIN_TOOLS, ToolFacts
+from workbench.language.lint.texts import METHODS
+from workbench.language.load import load
+from workbench.language.model import Cascade, Soundings, Ward
+from workbench.language.problem import Path
+from workbench.language.template import names_used
+
+RAG_TOOLS = ("rag_search", "rag_read_chunk", "rag_list_sources")
+RESEARCH_TOOLS = ("research_query", "research_execute")
+SCHEMES = ("python", "sql", "shell")
+
+
+def _listed(facts: Facts) -> Iterator[tuple[PhaseAt, Path, str]]:
+    """Each tool that a phase names: those of ``tackle``, and a deterministic phase's own."""
+    for at in facts.all_phases:
+        for i, name in enumerate(at.phase.tools):
+            yield at, (*at.path, "tackle", i), name
+        if at.phase.tool is not None and at.phase.tool.partition(":")[0] not in SCHEMES:
+            yield at, (*at.path, "tool"), at.phase.tool
+
+
+def known_tools(facts: Facts) -> Iterator[Finding]:
+    """L501, L503."""
+    for at, path, name in _listed(facts):
+        if name == "route_to" and path[-1] != "tool":
+            yield facts.report("L503", path, hint="it is offered here" if facts.offers_choice(at.phase) else None)
+        elif not _known(facts, at, name):
+            then = "the phase fails when it is reached" if path[-1] == "tool" else "it will not be offered"
+            known = (*facts.around.tools, *(RAG_TOOLS if at.phase.rag else ()))
+            why = "the phase has no 'rag'" if name in RAG_TOOLS else "register it, or put its file into a tackle folder"
+            near = None if name in RAG_TOOLS else meant(name, known)
+            yield facts.report("L501", path, name=name, then=then, instead=near, why=why)
+
+
+def _known(facts: Facts, at: PhaseAt, name: str) -> bool:
+    if name in facts.around.tools or name == facts.cascade.memory:
+        return True
+    if name in RAG_TOOLS:
+        return at.phase.rag is not None
+    return name in RESEARCH_TOOLS and facts.cascade.research_db is not None
+
+
+def refused_tools(facts: Facts) -> Iterator[Finding]:
+    """L504, L507, L802 and L717 for the file of a tool: once for each tool, where it is first named."""
+    told: set[str] = set()
+    for _, path, name in _listed(facts):
+        tool = facts.around.tools.get(name)
+        if tool is None or name in told:
+            continue
+        told.add(name)
+        if tool.hides_builtin and name in BUILTIN_TOOLS:
+            yield facts.report("L504", path, name=name)
+        if tool.needs:
+            yield facts.report("L507", path, name=name, needs=tool.needs)
+        yield from _tool_file(facts, path, name, tool)
+    for at in facts.all_phases:
+        tool_name = at.phase.tool or ""
+        needs = facts.around.refused.get(tool_name.partition(":")[0], "") if ":" in tool_name else ""
+        if needs:
+            yield facts.report("L507", (*at.path, "tool"), name=tool_name, needs=needs)
+
+
+def _tool_file(facts: Facts, path: Path, name: str, tool: ToolFacts) -> Iterator[Finding]:
+    if tool.kind != "declarative" or tool.text is None:
+        return
+    body = _object(tool.text)
+    if body.get("type") in TOOL_TYPES_NOT_RUN:
+        yield facts.report("L802", path, type=body["type"], name=name)
+    problem = bad_pattern(body.get("error_pattern"))
+    if problem is not None:
+        yield facts.report("L717", path, field="error_pattern", problem=problem[0], hint=f"of tool '{name}'")
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        # The tool's own loader reports a file that cannot be read; here it only has no type and no pattern.
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _validators(facts: Facts) -> Iterator[tuple[Path, str]]:
+    """Each place that names a validator."""
+    for at in facts.all_phases:
+        rules, wards = at.phase.rules, at.phase.wards
+        if rules.loop_until is not None:
+            yield (*at.path, "rules", "loop_until"), rules.loop_until
+        for when, listed in (("pre", wards.pre), ("post", wards.post), ("turn", wards.turn)):
+            for i, ward in enumerate(listed):
+                yield from _ward((*at.path, "wards", when, i), ward)
+        yield from _of_soundings((*at.path, "soundings"), at.phase.soundings)
+    yield from _of_soundings(("soundings",), facts.cascade.soundings)
+
+
+def _ward(path: Path, ward: Ward) -> Iterator[tuple[Path, str]]:
+    yield (*path, "validator"), ward.validator
+
+
+def _of_soundings(path: Path, soundings: Soundings | None) -> Iterator[tuple[Path, str]]:
+    if soundings is None:
+        return
+    if soundings.validator is not None:
+        yield (*path, "validator"), soundings.validator
+    if soundings.reforge is not None and soundings.reforge.threshold is not None:
+        yield from _ward((*path, "reforge", "threshold"), soundings.reforge.threshold)
+    pareto = soundings.pareto_frontier
+    if pareto is not None and pareto.quality_metric.startswith("validator:"):
+        yield (*path, "pareto_frontier", "quality_metric"), pareto.quality_metric
+
+
+def known_validators(facts: Facts) -> Iterator[Finding]:
+    """L502."""
+    registered = {name for name, tool in facts.around.tools.items() if tool.kind != "builtin"}
+    known = (*facts.cascade.validators, *facts.around.validators)
+    for path, written in _validators(facts):
+        prefix = "validator:" if path[-1] == "quality_metric" else ""
+        name = written.removeprefix(prefix)
+        if name not in known and name not in registered:
+            near = meant(name, known)
+            yield facts.report("L502", path, name=name, instead=prefix + near if near else None)
+
+
+def blind_validators(facts: Facts) -> Iterator[Finding]:
+    """L505: inline validators at their instructions, cascades where they are first named."""
+    for name, inline in facts.cascade.validators.items():
+        if not _reads_content(inline.instructions):
+            yield facts.report("L505", ("validators", name, "instructions"), at_key=True, name=name)
+    told = set(facts.cascade.validators)
+    for path, written in _validators(facts):
+        name = written.removeprefix("validator:")
+        validator = facts.around.validators.get(name)
+        if name in told or validator is None or validator.text is None:
+            continue
+        told.add(name)
+        cascade = load(validator.text, name).cascade
+        if cascade is not None and not _sees_content(cascade):
+            yield facts.report("L505", path, name=name)
+
+
+def _sees_content(cascade: Cascade) -> bool:
+    """Whether any phase reads ``input.content`` or is given the whole input."""
+    for phase in cascade.phases:
+        given = phase.context is not None and phase.context.include_input
+        children = any(sub.context_in for sub in phase.sub_cascades)
+        templates = (phase.instructions or "", *phase.inputs.values(), phase.rules.turn_prompt or "")
+        if given or children or templates[0].startswith("@") or any(map(_reads_content, templates)):
+            return True
+    return False
+
+
+def _reads_content(template: str) -> bool:
+    """Whether a template reads ``input.content``, or the input as a whole. One that cannot be parsed is not judged."""
+    found = names_used(template)
+    reads = (use.path for use in found.uses if use.root in ("input", "state", "history"))
+    return found.fault is not None or any(path[:2] == ("input", "content") or _whole(path) for path in reads)
+
+
+def _whole(path: tuple[str | int, ...]) -> bool:
+    """``input``, ``input.items()``, ``state.input`` or the like."""
+    return path == ("input",) or path[:2] == ("state", "input") or (len(path) == 2 and path[1] in METHODS)
+
+
+def manifest(facts: Facts) -> Iterator[Finding]:
+    """L508."""
+    for at in facts.all_phases:
+        if at.phase.manifest and not facts.around.tools:
+            advice = "register a tool, or put one into a tackle folder"
+            yield facts.report("L508", (*at.path, "tackle"), what="tackle: manifest finds no tool", advice=advice)
+        if not at.phase.manifest and "manifest_context" in at.phase.model_fields_set:
+            what = "'manifest_context' has no effect without tackle: manifest"
+            path = (*at.path, "manifest_context")
+            yield facts.report("L508", path, at_key=True, what=what, advice="write tackle: manifest, or remove it")
+
+
+def native_models(facts: Facts) -> Iterator[Finding]:
+    """L506, for each model that a phase with native tools names."""
+    for at in facts.all_phases:
+        if not at.phase.use_native_tools:
+            continue
+        named = list(models_of(at.phase.soundings, at.path))
+        if at.phase.model is not None:
+            named.append(((*at.path, "model"), False, at.phase.model))
+        for path, is_key, name in named:
+            if facts.around.native_tools(bare_model(name)) is False:
+                yield facts.report("L506", path, at_key=is_key, name=name)
+
+
+LOCAL: tuple[Check, ...] = (known_tools, known_validators, refused_tools)
+WHOLE: tuple[Check, ...] = (blind_validators, manifest, native_models)
