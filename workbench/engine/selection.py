@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-
 _CENT_OF_NOTHING = 1e-12
 """US dollars below which costs are not told apart: their ratios would overflow."""
 

@@ -102,6 +102,14 @@ class Project:
 
         return opened(file, self.shown(file), text, self.root, self.around.surroundings(file))
 
+    def environment(self, *, trusted: bool) -> Mapping[str, str]:
+        """The process's variables, over those of the workspace's ``.env`` where a person has trusted the folder."""
+        if not trusted:
+            return self.env
+        from workbench.models.env import load
+
+        return load(self.root / ".env").over(self.env)
+
     def shown(self, file: Path) -> str:
         """A file as messages name it: relative to the workspace where it lies in it."""
         real = file.resolve()

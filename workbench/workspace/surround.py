@@ -1,0 +1,186 @@
+"""What lies around the cascades of a workspace: tools, validators, other cascades, and whether it is trusted."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Coroutine, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+
+from workbench.language.lint import BUILTIN_TOOLS, BUILTIN_VALIDATORS, Surroundings, ToolFacts, ValidatorFacts
+from workbench.language.load import load
+from workbench.language.model import Cascade
+from workbench.language.problem import Problem
+from workbench.models.prices import PriceTable
+from workbench.tools.manifest import Manifest, manifest
+from workbench.tools.paths import Workspace
+from workbench.tools.python_files import PythonFolder, python_folders
+from workbench.tools.sandbox import Sandbox
+from workbench.tools.toolbox import Toolbox
+from workbench.tools.trust import Trust
+from workbench.workspace.opened import Reader
+
+if TYPE_CHECKING:
+    from workbench.workspace.project import Project
+
+T = TypeVar("T")
+
+SUFFIXES = (".yaml", ".yml", ".json")
+_MOST = 500
+"""Files of the tackle folders that are looked at: a folder with more holds something else."""
+
+
+@dataclass(frozen=True)
+class Shelved:
+    """A cascade of a tackle folder."""
+
+    file: Path
+    text: str
+    cascade: Cascade
+
+
+class Around:
+    """Looks at the folders around a cascade when it is asked, and remembers."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self.prices = PriceTable(project.settings.prices)
+        self._shelves: dict[Path, dict[str, Shelved]] = {}
+
+    # -- trust -------------------------------------------------------------------------------------------------------
+
+    def python(self, folder: Path) -> list[PythonFolder]:
+        """The ``tools/`` folders beside a cascade and in the workspace."""
+        return [PythonFolder.read(path) for path in python_folders(folder, self._project.root)]
+
+    def manifest(self, folder: Path, cascade: Cascade | None = None, *, sandbox: str = "") -> Manifest:
+        """What the workspace could do outside the sandbox."""
+        root = self._project.root
+        env_file = root / ".env"
+        return manifest(
+            python=self.python(folder),
+            tool_files={str(p): p.read_text("utf-8", "replace") for p in self._tool_files(folder)},
+            cascades=[cascade] if cascade else [],
+            env_file=env_file.read_text("utf-8", "replace") if env_file.is_file() else "",
+            sandbox_none=sandbox == "none",
+        )
+
+    def trusted(self, folder: Path, cascade: Cascade | None = None) -> bool:
+        """Whether a person has allowed all that the workspace could do."""
+        return Trust(self._project.folders.state).is_trusted(self._project.root, self.manifest(folder, cascade))
+
+    def _tool_files(self, folder: Path) -> Iterator[Path]:
+        for directory in self._tackle_folders(folder):
+            yield from sorted(directory.glob("*.tool.json"))
+
+    # -- tools -------------------------------------------------------------------------------------------------------
+
+    def workspace(self, folder: Path) -> Workspace:
+        """The folders that tools may read."""
+        return Workspace.of(self._project.root, folder, store=self._project.store.root)
+
+    def toolbox(self, folder: Path, *, sandbox: str = "", trusted: bool | None = None) -> Toolbox:
+        """The tools for a cascade in ``folder``. Python tools are imported only where the folder is trusted."""
+        project = self._project
+        level = cast('Literal["auto"]', sandbox or project.settings.sandbox)
+        workspace = self.workspace(folder)
+        allowed = self.trusted(folder) if trusted is None else trusted
+        return Toolbox.of(
+            workspace,
+            Sandbox(workspace.root, level=level, also_hidden=(project.store.root,)),
+            self.python(folder),
+            trusted=allowed,
+        )
+
+    # -- other cascades ----------------------------------------------------------------------------------------------
+
+    def cascades(self, folder: Path) -> Mapping[str, Shelved]:
+        """The cascades of the tackle folders by ``cascade_id``; the first one found wins."""
+        if folder not in self._shelves:
+            shelf: dict[str, Shelved] = {}
+            for directory in self._tackle_folders(folder):
+                for file in sorted(p for p in directory.iterdir() if _may_be_cascade(p))[:_MOST]:
+                    if (found := _shelved(file)) is not None:
+                        shelf.setdefault(found.cascade.cascade_id, found)
+            self._shelves[folder] = shelf
+        return self._shelves[folder]
+
+    def forget(self) -> None:
+        """Look again: files may have changed."""
+        self._shelves.clear()
+        _shelved_at.cache_clear()
+
+    def _tackle_folders(self, folder: Path) -> list[Path]:
+        """The tackle folders beside a cascade, then those of the workspace, then the folder itself."""
+        names = self._project.settings.tackle_dirs
+        found = [base / name for base in (folder, self._project.root) for name in names]
+        found.append(folder)
+        return [path for path in dict.fromkeys(path.resolve() for path in found) if path.is_dir()]
+
+    # -- checks ------------------------------------------------------------------------------------------------------
+
+    def surroundings(self, file: Path) -> Surroundings:
+        """What the pure checks are told of the outside of one file."""
+        folder = file.parent
+        toolbox = self.toolbox(folder)
+        tools: dict[str, ToolFacts] = {**BUILTIN_TOOLS, **_run(toolbox.facts())}
+        validators: dict[str, ValidatorFacts] = {**BUILTIN_VALIDATORS, **_run(toolbox.validator_facts())}
+        own = file.resolve()
+        for name, shelved in self.cascades(folder).items():
+            if shelved.file == own:
+                continue
+            if shelved.cascade.inputs_schema:
+                tools.setdefault(name, ToolFacts("cascade", text=shelved.text))
+            description = shelved.cascade.description or ""
+            validators[name] = ValidatorFacts("cascade", description, shelved.text)
+        for path in self._tool_files(folder):
+            tools.setdefault(path.name.removesuffix(".tool.json"), ToolFacts("declarative", text=_text(path)))
+        return Surroundings(
+            tools,
+            validators,
+            Reader(folder, self._project.root).text,
+            self.prices.supports_tools,
+            self.prices.known,
+        )
+
+    def tool_problems(self, file: Path) -> tuple[Problem, ...]:
+        """What is wrong with the Python tools themselves."""
+        return tuple(self.toolbox(file.parent).problems)
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that asks the operating system, from wherever a check is wanted."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _may_be_cascade(path: Path) -> bool:
+    return path.suffix in SUFFIXES and path.is_file() and not path.name.endswith((".tool.json", ".replies.yaml"))
+
+
+def _shelved(file: Path) -> Shelved | None:
+    stat = file.stat()
+    return _shelved_at(file, stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache(maxsize=2048)
+def _shelved_at(file: Path, _mtime: int, _size: int) -> Shelved | None:
+    text = _text(file)
+    if text is None or "phases" not in text:
+        return None
+    loaded = load(text, file.name)
+    return Shelved(file.resolve(), text, loaded.cascade) if loaded.cascade is not None else None

@@ -1,0 +1,91 @@
+"""Puts the ports of a live run together from real parts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.engine.ports import Model, Ports, Sink
+from workbench.engine.redact import Redactor
+from workbench.language.template import Renderer
+from workbench.models.encodings import Encodings
+from workbench.models.names import resolve
+from workbench.models.offline import Offline
+from workbench.models.prices import PriceTable
+from workbench.models.replies import SUFFIX, Replies, read_replies
+from workbench.workspace.choice import ModelChoice
+from workbench.workspace.project import Project
+from workbench.workspace.shelf import Shelf
+from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
+
+if TYPE_CHECKING:
+    from workbench.workspace.live import Attached, Start
+
+
+@functools.cache
+def encodings() -> Encodings:
+    """One counter for the process: encodings are loaded once, and messages counted once."""
+    return Encodings()
+
+
+def ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Ports:
+    """The live ports of a run."""
+    folder = start.file.parent if start.file is not None else project.root
+    around = project.around
+    toolbox = around.toolbox(folder, sandbox=start.sandbox)
+    env = project.environment(trusted=around.trusted(folder))
+    clock, counter, prices = SystemClock(), encodings(), around.prices
+    return Ports(
+        model=_model(start, env, project, prices),
+        tools=toolbox,
+        validators=toolbox.validators,
+        human=attached.human,
+        clock=clock,
+        ids=SystemIds(),
+        random=SystemRandom(),
+        render=Renderer(),
+        counter=counter,
+        prices=prices,
+        sink=sink,
+        library=Shelf(project, folder),
+        gate=attached.gate,
+        redact=Redactor(env, shapes=project.settings.redact == "all"),
+        notify=attached.notify,
+    )
+
+
+def _model(start: Start, env: Mapping[str, str], project: Project, prices: PriceTable) -> Model:
+    choice: ModelChoice = start.choice
+    if choice.offline:
+        return Offline(replies_of(start.file), SystemClock(), encodings(), prices)
+    from workbench.models.litellm import LiteLLM
+
+    settings = project.settings
+    return LiteLLM(
+        lambda name: resolve(name, choice.base_url, env),
+        prices,
+        timeout_s=settings.timeout,
+        stream=settings.stream,
+    )
+
+
+def replies_of(file: Path | None) -> Replies:
+    """The scripted replies beside a cascade. Raises RepliesError when the file cannot be used."""
+    if file is None:
+        return Replies()
+    path = file.with_name(file.stem + SUFFIX)
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return Replies(file=str(path))
+    replies, problems = read_replies(text, path.name)
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors:
+        raise RepliesError("\n".join(str(problem) for problem in errors))
+    return replies
+
+
+class RepliesError(Exception):
+    """The offline replies cannot be read; the message has file, line and column."""
