@@ -35,16 +35,21 @@ class Workspace:
     root: Path
     also: tuple[Path, ...] = ()
     store: Path | None = None
+    inside: tuple[Path, ...] = ()
+    """Folders inside those, where a name that is not found in them is looked for: that of the cascade."""
 
     @classmethod
     def of(cls, root: Path, *also: Path, store: Path | None = None) -> Workspace:
-        """Resolve all folders. A folder inside one named before it is left out."""
+        """Resolve all folders. A folder inside one named before it adds no access, only a place to look for names."""
         kept: list[Path] = [root.resolve(strict=True)]
+        inside: list[Path] = []
         for folder in also:
             real = folder.resolve(strict=True)
             if not any(real.is_relative_to(other) for other in kept):
                 kept.append(real)
-        return cls(kept[0], tuple(kept[1:]), store.resolve() if store else None)
+            elif real not in kept:
+                inside.append(real)
+        return cls(kept[0], tuple(kept[1:]), store.resolve() if store else None, tuple(inside))
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -58,7 +63,7 @@ class Workspace:
         if "\0" in path or not path:
             raise PathRefused("the path is empty or holds a NUL character")
         refusal = PathRefused(f"'{path}' does not exist in the workspace")
-        for folder in self.folders:
+        for folder in (*self.folders, *self.inside):
             try:
                 real = (folder / path).resolve(strict=True)
                 return self.admit(real, path)

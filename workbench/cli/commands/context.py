@@ -1,0 +1,114 @@
+"""``workbench context``: what a model call saw, entry by entry, why, and exactly what was sent."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import as_json, find_run, plain, project_here, session_argument
+from workbench.cli.output import Printer, talk, write_json
+
+if TYPE_CHECKING:
+    from workbench.engine.state import CallState, RunState
+
+
+@click.command(short_help="What a model call saw, entry by entry, and why.")
+@session_argument
+@click.option("--phase", "-p", metavar="PHASE", help="Only calls of this phase (latest visit).")
+@click.option("--turn", "-t", type=click.IntRange(1), metavar="N", help="Only calls of this turn (last attempt).")
+@click.option("--at", metavar="PLACE", help="One call: PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL.")
+@click.option("--text", is_flag=True, help="Print what was sent below each entry.")
+@click.option("--wire", is_flag=True, help="The exact request body as it was sent, JSON; one line per call.")
+@as_json
+@plain
+def command(
+    session: str | None,
+    phase: str | None,
+    turn: int | None,
+    at: str | None,
+    text: bool,
+    wire: bool,
+    json: bool,
+    plain: bool,
+) -> None:
+    """Show what the calls of a run saw: each message of the history, sent or not, and the rule that decided.
+
+    Without SESSION, the newest run.
+
+    \b
+    Examples:
+      workbench context --phase triage --turn 3
+      workbench context log_triage-1f3a --at triage:3 --text
+      workbench context log_triage-1f3a --json | jq '.[] | {at, tokens_sent, cost}'
+    """
+    project = project_here()
+    state = project.store.state(find_run(project, session))
+    calls = _chosen(state, phase, turn, at)
+    if wire:
+        _print_wire(state, calls)
+        return
+    from workbench.cli.views.context import context_json, print_context
+
+    if json:
+        write_json([context_json(call) for call in calls])
+        return
+    printer = Printer(plain)
+    talk(f"{state.session_id or state.run_id}: {state.cascade_file}, {state.status}", "dim")
+    for number, call in enumerate(calls):
+        if number:
+            printer.line()
+        print_context(call, printer, texts=text)
+
+
+def _chosen(state: RunState, phase: str | None, turn: int | None, at: str | None) -> list[CallState]:
+    """The calls that were asked for. Raises Failure, with what there is, when there are none."""
+    if at is not None:
+        return _at(state, at)
+    calls = state.calls
+    if phase is not None:
+        visits = [visit.visit for visit in state.visits if visit.phase == phase]
+        if not visits:
+            names = dict.fromkeys(visit.phase for visit in state.visits)
+            raise Failure(Exit.USAGE, f"phase '{phase}' did not run", hint=f"ran: {', '.join(names) or 'none'}")
+        calls = [call for call in calls if call.place.phase == phase and call.place.visit == visits[-1]]
+    if turn is not None:
+        calls = [call for call in calls if call.place.turn == turn]
+        last = {call.place.visit_key: call.place.attempt for call in calls}
+        calls = [call for call in calls if call.place.attempt == last[call.place.visit_key]]
+    if not calls:
+        raise Failure(Exit.USAGE, "no such call in this run", hint="workbench show lists them")
+    return list(calls)
+
+
+def _at(state: RunState, at: str) -> list[CallState]:
+    """``phase:turn`` (latest visit, last attempt) or the full form of a place."""
+    from workbench.context.place import Place
+
+    name, colon, number = at.rpartition(":")
+    if colon and number.isdigit():
+        return _chosen(state, name, int(number), None)
+    try:
+        place = Place.parse(at)
+    except ValueError as error:
+        raise Failure(Exit.USAGE, str(error), hint="or phase:turn") from None
+    call = state.call_at(place)
+    if call is None:
+        raise Failure(Exit.USAGE, f"no call at {at}", hint="workbench show lists them")
+    return [call]
+
+
+def _print_wire(state: RunState, calls: list[CallState]) -> None:
+    from workbench.engine.recording import wire_body
+
+    sent = [body for call in calls if (body := wire_body(state, call.place)) is not None]
+    if not sent:
+        offline = state.ports.get("model") == "offline"
+        hint = "the offline model sends nothing" if offline else "the run ended before it was sent"
+        raise Failure(Exit.FAILED, "no request body is stored", hint=hint)
+    indent = 2 if sys.stdout.isatty() else None
+    for body in sent:
+        sys.stdout.write(jsonlib.dumps(body, ensure_ascii=True, indent=indent) + "\n")

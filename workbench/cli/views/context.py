@@ -1,0 +1,166 @@
+"""What one model call saw, entry by entry: as a table and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.cli.output import Cell, Column, Printer
+from workbench.cli.views.run import call_json
+from workbench.context.assembly import Action, Entry
+from workbench.context.reasons import explain, origin
+from workbench.engine.state import CallState
+from workbench.tui.rows.numbers import UNKNOWN, count, money, plural, seconds
+from workbench.tui.rows.signs import SIGNS
+
+COLUMNS = (
+    Column("#", right=True),
+    Column("role"),
+    Column("from", flexible=True),
+    Column("", flexible=False),
+    Column("why", flexible=True),
+    Column("line", right=True),
+    Column("full", right=True),
+    Column("sent", right=True),
+    Column("cached"),
+)
+
+_STYLE = {
+    Action.MASKED: "warn",
+    Action.TRUNCATED: "warn",
+    Action.SUMMARIZED: "warn",
+    Action.INJECTED: "accent",
+    Action.DROPPED: "dim",
+}
+
+
+def cached_entries(call: CallState) -> frozenset[int]:
+    """Indices of the entries inside the prefix that the provider can reuse."""
+    forecast = call.forecast
+    if forecast is None or not forecast.cached:
+        return frozenset()
+    sent = [index for index, entry in enumerate(call.entries) if entry.sent is not None]
+    return frozenset(sent[: forecast.break_at])
+
+
+def print_context(call: CallState, printer: Printer, *, texts: bool = False) -> None:
+    """The call's totals, then one line per entry; with ``texts``, what was sent below each."""
+    _print_totals(call, printer)
+    cached = cached_entries(call)
+    rows = [_row(index, entry, call, printer.plain, index in cached) for index, entry in enumerate(call.entries)]
+    if texts:
+        for index, entry in enumerate(call.entries):
+            printer.table(COLUMNS[:-1], [rows[index][:-1]])
+            if entry.sent is not None:
+                printer.block(message_text(entry), indent="    ")
+    else:
+        printer.table(COLUMNS, rows)
+    if call.answer is not None:
+        calls = ", ".join(tool.tool for tool in call.tools)
+        usage = call.usage
+        printer.line(
+            f"answered in {seconds(call.duration_s)}: in {count(usage.input)}, cached {count(usage.cached)}, out "
+            f"{count(usage.output)}, {money(call.cost, exact=call.cost_grade == 'exact')}"
+            + (f"; calls {calls}" if calls else "")
+        )
+        if texts:
+            printer.block(call.answer.text, indent="    ")
+
+
+def _print_totals(call: CallState, printer: Printer) -> None:
+    place, forecast = call.place, call.forecast
+    where = f"{place.branch}/" if place.branch else ""
+    where += f"{place.phase}:{place.turn}" if place.turn else f"{place.phase} {call.purpose}"
+    if place.visit > 1:
+        where += f" visit {place.visit}"
+    where += f" attempt {place.attempt}" + (f" call {place.call}" if place.call > 1 else "")
+    printer.line(Cell(where, "head"), f"   {call.model}   ", Cell(call.strategy, "dim"))
+    predicted = f"   predicted {money(forecast.cost)}" if forecast else ""
+    cached = f"   cached {count(forecast.cached)}" if forecast else ""
+    sent, full = count(call.tokens_sent, call.grade), count(call.tokens_full, call.grade)
+    printer.line(
+        f"{sent} tokens sent of {full}{cached}{predicted}   ",
+        Cell(plural(len(call.problems), "problem"), "bad" if call.problems else "good"),
+    )
+    for broken in call.problems:
+        printer.line(Cell(f"  broken: {broken.message}", "bad"))
+    for note in call.notes:
+        printer.line(Cell(f"  {note}", "dim"))
+    if forecast and forecast.reason:
+        printer.line(Cell(f"  cache: {forecast.reason}", "dim"))
+
+
+def _row(index: int, entry: Entry, call: CallState, plain: bool, cached: bool) -> list[str | Cell]:
+    style = _STYLE.get(entry.action, "")
+    dropped = entry.sent is None
+    calls = [c.name for c in entry.item.message.tool_calls]
+    reason = explain(entry, call.place)
+    why = f"calls {', '.join(calls)}" if calls and entry.action is Action.KEPT else reason
+    changed = entry.action is not Action.KEPT
+    mark = (str(entry.action) if plain else SIGNS[str(entry.action)].glyph) if changed else ""
+    if entry.item.is_error:
+        mark = f"{mark} error".strip() if plain else f"{mark}{SIGNS['error result'].glyph}"
+    return [
+        Cell(str(index + 1), "dim"),
+        entry.item.message.role,
+        Cell(origin(entry), style),
+        Cell(mark, style),
+        Cell(why, style or "dim"),
+        Cell(f"L{entry.rule.line}" if entry.rule.line else "", "dim"),
+        Cell(count(entry.tokens_full, entry.grade), "dim" if dropped else ""),
+        Cell(UNKNOWN if dropped else count(entry.tokens_sent, entry.grade), style),
+        Cell(("yes" if plain else SIGNS["cached"].glyph) if cached else "", "good"),
+    ]
+
+
+def message_text(entry: Entry, *, full: bool = False) -> str:
+    """What went out (or, ``full``, what the history holds): text, calls, images by digest."""
+    message = entry.item.message if full or entry.sent is None else entry.sent
+    parts = [message.text] if message.text else []
+    parts += [f"call {c.id} {c.name}({c.arguments})" for c in message.tool_calls]
+    parts += [f"image {i.digest[:12]} {i.media_type} {i.size:,} bytes" for i in message.images]
+    return "\n".join(parts)
+
+
+def context_json(call: CallState) -> dict[str, Any]:
+    """One call with every entry: its message as stored, what was sent instead, and the rule that decided."""
+    cached = cached_entries(call)
+    forecast = call.forecast
+    return call_json(call) | {
+        "tools_tokens": call.tools_tokens,
+        "overhead_tokens": call.overhead_tokens,
+        "forecast": None
+        if forecast is None
+        else {
+            "cached": forecast.cached,
+            "fresh": forecast.fresh,
+            "written": forecast.written,
+            "cost": forecast.cost,
+            "break_at": forecast.break_at,
+            "reason": forecast.reason,
+        },
+        "notes": list(call.notes),
+        "entries": [_entry_json(i, entry, call, i in cached) for i, entry in enumerate(call.entries)],
+    }
+
+
+def _entry_json(index: int, entry: Entry, call: CallState, cached: bool) -> dict[str, Any]:
+    changed = entry.sent is not None and entry.sent != entry.item.message
+    return {
+        "number": index + 1,
+        "role": entry.item.message.role,
+        "kind": str(entry.item.kind),
+        "made_at": str(entry.item.place),
+        "from": origin(entry),
+        "action": str(entry.action),
+        "why": explain(entry, call.place),
+        "rule": entry.rule.path,
+        "line": entry.rule.line or None,
+        "tokens_full": entry.tokens_full,
+        "tokens_sent": entry.tokens_sent,
+        "grade": str(entry.grade),
+        "cached": cached,
+        "is_error": entry.item.is_error,
+        "redacted": entry.item.redacted,
+        "message": entry.item.message.to_json(),
+        "sent": entry.sent.to_json() if changed and entry.sent is not None else "as it is" if entry.sent else None,
+    }
