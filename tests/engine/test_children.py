@@ -12,6 +12,8 @@ from tests.engine.support import ListSink, Reply, ScriptedModel, call, play, por
 from workbench.engine.definition import Definition, Options
 from workbench.engine.library import CascadeNotFound
 from workbench.engine.ports import Ports, Verdict
+from workbench.engine.recording import Recording, comparable
+from workbench.engine.replay import Replay
 from workbench.engine.run import Outcome, Run
 
 
@@ -157,3 +159,17 @@ def test_a_function_validator_wins_over_a_cascade_of_its_name() -> None:
     document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "rules": {"loop_until": "v"}}]}
     played = play(document, ["a"], validators={"v": lambda text: Verdict(True)})
     assert played.of_kind("child_started") == []
+
+
+def test_a_run_with_children_replays_with_the_recordings_of_the_children() -> None:
+    shelf = Shelf({"child": CHILD})
+    _, sink = run(parent(ref="child.json"), shelf, {"inner": INNER, "outer": ["done"]}, code=7)
+    journals = {e[0].run_id: e for e in (journal.events for journal in shelf.journals.values())}
+    again, replayed = Shelf({"child": CHILD}), ListSink()
+    base = ports(ScriptedModel([]), sink=replayed, library=again)
+    replay = Replay(Recording(sink.events), children=lambda run_id: Recording(journals[run_id]))
+    definition = Definition.of(json.dumps(parent(ref="child.json")), "parent.json")
+    outcome = _run(Run(definition, {"code": 7}, Options("s", "gpt-4o"), replay.ports(base)))
+    assert outcome.status == "success", outcome.reason
+    assert comparable(replayed.events) == comparable(sink.events)
+    assert comparable(again.journals["sub_0"].events) == comparable(shelf.journals["sub_0"].events)

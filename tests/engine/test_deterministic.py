@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.engine.support import ToolResult, play
+from tests.engine.support import play
+from workbench.engine.ports import ToolResult
 
 
 def cascade(**phase: Any) -> dict[str, Any]:

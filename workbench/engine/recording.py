@@ -45,6 +45,8 @@ class Recording:
         """What people said."""
         self.verdicts: dict[tuple[Place, int], tuple[str, Verdict]] = {}
         self.draws: dict[tuple[Place, int], float] = {}
+        self.children: dict[str, str] = {}
+        """Run ids of the cascades that it started, by key (``sub_0``)."""
         self.times: list[str] = []
         self.digests: dict[str, Place] = {}
         self._images = images or {}
@@ -124,6 +126,9 @@ class Recording:
         for index, draw in enumerate(data.get("draws", ())):
             self.draws[(place, index)] = draw
 
+    def _child(self, place: Place, data: Mapping[str, Any]) -> None:
+        self.children[data["key"]] = data["run_id"]
+
     def _human(self, place: Place, data: Mapping[str, Any]) -> None:
         self.answers[(place, data["index"])] = data["answer"]
 
@@ -139,6 +144,7 @@ _READERS = {
     "tool_started": Recording._tool_started,
     "tool_finished": Recording._tool_finished,
     "candidates_started": Recording._candidates,
+    "child_started": Recording._child,
     "human_answered": Recording._human,
     "check_finished": Recording._check,
 }
@@ -167,6 +173,8 @@ _MOVING = {
     "call_failed": ("retry_in",),
     "tool_finished": ("duration_s",),
     "human_asked": (),
+    "child_started": ("run_id", "session_id"),
+    "child_finished": ("run_id", "session_id"),
 }
 
 

@@ -7,12 +7,15 @@ whose place and request are unchanged is still answered from the recording; the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from workbench.context.assembly import Request
 from workbench.context.place import Place
+from workbench.engine.definition import Definition
+from workbench.engine.library import Library
 from workbench.engine.ports import (
     Answer,
     Clock,
@@ -40,6 +43,8 @@ class Replay:
     recording: Recording
     live: Ports | None = None
     """None: strict."""
+    children: Callable[[str], Recording | None] = lambda run_id: None
+    """The recording of a child run, by its id."""
     live_calls: int = 0
     live_tools: int = 0
 
@@ -52,6 +57,7 @@ class Replay:
             validators=RecordedValidators(self, base.validators),
             human=RecordedHuman(self),
             random=RecordedRandom(self, base.random),
+            library=RecordedLibrary(self, base.library),
             clock=RecordedClock(self, base.clock),
         )
 
@@ -205,6 +211,40 @@ class RecordedRandom:
     def draw(self, place: Place, index: int) -> float:
         recorded = self._replay.recording.draws.get((place, index))
         return self._random.draw(place, index) if recorded is None else recorded
+
+
+class RecordedLibrary:
+    """Gives each child the recording of the child that stood there."""
+
+    def __init__(self, replay: Replay, library: Library) -> None:
+        self._replay = replay
+        self._library = library
+
+    def by_path(self, ref: str, file: str) -> Definition:
+        return self._library.by_path(ref, file)
+
+    def by_name(self, name: str) -> Definition | None:
+        return self._library.by_name(name)
+
+    def names(self) -> Sequence[str]:
+        return self._library.names()
+
+    @contextmanager
+    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
+        recorded = self._replay.recording.children.get(key)
+        recording = self._replay.children(recorded) if recorded else None
+        if recording is None and self._replay.live is None:
+            raise Divergence(Place(), f"the recording has no child run '{key}'")
+        base = self._replay.live or parent
+        with self._library.child_ports(replace(base, sink=parent.sink), run_id, key) as ports:
+            if recording is None:
+                yield ports
+                return
+            live = ports if self._replay.live is not None else None
+            child = Replay(recording, live, self._replay.children)
+            yield child.ports(ports)
+            self._replay.live_calls += child.live_calls
+            self._replay.live_tools += child.live_tools
 
 
 class RecordedClock:

@@ -14,6 +14,7 @@ from workbench.engine.ports import Human, Notice, Ports, Sink
 from workbench.engine.recording import Recording
 from workbench.engine.replay import Replay
 from workbench.engine.run import Outcome, Parent, Run
+from workbench.store.faults import UnknownRun
 from workbench.store.journal import Journal, MemorySink
 from workbench.store.store import Store
 from workbench.workspace.people import Nobody
@@ -80,7 +81,7 @@ async def resume(project: Project, run_id: str, start: Start, attached: Attached
     events = list(store.events(run_id))
     with store.append_to(run_id) as sink:
         live = _ports(project, start, attached, sink)
-        replay = Replay(Recording(events, StoredImages(store, run_id)), live=live)
+        replay = Replay(Recording(events, StoredImages(store, run_id)), live, children_in(store))
         run = Run(
             start.definition,
             start.input,
@@ -104,7 +105,7 @@ async def replay_run(project: Project, run_id: str, start: Start, attached: Atta
         start.definition,
         start.input,
         start.options,
-        Replay(recording).ports(base),
+        Replay(recording, children=children_in(store)).ports(base),
         observe=attached.observe,
         parent=parent,
     )
@@ -124,6 +125,18 @@ def start_of(project: Project, run_id: str, choose: Callable[[Definition, Option
 def with_session(start: Start, session: str) -> Start:
     """The same run under another session id."""
     return replace(start, options=replace(start.options, session_id=session))
+
+
+def children_in(store: Store) -> Callable[[str], Recording | None]:
+    """The recordings of child runs in a store."""
+
+    def child(run_id: str) -> Recording | None:
+        try:
+            return Recording(store.events(run_id), StoredImages(store, run_id))
+        except UnknownRun:
+            return None
+
+    return child
 
 
 class StoredImages(Mapping[str, bytes]):
