@@ -173,3 +173,32 @@ def test_a_run_with_children_replays_with_the_recordings_of_the_children() -> No
     assert outcome.status == "success", outcome.reason
     assert comparable(replayed.events) == comparable(sink.events)
     assert comparable(again.journals["sub_0"].events) == comparable(shelf.journals["sub_0"].events)
+
+
+TOOL = {
+    "cascade_id": "sum_up",
+    "description": "Sums a text up.",
+    "inputs_schema": {"text": "what to sum up"},
+    "phases": [{"name": "s", "instructions": "Sum up: {{ input.text }}"}],
+}
+
+
+def test_a_cascade_with_inputs_is_a_tool_whose_output_is_the_result() -> None:
+    document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "tackle": ["sum_up"]}]}
+    shelf = Shelf({"sum_up": TOOL})
+    replies: dict[str, list[Reply]] = {"p": [call("sum_up", text="long"), "done"], "s": ["short"]}
+    outcome, sink = run(document, shelf, replies)
+    assert outcome.status == "success", outcome.reason
+    finished = next(e for e in sink.events if e.kind == "tool_finished")
+    assert finished.data["text"] == "short"
+    assert shelf.journals["tool_0"].events[0].data["input"] == {"text": "long"}
+
+
+def test_a_spawned_cascade_answers_its_session_id_and_is_joined_at_the_end() -> None:
+    document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "tackle": ["spawn_cascade"]}]}
+    shelf = Shelf({"sum_up": TOOL})
+    spawn = call("spawn_cascade", cascade_ref="sum_up", input_data={"text": "t"})
+    outcome, sink = run(document, shelf, {"p": [spawn, "done"], "s": ["short"]})
+    assert outcome.status == "success"
+    assert next(e for e in sink.events if e.kind == "tool_finished").data["text"] == "Started s_spawn_0."
+    assert sink.events[-1].data["status"] == "success"

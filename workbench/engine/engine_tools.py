@@ -1,12 +1,15 @@
-"""The tools that change the run itself, so that the engine runs them: set_state, route_to, ask_human."""
+"""The tools that change the run itself, so that the engine runs them: set_state, route_to, ask_human, spawn_cascade;
+and cascades as tools."""
 
 from __future__ import annotations
 
+from workbench.engine.definition import Definition
 from workbench.engine.ports import Parameter, ToolSpec
 
 SET_STATE = "set_state"
 ROUTE_TO = "route_to"
 ASK_HUMAN = "ask_human"
+SPAWN = "spawn_cascade"
 
 
 def _spec(name: str, description: str, parameters: tuple[Parameter, ...], types: dict[str, object]) -> ToolSpec:
@@ -35,6 +38,15 @@ _SPECS = {
             {"target": {"type": "string", "description": "Name of the next step."}},
         ),
         _spec(
+            SPAWN,
+            "Start another cascade beside this run; its session id is the result, its end is not awaited.",
+            (Parameter("cascade_ref", "str"), Parameter("input_data", "dict", required=False, default={})),
+            {
+                "cascade_ref": {"type": "string", "description": "Path of the cascade."},
+                "input_data": {"type": "object"},
+            },
+        ),
+        _spec(
             ASK_HUMAN,
             "Ask the person who watches this run, and wait for the answer.",
             (
@@ -50,6 +62,14 @@ _SPECS = {
         ),
     )
 }
+
+
+def cascade_spec(definition: Definition) -> ToolSpec:
+    """A cascade as a tool: its inputs are the parameters, its output is the result."""
+    cascade = definition.cascade
+    parameters = tuple(Parameter(name, "str", required=False, default="") for name in cascade.inputs_schema)
+    types: dict[str, object] = {name: {"description": text} for name, text in cascade.inputs_schema.items()}
+    return _spec(cascade.cascade_id, (cascade.description or "").strip() or cascade.cascade_id, parameters, types)
 
 
 def engine_spec(name: str) -> ToolSpec | None:

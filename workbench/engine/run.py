@@ -16,11 +16,13 @@ from workbench.context.cache import PrefixCache
 from workbench.context.place import Place
 from workbench.engine.children import AsyncChild
 from workbench.engine.definition import Definition, Options
+from workbench.engine.engine_tools import cascade_spec, engine_spec
 from workbench.engine.event import Event
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.flow import next_phase
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
-from workbench.engine.ports import Divergence, Ports
+from workbench.engine.library import CascadeNotFound
+from workbench.engine.ports import Divergence, Ports, ToolSpec
 from workbench.engine.scribe import Scribe
 from workbench.engine.visit import Visit
 from workbench.engine.world import World
@@ -214,6 +216,17 @@ class Run:
         """A JSON value without secrets."""
         text, count = self.ports.redact(json.dumps(value, ensure_ascii=False))
         return json.loads(text) if count else value
+
+    def tool_spec(self, name: str) -> ToolSpec | None:
+        """A tool by name: of the engine, registered, or a cascade that can be one."""
+        spec = engine_spec(name) or self.ports.tools.spec(name)
+        if spec is not None:
+            return spec
+        try:
+            definition = self.ports.library.by_name(name)
+        except CascadeNotFound:
+            return None
+        return None if definition is None else cascade_spec(definition)
 
     def cache(self, branch: str, model: str) -> PrefixCache:
         """What the provider may have cached. A branch begins with what the main line had: which of several parallel

@@ -11,8 +11,11 @@ from workbench.context.assembly import Item, Kind
 from workbench.context.message import Image, Message, Text
 from workbench.context.place import Place
 from workbench.engine import texts
-from workbench.engine.engine_tools import ASK_HUMAN, ROUTE_TO, SET_STATE, engine_spec
+from workbench.engine.children import run_child
+from workbench.engine.engine_tools import ASK_HUMAN, ROUTE_TO, SET_STATE, SPAWN
+from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import Stop, StopKind
+from workbench.engine.library import CascadeNotFound
 from workbench.engine.people import ask_person
 from workbench.engine.ports import Answer, Question, ToolResult
 from workbench.engine.toolcalls import ReadCall
@@ -82,7 +85,7 @@ class Tooling:
                 answered_by="maybe" if maybe else "live",
             )
             await self.engine.gate(stop)
-            spec = engine_spec(call.name) or self.engine.ports.tools.spec(call.name)
+            spec = self.engine.tool_spec(call.name)
             self.engine.scribe.emit(
                 "tool_started",
                 self.place,
@@ -145,7 +148,37 @@ class Tooling:
             return self._set_state(call.arguments)
         if call.name == ASK_HUMAN:
             return await self._ask_human(call.arguments, index)
+        if call.name == SPAWN:
+            return self._spawn(call.arguments)
+        if self.engine.ports.tools.spec(call.name) is None:
+            return await self._cascade(call)
         return await self.engine.ports.tools.call(call.name, call.arguments, self.place, index)
+
+    def _spawn(self, arguments: Mapping[str, Any]) -> ToolResult:
+        ref, given = str(arguments.get("cascade_ref", "")), arguments.get("input_data") or {}
+        if not isinstance(given, Mapping):
+            return ToolResult("TypeError: 'input_data' must be an object", is_error=True)
+        try:
+            definition = self.engine.ports.library.by_path(ref, self.engine.definition.source.file)
+            session = self.engine.start_async(definition, given, "spawn", self.place)
+        except (CascadeNotFound, PhaseFailed) as fault:
+            return ToolResult(str(fault), is_error=True)
+        return ToolResult(f"Started {session}.", value=session)
+
+    async def _cascade(self, call: Wanted) -> ToolResult:
+        """A cascade as a tool."""
+        try:
+            definition = self.engine.ports.library.by_name(call.name)
+            if definition is None:
+                return ToolResult(f"no tool is called '{call.name}'", is_error=True)
+            prefix = self.execution.prefix
+            child = await run_child(self.engine, definition, call.arguments, "tool", self.place, prefix=prefix)
+        except (CascadeNotFound, PhaseFailed) as fault:
+            return ToolResult(str(fault), is_error=True)
+        outcome = child.outcome
+        if outcome.status != "success":
+            return ToolResult(f"{call.name} is {outcome.status}: {outcome.reason}", is_error=True)
+        return ToolResult(outcome.output, sandbox=f"cascade {child.session_id}")
 
     def _route_to(self, arguments: Mapping[str, Any]) -> ToolResult:
         targets = [target for target, _ in self.execution.visit.targets]

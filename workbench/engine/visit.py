@@ -160,7 +160,7 @@ class Visit:
         for position, name in enumerate(self.phase.tools):
             if name == ROUTE_TO:
                 continue
-            spec = engine_spec(name) or self.engine.ports.tools.spec(name)
+            spec = self.engine.tool_spec(name)
             if spec is None:
                 path = (*self.path, "tackle", position)
                 self.engine.warn("L501", f"tool '{name}' is not known; it is not offered", path)
