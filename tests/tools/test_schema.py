@@ -17,7 +17,7 @@ class Box(TypedDict):
     right: int
 
 
-def crop(
+def crop(  # type: ignore[no-untyped-def]
     path: str,
     box: Box,
     scale: float = 1.0,
@@ -25,7 +25,7 @@ def crop(
     labels: list[str] | None = None,
     extra: dict[str, int] = {},  # noqa: B006 - a default as users write it
     page: Annotated[int, "Counted from 1."] = 1,
-    note="x",  # type: ignore[no-untyped-def]
+    note="x",
 ) -> str:
     """Cut a part
     out of a picture.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from workbench.context.place import Place
@@ -19,10 +20,11 @@ from workbench.tools.engine_specs import ENGINE_SPECS
 from workbench.tools.judging import FunctionValidators
 from workbench.tools.paths import Workspace
 from workbench.tools.python_files import PythonFolder
-from workbench.tools.python_tools import announce_tools, load_tools
+from workbench.tools.python_tools import UNTRUSTED, announce_tools, load_tools
 from workbench.tools.registry import Kind, Registry, Tool, add_registered
 from workbench.tools.results import error_of, result_of
 from workbench.tools.sandbox import Sandbox
+from workbench.tools.schemes import SCHEMES, Schemes
 from workbench.tools.validators import validator_tools
 
 TIMEOUT_S = 120.0
@@ -34,25 +36,36 @@ _KINDS: Mapping[Kind, ToolKind] = {Kind.BUILTIN: "builtin", Kind.PYTHON: "functi
 class Toolbox:
     """The tools of one workspace."""
 
-    def __init__(self, workspace: Workspace, sandbox: Sandbox, registry: Registry) -> None:
+    def __init__(self, workspace: Workspace, sandbox: Sandbox, registry: Registry, schemes: Schemes) -> None:
         self.workspace = workspace
         self.sandbox = sandbox
         self.registry = registry
+        self.schemes = schemes
         self.validators = FunctionValidators(registry)
 
     @classmethod
     def of(
-        cls, workspace: Workspace, sandbox: Sandbox, python: Iterable[PythonFolder] = (), *, trusted: bool = False
+        cls,
+        workspace: Workspace,
+        sandbox: Sandbox,
+        python: Sequence[PythonFolder] = (),
+        *,
+        trusted: bool = False,
+        beside: Path | None = None,
     ) -> Toolbox:
         """Built-in tools and validators, what the running program registered, and the Python tools of ``tools/``
-        folders: imported where the workspace is trusted, else announced and refused."""
+        folders: imported where the workspace is trusted, else announced and refused.
+
+        ``beside`` is the folder of the cascade, where files of ``sql:`` and ``shell:`` are looked up first.
+        """
         registry = Registry()
         for tool in (*builtin_tools(workspace, sandbox), *validator_tools(ShellTools(sandbox))):
             registry.add(tool)
         add_registered(registry)
         for folder in python:
             (load_tools if trusted else announce_tools)(folder, registry)
-        return cls(workspace, sandbox, registry)
+        schemes = Schemes(workspace, sandbox, beside=beside, python=python, trusted=trusted)
+        return cls(workspace, sandbox, registry, schemes)
 
     @property
     def problems(self) -> Sequence[Problem]:
@@ -63,6 +76,12 @@ class Toolbox:
         return self.registry.names()
 
     def spec(self, name: str) -> ToolSpec | None:
+        """None when there is no such tool. A name with a scheme (``sql:top.sql``) is looked up as it is called."""
+        if ":" in name:
+            scheme = name.partition(":")[0]
+            return (
+                ToolSpec(name, "", (), {"type": "object"}, side_effects=scheme != "sql") if scheme in SCHEMES else None
+            )
         tool = self.registry.get(name)
         return tool.spec if tool else None
 
@@ -80,7 +99,7 @@ class Toolbox:
         return replace(result, duration_s=time.monotonic() - started)
 
     async def _run(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        tool = self.registry.get(name)
+        tool = self.registry.get(name) if ":" not in name else self.schemes.tool(name)
         if tool is None:
             raise LookupError(f"no tool is called '{name}'")
         if tool.refusal:
@@ -109,6 +128,12 @@ class Toolbox:
             for name in self.validators.names()
             if (tool := self.registry.get(name))
         }
+
+    async def refused_schemes(self) -> dict[str, str]:
+        """Scheme of ``tool:`` to why it would be refused as things are, for checks."""
+        missing = await self._missing_sandbox()
+        reasons = {"python": "" if self.schemes.trusted else UNTRUSTED, "shell": missing}
+        return {scheme: reason for scheme, reason in reasons.items() if reason}
 
     async def _missing_sandbox(self) -> str:
         probe = await self.sandbox.probe()

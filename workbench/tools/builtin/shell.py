@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -55,6 +55,10 @@ class ShellTools:
         argv, readable = await self.interpreter(language)
         return await self._run(argv, timeout, stdin=code, readable=readable)
 
+    async def script(self, text: str, env: Mapping[str, str], stdin: str, timeout: int) -> ToolResult:
+        """Run a script of the workspace with these variables and this standard input."""
+        return await self._run(["sh", "-c", text], timeout, stdin=stdin, env=env)
+
     async def interpreter(self, language: Language) -> tuple[list[str], list[Path]]:
         """The command that reads a program from standard input, and what must be readable for it.
 
@@ -71,14 +75,22 @@ class ShellTools:
         raise LookupError(f"{language} is not installed here ({program} is not in {PATH})")
 
     async def _run(
-        self, argv: list[str], timeout: int, *, stdin: str | None = None, readable: Sequence[Path] = ()
+        self,
+        argv: list[str],
+        timeout: int,
+        *,
+        stdin: str | None = None,
+        env: Mapping[str, str] | None = None,
+        readable: Sequence[Path] = (),
     ) -> ToolResult:
         if not 1 <= timeout <= MAX_TIMEOUT_S:
             raise ValueError(f"'timeout' is between 1 and {MAX_TIMEOUT_S} seconds")
         data = stdin.encode("utf-8", "replace") if stdin is not None else None
         with tempfile.TemporaryDirectory(prefix="workbench-outbox-", ignore_cleanup_errors=True) as folder:
             outbox = Path(folder).resolve()
-            finished = await self.sandbox.run(argv, timeout_s=timeout, stdin=data, readable=readable, outbox=outbox)
+            finished = await self.sandbox.run(
+                argv, timeout_s=timeout, stdin=data, env=env, readable=readable, outbox=outbox
+            )
             images, notes = _images(outbox)
         text = report(finished, timeout, notes)
         return ToolResult(text, is_error=not finished.ok, images=tuple(images), sandbox=finished.level)

@@ -1,8 +1,8 @@
 """Runs one guarded SQL statement in an engine of its own. A program of its own: the engine exists once per process.
 
 Standard input is JSON: ``sql``, ``files`` (arguments of ``file()`` that may occur), ``table_functions`` (those that
-may be used), ``denied`` (expression over function names), ``site`` (folder that holds chdb), ``settings``,
-``max_rows``, ``max_cell`` (characters).
+may be used), ``denied`` (expression over function names), ``parameters`` (encoded), ``site`` (folder that holds chdb),
+``settings``, ``max_rows``, ``max_cell`` (characters).
 Standard output is JSON: ``columns``, ``rows`` (of text or null), ``total``, ``complete``; or ``error``.
 """
 
@@ -43,7 +43,7 @@ def connect(site: str) -> Any:
 
 def check(engine: Any, job: dict[str, Any]) -> None:
     """Look at the statement as the engine itself reads it. Raises Refused."""
-    tree = str(engine.query(f"EXPLAIN AST {job['sql']}", "TSVRaw")).splitlines()
+    tree = str(engine.query(f"EXPLAIN AST {job['sql']}", "TSVRaw", params=job["parameters"])).splitlines()
     if not tree or not STATEMENTS.match(tree[0]):
         raise Refused("this statement cannot be run")
     listed = str(engine.query("SELECT lower(name) FROM system.table_functions", "TSVRaw")).splitlines()
@@ -65,7 +65,8 @@ def run(engine: Any, job: dict[str, Any]) -> dict[str, Any]:
     """The first rows of the result, and how many there are as far as they were counted."""
     for name, value in job["settings"].items():
         engine.query(f"SET {name} = {value!r}")
-    lines = str(engine.query(job["sql"], "JSONCompactEachRowWithNames")).splitlines()
+    result = engine.query(job["sql"], "JSONCompactEachRowWithNames", params=job["parameters"])
+    lines = str(result).splitlines()
     columns = json.loads(lines[0]) if lines else []
     total = max(len(lines) - 1, 0)
     rows = [[cell(value, job["max_cell"]) for value in json.loads(line)] for line in lines[1 : job["max_rows"] + 1]]

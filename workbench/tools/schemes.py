@@ -1,0 +1,136 @@
+"""Tools that a deterministic phase names in place: ``python:module.function``, ``sql:file``, ``shell:file``."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from workbench.engine.ports import ToolResult, ToolSpec
+from workbench.tools.builtin.shell import MAX_TIMEOUT_S, ShellTools
+from workbench.tools.builtin.sql import TIMEOUT_S as SQL_TIMEOUT_S
+from workbench.tools.builtin.sql import SqlTool
+from workbench.tools.paths import PathRefused, Workspace
+from workbench.tools.python_files import PythonFolder
+from workbench.tools.python_tools import UNTRUSTED
+from workbench.tools.registry import Kind, Tool, origin_of
+from workbench.tools.sandbox import Sandbox
+from workbench.tools.schema import spec_of
+
+SCHEMES = ("python", "sql", "shell")
+SCRIPT_TIMEOUT_S = 300
+MAX_SCRIPT_BYTES = 1_000_000
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ANY: Mapping[str, Any] = {"type": "object", "properties": {}}
+
+
+class Schemes:
+    """Finds such tools for the cascades of one workspace.
+
+    Files are looked up beside the cascade (``beside``), then in the workspace. ``python:`` names a module of a
+    ``tools/`` folder, else an installed one; it needs trust.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        sandbox: Sandbox,
+        *,
+        beside: Path | None = None,
+        python: Sequence[PythonFolder] = (),
+        trusted: bool = False,
+    ) -> None:
+        self.workspace = workspace
+        self.beside = beside
+        self.python = python
+        self.trusted = trusted
+        self._shell = ShellTools(sandbox)
+        self._sql = SqlTool(workspace, sandbox)
+
+    def tool(self, name: str) -> Tool:
+        """The tool behind ``scheme:rest``.
+
+        Raises LookupError, PathRefused or SchemaError when there is none, OSError when a file cannot be read; a Python
+        module may raise anything as it is imported.
+        """
+        scheme, _, rest = name.partition(":")
+        makers: dict[str, Callable[[str, str], Tool]] = {
+            "python": self._python,
+            "sql": self._sql_file,
+            "shell": self._script,
+        }
+        if scheme not in makers or not rest:
+            raise LookupError(f"'{name}' is no tool; a phase may name {', '.join(f'{s}:…' for s in SCHEMES)}")
+        return makers[scheme](name, rest)
+
+    def _python(self, name: str, target: str) -> Tool:
+        if not self.trusted:
+            return Tool(name, ToolSpec(name, "", (), _ANY), _refused, Kind.PYTHON, refusal=UNTRUSTED)
+        module, _, attribute = target.rpartition(".")
+        function = getattr(self._module(module), attribute, None)
+        if not callable(function):
+            raise LookupError(f"'{module}' has no function '{attribute}'")
+        file, line = origin_of(function)
+        return Tool(name, spec_of(name, function), function, Kind.PYTHON, file, line)
+
+    def _module(self, name: str) -> Any:
+        for folder in self.python:
+            if name.replace(".", "/") + ".py" in folder.files:
+                return importlib.import_module(f"{folder.package}.{name}")
+        try:
+            return importlib.import_module(name)
+        except (ModuleNotFoundError, ValueError) as fault:
+            raise LookupError(f"no module '{name}' in tools/ or installed") from fault
+
+    def _sql_file(self, name: str, file: str) -> Tool:
+        """Arguments fill the query's ``{name:Type}`` parameters."""
+        text = self._read(file)
+
+        async def run(**arguments: Any) -> ToolResult:
+            return await self._sql.run(text, arguments)
+
+        spec = ToolSpec(name, f"The query of {file}.", (), _ANY, side_effects=False)
+        return Tool(name, spec, run, Kind.BUILTIN, file, 1, timeout_s=SQL_TIMEOUT_S + 15)
+
+    def _script(self, name: str, file: str) -> Tool:
+        """Arguments are environment variables of their names in capitals behind ``INPUT_``, and JSON on standard
+        input."""
+        text = self._read(file)
+
+        async def run(**arguments: Any) -> ToolResult:
+            return await self._shell.script(text, _environment(arguments), json.dumps(arguments), SCRIPT_TIMEOUT_S)
+
+        spec = ToolSpec(name, f"The script {file}.", (), _ANY)
+        return Tool(name, spec, run, Kind.BUILTIN, file, 1, timeout_s=MAX_TIMEOUT_S, needs_sandbox=True)
+
+    def _read(self, file: str) -> str:
+        real = self._find(file)
+        if not real.is_file() or real.stat().st_size > MAX_SCRIPT_BYTES:
+            raise PathRefused(f"'{file}' is not a file of at most {MAX_SCRIPT_BYTES:,} bytes")
+        return real.read_text("utf-8", "replace")
+
+    def _find(self, file: str) -> Path:
+        if self.beside is not None:
+            try:
+                return self.workspace.find(str(self.beside / file))
+            except PathRefused:
+                pass  # The workspace is the second place to look.
+        return self.workspace.find(file)
+
+
+def _environment(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Raises ValueError for an argument whose name cannot be part of a variable's."""
+    wrong = [name for name in arguments if not _VARIABLE.fullmatch(name)]
+    if wrong:
+        raise ValueError(f"'{wrong[0]}' cannot be the name of a variable")
+    return {
+        f"INPUT_{name.upper()}": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for name, value in arguments.items()
+    }
+
+
+def _refused(**_arguments: Any) -> None:
+    raise PermissionError(UNTRUSTED)
