@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.output import Cell, Printer, talk
+from workbench.context.assembly import Grade
 from workbench.context.place import Place
 from workbench.language.clean import clean_line
 from workbench.tui.rows.numbers import count, money, seconds
@@ -113,13 +114,16 @@ def _phase_started(place: Place, data: Mapping[str, Any]) -> Cells:
 
 
 def _call_finished(_: Place, data: Mapping[str, Any]) -> Cells:
-    usage = data.get("usage") or {}
-    cached = f" (cached {count(usage['cached'])})" if usage.get("cached") else ""
-    cost = money(data.get("cost"), exact=data.get("cost_grade") == "exact")
-    return (
-        f"call   {data.get('model', '')}  {seconds(data.get('duration_s'))}  in {count(usage.get('input'))}{cached}"
-        f"  out {count(usage.get('output'))}  {cost}",
-    )
+    usage, cost = data.get("usage") or {}, data.get("cost")
+    parts = [
+        f"call   {data.get('model', '')}",
+        seconds(data.get("duration_s")),
+        f"in {count(usage['input'])}" if usage.get("input") is not None else "",
+        f"cached {count(usage['cached'])}" if usage.get("cached") else "",
+        f"out {count(usage.get('output'))}",
+        money(cost, exact=data.get("cost_grade") == "exact") if cost is not None else "",
+    ]
+    return ("  ".join(filter(None, parts)),)
 
 
 def _call_failed(_: Place, data: Mapping[str, Any]) -> Cells:
@@ -156,7 +160,17 @@ def _phase_finished(_: Place, data: Mapping[str, Any]) -> Cells | None:
     return (Cell(f"phase  {data.get('status')}: {data.get('reason', '')}", "bad"),)
 
 
+def _context_assembled(_: Place, data: Mapping[str, Any]) -> Cells:
+    """What is about to be sent, and what is wrong with it."""
+    sent, full, problems = data.get("tokens_sent", 0), data.get("tokens_full", 0), data.get("problems", ())
+    grade = Grade(data.get("grade", "exact"))
+    less = f" of {count(full, grade)}" if sent != full else ""
+    broken = Cell(f"  {len(problems)} broken: {problems[0][1]}", "bad") if problems else ""
+    return (f"sends  {count(sent, grade)}{less} tokens", broken)
+
+
 _LINES = {
+    "context_assembled": _context_assembled,
     "phase_started": _phase_started,
     "call_finished": _call_finished,
     "call_failed": _call_failed,

@@ -58,8 +58,10 @@ def print_context(call: CallState, printer: Printer, *, texts: bool = False) -> 
         calls = ", ".join(tool.tool for tool in call.tools)
         usage = call.usage
         printer.line(
-            f"answered in {seconds(call.duration_s)}: in {count(usage.input)}, cached {count(usage.cached)}, out "
-            f"{count(usage.output)}, {money(call.cost, exact=call.cost_grade == 'exact')}"
+            f"answered in {seconds(call.duration_s)}: out {count(usage.output)}"
+            + (f", in {count(usage.input)}" if usage.input is not None else "")
+            + (f", cached {count(usage.cached)}" if usage.cached is not None else "")
+            + (f", {money(call.cost, exact=call.cost_grade == 'exact')}" if call.cost is not None else "")
             + (f"; calls {calls}" if calls else "")
         )
         if texts:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -35,6 +37,39 @@ def total_cost(cost: float, unknown: int, calls: int) -> str:
     return money(cost) + (f" and {unknown} unknown" if unknown else "")
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Money of answered calls, in US dollars."""
+
+    billed: float = 0.0
+    predicted: float = 0.0
+    """For the input of calls whose cost is not known: what the forecast said."""
+    exact: bool = True
+    """No part is predicted or estimated."""
+    unknown: int = 0
+    """Calls with neither."""
+    calls: int = 0
+
+    @classmethod
+    def of(cls, calls: Iterable[CallState]) -> Spent:
+        answered = [call for call in calls if call.answer is not None]
+        unbilled = [call.forecast.cost if call.forecast else None for call in answered if call.cost is None]
+        return cls(
+            sum(call.cost for call in answered if call.cost is not None),
+            sum(cost for cost in unbilled if cost is not None),
+            not unbilled and all(call.cost_grade == "exact" for call in answered),
+            sum(1 for cost in unbilled if cost is None),
+            len(answered),
+        )
+
+    def __str__(self) -> str:
+        """``$0.0123`` billed, ``~$0.0123`` with a predicted part, ``–`` when nothing is known."""
+        if self.calls == self.unknown:
+            return UNKNOWN if self.calls else ""
+        more = f" and {self.unknown} unknown" if self.unknown else ""
+        return money(self.billed + self.predicted, exact=self.exact) + more
+
+
 def status_cell(status: str, plain: bool) -> Cell:
     """The status as a word, with its sign in a terminal."""
     sign = "" if plain else f"{status_sign(status)[0]} "
@@ -63,10 +98,11 @@ def print_head(state: RunState, printer: Printer) -> None:
     )
     if state.parent:
         printer.line(f"from     {state.parent.get('kind', '')} of {state.parent.get('session_id', '')}")
-    calls = sum(1 for call in state.calls if call.answer is not None)
+    spent = Spent.of(state.calls)
+    note = " (predicted for the input, where no bill is known)" if spent.predicted else ""
     printer.line(
-        f"calls    {calls}   in {count(state.tokens_in)}   out {count(state.tokens_out)}   cost ",
-        total_cost(state.cost, state.unknown_costs, calls),
+        f"calls    {spent.calls}   in {count(state.tokens_in)}   out {count(state.tokens_out)}   cost {spent}",
+        Cell(note, "dim"),
     )
 
 
@@ -98,8 +134,6 @@ def visit_name(visit: VisitState) -> str:
 
 
 def _visit_row(visit: VisitState, plain: bool) -> list[str | Cell]:
-    known = [call.cost for call in visit.calls if call.cost is not None]
-    unknown = sum(1 for call in visit.calls if call.answer is not None and call.cost is None)
     note = f"→ {visit.route} ({visit.route_rule})" if visit.route else ""
     return [
         Cell(visit_name(visit), "head"),
@@ -107,7 +141,7 @@ def _visit_row(visit: VisitState, plain: bool) -> list[str | Cell]:
         count(visit.tokens_in),
         "",
         count(sum(call.usage.output or 0 for call in visit.calls)),
-        total_cost(sum(known), unknown, len(known) + unknown),
+        str(Spent.of(visit.calls)),
         seconds(duration(visit.started, visit.finished)),
         visit.reason or (note if not plain else note.replace("→", "then")),
     ]
@@ -133,12 +167,19 @@ def _call_row(call: CallState, plain: bool) -> list[str | Cell]:
         f"  {call_name(call)}",
         status_cell(call.status, plain),
         count(call.usage.input if told else call.tokens_sent, grade),
-        "" if call.usage.cached is None else count(call.usage.cached),
+        _cached(call),
         count(call.usage.output),
-        money(call.cost, exact=call.cost_grade == "exact") if call.answer else "",
+        str(Spent.of([call])),
         seconds(call.duration_s),
         failure or tools,
     ]
+
+
+def _cached(call: CallState) -> str:
+    """Tokens from the provider's cache; ``~`` when only predicted."""
+    if call.usage.cached is not None:
+        return count(call.usage.cached)
+    return count(call.forecast.cached, Grade.ESTIMATE) if call.forecast and call.forecast.cached else ""
 
 
 def print_warnings(state: RunState, printer: Printer) -> None:
@@ -175,6 +216,7 @@ def run_json(state: RunState) -> dict[str, Any]:
             "tokens_in": state.tokens_in,
             "tokens_out": state.tokens_out,
             "cost": None if calls and state.unknown_costs == calls else state.cost,
+            "predicted_cost": Spent.of(state.calls).predicted or None,
             "unknown_costs": state.unknown_costs,
         },
         "phases": [visit_json(visit) for visit in state.visits],
