@@ -11,32 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import platformdirs
-
 from workbench.store.store import Store
+from workbench.workspace.folders import Folders, workspace_root
 from workbench.workspace.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from workbench.workspace.opened import Opened
     from workbench.workspace.surround import Around
-
-APP = "cascade-workbench"
-
-
-@dataclass(frozen=True)
-class Folders:
-    """Where the user's own files lie, outside every workspace."""
-
-    config: Path
-    state: Path
-
-    @classmethod
-    def of(cls, env: Mapping[str, str]) -> Folders:
-        """From ``WORKBENCH_CONFIG_DIR`` and ``WORKBENCH_STATE_DIR``, else the system's usual places."""
-        config = env.get("WORKBENCH_CONFIG_DIR") or platformdirs.user_config_dir(APP)
-        state = env.get("WORKBENCH_STATE_DIR") or platformdirs.user_state_dir(APP)
-        return cls(Path(config), Path(state))
-
 
 @dataclass
 class Project:
@@ -62,8 +43,7 @@ class Project:
         Raises SettingsError.
         """
         environment = dict(os.environ if env is None else env)
-        named = environment.get("WORKBENCH_ROOT") or environment.get("WINDLASS_ROOT")
-        folder = (root or Path(named or ".")).expanduser().resolve()
+        folder = root.expanduser().resolve() if root is not None else workspace_root(environment)
         folders = Folders.of(environment)
         return cls(folder, load_settings(folder, environment, folders.config, flags), environment, folders)
 

@@ -1,0 +1,32 @@
+"""Where the user's own files lie, outside every workspace. Light: the app asks before its first frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+APP = "cascade-workbench"
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The user's own folders."""
+
+    config: Path
+    state: Path
+
+    @classmethod
+    def of(cls, env: Mapping[str, str]) -> Folders:
+        """From ``WORKBENCH_CONFIG_DIR`` and ``WORKBENCH_STATE_DIR``, else the system's usual places."""
+        import platformdirs
+
+        config = env.get("WORKBENCH_CONFIG_DIR") or platformdirs.user_config_dir(APP)
+        state = env.get("WORKBENCH_STATE_DIR") or platformdirs.user_state_dir(APP)
+        return cls(Path(config), Path(state))
+
+
+def workspace_root(env: Mapping[str, str]) -> Path:
+    """``WORKBENCH_ROOT`` (``WINDLASS_ROOT``), else the current folder; real path."""
+    named = env.get("WORKBENCH_ROOT") or env.get("WINDLASS_ROOT")
+    return Path(named or ".").expanduser().resolve()
