@@ -5,15 +5,18 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.engine.support import Reply, call, play
+from workbench.context.assembly import Action, Entry, Item, Kind, Reason, Rule
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.event import Event
 from workbench.engine.ports import Answer, Usage
 from workbench.store.disk import Disk, File, LocalDisk
+from workbench.store.store import Store
 
 RUN = "0190a000-0000-7000-8000-000000000001"
 
@@ -164,3 +167,97 @@ def rich_run() -> list[Event]:
 
 def _broken() -> str:
     raise ValueError("no such file")
+
+
+def save(store: Store, events: list[Event], run_id: str = "") -> None:
+    """Write a run, under another id if one is given."""
+    run_id = run_id or events[0].run_id
+    with store.create(run_id) as journal:
+        for event in events:
+            journal.append(replace(event, run_id=run_id))
+
+
+def candidate_run(run_id: str = "run-2") -> list[Event]:
+    """Two candidates of a phase, an evaluation, a price that came late, a callout and a context card."""
+    w = Writer(run_id)
+    visit = Place("", "write", 1)
+    events = [
+        w.event("run_started", session_id="contest", cascade_id="poem", cascade_text="cascade_id: poem\n", parent=None),
+        w.event("phase_started", visit, kind="llm", model="m"),
+        w.event(
+            "candidates_started",
+            visit,
+            kind="soundings",
+            factor=2,
+            plans=[{"index": 0, "mutation_type": None}, {"index": 1, "mutation_type": "augment"}],
+        ),
+    ]
+    task = Message("user", "Write.")
+    answers = [Message("assistant", "Roses."), Message("assistant", "Violets.")]
+    for index, answer in enumerate(answers):
+        place = Place(f"s{index}", "write", 1, 1, 1, 1)
+        entry = Entry(Item(task, Kind.TASK, place), task, Action.KEPT, Reason("task"), Rule(), 5, 5)
+        events += [
+            w.body(task),
+            w.event(
+                "context_assembled",
+                place,
+                strategy="selective",
+                splices=[{"at": 0, "remove": 0, "entries": [entry.to_json()]}],
+                request={"model": "m", "parameters": {}, "tools": ""},
+                digest=f"request {index}",
+                tokens_full=5,
+                tokens_sent=5,
+                added=[entry.item.to_json()],
+            ),
+            w.event("call_started", place, digest=f"request {index}", model="m", **{"try": 1}),
+            w.body(answer),
+            w.event(
+                "call_finished",
+                place,
+                digest=f"request {index}",
+                added=[Item(answer, Kind.ANSWER, place).to_json()],
+                usage={"input": 7, "output": 2},
+                cost=None if index else 0.25,
+                model="m",
+                purpose="turn",
+            ),
+            w.event(
+                "candidate_finished",
+                place._replace(attempt=0, turn=0, call=0),
+                index=index,
+                status="success",
+                output=answer.text,
+                mutation_applied="Write. Twice." if index else None,
+            ),
+        ]
+    last = Place("s1", "write", 1, 1, 1, 1)
+    return [
+        *events,
+        w.event("evaluation_finished", visit, winner=1, scores={"0": 40, "1": 90.5}, reason="colour"),
+        w.event("cost_known", digest="request 1", cost=0.125, usage={"cached": 3}),
+        w.event("callout", last, name="best", body_hash=answers[1].body_hash, content_hash=answers[1].content_hash),
+        w.event("card", content_hash=answers[1].content_hash, summary="violets", keywords=["violet"], role="assistant"),
+        w.event("phase_finished", visit, status="success", output="Violets."),
+        w.event("run_finished", status="success", output="Violets."),
+    ]
+
+
+HOSTILE = (
+    "C:\\new\\table",
+    "two\nlines\r\n\ttab",
+    "nul \0 and escape \x1b]52;c;x\x07",
+    "quotes ' \" ` and $$",
+    "'; DROP TABLE messages; --",
+    "{x:String} {{ braces }}",
+    "\\N",
+    "NULL",
+    "",
+    " ",
+    "lone \ud83d surrogate",
+    "bidi \u202e and \u2028 line",
+    "\N{GRINNING FACE} é 漢字",
+    "[/red] %s {0}",
+    "a" * 5000,
+)
+"""Texts that broke something once."""

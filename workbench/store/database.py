@@ -29,7 +29,7 @@ READS = f"{WRITES}&final=1"
 """Replaced rows never count: ``FINAL`` on every table, through joins and views (CH17)."""
 
 _CODE = re.compile(r"Code: (\d+)\. DB::Exception: ")
-_SCOPE = re.compile(r"(: )?In scope SELECT formatQuerySingleLine\(.*", re.DOTALL)
+_NOISE = re.compile(r"(: )?In scope SELECT formatQuerySingleLine\(.*| \([A-Z_]+\) \(version [\d.]+\)\.", re.DOTALL)
 
 
 class DatabaseError(StoreError):
@@ -45,7 +45,7 @@ class DatabaseError(StoreError):
         text = str(error)
         codes = _CODE.findall(text)
         message = _CODE.split(text)[-1] if codes else text
-        return cls(_SCOPE.sub("", message).strip(), int(codes[-1]) if codes else 0)
+        return cls(_NOISE.sub("", message).strip(), int(codes[-1]) if codes else 0)
 
 
 class Database(Protocol):

@@ -41,7 +41,7 @@ def checked(handle: Handle, sql: str, params: Mapping[str, Value] | None = None)
 
 
 def _check_tree(tree: str) -> None:
-    found = [_LINE.match(line) for line in tree.splitlines() if line.strip()]
+    found = [_LINE.match(line) for line in tree.split("\n") if line.strip()]
     root = found[0][2] if found and found[0] else ""
     if _ROOTS.fullmatch(root) is None:
         raise BadSql("only SELECT, EXPLAIN, SHOW and DESCRIBE are allowed")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from workbench.engine.event import Event
@@ -80,7 +80,7 @@ class LateRows(RowBase):
 
     def _card(self, event: Event) -> list[Row]:
         data = event.data
-        known = {name: data[name] for name in CardRow.__dataclass_fields__ if name in data}
+        known = {name: data[name] for field in fields(CardRow) if (name := field.name) in data}
         if not isinstance(known.get("content_hash"), str):
             return []
         message = next((m for m in self._messages.values() if m.content_hash == known["content_hash"]), None)

@@ -30,6 +30,10 @@ class Batch:
         return f"{run_id}:{self.first_seq}-{self.last_seq}:{self.digest}:{table}"
 
 
+def offsets_file(folder: Path, target: str) -> Path:
+    return folder / f"ingest.{target}.jsonl"
+
+
 def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
@@ -39,7 +43,7 @@ class Offsets:
 
     def __init__(self, folder: Path, target: str, database: str) -> None:
         """``database`` is the identity of the database: what was sent to another one counts for nothing."""
-        self._path = folder / f"ingest.{target}.jsonl"
+        self._path = offsets_file(folder, target)
         self._database = database
 
     def read(self) -> tuple[Batch | None, Batch | None]:

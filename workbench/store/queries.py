@@ -64,9 +64,13 @@ class Cancel:
         """The statement with the mark by which it is ended. Raises StoreError when it was cancelled before."""
         sql, self._mark = marked(sql)
         self._engine = engine
+        self.check()
+        return sql
+
+    def check(self) -> None:
+        """Raises StoreError when the query was cancelled."""
         if self._cancelled:
             raise StoreError("the query was cancelled")
-        return sql
 
 
 class Queries:
@@ -91,6 +95,8 @@ class Queries:
             if cancel is not None:
                 statement = cancel.marked(self._engine, statement)
             table = handle.query(statement, params)
+            if cancel is not None:
+                cancel.check()
         return table if limit is None else table.first(limit)
 
     def arrow(self, text: str, limit: int | None = None, params: Mapping[str, Value] | None = None) -> bytes:
@@ -112,7 +118,8 @@ class Queries:
     def get_session_messages(self, session_id: str, *, bodies: bool = False) -> Table:
         """All rows of a session in order; with ``bodies`` also whole requests, responses and definitions."""
         columns = "*" if bodies else f"* EXCEPT ({_BODIES})"
-        sql = f"SELECT {columns} FROM unified_logs WHERE session_id = {{session:String}} ORDER BY run_id, seq, toString(message_id)"
+        order = "run_id, seq, toString(message_id)"
+        sql = f"SELECT {columns} FROM unified_logs WHERE session_id = {{session:String}} ORDER BY {order}"
         return self._engine.reader.query(sql, {"session": session_id})
 
     def get_cascade_costs(self, cascade_id: str) -> Table:

@@ -48,14 +48,19 @@ class Health:
         return not (self.damaged or self.missing or self.lost_bodies)
 
     @property
-    def notices(self) -> tuple[str, ...]:
-        """What to tell a person, one sentence each."""
+    def problems(self) -> tuple[str, ...]:
+        """What is lost, one sentence each."""
         return (
             *(f"{f.segment} damaged at byte {f.at}: {f.reason} ({f.size} bytes)" for f in self.damaged),
             *(f"records {first} to {last} are missing" for first, last in self.missing),
             *(f"body {name[:12]} is missing or altered" for name in self.lost_bodies),
-            *(f"{f.segment} ends in a torn record at byte {f.at} ({f.size} bytes ignored)" for f in self.torn),
         )
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What to tell a person, what is lost first."""
+        torn = (f"{f.segment} ends in a torn record at byte {f.at} ({f.size} bytes ignored)" for f in self.torn)
+        return (*self.problems, *torn)
 
 
 @dataclass(frozen=True, slots=True)

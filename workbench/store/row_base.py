@@ -163,8 +163,11 @@ class RowBase:
     def _added(self, event: Event) -> list[Item]:
         return [Item.from_json(body, self.state.bodies) for body in event.data.get("added", ())]
 
-    def _blob(self, event: Event, key: str, kind: str, body: str) -> BlobRow:
-        return BlobRow(hash=key, kind=kind, size=len(body), body=body, added_at=time_of(event.at))
+    def _blob(self, event: Event, key: str, kind: str, body: str) -> list[Row]:
+        """A body under its hash; none where a journal does not say the hash."""
+        if not key:
+            return []
+        return [BlobRow(hash=key, kind=kind, size=len(body), body=body, added_at=time_of(event.at))]
 
     def _event(self, event: Event) -> EventRow:
         data: Mapping[str, Any] = event.data

@@ -57,13 +57,13 @@ class RowMaker(LateRows):
         self._strategy = str(state.options.get("strategy", ""))
         source, _ = read_source(state.cascade_text, state.cascade_file)
         written = source.data if source.data is not None else state.cascade_text
-        rows: list[Row] = [self._blob(event, state.cascade_sha256, "cascade", json_text(written))]
+        rows = self._blob(event, state.cascade_sha256, "cascade", json_text(written))
         phases = written.get("phases") if isinstance(written, dict) else None
         for phase in phases if isinstance(phases, list) else ():
             if isinstance(phase, dict) and isinstance(name := phase.get("name"), str):
                 body = json_text(phase)
                 self._phases[name] = digest(body)
-                rows.append(self._blob(event, self._phases[name], "phase", body))
+                rows += self._blob(event, self._phases[name], "phase", body)
         metadata = {name: data[name] for name in ("options", "ports", "parent", "version") if data.get(name)}
         started = self._row(event, "cascade_start", content_json=json_text(data.get("input")), role="user")
         return [*rows, replace(started, metadata_json=json_text(metadata))]
@@ -101,7 +101,7 @@ class RowMaker(LateRows):
         if call is None:
             return rows
         head = {"model": call.model, "parameters": call.parameters, "tools": call.tools_hash}
-        rows.append(self._blob(event, call.digest, "request", canonical(head)))
+        rows += self._blob(event, call.digest, "request", canonical(head))
         session = self._branches.of(event.place.branch).session_id or self.state.session_id
         rows.append(context_row(event, call, session))
         metadata = json_text(selection(call))
@@ -184,7 +184,7 @@ class RowMaker(LateRows):
         )
         self._answers[event.place] = row.message_id
         self._answer_ids.append(row.message_id)
-        return [row, self._blob(event, row.response_hash, "response", body)]
+        return [row, *self._blob(event, row.response_hash, "response", body)]
 
     def _tool_started(self, event: Event) -> list[Row]:
         """A call that the model wrote as text joins its answer's ``tool_calls_json`` when it has been read."""
@@ -277,7 +277,7 @@ class RowMaker(LateRows):
         data = event.data
         if data.get("kind") not in ("message", "tools") or "body" not in data:
             return []
-        return [self._blob(event, data["hash"], data["kind"], canonical(data["body"]))]
+        return self._blob(event, data["hash"], data["kind"], canonical(data["body"]))
 
 
 def _node_type(event: Event, purpose: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from workbench.store.database import Database
 from workbench.store.offsets import Batch, Offsets, digest_of
-from workbench.store.reading import Line, Tail
+from workbench.store.reading import Health, Line, Tail
 from workbench.store.rows import RowMaker
 from workbench.store.tables import ROW_TYPES, Row
 
@@ -20,11 +20,18 @@ class RunIngest:
     """Follows one run. Belongs to the thread that writes to the database."""
 
     def __init__(
-        self, folder: Path, database: Database, identity: str, clock: Callable[[], float], suffix: str = ""
+        self,
+        folder: Path,
+        database: Database,
+        identity: str,
+        clock: Callable[[], float],
+        *,
+        suffix: str = "",
+        batch: int = BATCH_RECORDS,
     ) -> None:
-        """``clock`` gives seconds; rows go to tables whose names end in ``suffix``."""
+        """``clock`` gives seconds; rows go to tables whose names end in ``suffix``, ``batch`` records at a time."""
         self.run_id = folder.name
-        self.rows_sent = 0
+        self._batch = batch
         self._folder = folder
         self._database = database
         self._suffix = suffix
@@ -57,6 +64,11 @@ class RunIngest:
         return sent
 
     @property
+    def health(self) -> Health:
+        """Of the journal, as far as it was read."""
+        return self._tail.health
+
+    @property
     def waiting(self) -> int:
         """Records that were read and not sent."""
         return len(self._pending)
@@ -74,7 +86,7 @@ class RunIngest:
                 return False
             if (last.segment, last.end) == (again.segment, again.end):
                 return True
-        return len(self._pending) >= BATCH_RECORDS
+        return len(self._pending) >= self._batch
 
     @property
     def _ended(self) -> bool:
@@ -101,7 +113,6 @@ class RunIngest:
         insert(self._database, newest(rows), lambda table: batch.token(self.run_id, table), self._suffix)
         self._offsets.note(batch, "done")
         self._done = batch
-        self.rows_sent += len(rows)
         return len(lines)
 
 

@@ -1,0 +1,84 @@
+"""One process owns the index; the others say who it is, and their runs are journaled and indexed all the same."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.store.conftest import ROOT, Observed
+from tests.store.examples import RUN, plain_run, save
+from workbench.store.store import Store
+
+COUNT = "SELECT count() FROM events\n"
+
+
+class Owner:
+    """A process that owns the index."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+
+    def answer(self, line: str) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(line)
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+
+@contextmanager
+def owner_of(folder: Path) -> Iterator[Owner]:
+    command = [sys.executable, "-m", "tests.store.cases.owner", str(folder)]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "open\n"
+        yield Owner(process)
+
+
+def opening(folder: Path) -> Observed:
+    command = [sys.executable, "-m", "tests.store.cases.opening", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    found: Observed = json.loads(done.stdout)
+    return found
+
+
+def test_a_second_process_is_told_the_pid_and_still_journals(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with owner_of(tmp_path) as owner:
+        refused = opening(tmp_path)
+        assert refused["pid"] == owner.process.pid
+        assert refused["says"].startswith(f"the index is open by pid {owner.process.pid} since 20")
+        assert refused["imported"] is False
+        events = plain_run()
+        save(store, events)
+        assert owner.answer(COUNT) == str(len(events))
+
+
+def test_after_a_native_crash_the_next_owner_has_every_record(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    save(store, plain_run())
+    with owner_of(tmp_path) as owner:
+        assert owner.answer(COUNT) == "9"
+        journal = store.create("later")
+        for event in plain_run("later"):
+            journal.append(event)
+        owner.answer("crash\n")
+        assert owner.process.wait(30) == -signal.SIGSEGV
+        journal.close()
+    assert opening(tmp_path) == {"events": 18}
+    assert store.state(RUN).status == store.state("later").status == "success"
+
+
+def test_a_folder_the_engine_would_misread_is_refused_before_the_engine_is_loaded(tmp_path: Path) -> None:
+    folder = tmp_path / "what?"
+    folder.mkdir()
+    save(Store(folder), plain_run())
+    refused = opening(folder)
+    assert "'?' in its path" in refused["says"]
+    assert refused["imported"] is False
+    assert Store(folder).state(RUN).status == "success"

@@ -1,0 +1,190 @@
+"""What ``doctor`` shows of a store, and the repair that loses nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.store import ddl
+from workbench.store.database import Engine, Handle
+from workbench.store.disk import LocalDisk, write_whole
+from workbench.store.faults import StoreBusy, StoreError
+from workbench.store.lock import Holder, holder_of
+from workbench.store.migrate import VERSION
+from workbench.store.offsets import Offsets
+from workbench.store.reading import Health, Tail
+from workbench.store.run_ingest import TARGET
+from workbench.store.store import Store
+
+LOW_SPACE = 256 * 1024 * 1024
+"""Bytes of free space below which a store is not healthy."""
+
+
+@dataclass(frozen=True)
+class RunHealth:
+    """The journal of one run beside its rows."""
+
+    run_id: str
+    health: Health
+    writer: Holder | None
+    ingested: int = 0
+    """Records that were sent to the database."""
+    rows: int | None = None
+    """Records that the database has; None when it was not asked."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong, one sentence each."""
+        found = [f"run {self.run_id}: {problem}" for problem in self.health.problems]
+        if self.rows is not None and self.rows < self.ingested:
+            found.append(f"run {self.run_id}: {self.ingested - self.rows} of {self.ingested} rows are missing")
+        return tuple(found)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What a crash left behind and no run misses."""
+        whole = len(self.health.problems)
+        return tuple(f"run {self.run_id}: {notice}" for notice in self.health.notices[whole:])
+
+
+@dataclass(frozen=True)
+class DatabaseHealth:
+    """What the engine says of itself."""
+
+    engine: str
+    schema: int
+    detached: tuple[str, ...] = ()
+    """Parts that the engine set aside because they are damaged."""
+    failed: tuple[str, ...] = ()
+    """Tables that do not pass their check, and why."""
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong, one sentence each."""
+        newer = [f"the index has schema {self.schema}, this program knows {VERSION}"] if self.schema > VERSION else []
+        parts = [f"part {part} is damaged and was set aside; 'doctor --rebuild' restores it" for part in self.detached]
+        return (*newer, *parts, *(f"table {failure}; 'doctor --rebuild' restores it" for failure in self.failed))
+
+
+@dataclass(frozen=True)
+class Report:
+    """The state of a store."""
+
+    root: Path
+    owner: Holder | None
+    """The process that owns the index now."""
+    free: int
+    """Bytes left on the device."""
+    runs: tuple[RunHealth, ...]
+    database: DatabaseHealth | None
+    closed: str = ""
+    """Why the database was not looked at."""
+    problems: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+def examine(store: Store, *, database: bool = True) -> Report:
+    """Read every journal and, unless another process owns it or there is none, ask the database. Changes nothing."""
+    runs = [RunHealth(run_id, store.health(run_id), store.writer(run_id)) for run_id in store.run_ids()]
+    found, closed = None, "" if database else "not asked"
+    if database and (store.root / "ch").is_dir():
+        try:
+            with Engine(store.root) as engine:
+                found, runs = _ask(store, engine, runs)
+        except StoreBusy as busy:
+            closed = str(busy)
+        except StoreError as error:
+            closed = str(error)
+    owner = holder_of(store.root / "owner.lock")
+    free = shutil.disk_usage(store.root if store.root.is_dir() else Path.cwd()).free
+    problems = [problem for run in runs for problem in run.problems]
+    notices = [notice for run in runs for notice in run.notices if run.writer is None]
+    if found is not None:
+        problems += found.problems
+    elif closed and database and owner is None:
+        problems.append(closed)
+    if free < LOW_SPACE:
+        problems.append(f"only {free // 1024 // 1024} MB are free")
+    return Report(store.root, owner, free, tuple(runs), found, closed, tuple(problems), tuple(notices))
+
+
+def fix(store: Store) -> list[str]:
+    """Move torn ends of segments to ``<segment>.torn`` and drop files that were never finished; says what it did.
+
+    Runs that are being written are left alone. Raises OSError.
+    """
+    done: list[str] = []
+    for run_id in store.run_ids():
+        if store.writer(run_id) is not None:
+            continue
+        folder = store.folder(run_id)
+        for torn in store.health(run_id).torn:
+            _move_tail(folder / torn.segment, torn.at)
+            done.append(f"run {run_id}: {torn.size} bytes of {torn.segment} moved to {torn.segment}.torn")
+        for part in [*folder.glob(".*.part"), *folder.glob("blobs/.*.part")]:
+            part.unlink()
+            done.append(f"run {run_id}: unfinished file {part.name} removed")
+    return done
+
+
+def _move_tail(segment: Path, at: int) -> None:
+    disk = LocalDisk()
+    with segment.open("rb") as file:
+        file.seek(at)
+        tail = file.read()
+    write_whole(disk, segment.with_name(f"{segment.name}.torn"), tail)
+    os.truncate(segment, at)
+    disk.sync_folder(segment.parent)
+
+
+def _ask(store: Store, engine: Engine, runs: list[RunHealth]) -> tuple[DatabaseHealth, list[RunHealth]]:
+    handle = engine.reader
+    identity, schema = _schema(handle)
+    counted = handle.query("SELECT run_id, count() FROM events GROUP BY run_id") if schema else None
+    rows = {str(run_id): int(count) for run_id, count in counted.rows} if counted else {}
+    compared = []
+    for run in runs:
+        folder = store.folder(run.run_id)
+        done, _ = Offsets(folder, TARGET, identity).read()
+        ingested = _records_up_to(folder, done.last_seq) if done is not None else 0
+        compared.append(RunHealth(run.run_id, run.health, run.writer, ingested, rows.get(run.run_id, 0)))
+    version = str(handle.query("SELECT version()").one())
+    detached = handle.query("SELECT table, name, reason FROM system.detached_parts WHERE database = 'workbench'")
+    parts = tuple(f"{table}/{name} ({reason or 'detached'})" for table, name, reason in detached.rows)
+    return DatabaseHealth(version, schema, parts, _failed_checks(handle) if schema else ()), compared
+
+
+def _schema(handle: Handle) -> tuple[str, int]:
+    """Identity and version of the database; empty and 0 when it has no tables yet."""
+    try:
+        found = handle.query("SELECT version, checksum FROM schema_migrations")
+    except StoreError:
+        return "", 0
+    steps = {int(version): str(checksum) for version, checksum in found.rows}
+    return steps.get(0, ""), max(steps, default=0)
+
+
+def _records_up_to(folder: Path, seq: int) -> int:
+    return sum(1 for line in Tail(folder, skip_blobs=True).lines() if line.seq <= seq)
+
+
+def _failed_checks(handle: Handle) -> tuple[str, ...]:
+    failed: list[str] = []
+    for table in ddl.TABLES:
+        try:
+            parts = handle.query(f"CHECK TABLE {table} SETTINGS check_query_single_value_result = 0")
+        except StoreError as error:
+            failed.append(f"{table} cannot be checked: {error}")
+            continue
+        failed += [
+            f"{table}: part {part['part_path']} is damaged: {part['message']}"
+            for part in parts.dicts()
+            if not part["is_passed"]
+        ]
+    return tuple(failed)
