@@ -73,6 +73,7 @@ class Progress:
 
     def _line(self, place: Place, *cells: str | Cell) -> None:
         where = ":".join(filter(None, (place.phase, str(place.turn) if place.turn else "")))
+        where += f" try {place.attempt}" if place.attempt > 1 else ""
         clock = f"{time.monotonic() - self._began:6.1f}s  "
         self._printer.line(Cell(clock, "dim"), Cell(f"{where:<14} ", "head"), *cells)
 

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from workbench.workspace.opened import CannotOpen
-
 ENDING = ".input.json"
 
 
@@ -24,9 +22,16 @@ def default_input(cascade: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except json.JSONDecodeError as fault:
-        raise CannotOpen(f"{file}:{fault.lineno}:{fault.colno}: error: not valid JSON: {fault.msg}") from fault
+        raise _cannot_open(f"{file}:{fault.lineno}:{fault.colno}: error: not valid JSON: {fault.msg}") from fault
     except (OSError, ValueError) as fault:
-        raise CannotOpen(f"{file}: error: cannot be read: {fault}") from fault
+        raise _cannot_open(f"{file}: error: cannot be read: {fault}") from fault
     if not isinstance(value, dict):
-        raise CannotOpen(f"{file}:1:1: error: the input is no JSON object")
+        raise _cannot_open(f"{file}:1:1: error: the input is no JSON object")
     return value
+
+
+def _cannot_open(message: str) -> Exception:
+    """Imported here alone: the app reads the input before its first frame."""
+    from workbench.workspace.opened import CannotOpen
+
+    return CannotOpen(message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +11,9 @@ from workbench.cli.errors import Exit
 from workbench.cli.options import CascadeFile, as_json, plain, project_here
 from workbench.cli.output import Cell, Printer, talk, write_json
 from workbench.language.problem import Problem, Severity
+
+if TYPE_CHECKING:
+    from workbench.workspace.project import Project
 
 _STYLE = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "dim"}
 
@@ -20,7 +24,8 @@ _STYLE = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "dim"}
 @plain
 @click.pass_context
 def command(ctx: click.Context, files: tuple[Path, ...], json: bool, plain: bool) -> None:
-    """Check cascade files, and print every problem as file:line:column: severity: message.
+    """Check cascade files (and files of offline replies), and print every problem as file:line:column: severity:
+    message.
 
     Exit code 1 when there is an error, 2 when a file cannot be read; warnings and information do not count.
 
@@ -36,7 +41,7 @@ def command(ctx: click.Context, files: tuple[Path, ...], json: bool, plain: bool
     unreadable = 0
     for file in files:
         try:
-            problems += project.open(file).problems
+            problems += _problems(project, file)
         except CannotOpen as fault:
             talk(str(fault), "bad")
             unreadable += 1
@@ -49,6 +54,17 @@ def command(ctx: click.Context, files: tuple[Path, ...], json: bool, plain: bool
         talk(_summary(problems, len(files) - unreadable))
     errors = any(problem.severity is Severity.ERROR for problem in problems)
     ctx.exit(Exit.USAGE if unreadable else Exit.FAILED if errors else Exit.OK)
+
+
+def _problems(project: Project, file: Path) -> tuple[Problem, ...]:
+    """What is wrong with a cascade, or with a file of offline replies. Raises CannotOpen."""
+    from workbench.models.replies import SUFFIX, read_replies
+    from workbench.workspace.opened import read_bytes
+
+    if file.name.endswith(SUFFIX):
+        shown = project.shown(file)
+        return read_replies(read_bytes(file, shown), shown)[1]
+    return project.open(file).problems
 
 
 def _line(problem: Problem) -> tuple[Cell, ...]:

@@ -1,0 +1,55 @@
+"""Starts the app for ``open`` and ``demo``. Imports what the first frame needs, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.workspace.folders import Folders, workspace_root
+from workbench.workspace.settings import load_settings
+
+if TYPE_CHECKING:
+    from workbench.workspace.session import Session
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What to open; empty texts leave the choice to the settings."""
+
+    file: Path
+    root: Path | None = None
+    """The workspace; None for the one of the current folder."""
+    input: Mapping[str, Any] | None = None
+    model: str = ""
+    base_url: str = ""
+    session: str = ""
+    sandbox: str = ""
+
+    def make(self) -> Session:
+        """The session, made in a thread behind the first frame. Raises CannotOpen, SettingsError."""
+        from workbench.workspace.project import Project
+        from workbench.workspace.session import Session
+
+        project = Project.at(self.root, flags={"base_url": self.base_url or None})
+        return Session(project, self.file, model=self.model, session=self.session, sandbox=self.sandbox)
+
+
+def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
+    """Run the app on this terminal; its exit code. Raises SettingsError."""
+    from workbench.tui.app import run_app
+
+    root = opening.root or workspace_root(os.environ)
+    folders = Folders.of(os.environ)
+    settings = load_settings(root, os.environ, folders.config)
+    return run_app(
+        opening.make,
+        log=folders.state / "app.log",
+        theme=settings.theme,
+        themes=None,
+        keys=settings.keys,
+        given=given,
+        instead=instead,
+    )

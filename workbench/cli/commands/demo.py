@@ -1,0 +1,98 @@
+"""``workbench demo``: a tour on a copy of the examples that you may change, with scripted replies."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.output import talk
+from workbench.resources import folder
+
+TOUR = "log_triage"
+
+
+@click.command(short_help="Open the tour: a cascade with offline replies, no key, no network.")
+@click.argument("name", default=TOUR, metavar="[NAME]")
+@click.option("--folder", "-d", type=click.Path(path_type=Path), help="Where the copy goes; a new folder by default.")
+@click.option("--headless", is_flag=True, help="Run it without the app, as 'run' does.")
+@click.pass_context
+def command(ctx: click.Context, name: str, folder: Path | None, headless: bool) -> None:
+    """Copy the examples into a folder of your own and open one of them in the app. Replies are scripted and tools run
+    for real, so no key and no network are needed. Without a terminal the tour runs as 'workbench run' does.
+
+    \b
+    Examples:
+      workbench demo
+      workbench demo debug_agent
+      workbench demo csv_questions --folder ~/tour --headless
+    """
+    file = find_example(name)
+    target = copy_examples(folder)
+    talk(f"the examples are in {target}")
+    ctx.exit(_run(target, file, headless))
+
+
+def find_example(name: str) -> str:
+    """The file name of an example. Raises Failure, which lists them all."""
+    files = {path.stem: path.name for path in example_files(folder("cascades"))}
+    if name not in files:
+        raise Failure(Exit.USAGE, f"no example '{name}'", hint=f"there are {', '.join(files)}")
+    return files[name]
+
+
+def example_files(where: Path) -> list[Path]:
+    """The cascades among the example files, sorted."""
+    beside = (".replies.yaml", ".input.json")
+    return sorted(
+        path for path in where.iterdir() if path.suffix in (".yaml", ".json") and not path.name.endswith(beside)
+    )
+
+
+def copy_examples(target: Path | None) -> Path:
+    """Copy all examples with their data; into a new folder when none is named. Files that are there stay as they are.
+
+    Raises Failure when the folder cannot be written.
+    """
+    try:
+        if target is None:
+            target = Path(tempfile.mkdtemp(prefix="cascade-workbench-"))
+        target = target.expanduser().resolve()
+        for source in sorted(folder("cascades").rglob("*")):
+            relative = source.relative_to(folder("cascades"))
+            if source.is_dir() or any(part.startswith(".") or part == "__pycache__" for part in relative.parts):
+                continue
+            copy = target / relative
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if not copy.exists():
+                shutil.copyfile(source, copy)
+    except OSError as error:
+        raise Failure(Exit.USAGE, f"the examples cannot be copied: {error.strerror}", file=str(target)) from error
+    return target
+
+
+def _run(target: Path, file: str, headless: bool) -> int:
+    import os
+
+    from workbench.tui.terminal import why_not
+    from workbench.workspace.inputs import default_input
+
+    path = target / file
+    if headless or why_not(os.environ) is not None:
+        from workbench.cli.running import Way, run_file
+        from workbench.workspace.project import Project
+
+        if not headless:
+            talk("there is no terminal for the app, so the tour runs without it", "warn")
+        code = run_file(Project.at(target), path, None, Way(model="offline"))
+        talk(f"to look closer: cd {target} && workbench context", "dim")
+        return code
+    from workbench.cli.app import Opening, start
+
+    given = default_input(path)
+    code = start(Opening(path, target, given, model="offline"), given, "workbench demo --headless")
+    talk(f"everything stays in {target}: cd there and 'workbench open {file}' goes on", "dim")
+    return code

@@ -1,0 +1,54 @@
+"""``workbench sql``: questions to all stored runs, in SQL."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import project_here
+from workbench.cli.output import talk
+
+FORMATS = ("table", "json", "csv", "parquet")
+
+
+@click.command(short_help="Ask all stored runs in SQL.")
+@click.argument("query", metavar="SELECT...")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", help="Form of the answer.")
+@click.option("--limit", "-n", type=click.IntRange(1), default=1000, show_default=True, help="At most N rows.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="Write to this file; Parquet always needs one.")
+def command(query: str, form: str, limit: int, output: Path | None) -> None:
+    """Run one SELECT (also DESCRIBE, SHOW, EXPLAIN) over all_data, all_evals, context_cards and the other tables.
+
+    The dialect is ClickHouse's. Runs that are not indexed yet are indexed first.
+
+    \b
+    Examples:
+      workbench sql "SELECT phase_name, count() AS rows, sum(tokens_out) FROM all_data GROUP BY phase_name"
+      workbench sql "DESCRIBE all_data" --format json
+      workbench sql "SELECT * FROM all_data" --format parquet --output runs.parquet
+    """
+    if form == "parquet" and output is None:
+        raise Failure(Exit.USAGE, "Parquet goes to a file", hint="--output FILE")
+    from workbench.store.formats import as_csv, as_json, as_text, write_parquet
+    from workbench.store.index import Index
+
+    with Index(project_here().store) as index:
+        if index.notice:
+            talk(index.notice, "warn")
+        index.catch_up()
+        if form == "parquet":
+            assert output is not None
+            rows = write_parquet(index.arrow(query, limit), output)
+            talk(f"{rows:,} rows in {output}")
+            return
+        table = index.sql(query, limit)
+    text = {"table": as_text, "json": as_json, "csv": as_csv}[form](table).rstrip("\n") + "\n"
+    if table.cut and form != "table":
+        talk(f"cut at {limit:,} rows (--limit)", "warn")
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        output.write_text(text, "utf-8", errors="backslashreplace")
