@@ -10,8 +10,8 @@ from workbench.engine.ports import ToolResult
 from workbench.tools.images import read_images
 from workbench.tools.paths import Workspace
 
-MAX_CHARS = 1_000_000
-"""Of any result; built-in tools stay far below. The engine may cut further for the model."""
+MAX_CHARS = 100_000
+"""Of any result; built-in tools stay below."""
 NOTHING = "(no output)"
 """Instead of a blank text, which providers refuse."""
 

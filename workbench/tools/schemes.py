@@ -30,8 +30,8 @@ _ANY: Mapping[str, Any] = {"type": "object", "properties": {}}
 class Schemes:
     """Finds such tools for the cascades of one workspace.
 
-    Files are looked up beside the cascade (``beside``), then in the workspace. ``python:`` names a module of a
-    ``tools/`` folder, else an installed one; it needs trust.
+    Files are looked up beside the cascade (``beside``, else the first folder that the workspace names beside its root),
+    then in the workspace. ``python:`` names a module of a ``tools/`` folder, else an installed one; it needs trust.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class Schemes:
         trusted: bool = False,
     ) -> None:
         self.workspace = workspace
-        self.beside = beside
+        self.beside = beside or next(iter((*workspace.also, *workspace.inside)), None)
         self.python = python
         self.trusted = trusted
-        self._shell = ShellTools(sandbox)
+        self._shell = ShellTools(sandbox, workspace.also)
         self._sql = SqlTool(workspace, sandbox)
 
     def tool(self, name: str) -> Tool:

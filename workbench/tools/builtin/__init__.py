@@ -29,7 +29,7 @@ class _Row:
 
 def builtin_tools(workspace: Workspace, sandbox: Sandbox) -> list[Tool]:
     """read_file, list_files, search_files, smart_sql_run, linux_shell, run_code. Names are those of the functions."""
-    files, shell = FileTools(workspace), ShellTools(sandbox)
+    files, shell = FileTools(workspace), ShellTools(sandbox, workspace.also)
     rows = (
         _Row(files.read_file, False, 30.0),
         _Row(files.list_files, False, 30.0),

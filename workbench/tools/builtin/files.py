@@ -80,7 +80,7 @@ class FileTools:
 def glob_pattern(pattern: str) -> re.Pattern[str]:
     """A shell pattern as an expression: ``*`` and ``?`` stay within a name, ``**`` spans folders, ``[…]`` is a set.
 
-    Raises ValueError when it leads out of the folder.
+    Raises ValueError when it leads out of the folder or cannot be read.
     """
     if pattern.startswith("/") or ".." in pattern.split("/"):
         raise ValueError(f"the pattern '{pattern}' leads out of the folder")
@@ -93,7 +93,10 @@ def glob_pattern(pattern: str) -> re.Pattern[str]:
         else:
             piece, position = _piece(pattern, position)
             text += piece
-    return re.compile(text, re.DOTALL)
+    try:
+        return re.compile(text, re.DOTALL)
+    except re.error as fault:
+        raise ValueError(f"the pattern '{pattern}' cannot be read: {fault}") from fault
 
 
 def _piece(pattern: str, position: int) -> tuple[str, int]:

@@ -30,10 +30,11 @@ _PROGRAMS: dict[str, tuple[str, ...]] = {
 
 
 class ShellTools:
-    """linux_shell and run_code over one sandbox."""
+    """linux_shell and run_code over one sandbox. ``readable`` are folders outside it that commands may read."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: Sandbox, readable: Sequence[Path] = ()) -> None:
         self.sandbox = sandbox
+        self.readable = tuple(readable)
 
     async def linux_shell(self, command: str, timeout: int = 30) -> ToolResult:
         """Run a shell command in the workspace, in a sandbox without network. Images saved to $OUTBOX are shown to you.
@@ -89,7 +90,7 @@ class ShellTools:
         with tempfile.TemporaryDirectory(prefix="workbench-outbox-", ignore_cleanup_errors=True) as folder:
             outbox = Path(folder).resolve()
             finished = await self.sandbox.run(
-                argv, timeout_s=timeout, stdin=data, env=env, readable=readable, outbox=outbox
+                argv, timeout_s=timeout, stdin=data, env=env, readable=[*self.readable, *readable], outbox=outbox
             )
             images, notes = _images(outbox)
         text = report(finished, timeout, notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,17 @@ class Probe:
         if self.level is None:
             return f"no sandbox here ({failed}); {INSTALL}"
         return f"{self.level} ({failed})" if failed else self.level
+
+
+_probes: dict[tuple[tuple[Level, ...], str, str], Probe] = {}
+
+
+async def remembered(wanted: tuple[Level, ...], workspace: Path, image: str) -> Probe:
+    """The same as ``climb``, tried once for what it depends on: levels, image, and where programs are looked for."""
+    key = (wanted, image, os.environ.get("PATH", ""))
+    if key not in _probes:
+        _probes[key] = await climb(wanted, workspace, image)
+    return _probes[key]
 
 
 async def climb(wanted: Sequence[Level], workspace: Path, image: str) -> Probe:

@@ -11,7 +11,7 @@ from typing import Literal
 from workbench.tools.sandbox import docker, landlock
 from workbench.tools.sandbox.bwrap import Job
 from workbench.tools.sandbox.guarded import scan, set_aside
-from workbench.tools.sandbox.ladder import Probe, climb
+from workbench.tools.sandbox.ladder import Probe, remembered
 from workbench.tools.sandbox.levels import Task, run_at
 from workbench.tools.sandbox.limits import LADDER, Finished, Level, Limits
 
@@ -51,14 +51,10 @@ class Sandbox:
         self.image = image
         self.also_hidden = tuple(also_hidden)
         self.readable = tuple(readable)
-        self._probes: dict[tuple[Level, ...], Probe] = {}
 
     async def probe(self, ladder: Sequence[Level] | None = None) -> Probe:
-        """Which level is to be had, by trying; remembered. ``ladder`` replaces the sandbox's own."""
-        wanted = tuple(ladder or self.ladder)
-        if wanted not in self._probes:
-            self._probes[wanted] = await climb(wanted, self.workspace, self.image)
-        return self._probes[wanted]
+        """Which level is to be had, by trying once per process. ``ladder`` replaces the sandbox's own."""
+        return await remembered(tuple(ladder or self.ladder), self.workspace, self.image)
 
     async def run(
         self,
