@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from workbench.language.clean import clean_line
+from workbench.language.diagnose import MAX_PROBLEMS
 from workbench.language.model import Cascade, Phase
 from workbench.language.model_base import as_text
 from workbench.language.problem import Path, Problem, Severity
-from workbench.language.shape import MEANT, Place, nearest, places, shape
+from workbench.language.shape import MEANT, Place, enumerations, nearest, places, shape, texts_by_name
 from workbench.language.source import Source
 
 RESERVED = frozenset({"all", "first", "previous", "prev"})
@@ -21,10 +23,10 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 def checked(source: Source) -> list[Problem]:
     """L201 and L207 to L213, over the values as they were written."""
-    found: list[Problem] = []
-    for place in places(source.data):
-        for check in _CHECKS:
-            found += check(place, source)
+    problems = (problem for place in places(source.data) for check in _CHECKS for problem in check(place, source))
+    found = list(islice(problems, MAX_PROBLEMS))
+    if next(problems, None) is not None:
+        found.append(Problem(Severity.WARNING, "L201", "and more of this kind", source.file, found[-1].span))
     return found
 
 
@@ -86,10 +88,10 @@ _COMMON = frozenset({"name", "description", "model", "mode", "inputs", "enabled"
 
 
 def _spellings(place: Place, source: Source) -> Iterator[Problem]:
-    for key, field in shape(place.model).items():
-        if not field.choices:
+    for field in enumerations(place.model):
+        key = field.key
+        if (value := place.data.get(key)) is None:
             continue
-        value = place.data.get(key)
         items = enumerate(value) if isinstance(value, list) else ((None, value),)
         for index, item in items:
             if isinstance(item, str) and "-" in item and (proper := item.replace("-", "_")) in field.choices:
@@ -98,14 +100,12 @@ def _spellings(place: Place, source: Source) -> Iterator[Problem]:
 
 
 def _scalars(place: Place, source: Source) -> Iterator[Problem]:
-    for key, field in shape(place.model).items():
-        value = place.data.get(key)
-        if not field.scalars or not isinstance(value, dict):
-            continue
-        for name, item in value.items():
+    for field in texts_by_name(place.model):
+        value = place.data.get(field.key)
+        for name, item in value.items() if isinstance(value, dict) else ():
             if item is None or isinstance(item, bool | int | float):
                 message = f'{as_text(item)} is taken as the text "{as_text(item)}"'
-                yield _problem(source, Severity.INFO, "L212", message, (*place.path, key, name))
+                yield _problem(source, Severity.INFO, "L212", message, (*place.path, field.key, name))
 
 
 def _names(place: Place, source: Source) -> Iterator[Problem]:

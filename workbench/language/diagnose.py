@@ -44,11 +44,17 @@ _QUOTED = re.compile(r"'([^']*)'")
 
 def diagnosed(fault: ValidationError, source: Source) -> list[Problem]:
     """One problem for each error of a cascade read from ``source``."""
-    errors = fault.errors(include_url=False, include_context=True)
+    errors = [error for error in fault.errors(include_url=False) if not _echo(error)]
     problems = [_problem(error, source) for error in errors[:MAX_PROBLEMS]]
     if (rest := len(errors) - len(problems)) > 0:
-        problems.append(Problem(Severity.ERROR, "L202", f"and {rest:,} more values of a wrong type", source.file))
+        message = f"and {rest:,} more values of a wrong type"
+        problems.append(Problem(Severity.ERROR, "L202", message, source.file, problems[-1].span))
     return problems
+
+
+def _echo(error: ErrorDetails) -> bool:
+    """A list counts as too short when all its items are wrong; they have been named already."""
+    return error["type"] == "too_short" and bool(error["input"])
 
 
 def _problem(error: ErrorDetails, source: Source) -> Problem:
@@ -173,8 +179,10 @@ _OTHER: dict[str, tuple[str, ...]] = {
 
 def without(data: Any, fault: ValidationError) -> Any:
     """A copy of the data with what is wrong left out; None when nothing is left. Phases keep their places."""
-    paths = sorted({written(data, plain_path(error["loc"])) for error in fault.errors(include_url=False)}, key=_order)
-    for path in paths:
+    errors = [error for error in fault.errors(include_url=False) if not _echo(error)]
+    if len(errors) > MAX_PROBLEMS:
+        return None
+    for path in sorted({written(data, plain_path(error["loc"])) for error in errors}, key=_order):
         data = _mended_data(data, path)
         if data is None:
             return None

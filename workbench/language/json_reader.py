@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from workbench.language.clean import clean_line
 from workbench.language.problem import Path
-from workbench.language.reading import MAX_DEPTH, MAX_NODES, Reading, TooMuch, too_deep, too_many
+from workbench.language.reading import MAX_DEPTH, MAX_NODES, Reading, TooMuch, position, too_deep, too_many
 from workbench.language.source import Spot
 
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -209,9 +209,7 @@ class _Reader:
         self.stop("a key needs double quotes", at)
 
     def twice(self, key: str, first: int, start: int, end: int) -> None:
-        line = self.text.count("\n", 0, first) + 1
-        column = first - self.text.rfind("\n", 0, first)
-        message = f"key '{clean_line(key, 80)}' is written twice, first at {line}:{column}"
+        message = f"key '{clean_line(key, 80)}' is written twice, first at {position(self.text, first)}"
         self.reading.error("L103", message, start, end)
 
 

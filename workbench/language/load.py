@@ -48,6 +48,10 @@ def load(text: str | bytes, file: str = "") -> Loaded:
                 Problem(Severity.ERROR, "L203", "the file is empty; a cascade has 'cascade_id' and 'phases'", file)
             ]
         return Loaded(source, None, tuple(problems), ())
+    if other := _other_kind(source.data):
+        message = "this is no cascade: 'cascade_id' and 'phases' are missing"
+        wrong_kind = Problem(Severity.ERROR, "L203", message, file, source.span(()), hint=f"it looks like {other}")
+        return Loaded(source, None, (*problems, wrong_kind), ())
     cascade, draft, found = _validated(source)
     problems += found
     problems += checked(source)
@@ -126,6 +130,26 @@ def _validated(source: Source) -> tuple[Cascade | None, Cascade | None, list[Pro
         else:
             return (cascade, None, problems) if attempt == 0 else (None, cascade, problems)
     return None, None, problems
+
+
+_OTHER_KINDS = {
+    "sub_tasks": "a task decomposition",
+    "tool_id": "the definition of a tool",
+    "snapshot_name": "a snapshot",
+    "userStories": "a list of user stories",
+    "waves": "a plan of waves",
+    "tasks": "a list of tasks",
+    "openapi": "an OpenAPI document",
+    "$schema": "a JSON Schema",
+}
+"""Keys that tell other kinds of file."""
+
+
+def _other_kind(data: Any) -> str:
+    """What a mapping without a cascade's own keys seems to be; empty if nobody can tell."""
+    if not isinstance(data, dict) or "phases" in data or "cascade_id" in data:
+        return ""
+    return next((kind for key, kind in _OTHER_KINDS.items() if key in data), "")
 
 
 def _outline(source: Source) -> tuple[tuple[str, int], ...]:

@@ -7,7 +7,17 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Strict, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Strict,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -24,6 +34,8 @@ class Model(BaseModel):
     """The field that a bare text stands for; none if empty."""
     SWITCH: ClassVar[str] = ""
     """The field that a bare true or false stands for; none if empty."""
+    BARE: ClassVar[bool] = False
+    """Whether true alone stands for an empty mapping, and false for none."""
     SPELLINGS: ClassVar[Mapping[str, str]] = {}
     """Accepted spellings of keys."""
     NULLS: ClassVar[frozenset[str]] = frozenset()
@@ -40,6 +52,8 @@ class Model(BaseModel):
             return data
         if cls.SHORT and isinstance(data, str):
             return {cls.SHORT: data}
+        if cls.BARE and data is True:
+            return {}
         if cls.SWITCH and isinstance(data, bool):
             return {cls.SWITCH: data}
         return data
@@ -119,7 +133,14 @@ Whole = Annotated[int, Strict(), Field(ge=0)]
 Number = Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Strict(), Field(ge=0, le=1, allow_inf_nan=False)]
 Switch = Annotated[bool, Strict()]
-Duration = Annotated[float, BeforeValidator(seconds, json_schema_input_type=str | float), Field(ge=0)]
+Duration = Annotated[
+    float,
+    BeforeValidator(seconds),
+    Field(ge=0, allow_inf_nan=False),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "pattern": f"^\\s*{_DURATION.pattern}\\s*$"}, {"type": "number", "minimum": 0}]}
+    ),
+]
 Scalars = dict[str, Annotated[str, BeforeValidator(as_text, json_schema_input_type=str | float | bool | None)]]
 Names = tuple[str, ...]
 HYPHENS = BeforeValidator(underscored)

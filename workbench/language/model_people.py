@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from workbench.language.model_base import (
     HYPHENS,
@@ -31,6 +31,8 @@ class HumanOption(Model):
 class HumanInput(Model):
     """A question after the phase. `true` asks for confirmation."""
 
+    BARE: ClassVar[bool] = True
+
     type: Annotated[
         Annotated[
             Literal["confirmation", "choice", "multi_choice", "rating", "text", "form", "review", "auto", "htmx"],
@@ -54,11 +56,6 @@ class HumanInput(Model):
     capture_reasoning: Annotated[Switch, runs("Ask why.")] = False
     capture_confidence: Annotated[Switch, runs("Ask how sure.")] = False
     generator_prompt: Annotated[str | None, loads("Extra instructions for the generator of a form.")] = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare(cls, data: Any) -> Any:
-        return {} if data is True else data
 
 
 class Audibles(Model):

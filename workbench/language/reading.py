@@ -25,6 +25,13 @@ def too_many() -> str:
     return f"too large: more than {MAX_NODES:,} values"
 
 
+def position(text: str, offset: int) -> str:
+    """Line and column of an offset, for a message: ``3:14``."""
+    before = text[:offset]
+    line = before.count("\n") + before.count("\r") - before.count("\r\n") + 1
+    return f"{line}:{offset - max(before.rfind(chr(10)), before.rfind(chr(13)))}"
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A problem before its file, line and column are known: offsets into the text."""

@@ -78,6 +78,18 @@ def shape(model: type[Model]) -> Mapping[str, FieldShape]:
     return fields
 
 
+@cache
+def enumerations(model: type[Model]) -> tuple[FieldShape, ...]:
+    """The fields of a model that take words of a list."""
+    return tuple(field for field in shape(model).values() if field.choices)
+
+
+@cache
+def texts_by_name(model: type[Model]) -> tuple[FieldShape, ...]:
+    """The fields of a model that map names to texts."""
+    return tuple(field for field in shape(model).values() if field.scalars)
+
+
 def places(data: Any, model: type[Model] = Cascade, path: Path = ()) -> Iterator[Place]:
     """Every mapping of a file that a model describes, outermost first, in the order of the file."""
     yield from _places(data, model, path, ())

@@ -167,12 +167,17 @@ class _Reader:
             self.uses.append(NameUse(path, line, column, known, bool(rest)))
 
     def _comparison(self, node: nodes.Compare) -> None:
-        if len(node.ops) != 1 or not isinstance(node.ops[0].expr, nodes.Const):
+        if len(node.ops) != 1:
             return
-        root, path, _ = _path(node.expr)
-        if isinstance(root, nodes.Name) and root.name in self.free:
-            line, column = place_of(root)
-            self.comparisons.append(Comparison(path, node.ops[0].op, node.ops[0].expr.value, line, column))
+        left, operator, right = node.expr, node.ops[0].op, node.ops[0].expr
+        if isinstance(left, nodes.Const):
+            left, operator, right = right, _MIRRORED.get(operator, operator), left
+        root, path, _ = _path(left)
+        if isinstance(right, nodes.Const) and isinstance(root, nodes.Name) and root.name in self.free:
+            self.comparisons.append(Comparison(path, operator, right.value, *place_of(root)))
+
+
+_MIRRORED = {"lt": "gt", "gt": "lt", "lteq": "gteq", "gteq": "lteq"}
 
 
 def _path(node: nodes.Node) -> tuple[nodes.Node, Path, list[nodes.Node]]:

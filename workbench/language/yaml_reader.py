@@ -14,7 +14,7 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNo
 
 from workbench.language.clean import clean_line
 from workbench.language.problem import Path, Severity
-from workbench.language.reading import MAX_DEPTH, MAX_NODES, Fault, Reading, TooMuch, too_deep, too_many
+from workbench.language.reading import MAX_DEPTH, MAX_NODES, Fault, Reading, TooMuch, position, too_deep, too_many
 from workbench.language.source import Spot
 from workbench.language.yaml_values import NotJson, plain_value
 
@@ -31,6 +31,7 @@ class _Composer(CParser):
         super().__init__(text)
         self.depth = 0
         self.nodes = 0
+        self.stopped_at = 0
 
     def resolve(self, kind: type, value: str | None, implicit: Any) -> str:
         return _PLAIN if implicit is True or implicit is False or implicit[0] else _TEXT
@@ -38,10 +39,9 @@ class _Composer(CParser):
     def descend_resolver(self, parent: Any, index: Any) -> None:
         self.depth += 1
         self.nodes += 1
-        if self.depth > MAX_DEPTH:
-            raise TooMuch(too_deep())
-        if self.nodes > MAX_NODES:
-            raise TooMuch(too_many())
+        if self.depth > MAX_DEPTH or self.nodes > MAX_NODES:
+            self.stopped_at = parent.start_mark.index if parent is not None else 0
+            raise TooMuch(too_deep() if self.depth > MAX_DEPTH else too_many())
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
@@ -53,6 +53,7 @@ def read_yaml(text: str) -> Reading:
     node: Node | None = None
     documents = 0
     second = 0
+    parser = None
     try:
         parser = _Composer(text)
         while parser.check_node():
@@ -63,7 +64,8 @@ def read_yaml(text: str) -> Reading:
             elif documents == 2:
                 second = found.start_mark.index if found else 0
     except TooMuch as stop:
-        reading.error("L104", str(stop), 0, 0)
+        at = parser.stopped_at if parser else 0
+        reading.error("L104", str(stop), at, at)
         return reading
     except yaml.YAMLError as fault:
         reading.faults.append(_fault(text, fault))
@@ -131,16 +133,21 @@ class _Builder:
     def _mapping(self, node: MappingNode, depth: int) -> dict[str, Any]:
         data: dict[str, Any] = {}
         merged: dict[str, Any] = {}
+        first: dict[str, int] = {}
         for key, value in node.value:
             if type(key) is not ScalarNode:
                 start, end = _marks(key)
-                self.reading.error("L101", "not valid YAML: a key must be a text", start, end)
+                template = self.text[start - 1 : start + 1] == "{{" or self.text[start : start + 2] == "{{"
+                hint = "put a template in quotes" if template else ""
+                self.reading.error("L101", "not valid YAML: a key must be a text", start, end, hint)
                 continue
             if key.value == "<<" and key.tag is _PLAIN:
                 self._merge(merged, value, depth)
                 continue
-            if key.value in data:
-                self._twice(node, key)
+            start = key.start_mark.index
+            if (before := first.setdefault(key.value, start)) != start:
+                name, place = clean_line(key.value, 80), position(self.text, before)
+                self.reading.error("L103", f"key '{name}' is written twice, first at {place}", *_marks(key))
             data[key.value] = self.build(value, depth + 1)
         return {**merged, **data} if merged else data
 
@@ -151,12 +158,6 @@ class _Builder:
                 continue
             for name, item in self.build(node, depth + 1).items():
                 merged.setdefault(name, item)
-
-    def _twice(self, node: MappingNode, key: ScalarNode) -> None:
-        first = next(k for k, _ in node.value if type(k) is ScalarNode and k.value == key.value)
-        mark = first.start_mark
-        message = f"key '{clean_line(key.value, 80)}' is written twice, first at {mark.line + 1}:{mark.column + 1}"
-        self.reading.error("L103", message, *_marks(key))
 
     def _ignored(self, node: Node) -> None:
         if id(node) in self.tagged:
@@ -175,12 +176,21 @@ def _marks(node: Node) -> tuple[int, int]:
     return node.start_mark.index, node.end_mark.index
 
 
-_WORDINGS = {
-    "found character that cannot start any token": "this character cannot start a value",
-    "mapping values are not allowed in this context": "a ':' cannot stand here; put the text in quotes",
-    "did not find expected key": "the indentation does not fit what stands above",
-    "found undefined alias": "this alias names nothing",
+_WORDINGS: dict[tuple[str, str], tuple[str, bool]] = {
+    ("found character that cannot start any token", ""): ("this character cannot start a value", False),
+    ("mapping values are not allowed in this context", ""): ("a ':' cannot stand here", False),
+    ("did not find expected key", ""): ("the indentation does not fit what stands above", False),
+    ("did not find expected '-' indicator", ""): ("the indentation does not fit the list above", False),
+    ("did not find expected <document start>", ""): ("nothing may follow the value", False),
+    ("could not find expected ':'", ""): ("a ':' must follow this key", True),
+    ("found undefined alias", ""): ("this alias names nothing", False),
+    ("second occurrence", ""): ("this anchor is defined twice", False),
+    ("found unexpected end of stream", "while scanning a quoted scalar"): ("this text has no closing quote", True),
+    ("did not find expected ',' or ']'", ""): ("a ',' or ']' must follow", False),
+    ("did not find expected ',' or '}'", ""): ("a ',' or '}' must follow", False),
 }
+"""What the parser says, with its context where that matters: our words, and whether the context's place is meant."""
+_OPEN_TEMPLATE = re.compile(r"(?:^|[:\-,\[{])\s*(?:\{\{|\{%)")
 
 
 def _fault(text: str, fault: yaml.YAMLError) -> Fault:
@@ -190,18 +200,20 @@ def _fault(text: str, fault: yaml.YAMLError) -> Fault:
         at = len(text.encode("utf-8")[: fault.position].decode("utf-8", "replace"))
         problem = f"the character U+{fault.character:04X} is not allowed"
         return Fault(Severity.ERROR, "L101", f"not valid YAML: {problem}", at, at + 1)
-    mark = getattr(fault, "problem_mark", None) or getattr(fault, "context_mark", None)
+    problem, context = str(getattr(fault, "problem", None) or fault), str(getattr(fault, "context", None) or "")
+    mark, around = getattr(fault, "problem_mark", None), getattr(fault, "context_mark", None)
+    words, at_context = _WORDINGS.get((problem, context)) or _WORDINGS.get((problem, "")) or ("", False)
+    mark = around if at_context or mark is None else mark
     at = min(mark.index, len(text)) if mark else 0
-    problem = str(getattr(fault, "problem", None) or fault)
-    context = getattr(fault, "context", None)
-    problem = _WORDINGS.get(problem, problem)
     if text[at : at + 1] == "\t":
-        problem = "a tab cannot indent; use spaces"
-    elif problem == "second occurrence":
-        problem = "this anchor is defined twice"
-    elif context and problem not in _WORDINGS.values():
-        problem = f"{problem} {context}"
-    return Fault(Severity.ERROR, "L101", f"not valid YAML: {clean_line(problem, 200)}", at, min(at + 1, len(text)))
+        words = "a tab cannot indent; use spaces"
+    elif "must follow" in words and around is not None and not at_context:
+        words = f"{words}; the bracket opens at {position(text, around.index)}"
+    line_end = text.find("\n", at)
+    line = text[text.rfind("\n", 0, at) + 1 : line_end if line_end >= 0 else len(text)]
+    hint = "a text that begins with a template needs quotes" if _OPEN_TEMPLATE.search(line) else ""
+    message = f"not valid YAML: {clean_line(words or f'{problem} {context}'.rstrip(), 200)}"
+    return Fault(Severity.ERROR, "L101", message, at, min(at + 1, len(text)), hint)
 
 
 _ALIAS = re.compile(r"(?:[\s:,\-\[{?]|#[^\n]*)*(\*[^\s,\[\]{}]+)")
@@ -214,6 +226,8 @@ class _YamlLayout:
     def __init__(self, text: str, root: Node) -> None:
         self._text = text
         self._root = root
+        self._mappings: dict[int, dict[str, tuple[ScalarNode, Node]]] = {}
+        self._sequences: dict[int, list[int]] = {}
 
     def spot(self, path: Path) -> Spot | None:
         node, key, shared, before = self._root, None, False, 0
@@ -236,30 +250,40 @@ class _YamlLayout:
         if isinstance(node, SequenceNode):
             if not isinstance(part, int) or not 0 <= part < len(node.value):
                 return None
-            return node.value[part], None, False, self._before(node, part)
+            return node.value[part], None, False, self._befores(node)[part]
         if not isinstance(node, MappingNode) or not isinstance(part, str):
             return None
-        for key, value in reversed(node.value):
-            if isinstance(key, ScalarNode) and key.value == part and not (key.value == "<<" and key.tag is _PLAIN):
-                return value, _marks(key), False, key.end_mark.index
+        if (pair := self._keys(node).get(part)) is not None:
+            return pair[1], _marks(pair[0]), False, pair[0].end_mark.index
         for key, value in node.value:
-            if isinstance(key, ScalarNode) and key.value == "<<":
+            if isinstance(key, ScalarNode) and key.value == "<<" and key.tag is _PLAIN:
                 for merged in value.value if isinstance(value, SequenceNode) else (value,):
                     if (step := self._step(merged, part)) is not None:
                         return step[0], step[1], True, step[3]
         return None
 
-    def _before(self, node: SequenceNode, part: int) -> int:
-        """The offset after which an item's own text stands; an anchor that it repeats stands before it."""
-        start = int(node.start_mark.index)
-        starts = [item.start_mark.index for item in node.value[: part + 1]]
-        if starts[-1] > max(starts[:-1], default=start - 1):
-            return start
-        at = start
-        for item in node.value[:part]:
-            alias = _ALIAS.match(self._text, at) if item.start_mark.index < at or at == start else None
-            at = alias.end(1) if alias else max(at, int(item.end_mark.index))
-        return at
+    def _keys(self, node: MappingNode) -> dict[str, tuple[ScalarNode, Node]]:
+        """The pairs of a mapping by key; of a key written twice the last, as in the data."""
+        keys = self._mappings.get(id(node))
+        if keys is None:
+            pairs = [(key, value) for key, value in node.value if isinstance(key, ScalarNode)]
+            keys = {key.value: (key, value) for key, value in pairs if key.value != "<<" or key.tag is not _PLAIN}
+            self._mappings[id(node)] = keys
+        return keys
+
+    def _befores(self, node: SequenceNode) -> list[int]:
+        """For each item the offset after which its own text stands; an anchor that it repeats stands before it."""
+        befores = self._sequences.get(id(node))
+        if befores is None:
+            befores, at = [], int(node.start_mark.index)
+            for item in node.value:
+                befores.append(at)
+                alias = (
+                    _ALIAS.match(self._text, at) if item.start_mark.index < at or not self._within(node, item) else None
+                )
+                at = alias.end(1) if alias else max(at, int(item.end_mark.index))
+            self._sequences[id(node)] = befores
+        return befores
 
     @staticmethod
     def _within(node: Node, item: Node) -> bool:

@@ -1,0 +1,87 @@
+"""The language as JSON Schema, for editors: every field with its meaning, short forms and defaults included."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from workbench.language.model import Cascade, Model
+from workbench.language.model_base import Tier
+from workbench.language.shape import shape
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_NOTES: dict[Tier, str] = {"2·load": "Loaded, but not run yet.", "W": "The workbench's own."}
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    body = Cascade.model_json_schema(by_alias=True)
+    definitions: dict[str, Any] = body.pop("$defs")
+    root = _object(Cascade, body)
+    for name, model in _models(Cascade, {}).items():
+        if name in definitions:
+            definitions[name] = _described(model, _object(model, definitions[name]))
+    root["properties"]["phases"]["items"] = {"$ref": "#/$defs/Phase", "required": ["name"]}
+    definitions["Phase"]["oneOf"] = [{"required": ["instructions"]}, {"required": ["tool"]}]
+    return {"$schema": DIALECT, "title": "Cascade", **root, "$defs": definitions}
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema of a cascade file, draft 2020-12. Unknown keys are allowed: `check` warns about them."""
+    schema: dict[str, Any] = _copied(_schema())
+    return schema
+
+
+def _models(model: type[Model], found: dict[str, type[Model]]) -> dict[str, type[Model]]:
+    """All models below one, by name."""
+    for field in shape(model).values():
+        if field.model is not None and field.model.__name__ not in found:
+            found[field.model.__name__] = field.model
+            _models(field.model, found)
+    return found
+
+
+def _object(model: type[Model], body: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a mapping, without what only pydantic needs."""
+    fields = shape(model)
+    properties = {}
+    for key, schema in body["properties"].items():
+        field = fields[key]
+        kept = _cleaned({name: value for name, value in schema.items() if name not in ("tier", "template", "title")})
+        note = next((text for tier, text in _NOTES.items() if tier == field.tier), "")
+        properties[key] = {**kept, "description": f"{field.description} {note}".rstrip()}
+    for spelling, key in model.SPELLINGS.items():
+        properties[spelling] = {**properties[key], "deprecated": True, "description": f"Read as '{key}'."}
+    required = [key for key in body.get("required", ()) if not (model.__name__ == "Phase" and key == "name")]
+    schema = {"type": "object", "description": body.get("description", ""), "properties": properties}
+    return {**schema, "required": required} if required else schema
+
+
+def _described(model: type[Model], schema: dict[str, Any]) -> dict[str, Any]:
+    """With the short forms that may stand in place of the mapping."""
+    short: list[dict[str, Any]] = []
+    if model.SHORT:
+        short.append({"type": "string", "description": f"Short for '{model.SHORT}'."})
+    if model.SWITCH or model.BARE:
+        short.append({"type": "boolean", "description": "On with its defaults, or off."})
+    if not short:
+        return schema
+    return {"description": schema["description"], "anyOf": [*short, schema]}
+
+
+def _cleaned(value: Any) -> Any:
+    """Without generated titles, empty defaults and closed doors for unknown keys."""
+    if isinstance(value, dict):
+        dropped = {"title"}
+        if value.get("default", ...) in (None, [], {}) or isinstance(value.get("default"), dict):
+            dropped.add("default")
+        if value.get("additionalProperties") is True:
+            dropped.add("additionalProperties")
+        return {key: _cleaned(item) for key, item in value.items() if key not in dropped}
+    return [_cleaned(item) for item in value] if isinstance(value, list) else value
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list | tuple) else value
