@@ -35,6 +35,7 @@ KINDS: dict[str, str] = {
     "human_answered": "index, answer",
     "edited": "what, before, after",
     "callout": "name, target",
+    "tools_chosen": "tools, offered (how many), reason (the Quartermaster's choice)",
     "warning": "code, message, file, line, column",
     "phase_finished": "status, output, reason, check, turns, attempts, tokens_in, tokens_out, cost",
     "run_finished": "status, output, state, reason",

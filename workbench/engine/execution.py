@@ -49,6 +49,7 @@ class Execution:
         """What this execution put into the state."""
         self.model, self.parameters = split_effort(model or visit.model_name)
         self.native: bool = self.phase.use_native_tools
+        self.attempt = 0
         self.checks = Checks(self)
         self.prefix = ""
         """Before the kind in the session ids of children: ``s0_`` in candidate 0."""
@@ -74,11 +75,21 @@ class Execution:
 
         ``refine`` is a message of its own behind the task: the answer to improve, and how (reforge).
         """
-        attempt = 1
-        self.add(Kind.TASK, task, self.place(attempt, 1))
+        self.attempt = 1
+        self.add(Kind.TASK, task, self.place(1, 1))
         if refine:
-            self.add(Kind.TASK, refine, self.place(attempt, 1))
+            self.add(Kind.TASK, refine, self.place(1, 1))
+        return await self._attempts()
+
+    async def again(self, text: str) -> str:
+        """One more attempt (and those that its checks ask for), opened by a message; its text."""
+        self.attempt += 1
+        self.add(Kind.RETRY, text, self.place(self.attempt, 1), note=text)
+        return await self._attempts()
+
+    async def _attempts(self) -> str:
         while True:
+            attempt = self.attempt
             attempted = await Turns(self, attempt).run()
             if not attempted.text:
                 raise PhaseFailed("no answer had any text")
@@ -89,7 +100,7 @@ class Execution:
                 return attempted.text
             if attempt >= failure.limit:
                 raise PhaseFailed(failure.reason, failure.check)
-            attempt += 1
+            self.attempt = attempt = attempt + 1
             self.add(Kind.RETRY, self._retry_text(failure, attempt), self.place(attempt, 1), note=failure.reason)
 
     def task(self) -> str:
@@ -159,10 +170,11 @@ class Execution:
         self.engine.last_assembly[place.branch] = assembly
         return assembly
 
-    async def ask(self, question: Question, *, raises: bool = False) -> str:
-        """Ask a person, outside any tool call. Raises RunStopped when nobody is there; NobodyToAsk, if ``raises``."""
+    async def ask(self, question: Question, *, raises: bool = False, timeout: float | None = None) -> str:
+        """Ask a person, outside any tool call. Raises RunStopped when nobody is there (NobodyToAsk, if ``raises``);
+        TimedOut after ``timeout`` seconds."""
         index = self.engine.side_number(self.place())
-        return await ask_person(self.engine, self.place(), question, index, raises=raises)
+        return await ask_person(self.engine, self.place(), question, index, raises=raises, timeout=timeout)
 
     def set_state(self, key: str, value: Any, place: Place, *, by: str) -> None:
         """Change the state, and journal it."""

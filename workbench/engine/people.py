@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from workbench.context.place import Place
@@ -12,10 +13,16 @@ if TYPE_CHECKING:
     from workbench.engine.run import Run
 
 
-async def ask_person(run: Run, place: Place, question: Question, index: int, *, raises: bool = False) -> str:
+class TimedOut(Exception):
+    """Nobody answered in time."""
+
+
+async def ask_person(
+    run: Run, place: Place, question: Question, index: int, *, raises: bool = False, timeout: float | None = None
+) -> str:
     """The answer, journaled and durable before anything is made of it.
 
-    Raises RunStopped (NobodyToAsk, if ``raises``) when nobody is there.
+    Raises RunStopped (NobodyToAsk, if ``raises``) when nobody is there; TimedOut after ``timeout`` seconds.
     """
     scribe = run.scribe
     scribe.emit(
@@ -29,11 +36,14 @@ async def ask_person(run: Run, place: Place, question: Question, index: int, *, 
     )
     scribe.sync()
     try:
-        answer = await run.ports.human.ask(question, place, index)
+        answer = await asyncio.wait_for(run.ports.human.ask(question, place, index), timeout)
     except NobodyToAsk:
         if raises:
             raise
         raise RunStopped(f"nobody is there to answer: {question.question}") from None
+    except TimeoutError:
+        scribe.emit("human_answered", place, index=index, answer=None, timed_out=True)
+        raise TimedOut from None
     answer, _ = run.ports.redact(answer)
     scribe.emit("human_answered", place, index=index, answer=answer)
     scribe.sync()

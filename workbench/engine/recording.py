@@ -43,6 +43,8 @@ class Recording:
         """By place and index: tool, arguments as JSON text, result."""
         self.answers: dict[tuple[Place, int], str] = {}
         """What people said."""
+        self.timed_out: set[tuple[Place, int]] = set()
+        """Questions that nobody answered in time."""
         self.verdicts: dict[tuple[Place, int], tuple[str, Verdict]] = {}
         self.draws: dict[tuple[Place, int], float] = {}
         self.children: dict[str, str] = {}
@@ -130,7 +132,10 @@ class Recording:
         self.children[data["key"]] = data["run_id"]
 
     def _human(self, place: Place, data: Mapping[str, Any]) -> None:
-        self.answers[(place, data["index"])] = data["answer"]
+        if data.get("answer") is not None:
+            self.answers[(place, data["index"])] = data["answer"]
+        else:
+            self.timed_out.add((place, data["index"]))
 
     def _check(self, place: Place, data: Mapping[str, Any]) -> None:
         verdict = Verdict(data["valid"], data.get("reason", ""), data.get("score"))

@@ -190,8 +190,11 @@ class RecordedHuman:
 
     async def ask(self, question: Question, place: Place, index: int) -> str:
         recorded = self._replay.recording.answers.get((place, index))
-        if recorded is not None and self._replay.recorded(place):
+        # A question beside the turns has no call of its own that could have been answered live.
+        if recorded is not None and (not place.call or self._replay.recorded(place)):
             return recorded
+        if (place, index) in self._replay.recording.timed_out:
+            raise TimeoutError
         if self._replay.live is None:
             raise Divergence(place, f"call {place}: the recording has no answer to '{question.question}'")
         human: Human = self._replay.live.human

@@ -15,6 +15,8 @@ from workbench.engine.execution import Execution
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.flow import offers_choice
 from workbench.engine.gate import RunStopped, Stop, StopKind
+from workbench.engine.human_input import ask_input, decide
+from workbench.engine.manifest import choose_tools
 from workbench.engine.model_name import split_effort
 from workbench.engine.ports import ToolSpec
 from workbench.engine.soundings import sound
@@ -87,13 +89,43 @@ class Visit:
         await run_sub_cascades(execution)
         if self.phase.deterministic:
             await self._run_tool(execution)
-        elif self.phase.soundings is not None and (self.phase.soundings.candidates > 1 or self.phase.soundings.reforge):
-            execution = await sound(self, execution)
         else:
-            await execution.run(execution.task())
+            if self.phase.manifest:
+                self.tools = (*await choose_tools(execution), *self.tools)
+            execution = await self._run_model(execution)
         extract(execution)
+        await self._decide(execution)
+        await ask_input(execution)
         call_out(execution)
         start_async_cascades(execution, "on_end")
+        return execution
+
+    async def _decide(self, execution: Execution) -> None:
+        """A person's decision on the output: another attempt, another phase, or on."""
+        for _ in range(self.engine.options.max_visits):
+            decision = await decide(execution)
+            execution.route = decision.route or execution.route
+            if not decision.again:
+                return
+            await execution.again(decision.inject)
+        raise PhaseFailed("a person asked for too many attempts", "decision_points")
+
+    async def _run_model(self, execution: Execution) -> Execution:
+        """The phase's attempts, or its candidates; a failure may be put before a person."""
+        soundings = self.phase.soundings
+        try:
+            if soundings is not None and (soundings.candidates > 1 or soundings.reforge):
+                return await sound(self, execution)
+            await execution.run(execution.task())
+        except PhaseBlocked:
+            raise
+        except PhaseFailed as fault:
+            decision = await decide(execution, fault)
+            execution.route = decision.route
+            if decision.again:
+                await execution.again(decision.inject)
+            elif not execution.output:
+                execution.output = fault.reason
         return execution
 
     async def _run_tool(self, execution: Execution) -> None:

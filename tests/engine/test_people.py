@@ -1,0 +1,113 @@
+"""Where a run asks a person, and what the answers do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.engine.support import Played, call, play
+from tests.engine.test_replay import replayed
+from workbench.engine.recording import comparable
+
+
+def cascade(**phase: Any) -> dict[str, Any]:
+    return {
+        "cascade_id": "c",
+        "phases": [
+            {"name": "p", "instructions": "Do {{ input.what }}.", **phase},
+            {"name": "q", "instructions": "{{ state.human_input.p | default('-') }}"},
+            {"name": "r", "instructions": "R"},
+        ],
+    }
+
+
+def phases(played: Played) -> list[str]:
+    return [event.place.phase for event in played.of_kind("phase_started")]
+
+
+def ask(replies: list[str], answers: list[str], **phase: Any) -> Played:
+    return play(cascade(**phase), list(replies), input={"what": "it"}, answers=answers)
+
+
+def test_an_answer_goes_into_the_state() -> None:
+    played = ask(["text", "q", "r"], ["B"], human_input={"type": "choice", "options": [{"label": "A"}, {"label": "B"}]})
+    assert played.outcome.state == {"human_input": {"p": "B"}}
+    assert played.of_kind("human_asked")[0].data["context"] == "text"
+
+
+def test_no_to_a_confirmation_fails_the_phase_with_the_comment() -> None:
+    played = ask(["text"], ["no, too long"], human_input=True)
+    assert played.outcome.status == "failed"
+    assert "too long" in played.outcome.reason
+
+
+def test_a_false_condition_asks_nobody() -> None:
+    played = ask(["text", "q", "r"], [], human_input={"condition": "{{ state.unsure }}"})
+    assert played.outcome.status == "success"
+    assert played.of_kind("human_asked") == []
+
+
+def test_nobody_to_ask_stops_the_run_resumable() -> None:
+    assert ask(["text"], [], human_input=True).outcome.status == "stopped"
+
+
+def test_a_rating_becomes_a_number() -> None:
+    played = ask(["text", "q", "r"], ["4"], human_input={"type": "rating"})
+    assert played.outcome.state == {"human_input": {"p": 4}}
+
+
+DECISION = (
+    'Found two.\n<decision>{"question": "Which?", "options": [{"id": "a", "label": "First"}, {"id": "b"}]}</decision>'
+)
+
+
+def test_a_decision_block_asks_and_routes_and_leaves_the_output() -> None:
+    played = ask([DECISION, "r"], ["First"], decision_points={"routing": {"a": "r"}})
+    assert phases(played) == ["p", "r"]
+    assert played.state.outputs["p"] == "Found two."
+
+
+def test_self_makes_another_attempt_with_the_injected_message() -> None:
+    routing = {"b": {"to": "self", "inject": "Take b."}}
+    played = ask([DECISION, "Took b.", "q", "r"], ["b"], decision_points={"routing": routing})
+    assert played.state.outputs["p"] == "Took b."
+    assert ("user", "Take b.") in played.texts(1)
+
+
+def test_after_a_failure_a_person_may_retry() -> None:
+    played = ask(
+        ["no json", '{"a": 1}', "q", "r"],
+        ["retry"],
+        output_schema={"type": "object"},
+        decision_points={"trigger": "error"},
+    )
+    assert played.state.outputs["p"] == '{"a": 1}'
+
+
+def test_answers_replay_without_anybody() -> None:
+    played = ask([DECISION, "r"], ["First"], decision_points={"routing": {"a": "r"}})
+    events, status, _ = replayed(played)
+    assert status == "success"
+    assert comparable(events) == comparable(played.events)
+
+
+def test_the_quartermaster_picks_from_all_tools_and_enters_no_context() -> None:
+    document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "Find.", "tackle": "manifest"}]}
+    choice = json.dumps({"tools": ["search", "nope"], "reason": "to find"})
+    played = play(
+        document, [choice, call("search"), "done"], tools={"search": lambda x="": "hit", "other": lambda x="": "no"}
+    )
+    assert played.outcome.status == "success", played.outcome.reason
+    assert played.of_kind("tools_chosen")[0].data["tools"] == ["search"]
+    assert "- other (function): The tool other." in played.texts(0)[-1][1]
+    system = played.texts(1)[0][1]
+    assert "**search**" in system
+    assert "**other**" not in system
+    assert any("'nope'" in event.data["message"] for event in played.of_kind("warning"))
+
+
+def test_a_quartermaster_that_cannot_be_read_twice_leaves_the_phase_without_tools() -> None:
+    document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "Find.", "tackle": "manifest"}]}
+    played = play(document, ["hm", "hm", "done"], tools={"search": lambda x="": "hit"})
+    assert played.outcome.output == "done"
+    assert any(event.data["code"] == "manifest" for event in played.of_kind("warning"))
