@@ -1,0 +1,379 @@
+"""The sandbox with real processes: what a command cannot see, cannot reach, and cannot leave behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.conftest import sandbox_at
+from workbench.tools.sandbox import Finished, Level, Limits, Sandbox, SandboxUnavailable
+from workbench.tools.sandbox.guarded import scan, set_aside
+
+TIGHT = Limits(processes=24, cpu_s=5)
+WALLED: tuple[Level, ...] = ("bwrap", "landlock")
+
+
+def sh(sandbox: Sandbox, script: str, arguments: Sequence[str] = (), **rest: Any) -> Finished:
+    return asyncio.run(sandbox.run(["sh", "-c", script, "sh", *arguments], **rest))
+
+
+def python(sandbox: Sandbox, code: str, **rest: Any) -> Finished:
+    """A Python that every user has, else this one."""
+    program = next((p for p in ("/usr/bin/python3", "/usr/local/bin/python3") if Path(p).exists()), "")
+    base = Path(sys.base_prefix).resolve()
+    readable = [] if program else [base]
+    argv = [program or str(base / "bin" / "python3"), "-I", "-c", code]
+    return asyncio.run(sandbox.run(argv, readable=readable, **rest))
+
+
+@pytest.fixture(params=WALLED)
+def walled(request: pytest.FixtureRequest, root: Path) -> Sandbox:
+    """A sandbox at each level that has walls."""
+    return sandbox_at(request.param, root)
+
+
+@pytest.fixture(params=[*WALLED, "none"])
+def any_level(request: pytest.FixtureRequest, root: Path) -> Sandbox:
+    return sandbox_at(request.param, root)
+
+
+# What a command gets.
+
+
+def test_a_command_sees_its_workspace_and_its_outcome_comes_back(any_level: Sandbox) -> None:
+    finished = sh(any_level, "cat notes.txt; echo oops >&2; exit 7")
+    assert (finished.exit_code, finished.stdout, finished.stderr) == (7, "one\ntwo\nthree\n", "oops\n")
+    assert not finished.ok
+    assert not finished.timed_out
+
+
+def test_standard_input_and_the_folder_are_given(any_level: Sandbox, root: Path) -> None:
+    finished = sh(any_level, "cat; ls", stdin=b"hello\n", cwd=root / "data")
+    assert finished.stdout.splitlines() == ["hello", "orders.csv"]
+
+
+def test_files_made_in_the_workspace_stay_and_belong_to_the_user(any_level: Sandbox, root: Path) -> None:
+    assert sh(any_level, "echo made > data/new.txt").ok
+    assert (root / "data" / "new.txt").read_text() == "made\n"
+    assert (root / "data" / "new.txt").stat().st_uid == os.getuid()
+
+
+def test_the_environment_holds_only_what_was_given(any_level: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("API_KEY", "sk-secret")
+    finished = sh(any_level, "env", env={"CITY": "Ulm"})
+    names = {line.partition("=")[0] for line in finished.stdout.splitlines()}
+    assert names - {"PWD", "_", "SHLVL", "OLDPWD"} == {
+        *("CITY", "PATH", "HOME", "TMPDIR", "LANG", "TZ", "PYTHONDONTWRITEBYTECODE")
+    }
+
+
+def test_images_leave_through_the_outbox(any_level: Sandbox, tmp_path: Path) -> None:
+    outbox = tmp_path / "outbox"
+    outbox.mkdir()
+    assert sh(any_level, 'echo x > "$OUTBOX/plot"', outbox=outbox).ok
+    assert (outbox / "plot").read_text() == "x\n"
+
+
+def test_a_signal_is_its_number_above_128(any_level: Sandbox) -> None:
+    assert sh(any_level, "kill -SEGV $$").exit_code == 128 + 11
+
+
+def test_a_program_that_is_not_there_says_so(any_level: Sandbox) -> None:
+    finished = asyncio.run(any_level.run(["no-such-program"]))
+    assert finished.exit_code != 0
+    assert "no-such-program" in finished.stderr
+
+
+# What it cannot see.
+
+
+def test_homes_the_password_file_and_secrets_are_out_of_sight(walled: Sandbox, root: Path) -> None:
+    (root.parent / "outside.txt").write_text("outside")
+    (root / "link").symlink_to(root.parent / "outside.txt")
+    (root / "data" / ".env.local").write_text("TOKEN=x")
+    paths = ["/etc/passwd", "/etc/shadow", str(Path.home() / ".bashrc"), str(root.parent / "outside.txt"), "link"]
+    paths += [".env", "data/.env.local", ".workbench/owner.lock", "../outside.txt", f"/proc/{os.getpid()}/environ"]
+    finished = sh(walled, 'for path in "$@"; do cat "$path"; done', arguments=paths)
+    assert finished.stdout == ""
+    assert len(finished.stderr.splitlines()) == len(paths)
+
+
+def test_a_link_made_inside_leads_nowhere_for_the_file_tools(bwrap: Sandbox, root: Path) -> None:
+    from workbench.tools.builtin.files import FileTools
+    from workbench.tools.paths import PathRefused, Workspace
+
+    assert sh(bwrap, "ln -s /etc/passwd data/words.txt").ok
+    with pytest.raises(PathRefused, match="outside the workspace"):
+        FileTools(Workspace.of(root)).read_file("data/words.txt")
+
+
+def test_more_hidden_paths_can_be_named(root: Path) -> None:
+    (root / "runs").mkdir()
+    (root / "runs" / "journal").write_text("private")
+    hiding = Sandbox(root, level=sandbox_at("bwrap", root).ladder[0], also_hidden=[root / "runs"])
+    assert sh(hiding, "cat runs/journal; ls runs").stdout == ""
+
+
+@contextmanager
+def listening() -> Iterator[int]:
+    """A port of this machine that takes connections."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_there_is_no_network_not_even_to_this_machine(walled: Sandbox) -> None:
+    with listening() as port:
+        finished = python(walled, f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)")
+    assert finished.exit_code == 1
+    assert "Error" in finished.stderr
+
+
+def test_bwrap_has_no_udp_and_no_abstract_sockets_either(bwrap: Sandbox) -> None:
+    name = f"\0workbench-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(name)
+        server.listen()
+        code = f"import socket; socket.socket(socket.AF_UNIX).connect({name!r})"
+        assert "ConnectionRefusedError" in python(bwrap, code).stderr
+    code = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 9))"
+    assert "Network is unreachable" in python(bwrap, code).stderr
+
+
+def test_other_processes_cannot_be_seen_or_signalled(bwrap: Sandbox) -> None:
+    finished = sh(bwrap, f"ls /proc | grep -c '^[0-9]'; kill -0 {os.getpid()}; echo $?; kill -9 -1; echo alive")
+    processes, kill, *_ = finished.stdout.splitlines()
+    assert int(processes) < 10
+    assert kill == "1"
+
+
+def test_landlock_does_not_let_a_command_signal_us(landlock: Sandbox) -> None:
+    finished = sh(landlock, f"kill -0 {os.getpid()}; echo $?")
+    assert finished.stdout == "1\n"
+
+
+def test_no_namespace_can_be_made_and_no_right_be_had(bwrap: Sandbox) -> None:
+    assert sh(bwrap, "unshare -Ur true").exit_code != 0
+    status = sh(bwrap, "grep Cap /proc/self/status; id -u").stdout.split()
+    assert set(status[1:-1:2]) == {"0" * 16}
+    assert status[-1] == "1000"
+
+
+# What it cannot change.
+
+
+def test_the_system_is_read_only_and_the_temporary_folder_is_bounded(bwrap: Sandbox) -> None:
+    assert "Read-only" in sh(bwrap, "touch /usr/bin/x").stderr
+    small = replace(bwrap.limits, temp_bytes=1 << 20)
+    finished = sh(bwrap, "head -c 5000000 /dev/zero > /tmp/big; wc -c < /tmp/big", limits=small)
+    assert int(finished.stdout) == 1 << 20
+
+
+def test_outside_the_workspace_nothing_can_be_written(walled: Sandbox, tmp_path: Path) -> None:
+    sh(walled, f"echo x > '{tmp_path}/escaped'; echo x > /var/tmp/escaped-$$; echo x > ../escaped")
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_a_workspace_can_be_given_read_only(walled: Sandbox, root: Path) -> None:
+    assert sh(walled, "echo x > data/new.txt", writable=False).exit_code != 0
+    assert not (root / "data" / "new.txt").exists()
+
+
+def test_what_makes_git_and_editors_run_things_cannot_be_changed(walled: Sandbox, root: Path) -> None:
+    (root / ".git" / "hooks").mkdir(parents=True)
+    (root / ".git" / "config").write_text("[core]\n")
+    (root / ".vscode").mkdir()
+    (root / ".envrc").write_text("export A=1\n")
+    before = scan(root)
+    script = """
+        echo evil > .git/hooks/post-checkout; echo evil >> .git/config; echo evil > .vscode/tasks.json
+        echo evil > .envrc; rm -rf .git .vscode; mv .git moved; mv .vscode moved
+        mkdir -p sub/.git/hooks; echo evil > sub/.git/hooks/pre-commit; echo fine > data/ok.txt
+    """
+    sh(walled, script)
+    assert scan(root).protected == before.protected
+    assert (root / ".envrc").read_text() == "export A=1\n"
+    assert list((root / ".git" / "hooks").iterdir()) == []
+    assert (root / "data" / "ok.txt").read_text() == "fine\n"
+
+
+def test_a_protected_file_that_appears_is_renamed_and_named(bwrap: Sandbox, root: Path) -> None:
+    finished = sh(bwrap, "mkdir .vscode; echo evil > .vscode/tasks.json; echo evil > data/.envrc")
+    assert finished.notes == (
+        ".vscode may not be made by a tool: it was renamed to .vscode.from-sandbox-1",
+        "data/.envrc may not be made by a tool: it was renamed to .envrc.from-sandbox-1",
+    )
+    assert not (root / ".vscode").exists()
+    assert (root / ".vscode.from-sandbox-1" / "tasks.json").exists()
+
+
+def test_changes_that_no_wall_prevents_are_reported(root: Path) -> None:
+    (root / ".git" / "hooks").mkdir(parents=True)
+    (root / ".envrc").write_text("one")
+    (root / ".npmrc").write_text("one")
+    before = scan(root)
+    (root / ".git" / "hooks" / "pre-push").write_text("evil")
+    (root / ".envrc").write_text("two")
+    (root / ".npmrc").unlink()
+    assert [note.split(" is ")[0] for note in set_aside(before, root)] == [".envrc", ".git/hooks", ".npmrc"]
+
+
+# What it cannot leave behind, use up, or outlast.
+
+
+def sleepers(seconds: str) -> list[int]:
+    """Processes that sleep for this odd number of seconds."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if entry.read_bytes().split(b"\0")[:2] == [b"sleep", seconds.encode()]:
+                found.append(int(entry.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def odd_number(tmp_path: Path) -> str:
+    return f"4{abs(hash(tmp_path)) % 10**6 + 10**6}"
+
+
+def test_background_processes_end_with_their_command(any_level: Sandbox, tmp_path: Path) -> None:
+    mark = odd_number(tmp_path)
+    script = f"sleep {mark} & (setsid sleep {mark} &) ; nohup setsid sleep {mark} >/dev/null 2>&1 & echo started"
+    finished = sh(any_level, script, timeout_s=10)
+    assert finished.stdout == "started\n"
+    assert sleepers(mark) == []
+
+
+def test_a_command_that_ignores_the_polite_signal_ends_in_time(any_level: Sandbox, tmp_path: Path) -> None:
+    mark = odd_number(tmp_path)
+    started = time.monotonic()
+    finished = sh(any_level, f"trap '' TERM INT HUP; echo on; sleep {mark} & wait; sleep {mark}", timeout_s=0.3)
+    assert time.monotonic() - started < 3
+    assert (finished.timed_out, finished.exit_code, finished.stdout) == (True, 124, "on\n")
+    assert sleepers(mark) == []
+
+
+def test_a_cancelled_command_ends_too(any_level: Sandbox, tmp_path: Path) -> None:
+    mark = odd_number(tmp_path)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(any_level.run(["sh", "-c", f"echo > data/on; exec sleep {mark}"]))
+        while not (any_level.workspace / "data" / "on").exists():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert sleepers(mark) == []
+
+
+def test_a_flood_is_stopped_at_the_limit_with_head_and_tail(any_level: Sandbox) -> None:
+    script = "echo first; yes | head -c 100000000; echo last"
+    started = time.monotonic()
+    finished = sh(any_level, script)
+    assert time.monotonic() - started < 5
+    assert finished.truncated
+    assert finished.stdout.startswith("first\ny\n")
+    assert finished.stdout.endswith("y\n") or finished.stdout.endswith("y")
+    assert "bytes left out …]" in finished.stdout
+    assert len(finished.stdout) < any_level.limits.output_bytes + 100
+
+
+def test_a_fork_bomb_stays_small_and_is_gone_afterwards(walled: Sandbox, tmp_path: Path) -> None:
+    mark = odd_number(tmp_path)
+    count = f"i=0; while [ $i -lt 200 ]; do sleep {mark} & i=$((i+1)); done; wait"
+    assert "Cannot fork" in sh(walled, count, limits=TIGHT, timeout_s=5).stderr
+    bomb = sh(walled, f"f() {{ f | f & }}; f; sleep {mark}", limits=TIGHT, timeout_s=0.5)
+    assert not bomb.ok
+    assert sleepers(mark) == []
+
+
+def test_memory_and_file_size_have_limits(any_level: Sandbox, root: Path) -> None:
+    small = Limits(memory_bytes=400 << 20, file_bytes=1 << 20)
+    assert "MemoryError" in python(any_level, "bytearray(1 << 30)", limits=small).stderr
+    sh(any_level, "head -c 5000000 /dev/zero > data/big", limits=small)
+    assert (root / "data" / "big").stat().st_size <= 1 << 20
+
+
+def test_processor_time_has_a_limit(bwrap: Sandbox) -> None:
+    finished = sh(bwrap, "while :; do :; done", limits=Limits(cpu_s=1), timeout_s=20)
+    assert not finished.timed_out
+    assert finished.exit_code >= 128
+
+
+def test_no_cgroup_and_no_temporary_folder_is_left(any_level: Sandbox) -> None:
+    def left() -> list[Path]:
+        temp = Path(os.environ.get("TMPDIR", "/tmp"))
+        ours = f"workbench-{os.getpid()}-*"
+        return [*Path("/sys/fs/cgroup").glob(ours), *Path("/sys/fs/cgroup").glob(f"*/{ours}"), *temp.glob(ours)]
+
+    assert sh(any_level, ":").ok
+    assert left() == []
+
+
+def test_many_commands_at_once_do_not_mix(bwrap: Sandbox) -> None:
+    async def all_of_them() -> list[Finished]:
+        return await asyncio.gather(*(bwrap.run(["sh", "-c", f"echo {n}"]) for n in range(12)))
+
+    assert [finished.stdout for finished in asyncio.run(all_of_them())] == [f"{n}\n" for n in range(12)]
+
+
+# The ladder.
+
+
+def test_each_level_is_named_and_weakness_is_said(any_level: Sandbox) -> None:
+    level = any_level.ladder[0]
+    assert sh(any_level, ":").level == ("landlock (weak)" if level == "landlock" else level)
+
+
+def test_where_no_level_is_to_be_had_it_says_why_and_what_to_install(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(root))
+    bare = Sandbox(root, level="bwrap")
+    with pytest.raises(SandboxUnavailable, match=r"no sandbox here \(bwrap: not installed\); install bubblewrap"):
+        sh(bare, ":")
+
+
+def test_a_bubblewrap_that_lacks_a_flag_is_not_used(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / "bin" / "bwrap"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'bwrap: Unknown option --disable-userns' >&2\nexit 1\n")
+    old.chmod(old.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{old.parent}:/usr/bin:/bin")
+    probe = asyncio.run(Sandbox(root, level="bwrap").probe())
+    assert probe.level is None
+    assert "Unknown option --disable-userns" in probe.reasons["bwrap"]
+
+
+def test_auto_never_means_none(root: Path) -> None:
+    probe = asyncio.run(Sandbox(root).probe())
+    assert probe.level != "none"
+    assert "none" not in probe.reasons
+
+
+@pytest.mark.parametrize("level", ["chroot", ""])
+def test_an_unknown_level_is_refused(root: Path, level: Any) -> None:
+    with pytest.raises(ValueError, match="they are auto, docker, bwrap, landlock, none"):
+        Sandbox(root, level=level)
+
+
+def test_the_root_folder_is_no_workspace_and_the_folder_must_lie_inside(bwrap: Sandbox) -> None:
+    with pytest.raises(ValueError, match="root of the file system"):
+        Sandbox(Path("/"))
+    with pytest.raises(ValueError, match="outside the workspace"):
+        sh(bwrap, ":", cwd=Path("/"))
