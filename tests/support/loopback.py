@@ -10,35 +10,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import socket
 import struct
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
-USAGE: Mapping[str, Any] = {"prompt_tokens": 11, "completion_tokens": 5, "total_tokens": 16}
+from tests.support.dialects import USAGE, Reply, Said, dialect_of
+
 HOSTILE = (
     "nul \x00 esc \x1b]52;c;eA==\x07\x1b[2J c1 \x9b bidi \u202e del \x7f lone \ud800 markup [/] [@click=app.quit]x[/]"
 )
-
-
-@dataclass(frozen=True)
-class Reply:
-    """One scripted answer. ``calls`` are native tool calls: name and arguments as JSON text."""
-
-    text: str | None = "ok"
-    calls: Sequence[tuple[str, str]] = ()
-    usage: Mapping[str, Any] | None = field(default_factory=lambda: USAGE)
-    reasoning: str = ""
-    finish_reason: str = ""
-    """Empty: ``tool_calls`` with calls, else ``stop``."""
-    piece: int = 8
-    """Characters per chunk of a stream."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +45,15 @@ class Received:
 
     @property
     def model(self) -> str:
-        return str(self.body["model"])
+        match = _IN_PATH.search(self.path)
+        return match[1] if match else str(self.body["model"])
+
+    @property
+    def streaming(self) -> bool:
+        return ":streamGenerateContent" in self.path or bool(self.body.get("stream"))
 
 
+_IN_PATH = re.compile(r"/models/([^/:]+):")
 Script = Callable[[Received], Reply]
 
 
@@ -181,10 +175,24 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer(request, reply)
 
     def answer(self, request: Received, reply: Reply) -> None:
-        if request.body.get("stream"):
+        spoken = dialect_of(request.path)
+        if spoken is not None:
+            self.speak(request, spoken(request.model, reply), request.streaming)
+        elif request.streaming:
             self.stream(request, reply)
         else:
             self.send(200, completion(request.model, reply))
+
+    def speak(self, request: Received, said: Said, streaming: bool) -> None:
+        """An answer in the dialect of another provider."""
+        if not streaming:
+            self.send(200, said.body)
+            return
+        self.begin_stream()
+        for kind, body in said.events:
+            name = f"event: {kind}\n".encode() if kind else b""
+            self.chunk(name + b"data: " + json.dumps(body).encode() + b"\n\n")
+        self.chunk(b"")
 
     def send(
         self, status: int, body: object, headers: Mapping[str, str] = {}, *, kind: str = "application/json"
@@ -234,11 +242,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 def completion(model: str, reply: Reply) -> dict[str, Any]:
     """The body of a plain answer."""
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text, **reply.extra}
     if reply.calls:
         message["tool_calls"] = [_call(i, name, arguments) for i, (name, arguments) in enumerate(reply.calls)]
-    if reply.reasoning:
-        message["reasoning_content"] = reply.reasoning
     body = _head(model, "chat.completion") | {
         "choices": [{"index": 0, "message": message, "finish_reason": _finish(reply)}]
     }
@@ -248,8 +254,8 @@ def completion(model: str, reply: Reply) -> dict[str, Any]:
 def chunks(model: str, reply: Reply, *, include_usage: bool) -> Iterable[dict[str, Any]]:
     """The events of a streamed answer, without the end marker."""
     yield _chunk(model, {"role": "assistant", "content": ""})
-    if reply.reasoning:
-        yield _chunk(model, {"reasoning_content": reply.reasoning})
+    if reply.extra:
+        yield _chunk(model, reply.extra)
     for start in range(0, len(reply.text or ""), reply.piece):
         yield _chunk(model, {"content": (reply.text or "")[start : start + reply.piece]})
     for i, (name, arguments) in enumerate(reply.calls):
@@ -314,7 +320,7 @@ def _echoes_key(handler: _Handler, request: Received) -> None:
 
 
 def _empty(handler: _Handler, request: Received) -> None:
-    if request.body.get("stream"):
+    if request.streaming:
         handler.begin_stream()
         handler.chunk(b"data: [DONE]\n\n")
         handler.chunk(b"")

@@ -31,7 +31,14 @@ _ROUTER = BY_ID["openrouter"]
 
 
 class NoKey(Exception):
-    """No provider can be reached under a name; the message names the variables that would do."""
+    """No provider can be reached under a name; the message names the variables that would do.
+
+    ``kind`` is that of the fault: ``authentication``, or ``no_model`` where the name says nothing.
+    """
+
+    def __init__(self, message: str, kind: str = "authentication") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,7 @@ def resolve(name: str, base_url: str, env: Mapping[str, str]) -> Resolved:
 def _routed(name: str, model: str, env: Mapping[str, str], provider: Provider | None) -> Resolved:
     """Through OpenRouter; ``provider`` is who could answer as well, were its key set."""
     if "/" not in model:
-        raise NoKey(f"'{name}' names no provider that is known (write provider/model, or give a base URL)")
+        raise NoKey(f"'{name}' names no provider that is known (write provider/model, or give a base URL)", "no_model")
     variable, key = _key(_ROUTER, env)
     if key:
         return Resolved(name, f"openrouter/{model}", _ROUTER, variable, key)

@@ -32,6 +32,8 @@ class Provider:
     """It refuses neighbouring messages of the same role."""
     thinking: bool = False
     """It takes a budget for reasoning, in tokens."""
+    returns: tuple[str, ...] = ()
+    """Fields of an answer that it takes back with the message; it may refuse those of others."""
     cache: CacheRule | None = None
     """How it caches prompts; None: not that anybody knows."""
 
@@ -51,6 +53,7 @@ _TABLE: tuple[Provider, ...] = (
         families=("claude-",),
         dashes=True,
         thinking=True,
+        returns=("thinking_blocks",),
         cache=CacheRule("anthropic", 1024, 1, 300.0, writes=True),
     ),
     Provider(
@@ -60,6 +63,7 @@ _TABLE: tuple[Provider, ...] = (
         ("google",),
         ("gemini-", "gemma-"),
         thinking=True,
+        returns=("provider_specific_fields",),
         cache=CacheRule("gemini", 2048, 1, 300.0),
     ),
     Provider(
@@ -67,6 +71,7 @@ _TABLE: tuple[Provider, ...] = (
         "DeepSeek",
         ("DEEPSEEK_API_KEY",),
         families=("deepseek-",),
+        returns=("reasoning_content",),
         cache=CacheRule("deepseek", 64, 64, 3600.0),
     ),
     Provider(
@@ -83,11 +88,20 @@ _TABLE: tuple[Provider, ...] = (
         ("MOONSHOT_API_KEY",),
         ("moonshotai",),
         ("kimi-", "moonshot-"),
+        returns=("reasoning_content",),
         cache=CacheRule("moonshot", 1024, 1, 300.0),
     ),
-    Provider("zai", "Z.ai", ("ZAI_API_KEY",), ("z-ai",), ("glm-",), cache=CacheRule("zai", 1024, 1, 300.0)),
+    Provider(
+        "zai",
+        "Z.ai",
+        ("ZAI_API_KEY",),
+        ("z-ai",),
+        ("glm-",),
+        returns=("reasoning_content",),
+        cache=CacheRule("zai", 1024, 1, 300.0),
+    ),
     Provider("dashscope", "Alibaba Cloud", ("DASHSCOPE_API_KEY",), ("qwen",), ("qwen", "qwq-")),
-    Provider("minimax", "MiniMax", ("MINIMAX_API_KEY",), families=("MiniMax-",)),
+    Provider("minimax", "MiniMax", ("MINIMAX_API_KEY",), families=("MiniMax-",), returns=("reasoning_details",)),
     Provider("groq", "Groq", ("GROQ_API_KEY",), cache=CacheRule("groq", 1024, 128, 7200.0)),
     Provider("together_ai", "Together", ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY"), ("together",)),
     Provider("fireworks_ai", "Fireworks", ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"), ("fireworks",)),
@@ -100,7 +114,7 @@ _TABLE: tuple[Provider, ...] = (
     Provider("novita", "Novita", ("NOVITA_API_KEY",)),
     Provider("hyperbolic", "Hyperbolic", ("HYPERBOLIC_API_KEY",)),
     Provider("vercel_ai_gateway", "Vercel AI Gateway", ("VERCEL_AI_GATEWAY_API_KEY",)),
-    Provider("openrouter", "OpenRouter", ("OPENROUTER_API_KEY",)),
+    Provider("openrouter", "OpenRouter", ("OPENROUTER_API_KEY",), returns=("reasoning_details",)),
     Provider(
         "ollama_chat", "Ollama", aliases=("ollama",), base_url="http://localhost:11434", base_variable="OLLAMA_API_BASE"
     ),

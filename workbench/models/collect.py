@@ -1,0 +1,165 @@
+"""Puts the pieces of a streamed answer together; a whole answer is one piece."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.engine.ports import NativeCall, Usage
+
+_DUPLICATES = frozenset(
+    {"thinking_blocks", "reasoning_content", "reasoning", "reasoning_details", "refusal", "citations"}
+)
+"""Fields of a provider that litellm gives twice, or that are no part of the conversation."""
+
+
+@dataclass
+class _Call:
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class Collector:
+    """Takes litellm's chunks. ``on_text`` gets each piece of text; ``started`` is when the first piece came."""
+
+    def __init__(self, on_text: Callable[[str], None]) -> None:
+        self._on_text = on_text
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._blocks: list[dict[str, Any]] = []
+        self._details: list[dict[str, Any]] = []
+        self._fields: dict[str, Any] = {}
+        self._calls: dict[int, _Call] = {}
+        self._current: dict[int, int] = {}
+        self.started: float | None = None
+        self.finish_reason = ""
+        self.usage: Any = None
+        self.model = ""
+        self.id = ""
+
+    def add(self, chunk: Any) -> None:
+        """A chunk of a stream, or a whole response."""
+        self.usage = getattr(chunk, "usage", None) or self.usage
+        self.model = getattr(chunk, "model", None) or self.model
+        self.id = getattr(chunk, "id", None) or self.id
+        for choice in getattr(chunk, "choices", None) or ():
+            self.finish_reason = choice.finish_reason or self.finish_reason
+            part = getattr(choice, "delta", None) or getattr(choice, "message", None)
+            if part is not None:
+                self._add(part)
+
+    def _add(self, part: Any) -> None:
+        calls = getattr(part, "tool_calls", None) or ()
+        reasoning = getattr(part, "reasoning_content", None)
+        if self.started is None and (part.content or calls or reasoning):
+            self.started = time.perf_counter()
+        if part.content:
+            self._text.append(part.content)
+            self._on_text(part.content)
+        if reasoning:
+            self._reasoning.append(reasoning)
+        for block in getattr(part, "thinking_blocks", None) or ():
+            self._think(dict(block))
+        fields = getattr(part, "provider_specific_fields", None) or {}
+        for detail in getattr(part, "reasoning_details", None) or fields.get("reasoning_details") or ():
+            self._detail(dict(detail))
+        for key, value in fields.items():
+            if value and key not in _DUPLICATES:
+                _merge(self._fields, key, value)
+        for position, call in enumerate(calls):
+            self._call(position, call)
+
+    def _think(self, block: dict[str, Any]) -> None:
+        """Pieces of one thinking block follow each other; its signature ends it."""
+        last = self._blocks[-1] if self._blocks else None
+        if block.get("type") != "thinking" or last is None or last.get("type") != "thinking" or last.get("signature"):
+            self._blocks.append(block)
+            return
+        last["thinking"] = (last.get("thinking") or "") + (block.get("thinking") or "")
+        if block.get("signature"):
+            last["signature"] = block["signature"]
+
+    def _detail(self, detail: dict[str, Any]) -> None:
+        """Pieces of one reasoning detail share type and index: their texts join, their other fields replace."""
+        last = self._details[-1] if self._details else {}
+        if last.get("index", -1) != detail.get("index") or last.get("type") != detail.get("type"):
+            self._details.append(detail)
+            return
+        for key, value in detail.items():
+            if key in ("text", "summary", "data") and isinstance(value, str):
+                last[key] = (last.get(key) or "") + value
+            elif value is not None:
+                last[key] = value
+
+    def _call(self, position: int, piece: Any) -> None:
+        """Pieces of one call share an index; another id at the same index is another call."""
+        index = getattr(piece, "index", None)
+        index = position if index is None else index
+        key = self._current.get(index, -1)
+        if key < 0 or (piece.id and self._calls[key].id and piece.id != self._calls[key].id):
+            key = self._current[index] = len(self._calls)
+            self._calls[key] = _Call()
+        call = self._calls[key]
+        call.id = call.id or piece.id or ""
+        call.name = call.name or piece.function.name or ""
+        call.arguments.append(piece.function.arguments or "")
+        if fields := getattr(piece, "provider_specific_fields", None):
+            call.extra.setdefault("provider_specific_fields", {}).update(fields)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._text)
+
+    @property
+    def calls(self) -> tuple[NativeCall, ...]:
+        return tuple(
+            NativeCall(call.id or f"call_{i}", call.name, "".join(call.arguments), call.extra)
+            for i, call in enumerate(self._calls.values(), start=1)
+        )
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """What goes back with the message, under the keys that litellm takes it by."""
+        found = {
+            "reasoning_content": "".join(self._reasoning),
+            "thinking_blocks": self._blocks,
+            "reasoning_details": self._details,
+            "provider_specific_fields": self._fields,
+        }
+        return {key: value for key, value in found.items() if value}
+
+
+def usage_of(usage: Any, said: Collection[str]) -> tuple[Usage, float | None]:
+    """What the provider counted, and the US dollars it billed, as far as it ``said`` so itself (``Tape.said``)."""
+    if usage is None or "usage" not in said:
+        return Usage(), None
+    prompt, completion = (getattr(usage, f"{side}_tokens_details", None) for side in ("prompt", "completion"))
+    written = _first((prompt, "cache_creation_tokens"), (prompt, "cache_write_tokens"))
+    counted = Usage(
+        input=_whole(usage.prompt_tokens),
+        output=_whole(usage.completion_tokens),
+        cached=_whole(_first((prompt, "cached_tokens"), (usage, "prompt_cache_hit_tokens"))),
+        written=_whole(_first((usage, "cache_creation_input_tokens")) or written),
+        reasoning=_whole(_first((completion, "reasoning_tokens"))) if "reasoning" in said else None,
+    )
+    billed = _first((usage, "cost")) if "cost" in said else None
+    return counted, float(billed) if isinstance(billed, int | float) else None
+
+
+def _first(*places: tuple[Any, str]) -> Any:
+    return next((value for holder, name in places if (value := getattr(holder, name, None)) is not None), None)
+
+
+def _whole(value: Any) -> int | None:
+    return int(value) if isinstance(value, int | float) else None
+
+
+def _merge(fields: dict[str, Any], key: str, value: Any) -> None:
+    if isinstance(value, list) and isinstance(fields.get(key), list):
+        fields[key] = [*fields[key], *value]
+    else:
+        fields[key] = value

@@ -1,0 +1,170 @@
+"""From whatever went wrong in a call to the fault that the engine knows, by what crossed the wire first of all."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+import httpx
+
+from workbench.engine.ports import ModelFault
+from workbench.engine.redact import Redactor
+from workbench.models.names import Resolved
+from workbench.models.tape import NotSent, Tape
+
+BODY = 4000
+"""Characters kept of what a provider answered."""
+
+_BY_STATUS = {
+    401: "authentication",
+    402: "permission",
+    403: "permission",
+    404: "not_found",
+    405: "not_found",
+    408: "timeout",
+    413: "context_length",
+    425: "server",
+    429: "rate_limit",
+    498: "authentication",
+    499: "connection",
+}
+_BY_CLASS = {
+    "ContextWindowExceededError": "context_length",
+    "AuthenticationError": "authentication",
+    "PermissionDeniedError": "permission",
+    "NotFoundError": "not_found",
+    "Timeout": "timeout",
+    "APIConnectionError": "connection",
+    "UnsupportedParamsError": "bad_request",
+    "BadRequestError": "bad_request",
+}
+_CONTEXT = re.compile(
+    r"context[_ ]length|context window|maximum context|prompt is too long|input is too long|too many (?:input )?tokens"
+    r"|maximum number of tokens|reduce the length",
+    re.IGNORECASE,
+)
+_QUOTA = re.compile(r"insufficient_quota|billing|credit balance", re.IGNORECASE)
+
+
+def fault_of(error: Exception, tape: Tape, resolved: Resolved, partial: str = "") -> ModelFault:
+    """The fault behind an exception. Its words are the provider's where it said something; the key is taken out."""
+    kind, status = _kind(error, tape, partial)
+    said = _said(tape) or _plain(error)
+    provider = resolved.provider.title if not resolved.base_url else resolved.base_url
+    if kind == "authentication":
+        message = f"{provider} refused the key in {resolved.key_variable}: {said}"
+        if not resolved.api_key:
+            message = f"{provider} wants a key: set {resolved.key_variable} ({said})"
+    elif kind == "stream_cut":
+        message = f"the answer of {provider} broke off: {said}"
+    elif kind == "connection":
+        message = f"no connection to {provider}: {said}"
+    elif kind == "bad_answer":
+        message = f"the answer of {provider} cannot be read"
+    elif status is not None and tape.status is not None:
+        message = f"{provider} answered {status}: {_said(tape) or _phrase(status)}"
+    else:
+        message = said
+    return build(kind, message, tape, resolved, partial, status)
+
+
+def build(
+    kind: str, message: str, tape: Tape, resolved: Resolved, partial: str = "", status: int | None = None
+) -> ModelFault:
+    """A fault with all that is known of the exchange."""
+    redact = Redactor({resolved.key_variable: resolved.api_key})
+    body, _ = redact(tape.text() if tape.status is not None else "")
+    wire, _ = tape.wire()
+    return ModelFault(
+        kind,
+        redact(message)[0],
+        status=status if status is not None else tape.status,
+        retry_after=retry_after(tape),
+        body=body[:BODY],
+        wire=wire,
+        partial=partial,
+    )
+
+
+def retry_after(tape: Tape) -> float | None:
+    """Seconds that the provider asks to wait: ``retry-after-ms``, or ``retry-after`` as a number or a date."""
+    milliseconds, value = tape.headers.get("retry-after-ms"), tape.headers.get("retry-after")
+    try:
+        if milliseconds is not None:
+            return max(0.0, float(milliseconds) / 1000)
+        return None if value is None else max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        date = parsedate_to_datetime(value or "")
+    except ValueError:
+        return None
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+
+
+def _kind(error: Exception, tape: Tape, partial: str) -> tuple[str, int | None]:
+    """Kind and status. The response decides; then how the connection ended; then the class of the exception."""
+    if tape.status is not None and tape.status >= 400:
+        return _kind_of_status(tape.status, tape.text()), tape.status
+    stated = getattr(error, "status_code", None)
+    if tape.status is not None:
+        if tape.broken is not None or partial:
+            return "stream_cut", tape.status
+        upstream = stated if isinstance(stated, int) and 400 <= stated < 600 and _said(tape) else None
+        return (_kind_of_status(upstream, tape.text()), upstream) if upstream else ("bad_answer", tape.status)
+    for link in _chain(error):
+        if isinstance(link, httpx.TimeoutException) and not isinstance(link, httpx.ConnectTimeout):
+            return "timeout", None
+        if isinstance(link, httpx.TransportError | NotSent):
+            return "connection", None
+    if "LLM Provider NOT provided" in str(error):
+        return "no_model", None
+    name = next((c.__name__ for c in type(error).__mro__ if c.__name__ in _BY_CLASS), "")
+    return _BY_CLASS.get(name, "bad_request" if isinstance(error, ValueError | TypeError) else "server"), None
+
+
+def _kind_of_status(status: int, body: str) -> str:
+    if status == 429 and _QUOTA.search(body):
+        return "permission"
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    if status >= 500:
+        return "server"
+    return "context_length" if _CONTEXT.search(body) else "bad_request"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _said(tape: Tape) -> str:
+    """The message inside an error body, or the body itself where it is short plain text."""
+    text = tape.text().strip()
+    try:
+        body = json.loads(text.removeprefix("data:").strip().partition("\n")[0])
+    except ValueError:
+        return "" if "<" in text[:20] or len(text) > 300 or (tape.status or 0) < 400 else text
+    error = body.get("error", body) if isinstance(body, dict) else body
+    message = error.get("message") if isinstance(error, dict) else error
+    return message[:1000] if isinstance(message, str) else ""
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "no reason given"
+
+
+def _plain(error: Exception) -> str:
+    """The innermost words of an exception; libraries put their own around them."""
+    words = [str(link).strip().splitlines()[0] for link in _chain(error) if str(link).strip()]
+    return (words[-1] if words else type(error).__name__).partition(" To drop these")[0][:500]

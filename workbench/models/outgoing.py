@@ -1,0 +1,88 @@
+"""What litellm is handed for a request: messages in OpenAI form and parameters, as the provider at hand takes them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.context.assembly import Request
+from workbench.context.merge import merge_neighbours
+from workbench.context.message import Message
+from workbench.context.wire import to_wire
+from workbench.engine.ports import Images
+from workbench.models.names import Resolved
+
+PARAMETERS = frozenset(
+    {
+        "frequency_penalty",
+        "logit_bias",
+        "max_completion_tokens",
+        "max_tokens",
+        "min_p",
+        "parallel_tool_calls",
+        "presence_penalty",
+        "reasoning_effort",
+        "repetition_penalty",
+        "response_format",
+        "seed",
+        "stop",
+        "temperature",
+        "thinking",
+        "tool_choice",
+        "top_k",
+        "top_p",
+        "user",
+        "verbosity",
+    }
+)
+"""Names that a request may set. Any other would reach litellm's own arguments: the host, the key, the retries."""
+
+_RETURNED = frozenset({"reasoning_content", "thinking_blocks", "reasoning_details", "provider_specific_fields"})
+
+
+def messages_for(request: Request, images: Images, resolved: Resolved) -> list[dict[str, Any]]:
+    """The messages in OpenAI form, with those fields of earlier answers that this provider takes back."""
+    messages = merge_neighbours(request.messages) if resolved.provider.alternating else request.messages
+    foreign = _RETURNED.difference(resolved.provider.returns)
+    return [_message(message, images, foreign) for message in messages]
+
+
+def _message(message: Message, images: Images, foreign: frozenset[str]) -> dict[str, Any]:
+    body = to_wire(message, images)
+    if body["content"] is None:
+        del body["content"]
+    if message.extra or message.tool_calls:
+        for holder in (body, *body.get("tool_calls", ())):
+            for key in foreign.intersection(holder):
+                del holder[key]
+    return body
+
+
+def parameters_for(request: Request, resolved: Resolved) -> dict[str, Any]:
+    """What is sent beside the messages. A budget for reasoning goes to those who take one, in place of the effort.
+
+    Raises ValueError for a parameter that no request may set.
+    """
+    parameters = {name: value for name, value in request.parameters.items() if value not in (None, "")}
+    if unknown := parameters.keys() - PARAMETERS:
+        raise ValueError(f"no model takes the parameter '{min(unknown)}'")
+    routed = resolved.provider.id == "openrouter"
+    thinking: Mapping[str, Any] | None = parameters.pop("thinking", None)
+    if thinking is not None and (resolved.provider.thinking or routed):
+        parameters.pop("reasoning_effort", None)
+    if thinking is not None and resolved.provider.thinking:
+        parameters["thinking"] = dict(thinking)
+    if request.tools:
+        parameters["tools"] = copy.deepcopy([dict(tool) for tool in request.tools])
+    if parameters:
+        parameters["allowed_openai_params"] = list(parameters)
+    if thinking is not None and routed:
+        parameters["extra_body"] = {"reasoning": {"max_tokens": thinking["budget_tokens"]}}
+    if resolved.provider.id == "anthropic" or resolved.litellm_name.startswith("openrouter/anthropic/"):
+        parameters["cache_control_injection_points"] = _BREAKPOINTS
+    return parameters
+
+
+_BREAKPOINTS = [{"location": "message", "role": "system"}, {"location": "message", "index": -1}]
+"""Anthropic caches what is marked: the system text, and all that has been said so far."""

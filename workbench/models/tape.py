@@ -1,0 +1,205 @@
+"""What one model call sent and received, noted at the HTTP client, where no library can say otherwise (LL6, 7, 14)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import httpx
+
+HEAD = 4096
+"""Bytes kept of the beginning of a response."""
+_OVERLAP = 64
+_MARKS: Mapping[str, re.Pattern[bytes]] = {
+    "finish": re.compile(rb'"(?:finish_reason|stop_reason|finishReason|done_reason)"\s*:\s*"'),
+    "end": re.compile(rb'data:\s*\[DONE\]|"type"\s*:\s*"message_stop"|"done"\s*:\s*true'),
+    "usage": re.compile(rb'"(?:usage|usageMetadata)"\s*:\s*\{|"prompt_eval_count"\s*:'),
+    "reasoning": re.compile(rb'"(?:reasoning_tokens|thoughtsTokenCount|reasoningTokens)"\s*:\s*\d'),
+    "cost": re.compile(rb'"cost"\s*:\s*\d'),
+}
+"""What the provider itself said: litellm makes up a finish reason, usage, reasoning tokens and a cost where it did not.
+Text in a JSON string cannot look like these, because its quotes are escaped."""
+_STYLES: Mapping[str, Mapping[str, Any]] = {"compact": {"ensure_ascii": False, "separators": (",", ":")}, "spaced": {}}
+
+
+def wire_bytes(body: Mapping[str, Any], style: str) -> bytes:
+    """The bytes of a request body in one of the styles that occur: httpx's ``compact``, or json's own ``spaced``."""
+    return json.dumps(body, **_STYLES[style]).encode("utf-8")
+
+
+def wire_style(raw: bytes, body: Mapping[str, Any]) -> str:
+    """The style that gives exactly these bytes again, or nothing where neither does."""
+    for style in ("compact" if raw[:2] == b'{"' and b'": ' not in raw[:200] else "spaced", "compact", "spaced"):
+        try:
+            if wire_bytes(body, style) == raw:
+                return style
+        except UnicodeEncodeError:
+            continue
+    return ""
+
+
+_MESSAGES = b'"messages": '
+
+
+def _object(raw: bytes) -> dict[str, Any] | None:
+    try:
+        body = json.loads(raw)
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+class NotSent(Exception):
+    """A request was stopped before it left: its call was cancelled, or this would have been a second try."""
+
+
+class Tape:
+    """The exchange of one call. A second request on it is refused, whoever makes it: retries are the engine's (LL5)."""
+
+    def __init__(self) -> None:
+        self.raw = b""
+        """The request body as sent; empty where none was."""
+        self.sent = False
+        self.cancelled = False
+        """Set to stop a request that has not left yet."""
+        self.status: int | None = None
+        self.headers: Mapping[str, str] = {}
+        self.head = b""
+        self.said: set[str] = set()
+        """Of finish, end, usage, reasoning and cost, what the response holds."""
+        self.broken: Exception | None = None
+        """What ended the reading of the response before its end."""
+        self._end = b""
+        self._response: httpx.Response | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the provider came to an end: with a finish reason, or an end marker."""
+        return not self.said.isdisjoint({"finish", "end"})
+
+    def wire(self, messages: Sequence[Mapping[str, Any]] = ()) -> tuple[dict[str, Any] | None, str]:
+        """The body as sent, keys in order, and its style.
+
+        ``messages`` are those handed in to be sent. Where the body holds their very bytes only the rest is parsed:
+        with a thousand messages parsing costs as much as all else that is done for the call.
+        """
+        if not self.raw:
+            return None, ""
+        rest, found = self.raw, False
+        if messages:
+            written = json.dumps(messages).encode()
+            start = self.raw.find(_MESSAGES) + len(_MESSAGES)
+            found = self.raw[start : start + len(written)] == written
+            rest = self.raw[:start] + b"0" + self.raw[start + len(written) :] if found else rest
+        body = _object(rest)
+        if body is None:
+            return None, ""
+        style = wire_style(rest, body)
+        if found and style != "spaced":
+            body, style, found = json.loads(self.raw), "", False
+        return body | {"messages": list(messages)} if found else body, style
+
+    def text(self) -> str:
+        """The beginning of the response."""
+        return self.head.decode("utf-8", "replace")
+
+    def first_event(self) -> Mapping[str, Any]:
+        """The first JSON object of the response: ids, model and provider as the provider names them."""
+        text = self.text()
+        start = text.find("{")
+        try:
+            event, _ = json.JSONDecoder().raw_decode(text, max(start, 0))
+        except ValueError:
+            return {}
+        inner = event.get("message")
+        return inner if isinstance(inner, dict) and "id" in inner else event
+
+    def readable(self) -> bool:
+        """Whether the response is a stream of events, or JSON to its first line's end."""
+        if re.search(rb"(?:^|\n)(?:data|event):", self.head):
+            return True
+        try:
+            json.loads(self.head.strip().partition(b"\n")[0] or b"{}")
+        except ValueError:
+            return False
+        return True
+
+    def note(self, data: bytes) -> None:
+        """Bytes of the response, as they arrive."""
+        if len(self.head) < HEAD:
+            self.head += data[: HEAD - len(self.head)]
+        seen = self._end + data
+        self.said |= {name for name, mark in _MARKS.items() if name not in self.said and mark.search(seen)}
+        self._end = seen[-_OVERLAP:]
+
+    def answering(self, response: httpx.Response) -> None:
+        self._response = response
+        self.status = response.status_code
+        self.headers = dict(response.headers)
+        if response.headers.get("content-encoding", "identity") != "identity":
+            self.said |= set(_MARKS)
+        if isinstance(response.stream, httpx.AsyncByteStream):
+            response.stream = _Recorded(response.stream, self)
+
+    async def close(self) -> None:
+        """End the exchange: a connection whose answer was not read to the end is closed."""
+        if self._response is not None:
+            await self._response.aclose()
+
+
+class _Recorded(httpx.AsyncByteStream):
+    def __init__(self, stream: httpx.AsyncByteStream, tape: Tape) -> None:
+        self._stream = stream
+        self._tape = tape
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for data in self._stream:
+                self._tape.note(data)
+                yield data
+        except httpx.HTTPError as fault:
+            self._tape.broken = fault
+            raise
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+current: ContextVar[Tape | None] = ContextVar("tape", default=None)
+"""The tape of the call that runs in this context."""
+
+
+def recording_client(agent: str) -> httpx.AsyncClient:
+    """A client that notes every exchange on the tape of its context. It asks for uncompressed answers, so that the
+    bytes noted are the text; it has no time-out of its own and no limit of connections."""
+    return httpx.AsyncClient(
+        event_hooks={"request": [_on_request], "response": [_on_response]},
+        timeout=None,
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=50),
+        headers={"accept-encoding": "identity", "user-agent": agent},
+        follow_redirects=True,
+    )
+
+
+async def _on_request(request: httpx.Request) -> None:
+    tape = current.get()
+    if tape is None:
+        return
+    if tape.cancelled:
+        raise NotSent("the call was cancelled")
+    if tape.sent and not (tape.status is not None and 300 <= tape.status < 400):
+        raise NotSent("this would have been a second try")
+    tape.sent = True
+    tape.raw = await request.aread()
+
+
+async def _on_response(response: httpx.Response) -> None:
+    tape = current.get()
+    if tape is None:
+        return
+    tape.answering(response)
+    if response.status_code >= 400:
+        await response.aread()
