@@ -1,18 +1,20 @@
 """The Cascade Workbench: see what every model call of an LLM workflow saw, why, and what it cost."""
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-if TYPE_CHECKING:
-    from workbench.tools.registry import register_tackle
+import importlib
+from collections.abc import Callable
+from typing import Any
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "register_tackle"]
 
 
-def __getattr__(name: str) -> object:
-    """``from workbench import register_tackle``, loaded when asked for: importing the package stays cheap."""
-    if name == "register_tackle":
-        from workbench.tools.registry import register_tackle
+def register_tackle(name: str, function: Callable[..., Any], *, side_effects: bool = True) -> None:
+    """Offer a function as a tool, and as a validator, under a name (``workbench.tools.registry.register_tackle``).
 
-        return register_tackle
-    raise AttributeError(f"module 'workbench' has no attribute '{name}'")
+    ``side_effects=False`` promises that calling it twice changes nothing. Raises TypeError or ValueError when name or
+    function cannot be one.
+    """
+    # By name and late: the package itself stands below every layer and imports none.
+    importlib.import_module("workbench.tools.registry").register_tackle(name, function, side_effects=side_effects)

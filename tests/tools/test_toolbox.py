@@ -1,0 +1,249 @@
+"""The Tools port: every call gives a result, whatever the tool does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.test_images import png
+from workbench.context.place import Place
+from workbench.engine.ports import ToolResult, Tools, Validators
+from workbench.tools.engine_specs import ENGINE_SPECS
+from workbench.tools.paths import Workspace
+from workbench.tools.python_files import PythonFolder
+from workbench.tools.registry import Registry
+from workbench.tools.sandbox import Sandbox
+from workbench.tools.toolbox import Toolbox
+
+PLACE = Place("", "look", 1, 1, 1, 1)
+TOOLS = '''
+import asyncio, threading, sys
+
+def boom(city: str) -> str:
+    """Fail."""
+    raise KeyError(city)
+
+def quit_program() -> None:
+    """Try to end everything."""
+    sys.exit(1)
+
+def stop() -> None:
+    """Raise what futures cannot hold."""
+    raise StopIteration
+
+def add(a: int, b: int = 1) -> int:
+    """Add."""
+    return a + b
+
+async def later(text: str) -> dict:
+    """Answer later."""
+    await asyncio.sleep(0)
+    return {"text": text}
+
+def thread() -> str:
+    """Where it runs."""
+    return threading.current_thread().name
+
+def plot() -> dict:
+    """Draw."""
+    return {"content": "a plot", "images": ["plot.png"]}
+'''
+
+
+@pytest.fixture
+def folder(root: Path) -> PythonFolder:
+    (root / "tools").mkdir()
+    (root / "tools" / "mine.py").write_text(TOOLS)
+    (root / "plot.png").write_bytes(png(2, 2))
+    return PythonFolder.read(root / "tools")
+
+
+@pytest.fixture
+def box(workspace: Workspace, folder: PythonFolder) -> Toolbox:
+    return Toolbox.of(workspace, Sandbox(workspace.root), [folder], trusted=True)
+
+
+def call(box: Toolbox, name: str, /, **arguments: Any) -> ToolResult:
+    return asyncio.run(box.call(name, arguments, PLACE, 1))
+
+
+def test_it_is_the_port_that_the_engine_wants(box: Toolbox) -> None:
+    tools: Tools = box
+    validators: Validators = box.validators
+    assert {"read_file", "linux_shell", "run_code", "smart_sql_run", "add", "length_check"} <= set(tools.names())
+    assert validators.describe("length_check")
+    assert not tools.maybe_ran(PLACE, 1)
+
+
+def test_a_result_has_text_value_and_duration(box: Toolbox) -> None:
+    result = call(box, "add", a="2")
+    assert (result.text, result.value, result.is_error, result.sandbox) == ("3", 3, False, "in process")
+    assert result.duration_s > 0
+    assert call(box, "later", text="x").value == {"text": "x"}
+
+
+def test_images_come_with_their_bytes(box: Toolbox) -> None:
+    result = call(box, "plot")
+    assert result.text == "a plot"
+    assert [image.data for image in result.images] == [png(2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("boom", {"city": "Ulm"}, "KeyError: 'Ulm'"),
+        ("quit_program", {}, "RuntimeError: the tool tried to end the program"),
+        ("stop", {}, "RuntimeError: StopIteration: "),
+        ("add", {}, "ArgumentError: 'a' is missing. Expected: a (int), b (int, optional)."),
+        ("add", {"a": "x"}, "ArgumentError: 'a' must be int, got \"x\""),
+        ("nothing", {}, "LookupError: no tool is called 'nothing'"),
+        ("read_file", {"path": "../x"}, "PathRefused: '../x' does not exist in the workspace"),
+        ("ftp:x", {}, "LookupError: 'ftp:x' is no tool; a phase may name python:…, sql:…, shell:…"),
+    ],
+)
+def test_whatever_goes_wrong_is_a_result_without_traceback(
+    box: Toolbox, name: str, arguments: Mapping[str, Any], text: str
+) -> None:
+    result = call(box, name, **arguments)
+    assert result.is_error
+    assert result.text == text
+
+
+def test_a_plain_function_runs_in_a_thread_of_its_own(box: Toolbox) -> None:
+    assert call(box, "thread").text == "tool thread"
+
+
+def test_a_tool_that_does_not_return_is_given_up_and_holds_nothing_up(box: Toolbox) -> None:
+    let_go = threading.Event()
+
+    def hang() -> None:
+        let_go.wait(30)
+
+    async def forever() -> None:
+        await asyncio.Event().wait()
+
+    for name, function in (("hang", hang), ("forever", forever)):
+        tool = box.registry.register(name, function)
+        object.__setattr__(tool, "timeout_s", 0.1)
+    started = time.monotonic()
+    assert call(box, "hang").text == "TimedOut: no result within 0.1 s; it may still be running"
+    assert call(box, "forever").text == "TimedOut: no result within 0.1 s"
+    assert time.monotonic() - started < 5
+    let_go.set()
+
+
+def test_a_time_out_that_the_tool_raises_itself_keeps_its_words(box: Toolbox) -> None:
+    def impatient() -> None:
+        raise TimeoutError("the printer is off")
+
+    box.registry.register("impatient", impatient)
+    assert call(box, "impatient").text == "TimeoutError: the printer is off"
+
+
+def test_without_trust_python_tools_are_refused_in_words_and_the_rest_works(
+    workspace: Workspace, folder: PythonFolder
+) -> None:
+    box = Toolbox.of(workspace, Sandbox(workspace.root), [folder], trusted=False)
+    assert box.spec("add") is not None
+    result = call(box, "add", a=1)
+    assert result.is_error
+    assert result.text.startswith("PermissionError: add may not run: this folder is not trusted")
+    assert call(box, "read_file", path="notes.txt").text == "one\ntwo\nthree"
+
+
+def test_a_tool_of_the_workspace_may_hide_a_built_in_and_that_is_said(workspace: Workspace, root: Path) -> None:
+    (root / "tools").mkdir()
+    (root / "tools" / "x.py").write_text("def read_file(path: str) -> str:\n    return 'mine'\n")
+    box = Toolbox.of(workspace, Sandbox(root), [PythonFolder.read(root / "tools")], trusted=True)
+    assert call(box, "read_file", path="notes.txt").text == "mine"
+    assert [problem.code for problem in box.problems] == ["L504"]
+    assert asyncio.run(box.facts())["read_file"].hides_builtin
+
+
+def test_the_facts_say_what_every_tool_needs(
+    workspace: Workspace, folder: PythonFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    box = Toolbox.of(workspace, Sandbox(workspace.root, level="bwrap"), [folder], trusted=False)
+    facts = asyncio.run(box.facts())
+    assert facts["linux_shell"].needs.startswith("a sandbox: no sandbox here (bwrap: not installed); install")
+    assert facts["add"].needs.startswith("trust: this folder is not trusted")
+    assert facts["add"].kind == "function"
+    assert [name for name in ("read_file", "smart_sql_run", "route_to", "spawn_cascade") if facts[name].needs] == []
+    assert asyncio.run(box.validator_facts())["length_check"].description.startswith("Checks the length")
+    assert set(asyncio.run(box.refused_schemes())) == {"python", "shell"}
+
+
+def test_only_tools_without_effects_may_be_repeated(box: Toolbox) -> None:
+    harmless = [name for name in box.names() if (spec := box.spec(name)) and not spec.side_effects]
+    assert set(harmless) == {
+        *("read_file", "list_files", "search_files", "smart_sql_run"),
+        *("simple_validator", "length_check", "keyword_validator", "json_format_validator", "code_execution_validator"),
+    }
+
+
+def test_the_tools_of_the_engine_are_described(box: Toolbox) -> None:
+    assert list(ENGINE_SPECS) == ["set_state", "route_to", "ask_human", "spawn_cascade"]
+    shown = {name: [p.name for p in spec.parameters] for name, spec in ENGINE_SPECS.items()}
+    assert shown["set_state"] == ["key", "value"]
+    assert shown["route_to"] == ["target"]
+    assert shown["ask_human"] == ["question", "context", "ui_hint"]
+
+
+# Tools that a deterministic phase names in place.
+
+
+@pytest.fixture
+def deterministic(root: Path, folder: PythonFolder) -> Toolbox:
+    beside = root / "flows"
+    beside.mkdir()
+    (beside / "total.sql").write_text("SELECT sum(amount) AS total FROM 'data/orders.csv' WHERE id >= {least:Int64}")
+    (beside / "greet.sh").write_text('echo "hello $INPUT_NAME"; cat; exit ${INPUT_CODE:-0}\n')
+    workspace = Workspace.of(root, beside)
+    return Toolbox.of(workspace, Sandbox(root), [folder], trusted=True)
+
+
+def test_a_query_file_beside_the_cascade_runs_with_its_parameters(deterministic: Toolbox) -> None:
+    result = call(deterministic, "sql:total.sql", least=2)
+    assert not result.is_error, result.text
+    assert result.value == {"columns": ["total"], "rows": [["32"]], "total": 1}
+
+
+def test_a_script_gets_its_arguments_and_its_exit_code_counts(deterministic: Toolbox, bwrap: Sandbox) -> None:
+    name = "$(id) 'x'"
+    result = call(deterministic, "shell:greet.sh", name=name)
+    assert result.text.splitlines() == [f"hello {name}", '{"name": "$(id) \'x\'"}']
+    assert call(deterministic, "shell:greet.sh", name="x", code=3).text.endswith("[exit code 3]")
+    assert "cannot be the name of a variable" in call(deterministic, "shell:greet.sh", **{"a b": 1}).text
+
+
+def test_a_python_function_is_named_by_its_module(deterministic: Toolbox) -> None:
+    assert call(deterministic, "python:mine.add", a=4).text == "5"
+    assert call(deterministic, "python:mine.missing").text == "LookupError: 'mine' has no function 'missing'"
+    assert call(deterministic, "python:no_such.thing").text.startswith("LookupError: no module 'no_such'")
+    assert call(deterministic, "sql:none.sql").text == "PathRefused: 'none.sql' does not exist in the workspace"
+
+
+def test_a_python_function_named_in_place_needs_trust(workspace: Workspace, folder: PythonFolder) -> None:
+    box = Toolbox.of(workspace, Sandbox(workspace.root), [folder], trusted=False)
+    assert "not trusted" in call(box, "python:os.getpid").text
+
+
+def test_schemes_are_known_without_looking_at_their_files(deterministic: Toolbox) -> None:
+    sql, shell = deterministic.spec("sql:gone.sql"), deterministic.spec("shell:gone.sh")
+    assert sql is not None
+    assert shell is not None
+    assert (sql.side_effects, shell.side_effects) == (False, True)
+    assert deterministic.spec("ftp:x") is None
+
+
+def test_an_empty_registry_offers_nothing(workspace: Workspace) -> None:
+    box = Toolbox.of(workspace, Sandbox(workspace.root))
+    assert Registry().names() == []
+    assert "add" not in box.names()
