@@ -17,6 +17,7 @@ from workbench.language.clean import clean
 from workbench.workspace.choice import ModelChoice, choose_model
 from workbench.workspace.inputs import default_input
 from workbench.workspace.live import Attached, Start, new_options, resume, run_new, start_of
+from workbench.workspace.wiring import replies_of
 
 if TYPE_CHECKING:
     from workbench.engine.run import Outcome
@@ -52,6 +53,8 @@ def run_file(project: Project, file: Path, input: Mapping[str, Any] | None, way:
     if way.until:
         _known_phase(Until.parse(way.until).phase, [phase.name for phase in cascade.phases])
     choice = choose_model(project, cascade, way.model)
+    if choice.offline:
+        replies_of(file)  # a mistake in it should leave no empty run behind
     options = new_options(project, cascade.cascade_id, choice, way.session)
     given = default_input(file) if input is None else dict(input)
     start = Start(opened.definition, file.resolve(), given, choice, options, way.sandbox)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(ctx: click.Context, files: tuple[Path, ...], yes: bool, revoke: bool, json: bool) -> None:
     """List what this workspace could do outside the sandbox: Python tools, declared tools, commands, network, and
-    variables. With FILE, what these cascades add. In a terminal it asks whether to allow that; elsewhere it only reports.
+    variables. With FILE, what these cascades add. In a terminal it asks whether to allow that; elsewhere it reports.
 
     The permission belongs to the real path and to the content: a changed tool asks again, a changed prompt does not.
     Exit code 3 when something is not allowed.

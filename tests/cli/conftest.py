@@ -1,0 +1,98 @@
+"""A workspace of its own for each test of the command line, and the command line itself."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from workbench.cli.main import main
+
+CASCADE = """\
+cascade_id: greet
+inputs_schema: {name: who is greeted}
+phases:
+  - name: look
+    instructions: "Read notes.txt for {{ input.name }}."
+    tackle: [read_file]
+    rules: {max_turns: 3}
+    intra_context: {mask_observations_after: 1, min_masked_size: 10}
+    handoffs: [{target: answer, description: when all is read}, {target: refuse, description: otherwise}]
+  - name: answer
+    instructions: Greet them.
+    context: {from: [look]}
+    handoffs: []
+  - name: refuse
+    instructions: Refuse.
+    handoffs: []
+"""
+REPLIES = """\
+replies:
+  look:
+    - say: I read it.
+      calls: [{tool: read_file, arguments: {path: notes.txt}}]
+    - calls: [{tool: read_file, arguments: {path: absent.txt}}]
+    - say: All is read.
+      calls: [{tool: route_to, arguments: {target: answer}}]
+  answer:
+    - text: "Hello, Ada."
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        """stdout as JSON lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+Cli = Callable[..., Ended]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with one cascade, as the current folder; no key, no setting of the machine reaches it."""
+    for name in list(os.environ):
+        if name.startswith(("WORKBENCH_", "WINDLASS_")) or name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("WORKBENCH_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("WORKBENCH_STATE_DIR", str(tmp_path / "state"))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "greet.yaml").write_text(CASCADE)
+    (folder / "greet.replies.yaml").write_text(REPLIES)
+    (folder / "greet.input.json").write_text('{"name": "Ada"}')
+    (folder / "notes.txt").write_text("Ada likes short greetings.\n" * 4)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def cli(workspace: Path) -> Cli:
+    """Runs a command in this process, in the workspace: ``cli("run", "greet.yaml")``."""
+    runner = CliRunner()
+
+    def run(*arguments: str | Path, stdin: str = "") -> Ended:
+        result = runner.invoke(main, [str(a) for a in arguments], input=stdin, prog_name="workbench")
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return Ended(result.exit_code, result.stdout, result.stderr)
+
+    return run

@@ -1,0 +1,167 @@
+"""``run`` and ``resume``: what comes out where, how far a run goes, and how its end is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CASCADE, REPLIES, Cli
+
+
+def test_the_output_is_data_and_everything_else_is_talk(cli: Cli) -> None:
+    ended = cli("run", "greet.yaml")
+    assert (ended.code, ended.out) == (0, "Hello, Ada.\n")
+    assert "model offline" in ended.err
+    assert "read_file" in ended.err
+    assert ended.err.splitlines()[-2] == "success"
+
+
+def test_the_input_file_beside_the_cascade_is_the_default(cli: Cli, workspace: Path) -> None:
+    cli("run", "greet.yaml", "--session", "a")
+    assert cli("show", "a", "--json").json["input"] == {"name": "Ada"}
+    cli("run", "greet.yaml", "--session", "b", "--input", '{"name": "Ben"}')
+    assert cli("show", "b", "--json").json["input"] == {"name": "Ben"}
+    (workspace / "other.json").write_text('{"name": "Cleo"}')
+    cli("run", "greet.yaml", "--session", "c", "--input", "@other.json")
+    assert cli("show", "c", "--json").json["input"] == {"name": "Cleo"}
+
+
+def test_quiet_says_nothing_on_the_way(cli: Cli) -> None:
+    assert cli("run", "greet.yaml", "--quiet") == cli("run", "greet.yaml", "-q")
+    assert cli("run", "greet.yaml", "--quiet").err == ""
+
+
+def test_json_streams_the_events_of_the_journal(cli: Cli) -> None:
+    events = cli("run", "greet.yaml", "--json").lines
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert (events[0]["kind"], events[-1]["kind"]) == ("run_started", "run_finished")
+    assert events[-1]["data"]["output"] == "Hello, Ada."
+
+
+def test_until_holds_before_the_call_and_resume_goes_on_without_repeating(cli: Cli) -> None:
+    held = cli("run", "greet.yaml", "--until", "look:3", "--session", "s")
+    assert (held.code, held.out) == (0, "")
+    run = cli("show", "s", "--json").json
+    assert (run["status"], run["totals"]["calls"]) == ("stopped", 2)
+    assert run["phases"][0]["calls"][-1]["status"] == "assembled"
+
+    resumed = cli("resume", "s")
+    assert (resumed.code, resumed.out) == (0, "Hello, Ada.\n")
+    assert "look:2" not in resumed.err, "what the journal holds is not told again"
+    assert len(cli("runs", "--json").json) == 1
+    assert cli("show", "s", "--json").json["totals"]["calls"] == 4
+
+
+def test_until_a_place_that_is_not_reached_says_so(cli: Cli) -> None:
+    ended = cli("run", "greet.yaml", "--until", "answer:2")
+    assert ended.code == 0
+    assert "answer:2 was not reached" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("until", "message"),
+    [
+        ("lok", "error: 'lok' is no phase (there are look, answer, refuse)\n"),
+        ("look:0", "error: 'look:0' is no place (write phase or phase:turn, turns count from 1)\n"),
+        ("look:x", "error: 'look:x' is no place (write phase or phase:turn, turns count from 1)\n"),
+    ],
+)
+def test_a_place_that_cannot_be(cli: Cli, until: str, message: str) -> None:
+    ended = cli("run", "greet.yaml", "--until", until)
+    assert (ended.code, ended.err) == (2, message)
+    assert cli("runs", "--json").json == []
+
+
+def test_a_run_that_is_over_cannot_be_resumed(cli: Cli) -> None:
+    cli("run", "greet.yaml", "--session", "s")
+    ended = cli("resume", "s")
+    assert (ended.code, ended.err) == (2, "error: s is success; there is nothing to go on with\n")
+
+
+def test_a_failed_check_is_exit_code_1(cli: Cli, workspace: Path) -> None:
+    (workspace / "strict.yaml").write_text(
+        "cascade_id: strict\nphases: [{name: p, instructions: go, output_schema: {type: object}}]\n"
+    )
+    ended = cli("run", "strict.yaml", "--session", "s")
+    assert ended.code == 1
+    assert ended.out == ""
+    assert "output_schema" in ended.err
+    assert cli("show", "s", "--json").json["status"] == "failed"
+
+
+def test_a_blocking_ward_is_exit_code_1(cli: Cli, workspace: Path) -> None:
+    (workspace / "ward.yaml").write_text(
+        "cascade_id: ward\nphases: [{name: p, instructions: go, wards: {post: [keyword_validator]}}]\n".replace(
+            "[keyword_validator]", "[{validator: keyword_validator}]"
+        )
+    )
+    ended = cli("run", "ward.yaml")
+    assert ended.code == 1
+    assert "blocked" in ended.err
+
+
+def test_a_file_that_cannot_run_is_exit_code_2_with_the_place(cli: Cli, workspace: Path) -> None:
+    (workspace / "broken.yaml").write_text(CASCADE.replace("target: answer", "target: anwser"))
+    ended = cli("run", "broken.yaml")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[0].startswith("broken.yaml:9:")
+    assert "error: handoff target 'anwser' is no phase (did you mean 'answer'?)" in ended.err
+    assert ended.err.splitlines()[-1] == "broken.yaml: error: the cascade cannot run as it is"
+    assert cli("runs", "--json").json == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("absent.yaml",), "absent.yaml: error: no such file\n"),
+        ((".",), ".: error: is a folder, not a cascade file\n"),
+        (("greet.yaml", "--input", "{"), "--input:1:2: error: not valid JSON: Expecting property name"),
+        (("greet.yaml", "--input", "[1]"), "error: invalid value for '--input': '[1]' is no JSON object (see "),
+        (("greet.yaml", "--input", "@absent.json"), "absent.json: error: cannot be read: No such file or directory\n"),
+        (("greet.yaml", "--session", "../x"), "error: '../x' is no session id (letters, digits, '.', '_' and '-')\n"),
+        (("greet.yaml", "--sandbox", "jail"), "error: invalid value for '--sandbox': 'jail' is not one of"),
+        (("greet.yaml", "--colour"), "error: no such option '--colour'"),
+        ((), "error: missing argument 'FILE' (see workbench run --help)\n"),
+    ],
+)
+def test_what_was_asked_wrongly_is_exit_code_2_and_one_line(cli: Cli, arguments: tuple[str, ...], message: str) -> None:
+    ended = cli("run", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(message)
+    assert ended.err.count("\n") == 1
+
+
+def test_a_question_without_a_person_stops_the_run_and_answers_let_it_go_on(cli: Cli, workspace: Path) -> None:
+    (workspace / "ask.yaml").write_text(
+        "cascade_id: ask\nphases: [{name: p, instructions: go, tackle: [ask_human], rules: {max_turns: 2}}]\n"
+    )
+    (workspace / "ask.replies.yaml").write_text(
+        "replies: {p: [{calls: [{tool: ask_human, arguments: {question: May I?}}]}, {text: Done.}]}\n"
+    )
+    stopped = cli("run", "ask.yaml", "--session", "s")
+    assert (stopped.code, stopped.out) == (1, "")
+    assert "May I?" in stopped.err
+    (workspace / "answers.json").write_text('{"p": "yes"}')
+    resumed = cli("resume", "s", "--answers", "answers.json")
+    assert (resumed.code, resumed.out) == (0, "Done.\n")
+    tools = cli("show", "s", "--json").json["phases"][0]["calls"][0]["tools"]
+    assert [tool["result"].splitlines()[-1] for tool in tools] == ["yes"]
+
+
+def test_answers_of_the_wrong_shape(cli: Cli, workspace: Path) -> None:
+    (workspace / "answers.json").write_text('"yes"')
+    ended = cli("run", "greet.yaml", "--answers", "answers.json")
+    assert (ended.code, ended.err.splitlines()[-1]) == (
+        2,
+        "answers.json: error: answers are an object by phase, or a list",
+    )
+
+
+def test_broken_replies_are_told_with_their_place(cli: Cli, workspace: Path) -> None:
+    (workspace / "greet.replies.yaml").write_text(REPLIES.replace("text:", "txet:"))
+    ended = cli("run", "greet.yaml")
+    assert ended.code == 2
+    assert "greet.replies.yaml:9:" in ended.err
+    assert "did you mean 'text'?" in ended.err
+    assert cli("runs", "--json").json == []
