@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from workbench.context.assembler import Assembler
 from workbench.context.assembly import Assembly, Item, Kind
+from workbench.context.diff import splices_between
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope
-from workbench.engine import texts
+from workbench.engine import budget, texts
 from workbench.engine.attempt import Failure
 from workbench.engine.checks import Checks
 from workbench.engine.engine_tools import ROUTE_TO
@@ -50,6 +52,7 @@ class Execution:
         self.model, self.parameters = split_effort(model or visit.model_name)
         self.native: bool = self.phase.use_native_tools
         self.attempt = 0
+        self._drafted = False
         self.checks = Checks(self)
         self.prefix = ""
         """Before the kind in the session ids of children: ``s0_`` in candidate 0."""
@@ -165,9 +168,14 @@ class Execution:
             self.assembler.add(item)
 
     def assemble(self, place: Place, *, tool_choice: str = "") -> Assembly:
-        """The context of the next call."""
+        """The context of the next call. Raises PhaseFailed where it cannot be made to fit its budget."""
         assembly = self.assembler.assemble(place, tool_choice=tool_choice)
+        if self._drafted:
+            before = self.engine.last_assembly.get(place.branch)
+            assembly = replace(assembly, splices=splices_between(before.entries if before else (), assembly.entries))
+            self._drafted = False
         self.engine.last_assembly[place.branch] = assembly
+        budget.check(self, assembly)
         return assembly
 
     async def ask(self, question: Question, *, raises: bool = False, timeout: float | None = None) -> str:
@@ -176,10 +184,17 @@ class Execution:
         index = self.engine.side_number(self.place())
         return await ask_person(self.engine, self.place(), question, index, raises=raises, timeout=timeout)
 
+    def draft(self, place: Place) -> None:
+        """Assemble to see what is wanted; no event carries it, so the next assembly is spliced against the last one
+        that was journaled."""
+        self.assembler.assemble(place)
+        self._drafted = True
+
     def set_state(self, key: str, value: Any, place: Place, *, by: str) -> None:
         """Change the state, and journal it."""
         self.world.state[key] = value
         self.state_set[key] = value
+        self.engine.tool_cache.invalidate(f"state:{key}")
         self.engine.scribe.emit("state_set", place, key=key, value=value, by=by)
 
     def render(self, template: str | None, path: Path, **extra: Any) -> str:

@@ -24,6 +24,7 @@ from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
 from workbench.engine.library import CascadeNotFound
 from workbench.engine.ports import Divergence, Ports, ToolSpec
 from workbench.engine.scribe import Scribe
+from workbench.engine.tool_cache import ToolCache
 from workbench.engine.visit import Visit
 from workbench.engine.world import World
 from workbench.language.lint.not_run import not_run
@@ -89,6 +90,7 @@ class Run:
         self.calls = 0
         self.tokens = 0
         self.cost = 0.0
+        self.tool_cache = ToolCache(definition.cascade.tool_caching)
         self._async: list[AsyncChild] = []
         self._spent: dict[str, list[tuple[int, float | None]]] = {}
         self._beside: Counter[tuple[str, str, int]] = Counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.context.assembly import Item, Kind
@@ -126,6 +126,7 @@ class Tooling:
             images=[image.to_json() for image in images],
             duration_s=round(result.duration_s, 6),
             sandbox=result.sandbox,
+            cached=result.sandbox == "cache",
             text=text,
         )
         self.execution.join(items, carried=True)
@@ -152,7 +153,18 @@ class Tooling:
             return self._spawn(call.arguments)
         if self.engine.ports.tools.spec(call.name) is None:
             return await self._cascade(call)
-        return await self.engine.ports.tools.call(call.name, call.arguments, self.place, index)
+        return await self._cached(call, index)
+
+    async def _cached(self, call: Wanted, index: int) -> ToolResult:
+        """The tool's result, or one that an equal call gave before."""
+        cache, now = self.engine.tool_cache, self.engine.ports.clock.monotonic()
+        found = cache.find(call.name, call.arguments, now)
+        if found is not None:
+            return replace(found, sandbox="cache", duration_s=0.0)
+        result = await self.engine.ports.tools.call(call.name, call.arguments, self.place, index)
+        cache.invalidate(f"tool:{call.name}")
+        cache.keep(call.name, call.arguments, result, now)
+        return result
 
     def _spawn(self, arguments: Mapping[str, Any]) -> ToolResult:
         ref, given = str(arguments.get("cascade_ref", "")), arguments.get("input_data") or {}

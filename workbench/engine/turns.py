@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workbench.context.assembly import Kind
-from workbench.engine import texts
+from workbench.engine import budget, texts
 from workbench.engine.attempt import Attempted, Failure
 from workbench.engine.calling import call_model
 from workbench.engine.engine_tools import ROUTE_TO
@@ -68,6 +68,7 @@ class Turns:
 
     async def _turn(self, turn: int) -> list[Wanted]:
         place = self.execution.place(self.attempt, turn, 1)
+        await budget.prepare(self.execution, place)
         answer = await call_model(self.execution, place, "turn")
         wanted = self._read(answer)
         if wanted:

@@ -63,6 +63,7 @@ class Visit:
         run = self.engine
         await run.gate(Stop(StopKind.BEFORE_PHASE, self.place(), run.depth, state=self.world.state))
         self.tools = self._offered_tools()
+        run.tool_cache.invalidate("phase_start")
         execution = Execution(self, self.world, branch=self._place.branch)
         try:
             self.conditions.update(self._conditions(execution))
@@ -78,6 +79,7 @@ class Visit:
             self._leave(execution, "failed", fault.reason, fault.check)
             raise
         self._leave(execution, "success")
+        run.tool_cache.invalidate("phase_complete")
         self.output, self.route = execution.output, execution.route
         await run.gate(Stop(StopKind.AFTER_PHASE, self.place(), run.depth, state=self.world.state))
         return self.output
