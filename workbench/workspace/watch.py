@@ -96,7 +96,7 @@ def _read(descriptor: int) -> bytes:
 
 
 class Watcher:
-    """Calls ``on_saved(file)``, in a thread of its own, whenever a watched file has new, complete content or is gone."""
+    """Calls ``on_saved(file)``, in its own thread, whenever a watched file has new, complete content or is gone."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Watcher:
         names = {name for file in files for name in (file.name, _real(file).name)}
         changes = watch(
             *folders,
-            watch_filter=lambda _, path: os.path.basename(path) in names,
+            watch_filter=lambda _, path: Path(path).name in names,
             debounce=DEBOUNCE_MS,
             step=STEP_MS,
             stop_event=self._stop,

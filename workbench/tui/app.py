@@ -1,0 +1,333 @@
+"""The app: paints first, opens the session behind the first frame, and ends without leaving a trace on the terminal."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from textual import events, work
+from textual.app import App
+from textual.binding import BindingType
+from textual.dom import DOMNode
+from textual.message import Message
+from textual.screen import Screen
+from textual.theme import Theme
+from textual.worker import Worker, WorkerState
+
+from workbench.language.clean import clean
+from workbench.tui import terminal
+from workbench.tui.clipboard import osc52, save_copy, system_copy
+from workbench.tui.keys import Key, bindings, resolve
+from workbench.tui.palette import Palette
+from workbench.tui.screens.bench import BenchScreen
+from workbench.tui.screens.too_small import TooSmall, too_small
+from workbench.tui.themes import DEFAULT, find_theme, load_themes, theme_folders
+
+if TYPE_CHECKING:
+    from textual.command import Provider
+
+    from workbench.tui.presenter import Presenter
+    from workbench.workspace.session import Reload, Session
+    from workbench.workspace.watch import Watcher
+
+
+def _palette_commands() -> type[Provider]:
+    from workbench.tui.commands import Commands
+
+    return Commands
+
+
+class SessionOpened(Message):
+    """The session is open."""
+
+    def __init__(self, session: Session, presenter: Presenter) -> None:
+        super().__init__()
+        self.session = session
+        self.presenter = presenter
+
+
+class Reloaded(Message):
+    """The file was looked at again after a save."""
+
+    def __init__(self, reload: Reload) -> None:
+        super().__init__()
+        self.reload = reload
+
+
+class WorkbenchApp(App[int]):
+    """Drives one session. ``make`` is called in a thread after the first frame."""
+
+    TITLE = "Cascade Workbench"
+    BINDINGS: ClassVar[list[BindingType]] = bindings("app")
+    COMMANDS: ClassVar[set[Any]] = {_palette_commands}
+    ENABLE_COMMAND_PALETTE = True
+    CSS_PATH: ClassVar[Any] = ["app.tcss", "screens/bench.tcss"]
+
+    def __init__(
+        self,
+        make: Callable[[], Session],
+        *,
+        theme: str = DEFAULT,
+        themes: Sequence[Path] | None = None,
+        keys: Mapping[str, str] | None = None,
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        """``themes`` are folders; ``keys`` a user's keys by command id; ``given`` inputs for the run."""
+        super().__init__()
+        self._make = make
+        self._theme_folders = tuple(themes) if themes is not None else theme_folders()
+        self.notices: list[str] = []
+        """What went wrong before there was a screen to say it on."""
+        self.keys: tuple[Key, ...]
+        self.keys, clashes = resolve(keys or {})
+        self.notices += clashes
+        self.last_words = ""
+        """What is to be said on stderr once the screen is gone."""
+        self.given: dict[str, Any] = dict(given or {})
+        self.session: Session | None = None
+        self.watcher: Watcher | None = None
+        self._palette: Palette | None = None
+        self._choose_theme(theme)
+        if keys:
+            self.set_keymap({key.id: key.keys for key in self.keys if key.id in keys})
+
+    # -- themes ------------------------------------------------------------------------------------------------------
+
+    def _choose_theme(self, name: str) -> None:
+        found: Theme | None = find_theme(name, reversed(self._theme_folders))
+        if found is not None:
+            self.register_theme(found)
+        elif name not in self.available_themes:
+            self.notices.append(f"theme '{name}' is not there or not usable; {self.theme} is used")
+            return
+        self.theme = name
+        self.stylesheet.set_variables(self.get_css_variables())
+
+    @property
+    def palette(self) -> Palette:
+        """The tokens of the visual language in the current theme."""
+        theme = self.current_theme
+        if self._palette is None or self._palette.theme is not theme:
+            self._palette = Palette(theme, self.theme_variables)
+        return self._palette
+
+    def load_themes(self) -> None:
+        """Read all theme files again; the current theme is applied anew, or stays when its file became unusable."""
+        themes = load_themes(self._theme_folders)
+        for theme in themes.by_name.values():
+            self.register_theme(theme)
+        for problem in themes.problems:
+            self.say(problem, "error")
+        if self.theme in themes.by_name:
+            self._palette = None
+            self.refresh_css(animate=False)
+            self.theme_changed_signal.publish(self.current_theme)
+
+    def action_next_theme(self) -> None:
+        names = sorted(load_themes(self._theme_folders).by_name)
+        if names:
+            at = names.index(self.theme) if self.theme in names else -1
+            self.theme = names[(at + 1) % len(names)]
+            self.say(f"theme {self.theme}")
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    def get_default_screen(self) -> Screen[Any]:
+        return BenchScreen()
+
+    @property
+    def bench(self) -> BenchScreen:
+        """The main screen, whatever is on top of it."""
+        screen = self.screen_stack[0]
+        assert isinstance(screen, BenchScreen)
+        return screen
+
+    def on_mount(self) -> None:
+        terminal.on_signals(self._signalled)
+        self.call_after_refresh(self._begin)
+
+    def on_unmount(self) -> None:
+        terminal.off_signals()
+        if self.watcher is not None:
+            self.watcher.stop()
+        if self.session is not None:
+            self.session.close()
+
+    def _signalled(self, number: int) -> None:
+        self.exit(128 + number, return_code=128 + number)
+
+    def _begin(self) -> None:
+        for theme in load_themes(self._theme_folders).by_name.values():
+            self.register_theme(theme)
+        self._open()
+
+    @work(thread=True, exit_on_error=False, exclusive=True, group="open")
+    def _open(self) -> None:
+        """Import the language layer and open the session, with the collector off: it stalls the screen (WK4)."""
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            from workbench.tui.opening import presenter_of
+
+            session = self._make()
+            self.post_message(SessionOpened(session, presenter_of(session)))
+        finally:
+            if collecting:
+                gc.enable()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        if event.state is not WorkerState.ERROR:
+            return
+        fault = event.worker.error
+        if event.worker.group == "open":
+            self.last_words = clean(str(fault)) or type(fault).__name__
+            self.exit(2, return_code=2)
+        else:
+            self.say(f"{type(fault).__name__}: {fault}", "error")
+
+    def on_session_opened(self, event: SessionOpened) -> None:
+        from workbench.tui.opening import watched_files
+        from workbench.workspace.watch import Watcher
+
+        self.session = session = event.session
+        self.bench.open(event.presenter)
+        for notice in self.notices:
+            self.say(notice, "warning")
+        self.watcher = Watcher(
+            lambda: watched_files(session, self._theme_folders),
+            self._noticed,
+            {session.file: (session.opened.source.bom + session.opened.text).encode("utf-8", "surrogateescape")},
+        )
+        self.watcher.start()
+
+    # -- the file on disk --------------------------------------------------------------------------------------------
+
+    def _noticed(self, path: Path) -> None:
+        """Called in the watcher's thread."""
+        self.call_later(self._saved, path)
+
+    def _saved(self, path: Path) -> None:
+        if path.parent in self._theme_folders:
+            self.load_themes()
+        else:
+            self._reload()
+
+    @work(thread=True, exit_on_error=False, exclusive=True, group="reload")
+    def _reload(self) -> None:
+        if self.session is not None:
+            self.post_message(Reloaded(self.session.reload()))
+
+    def on_reloaded(self, event: Reloaded) -> None:
+        if self.session is not None:
+            self.bench.reloaded(self.session, event.reload, f"{datetime.now():%H:%M:%S}")
+
+    # -- services for screens ----------------------------------------------------------------------------------------
+
+    def say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:
+        """A short message in the corner."""
+        self.notify(clean(text), severity=severity, markup=False, timeout=8 if severity == "error" else 4)
+
+    def copy(self, text: str, what: str) -> None:
+        """Copy text by OSC 52 and the system's clipboard; what is too long for both goes to a file."""
+        sequence = osc52(text)
+        if sequence is not None and self._driver is not None:
+            self._driver.write(sequence)
+        self._copy_further(text, what, sent=sequence is not None)
+
+    @work(thread=True, exit_on_error=False, group="copy")
+    def _copy_further(self, text: str, what: str, *, sent: bool) -> None:
+        tool = system_copy(text)
+        where = [*(["the terminal's clipboard"] if sent else []), *([tool] if tool else [])]
+        if not where:
+            where = [str(save_copy(text))]
+        self.call_later(self.say, f"copied {what}, {len(text):,} characters, to {' and '.join(where)}")
+
+    def edit_file(self, file: Path, line: int) -> None:
+        """Open a file in $VISUAL or $EDITOR, at a line; the run goes on meanwhile."""
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        command = [*shlex.split(editor), f"+{line}", str(file)]
+        try:
+            with self.suspend():
+                subprocess.run(command, check=False, stdout=sys.__stderr__, stderr=sys.__stderr__)
+        except OSError as fault:
+            self.say(f"{command[0]}: {fault.strerror}", "error")
+
+    async def run_command(self, command: str) -> None:
+        """Run a command of the key table by its id, or ``theme:name``."""
+        if command.startswith("theme:"):
+            self.theme = command.removeprefix("theme:")
+            return
+        key = next(key for key in self.keys if key.id == command)
+        node: DOMNode = self if key.context == "app" else self.screen
+        if key.context in ("list", "tree") and self.screen.focused is not None:
+            node = self.screen.focused
+        await self.run_action(key.action, default_namespace=node)
+
+    # -- commands of the app -----------------------------------------------------------------------------------------
+
+    def action_help(self) -> None:
+        from workbench.tui.screens.help import HelpRows
+        from workbench.tui.screens.sheet import Sheet
+
+        self.push_screen(Sheet(HelpRows(self.keys)))
+
+    def action_interrupt(self) -> None:
+        """Ctrl+C: a selection is copied, a run is stopped, an idle app ends."""
+        selected = self.screen.get_selected_text()
+        if selected:
+            self.copy(selected, "the selection")
+        elif self.session is not None and self.session.running:
+            self.session.stop()
+        else:
+            self.action_leave()
+
+    def action_leave(self) -> None:
+        """Quit; while a run is going, only after asking."""
+        if self.session is None or not self.session.running:
+            self.exit(0)
+            return
+        from workbench.tui.screens.dialog import Choice
+
+        text = "A run is going on. Its journal is complete up to now, and it can be resumed."
+        answers = (("stay", "s", "Stay"), ("leave", "q", "Stop the run and quit"))
+        self.push_screen(Choice("Quit?", text, answers), lambda answer: self.exit(0) if answer == "leave" else None)
+
+    def on_resize(self, event: events.Resize) -> None:
+        if too_small(event.size) and not isinstance(self.screen, TooSmall):
+            self.push_screen(TooSmall())
+
+
+def run_app(
+    make: Callable[[], Session],
+    *,
+    log: Path,
+    theme: str = DEFAULT,
+    themes: Iterable[Path] | None = None,
+    keys: Mapping[str, str] | None = None,
+    given: Mapping[str, Any] | None = None,
+    instead: str = "workbench run FILE",
+) -> int:
+    """Run the app on this terminal; the exit code: 0, 2 where it cannot start, 128+n after a signal.
+
+    ``log`` takes what anything but the app writes to stdout or stderr meanwhile. Without a terminal nothing starts:
+    the reason and the headless command ``instead`` go to stderr.
+    """
+    if (reason := terminal.why_not(os.environ, instead)) is not None:
+        print(reason, file=sys.stderr)
+        return 2
+    app = WorkbenchApp(make, theme=theme, themes=None if themes is None else tuple(themes), keys=keys, given=given)
+    with terminal.own_screen(log):
+        app.run()
+    code = app.return_code or 0
+    if code == 1 and not app.last_words:
+        app.last_words = f"error: the app ended by a fault of its own; its traceback is in {log}"
+    if app.last_words:
+        print(app.last_words, file=sys.stderr)
+    return code

@@ -1,0 +1,49 @@
+"""The command palette: every command of the key table, and every theme."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+from workbench.tui.keys import display
+
+if TYPE_CHECKING:
+    from workbench.tui.app import WorkbenchApp
+
+CONTEXTS = ("bench", "app", "tree", "list")
+
+
+class Commands(Provider):
+    """What the palette finds."""
+
+    @property
+    def _app(self) -> WorkbenchApp:
+        return self.app  # type: ignore[return-value]
+
+    def _entries(self) -> list[tuple[str, str, str]]:
+        """``(words, help, command)``; a theme's command is ``theme:name``."""
+        entries = [
+            (key.help, f"{key.group} · key {display(key.keys)} · {key.id}", key.id)
+            for key in self._app.keys
+            if key.context in CONTEXTS and key.id != "app.palette"
+        ]
+        current = self._app.current_theme.name
+        for name in sorted(self._app.available_themes):
+            mark = "  (now)" if name == current else ""
+            entries.append((f"Theme {name}{mark}", "Colours", f"theme:{name}"))
+        return entries
+
+    async def discover(self) -> Hits:
+        for words, help, command in self._entries():
+            yield DiscoveryHit(Content(words), partial(self._app.run_command, command), text=words, help=help)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for words, help, command in self._entries():
+            if (score := matcher.match(words)) > 0:
+                yield Hit(
+                    score, matcher.highlight(words), partial(self._app.run_command, command), text=words, help=help
+                )

@@ -1,0 +1,249 @@
+"""Every key, once: bindings, footer, help, palette and the reference are made from this table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from textual.binding import Binding, BindingType
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One command. ``context`` is where its keys work; ``short`` is its word in the footer, empty for none."""
+
+    id: str
+    keys: str
+    """Comma separated, in Textual's names."""
+    action: str
+    context: str
+    help: str
+    group: str
+    short: str = ""
+
+
+KEYS: tuple[Key, ...] = (
+    Key("run.over", "n", "step('over')", "bench", "Go on to the next turn, and hold there", "Run", "next turn"),
+    Key("run.into", "i", "step('into')", "bench", "Go on to the next stop at any depth, and hold there", "Run", "into"),
+    Key("run.out", "o", "step('out')", "bench", "Go on to the end of this phase, and hold there", "Run", "out"),
+    Key("run.continue", "c", "step('continue')", "bench", "Go on to the next breakpoint or the end", "Run", "continue"),
+    Key("run.pause", "space", "pause", "bench", "Hold at the next stop; go on when held", "Run", "pause"),
+    Key("run.start", "r", "start", "bench", "Start a new run of the file as it is now", "Run", "run"),
+    Key("run.stop", "x", "stop", "bench", "Stop the run; it stays resumable", "Run", "stop"),
+    Key("run.answer", "a", "answer", "bench", "Answer the question that the run asks you", "Run", "answer"),
+    Key(
+        "run.breakpoint",
+        "b",
+        "breakpoint",
+        "bench",
+        "Set or clear a breakpoint at the selected phase or turn",
+        "Run",
+        "break",
+    ),
+    Key(
+        "run.condition",
+        "B",
+        "breakpoint_prompt",
+        "bench",
+        "Set a breakpoint by phase, turn, tool or condition",
+        "Run",
+    ),
+    Key("view.previous", "left_square_bracket", "call(-1)", "bench", "Look at the call before", "Look", "earlier"),
+    Key(
+        "view.next", "right_square_bracket", "call(1)", "bench", "Look at the call after; the last one follows", "Look"
+    ),
+    Key(
+        "view.why",
+        "p",
+        "detail('why')",
+        "bench",
+        "Why the entry is as it is, with the line that decided",
+        "Look",
+        "why",
+    ),
+    Key("view.wire", "w", "detail('wire')", "bench", "The request exactly as it goes over the wire", "Look", "wire"),
+    Key("view.diff", "d", "compare", "bench", "Mark what differs from the call before, in this phase", "Look", "diff"),
+    Key("view.full", "m", "full", "bench", "Show messages in full, or as they were sent", "Look", "full"),
+    Key("view.dropped", "u", "unfold", "bench", "Unfold or fold what was dropped", "Look"),
+    Key("view.find", "slash", "find", "bench", "Find in the pane with the focus", "Look", "find"),
+    Key("view.again", "N", "find_again", "bench", "Find the same text again", "Look"),
+    Key("view.filter", "f", "filter", "bench", "Show only rows that hold a text", "Look"),
+    Key("view.copy", "y", "copy", "bench", "Copy the row or message to the clipboard", "Look", "copy"),
+    Key("view.edit", "e", "edit", "bench", "Open the file at this place in $EDITOR", "Look"),
+    Key("pane.next", "tab", "pane(1)", "bench", "Go to the next pane", "Panes"),
+    Key("pane.previous", "shift+tab", "pane(-1)", "bench", "Go to the pane before", "Panes"),
+    Key("pane.zoom", "z", "zoom", "bench", "Give the pane the whole screen, or give it back", "Panes", "zoom"),
+    Key("pane.narrower", "alt+left", "resize('width', -4)", "bench", "Make the tree narrower", "Panes"),
+    Key("pane.wider", "alt+right", "resize('width', 4)", "bench", "Make the tree wider", "Panes"),
+    Key("pane.higher", "alt+up", "resize('height', 2)", "bench", "Make the lower pane higher", "Panes"),
+    Key("pane.lower", "alt+down", "resize('height', -2)", "bench", "Make the lower pane lower", "Panes"),
+    Key("pane.jump", "ctrl+o", "jump", "bench", "Jump to a pane by its letter", "Panes"),
+    Key("tab.log", "1", "tab('log')", "bench", "The log: what happened, line by line", "Panes"),
+    Key("tab.problems", "2", "tab('problems')", "bench", "Problems of the file and of the run", "Panes"),
+    Key("tab.state", "3", "tab('state')", "bench", "The state of the run", "Panes"),
+    Key("tab.output", "4", "tab('output')", "bench", "What the run and its phases put out", "Panes"),
+    Key("tab.events", "5", "tab('events')", "bench", "The journal: every event as it is stored", "Panes"),
+    Key("list.down", "down,j", "down", "list", "One row down", "Move"),
+    Key("list.up", "up,k", "up", "list", "One row up", "Move"),
+    Key("list.page_down", "pagedown,ctrl+d", "page(1)", "list", "One page down", "Move"),
+    Key("list.page_up", "pageup,ctrl+u", "page(-1)", "list", "One page up", "Move"),
+    Key("list.first", "home,g", "first", "list", "To the first row", "Move"),
+    Key("list.last", "end,G", "last", "list", "To the last row", "Move"),
+    Key(
+        "list.open",
+        "enter",
+        "open",
+        "list",
+        "Open the row: a message in full and as sent, a phase, an event",
+        "Move",
+        "open",
+    ),
+    Key("tree.fold", "left,h", "fold", "tree", "Fold the branch, or go to its parent", "Move"),
+    Key("tree.unfold", "right,l", "unfold", "tree", "Unfold the branch, or go into it", "Move"),
+    Key("sheet.close", "escape,q", "close", "sheet", "Back to the bench", "Sheet", "back"),
+    Key("sheet.find", "slash", "find", "sheet", "Find in the text", "Sheet", "find"),
+    Key("sheet.again", "n", "find_again(1)", "sheet", "The next place", "Sheet", "next"),
+    Key("sheet.before", "N", "find_again(-1)", "sheet", "The place before", "Sheet"),
+    Key("sheet.copy", "y", "copy", "sheet", "Copy the whole text", "Sheet", "copy"),
+    Key("dialog.close", "escape", "close", "dialog", "Close without doing anything", "Dialogs"),
+    Key("app.palette", "ctrl+p", "command_palette", "app", "Every command by name", "Workbench", "palette"),
+    Key("app.help", "question_mark,f1", "help", "app", "Keys and signs", "Workbench", "help"),
+    Key("app.theme", "f2", "next_theme", "app", "The next colour theme", "Workbench"),
+    Key("app.interrupt", "ctrl+c", "interrupt", "app", "Copy selected text; else stop the run; else quit", "Workbench"),
+    Key("app.quit", "q", "leave", "app", "Quit; asks while a run is going", "Workbench", "quit"),
+)
+"""The order is that of the help; in the footer too, as far as there is room."""
+
+CONTEXTS: dict[str, tuple[str, ...]] = {
+    "app": ("bench", "tree", "list"),
+    "bench": ("app", "tree", "list"),
+    "tree": ("bench", "app", "list"),
+    "list": ("bench", "app", "tree", "sheet"),
+    "sheet": ("list",),
+    "dialog": (),
+}
+"""Contexts whose keys work at the same time: a key may not mean two things in them."""
+
+FOOTERS: dict[str, tuple[str, ...]] = {
+    "idle": ("run.over", "run.start", "run.into", "run.breakpoint", "view.edit", "list.open", "view.find", "pane.zoom"),
+    "held": (
+        "run.over",
+        "run.into",
+        "run.out",
+        "run.continue",
+        "run.stop",
+        "view.why",
+        "view.wire",
+        "view.diff",
+        "view.full",
+        "view.previous",
+        "list.open",
+        "view.find",
+    ),
+    "running": (
+        "run.pause",
+        "run.stop",
+        "view.previous",
+        "view.why",
+        "view.wire",
+        "view.diff",
+        "view.full",
+        "view.find",
+    ),
+    "asked": (
+        "run.answer",
+        "run.stop",
+        "view.previous",
+        "view.why",
+        "view.wire",
+        "view.diff",
+        "view.full",
+        "view.find",
+    ),
+    "done": (
+        "run.start",
+        "run.over",
+        "view.previous",
+        "view.why",
+        "view.wire",
+        "view.diff",
+        "view.full",
+        "list.open",
+        "view.copy",
+        "view.find",
+        "pane.zoom",
+    ),
+}
+"""What the footer offers in each situation, the most useful first; it shows as many as there is room for."""
+
+ALWAYS = ("app.palette", "app.help", "app.quit")
+"""What the footer shows at its right end."""
+
+_NAMES = {
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "slash": "/",
+    "question_mark": "?",
+    "pagedown": "pgdn",
+    "pageup": "pgup",
+    "escape": "esc",
+    "left": "←",
+    "right": "→",
+    "up": "↑",
+    "down": "↓",
+}
+
+
+def display(keys: str) -> str:
+    """Keys for people: ``ctrl+p`` as ``^p``, ``slash`` as ``/``; the first of several."""
+    key = keys.split(",")[0].strip()
+    *modifiers, name = key.split("+") if key != "+" else ["+"]
+    prefix = "".join("^" if modifier == "ctrl" else f"{modifier}+" for modifier in modifiers)
+    return prefix + _NAMES.get(name, name)
+
+
+def hints(ids: Iterable[str], table: Iterable[Key] = KEYS) -> tuple[tuple[str, str, str], ...]:
+    """``(command, key, word)`` for a footer."""
+    by_id = {key.id: key for key in table}
+    return tuple((id, display(by_id[id].keys), by_id[id].short or by_id[id].help) for id in ids)
+
+
+def bindings(context: str) -> list[BindingType]:
+    """The bindings of one context, for a widget's ``BINDINGS``."""
+    return [
+        Binding(key.keys, key.action, key.short or key.help, show=bool(key.short), tooltip=key.help, id=key.id)
+        for key in KEYS
+        if key.context == context
+    ]
+
+
+def resolve(overrides: Mapping[str, str], table: Iterable[Key] = KEYS) -> tuple[tuple[Key, ...], tuple[str, ...]]:
+    """The table with a user's keys, and what is wrong with them: an unknown id, or one key for two commands.
+
+    An override that clashes is left out, so that no command becomes unreachable.
+    """
+    table = tuple(table)
+    known = {key.id for key in table}
+    problems = [f"keys.{id}: there is no such command" for id in overrides if id not in known]
+    current = table
+    for id, keys in overrides.items():
+        if id not in known:
+            continue
+        wanted = tuple(replace(key, keys=keys) if key.id == id else key for key in current)
+        clash = _clash(wanted, id)
+        if clash is None:
+            current = wanted
+        else:
+            problems.append(f"keys.{id}: '{keys}' already means '{clash.help}' ({clash.id})")
+    return current, tuple(problems)
+
+
+def _clash(table: tuple[Key, ...], id: str) -> Key | None:
+    """Another command that shares a key with this one where both work."""
+    mine = next(key for key in table if key.id == id)
+    wanted = {name.strip() for name in mine.keys.split(",")}
+    for other in table:
+        together = other.context == mine.context or other.context in CONTEXTS[mine.context]
+        if other.id != id and together and wanted & {name.strip() for name in other.keys.split(",")}:
+            return other
+    return None

@@ -1,0 +1,49 @@
+"""What is imported and made in the thread behind the first frame: the presenter of an opened session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.tui.presenter import FileView, Presenter
+from workbench.tui.state import BenchState
+
+if TYPE_CHECKING:
+    from workbench.workspace.opened import Opened
+    from workbench.workspace.session import Session
+
+
+def presenter_of(session: Session) -> Presenter:
+    """The presenter of a session that was just opened."""
+    facts = session.header
+    presenter = Presenter(BenchState())
+    presenter.file = file_view(session.opened, saved_at(session.opened))
+    presenter.model = facts.model
+    presenter.base_url = facts.base_url
+    presenter.notes = (*((f"offline: {facts.why}",) if facts.why else ()), *facts.notes)
+    return presenter
+
+
+def file_view(opened: Opened, saved: str, gone: str = "") -> FileView:
+    """An opened file as the panes show it."""
+    return FileView(opened.shown, opened.cascade, opened.source, opened.problems, saved, gone)
+
+
+def saved_at(opened: Opened) -> str:
+    """Local time of day of the file's last change; empty when it cannot be told."""
+    try:
+        return f"{datetime.fromtimestamp(opened.file.stat().st_mtime):%H:%M:%S}"
+    except OSError:
+        return ""
+
+
+def watched_files(session: Session, themes: Sequence[Path]) -> tuple[Path, ...]:
+    """The cascade, the templates that it includes, and the theme files."""
+    opened = session.runnable or session.opened
+    names = opened.definition.includes if opened.definition is not None else {}
+    bases = (session.file.parent, session.project.root)
+    included = [file for name in names for base in bases if (file := (base / name)).is_file()]
+    colours = [file for folder in themes for file in sorted(folder.glob("*.yaml"))]
+    return (session.file, *included, *colours)

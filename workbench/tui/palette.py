@@ -1,0 +1,148 @@
+"""The tokens of the visual language as colours of the current theme: the only place where a token becomes a style."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rich.style import Style
+from textual.color import Color
+from textual.theme import Theme
+
+
+class Paint(NamedTuple):
+    """How a token looks: theme variables, with how much of them shows over the background."""
+
+    color: str = "foreground"
+    strength: float = 1.0
+    attributes: str = ""
+    back: str = ""
+    back_strength: float = 1.0
+
+
+PAINTS: dict[str, Paint] = {
+    "plain": Paint(),
+    "dim": Paint(strength=0.62),
+    "faint": Paint(strength=0.40),
+    "bold": Paint(attributes="bold"),
+    "head": Paint(strength=0.52),
+    "name": Paint(attributes="bold"),
+    "key": Paint("primary", attributes="bold"),
+    "accent": Paint("accent"),
+    "link": Paint("primary", attributes="underline"),
+    "rule": Paint(strength=0.22),
+    "separator": Paint(strength=0.22),
+    "rule-focus": Paint("primary"),
+    "title": Paint(strength=0.75),
+    "title-focus": Paint("primary", attributes="bold"),
+    "cursor": Paint("primary", attributes="bold"),
+    "tab": Paint(strength=0.55),
+    "tab-on": Paint(attributes="bold underline"),
+    "bar": Paint("foreground", 0.85),
+    "system": Paint("secondary"),
+    "user": Paint(),
+    "assistant": Paint("primary"),
+    "tool": Paint(strength=0.80),
+    "masked": Paint("warning", 0.80),
+    "placeholder": Paint("warning", 0.60, "italic"),
+    "injected": Paint("accent"),
+    "cached": Paint("success"),
+    "ok": Paint("success"),
+    "warning": Paint("warning"),
+    "changed": Paint("warning"),
+    "error": Paint("error"),
+    "running": Paint("primary"),
+    "waiting": Paint("accent", attributes="bold"),
+    "recorded": Paint("secondary"),
+    "held": Paint("warning", attributes="bold"),
+    "held-badge": Paint("background", back="warning", attributes="bold"),
+    "waiting-badge": Paint("background", back="accent", attributes="bold"),
+    "error-badge": Paint("background", back="error", attributes="bold"),
+    "match": Paint("background", back="accent"),
+    "gone": Paint("error", 0.75),
+    "added": Paint("success", 0.9),
+    "code-key": Paint("primary"),
+    "code-string": Paint("success", 0.85),
+    "code-number": Paint("accent"),
+    "code-comment": Paint(strength=0.45, attributes="italic"),
+    "code-template": Paint("secondary", attributes="bold"),
+    "bar-system": Paint("foreground", back="secondary", back_strength=0.45),
+    "bar-task": Paint("foreground", back="primary", back_strength=0.50),
+    "bar-injected": Paint("foreground", back="accent", back_strength=0.45),
+    "bar-turns": Paint("foreground", back="primary", back_strength=0.25),
+    "bar-masked": Paint("warning", 0.75, back="warning", back_strength=0.12),
+    "bar-free": Paint(strength=0.30),
+    "bar-over": Paint("background", back="error"),
+}
+
+TONES: dict[str, Paint] = {
+    "": Paint(back=""),
+    "cursor": Paint(back="primary", back_strength=0.22),
+    "cursor-blurred": Paint(back="foreground", back_strength=0.07),
+    "rule-line": Paint(back="warning", back_strength=0.20),
+    "held": Paint(back="warning", back_strength=0.13),
+    "selected": Paint(back="foreground", back_strength=0.10),
+    "bar": Paint(back="foreground", back_strength=0.06),
+    "added": Paint(back="success", back_strength=0.12),
+    "gone": Paint(back="error", back_strength=0.12),
+    "changed": Paint(back="warning", back_strength=0.10),
+}
+"""Backgrounds of whole lines."""
+
+
+class Palette:
+    """Styles of one theme, ready to draw with."""
+
+    def __init__(self, theme: Theme, variables: Mapping[str, str]) -> None:
+        """``variables`` are all of the theme, as the app generated them."""
+        self.theme = theme
+        self.name = theme.name
+        self._ansi = theme.ansi
+        self._variables = variables
+        self._floor = int(variables.get("minimum-strength", "0%").rstrip("%")) / 100
+        self._colors = {key: Color.parse(variables[key]) for key in _VARIABLES if key in variables}
+        self.styles = {token: self._style(paint) for token, paint in PAINTS.items()}
+        self.tones = {tone: self._background(tone, paint) for tone, paint in TONES.items()}
+
+    def __getitem__(self, token: str) -> Style:
+        return self.styles.get(token) or self.styles["plain"]
+
+    def tone(self, name: str) -> Style | None:
+        """The background of a line; None for the pane's own."""
+        return self.tones.get(name)
+
+    def _mixed(self, name: str, strength: float) -> Color:
+        color = self._colors[name]
+        return color if strength >= 1 else self._colors["background"].blend(color, strength)
+
+    def _style(self, paint: Paint) -> Style:
+        attributes = set(paint.attributes.split())
+        if not self._ansi:
+            back = self._mixed(paint.back, paint.back_strength).rich_color if paint.back else None
+            strength = paint.strength if paint.color != "foreground" else max(paint.strength, self._floor)
+            return _rich(self._mixed(paint.color, strength), back, attributes)
+        if paint.back:
+            attributes.add("reverse")
+            return _rich(self._colors[paint.back], None, attributes)
+        if paint.strength < 0.6:
+            attributes.add("dim")
+        return _rich(self._colors[paint.color], None, attributes)
+
+    def _background(self, tone: str, paint: Paint) -> Style | None:
+        own = self._variables.get(f"tone-{tone}")
+        if own is not None:
+            return Style(bgcolor=Color.parse(own).rich_color)
+        if not paint.back or self._ansi:
+            return None
+        return Style(bgcolor=self._mixed(paint.back, paint.back_strength).rich_color)
+
+
+_VARIABLES = ("foreground", "background", "primary", "secondary", "accent", "warning", "error", "success")
+
+
+def _rich(color: Color, back: object, attributes: set[str]) -> Style:
+    return Style(
+        color=None if color.ansi == -1 else color.rich_color,
+        bgcolor=back,  # type: ignore[arg-type]
+        **dict.fromkeys(attributes, True),  # type: ignore[arg-type]
+    )

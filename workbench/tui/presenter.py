@@ -1,0 +1,435 @@
+"""From the state of a session to the rows of each pane. No Textual, so that it can be tested without a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Literal
+
+from workbench.engine.state import CallState
+from workbench.language.problem import Problem, Severity
+from workbench.language.problem import Span as FileSpan
+from workbench.tui.rows import documents
+from workbench.tui.rows.cells import Row, Span, flat
+from workbench.tui.rows.context import ContextRows, Live, View
+from workbench.tui.rows.definition import CardRows, ProblemRows, budget_of, outline, phase_lines
+from workbench.tui.rows.header import Facts, header, waiting
+from workbench.tui.rows.log import EventRows, state_rows
+from workbench.tui.rows.model import Lines, Rows
+from workbench.tui.rows.sides import SideRows
+from workbench.tui.rows.text import Line, TextRows
+from workbench.tui.rows.tree import PhaseOutline, TreeRows, TreeView, breadcrumb
+from workbench.tui.state import BenchState
+
+if TYPE_CHECKING:
+    from workbench.language.model import Cascade
+    from workbench.language.source import Source
+
+Detail = Literal["message", "why", "wire", "problem"]
+Tab = Literal["log", "problems", "state", "output", "events"]
+
+TABS: tuple[tuple[Tab, str], ...] = (
+    ("log", "Log"),
+    ("problems", "Problems"),
+    ("state", "State"),
+    ("output", "Output"),
+    ("events", "Events"),
+)
+
+
+@dataclass(frozen=True)
+class FileView:
+    """The cascade file as it was last read: the newest text, and the last definition that can run."""
+
+    shown: str
+    cascade: Cascade | None
+    source: Source
+    problems: tuple[Problem, ...] = ()
+    saved: str = ""
+    gone: str = ""
+    kept: FileView | None = None
+    """The version that ``cascade`` comes from, when this text holds none."""
+
+
+@dataclass
+class Presenter:
+    """Makes rows; keeps what is costly to make for as long as it is true."""
+
+    state: BenchState
+    file: FileView | None = None
+    breakpoints: Sequence[object] = ()
+    model: str = ""
+    base_url: str = ""
+    notes: tuple[str, ...] = ()
+    stepping: bool = False
+    phase: str = ""
+    """The phase that the tree's cursor is on."""
+    detail_mode: Detail = "message"
+    problem: int = 0
+    tick: int = 0
+    _context: tuple[object, ContextRows] | None = None
+    _outline: tuple[object, tuple[PhaseOutline, ...]] | None = None
+    _problems: tuple[object, tuple[Problem, ...]] | None = None
+
+    # -- the cascade -------------------------------------------------------------------------------------------------
+
+    @property
+    def outline(self) -> tuple[PhaseOutline, ...]:
+        """The phases of the file."""
+        if self.file is None:
+            return ()
+        if self._outline is None or self._outline[0] is not self.file:
+            base = self.file.kept or self.file
+            made = outline(base.cascade, base.source, () if self.file.kept else self.file.problems)
+            self._outline = (self.file, made)
+        return self._outline[1]
+
+    def keep_outline(self, before: FileView) -> None:
+        """The new text cannot be shown as a cascade: the phases of the last one that could stay in the tree."""
+        assert self.file is not None
+        self.file = replace(self.file, cascade=before.cascade, kept=before.kept or before)
+
+    def tree_view(self) -> TreeView:
+        state = self.state
+        return TreeView(
+            outline=self.outline,
+            changed=state.changed,
+            broken=tuple(str(point) for point in self.breakpoints),
+            stopped_at=frozenset(getattr(point, "phase", "") for point in self.breakpoints),
+            held=state.held.place if state.held else None,
+            held_kind=state.held.words if state.held else "",
+            selected=state.selected,
+            folding=state.folding,
+            tick=self.tick,
+        )
+
+    def tree(self) -> TreeRows:
+        """The left pane."""
+        rows = TreeRows(self.state.run if self.state.started else None, self.tree_view())
+        cascade = self.file.cascade if self.file else None
+        name = cascade.cascade_id if cascade else self.state.run.cascade_id
+        rows.title_right = ((flat(name, 40), "dim"),) if name else ()
+        return rows
+
+    def crumb(self, width: int) -> tuple[Span, ...]:
+        """The tree in one line, for narrow screens."""
+        return breadcrumb(self.state.run if self.state.started else None, self.tree_view(), width)
+
+    # -- the context -------------------------------------------------------------------------------------------------
+
+    def context(self, *, compact: bool) -> Rows:
+        """The middle pane: the selected call, or what the file says of a phase that did not run."""
+        call = self.state.call
+        if call is None:
+            return self._card()
+        state = self.state
+        before = state.before if state.compare else None
+        done = sum(tool.status != "running" for tool in call.tools)
+        key = (
+            id(call),
+            call.seq,
+            call.status,
+            len(call.tools),
+            done,
+            len(call.failures),
+            state.unfold,
+            state.compare,
+            compact,
+            id(before),
+            self.file and id(self.file),
+        )
+        if self._context is None or self._context[0] != key:
+            visit = state.run.visit_of(call.place)
+            view = View(
+                compact=compact,
+                unfold=state.unfold,
+                compare=state.compare,
+                before=before,
+                budget=budget_of(self.file.cascade if self.file else None, call.place.phase),
+                max_turns=visit.max_turns if visit else 0,
+            )
+            self._context = (key, ContextRows(call, view))
+        rows = self._context[1]
+        rows.set_live(self._live(call))
+        return rows
+
+    def _live(self, call: CallState) -> Live | None:
+        state = self.state
+        if state.held is not None and state.held.place == call.place:
+            return Live("held", f"held {state.held.words}: {state.held.why}")
+        wait = state.waiting.get(call.place)
+        if wait is None:
+            return None
+        now = monotonic()
+        if wait.text:
+            return Live("answering", wait.text, now - wait.since, self.tick)
+        if wait.pause_until is not None and wait.pause_until > now:
+            return Live(
+                "waiting",
+                f"try {wait.tries} in {wait.pause_until - now:.0f} s, waiting for",
+                now - wait.since,
+                self.tick,
+            )
+        tries = f" (try {wait.tries})" if wait.tries > 1 else ""
+        return Live("waiting", f"waits for the provider{tries}", now - wait.since, self.tick)
+
+    def _card(self) -> Rows:
+        cascade = self.file.cascade if self.file else None
+        phase = cascade.phase(self.phase) if cascade else None
+        if cascade is None or phase is None:
+            rows = Lines((), ("Opening …",) if self.file is None else ("The file holds no cascade that can be shown.",))
+            rows.title = (("Context", "title"),)
+            return rows
+        if self.state.alive:
+            hint = "This phase has not run yet."
+        elif self.file is not None and any(problem.severity is Severity.ERROR for problem in self.file.problems):
+            hint = "The file has errors: it opens, but it does not run. 2 lists them."
+        else:
+            hint = "n runs to the first call and holds before it is sent; r runs to the end."
+        return CardRows(cascade, phase, hint, self.model)
+
+    def first_row(self) -> int:
+        """The row of the context to look at first: the newest message that was sent."""
+        return self._context[1].last_entry() if self._context is not None and self.state.call is not None else 0
+
+    # -- the detail --------------------------------------------------------------------------------------------------
+
+    def detail(self, row: int, *, whole: bool = False) -> TextRows:
+        """What the selected row is, in the way that was asked for."""
+        call = self.state.call
+        if self.detail_mode == "problem" and self.problems:
+            return self._problem_doc()
+        if call is None:
+            return self._file_doc()
+        rows = self._context[1] if self._context else None
+        if self.detail_mode == "wire":
+            return documents.wire_doc(call, self.state.run, whole=whole)
+        if rows is None or not 0 <= row < len(rows.refs):
+            return TextRows([], (("Message", "title"),), empty=("Select a message.",))
+        ref = rows.refs[row]
+        if ref.kind in ("entry", "fold"):
+            if self.detail_mode == "why":
+                text, file = self._pinned_text()
+                return documents.why_doc(call, ref.index, text, file)
+            return documents.message_doc(call, ref.index, full=self.state.full, whole=whole)
+        if ref.kind == "answer" or ref.kind == "back":
+            return documents.answer_doc(call, whole=whole)
+        if ref.kind == "tool":
+            return documents.tool_doc(call.tools[ref.index], whole=whole)
+        if ref.kind == "failure":
+            return documents.failure_doc(call.failures[ref.index])
+        if ref.kind == "tools":
+            return documents.tools_doc(call, self.state.run)
+        if ref.kind == "break":
+            return documents.break_doc(call)
+        wait = self.state.waiting.get(call.place)
+        if wait is not None and wait.text:
+            return documents.streaming_doc(wait.text, self.tick)
+        return documents.wire_doc(call, self.state.run, whole=whole)
+
+    @property
+    def streaming(self) -> bool:
+        """Whether an answer is coming in for the selected call."""
+        wait = self.state.waiting.get(self.state.selected) if self.state.selected is not None else None
+        return bool(wait and wait.text)
+
+    def leave_problem(self) -> None:
+        """The eye went elsewhere: the detail is about messages again."""
+        if self.detail_mode == "problem":
+            self.detail_mode = "message"
+
+    def detail_key(self, row: int) -> tuple[object, ...]:
+        """What the detail depends on; as long as it is equal, the pane stays as it is."""
+        state, call = self.state, self.state.call
+        wait = state.waiting.get(call.place) if call else None
+        ended = sum(tool.status != "running" for tool in call.tools) if call else 0
+        return (
+            id(call),
+            (call.seq, call.status, len(call.tools), ended) if call else self.phase,
+            row,
+            self.detail_mode,
+            self.problem,
+            state.full,
+            id(self.file),
+            len(wait.text) if wait else 0,
+        )
+
+    def line_in_view(self, row: int) -> int:
+        """The line of the file that matters for what is selected, for an editor."""
+        rows, call = self._context[1] if self._context else None, self.state.call
+        if self.detail_mode == "problem" and self.problems:
+            return self.problems[min(self.problem, len(self.problems) - 1)].span.line
+        entry = rows.entry(row) if rows is not None and call is not None else None
+        if entry is not None and entry.rule.line:
+            return entry.rule.line
+        if self.file is None:
+            return 1
+        name = call.place.phase if call is not None else self.phase
+        return phase_lines(self.file.cascade, self.file.source, name)[0]
+
+    def sides(self, row: int) -> Rows:
+        """A row over the whole screen: full and sent text side by side where they differ."""
+        call = self.state.call
+        rows = self._context[1] if self._context else None
+        entry = rows.entry(row) if rows is not None else None
+        if call is None or rows is None or entry is None:
+            return self.detail(row, whole=True)
+        if entry.sent == entry.item.message:
+            return documents.message_doc(call, rows.refs[row].index, full=True, whole=True)
+        doc = documents.message_doc(call, rows.refs[row].index, full=True, whole=True)
+        left = documents.message_lines(entry.item.message, whole=True)
+        if entry.sent is None:
+            right = [Line("not sent", "faint")]
+        else:
+            right = documents.message_lines(entry.sent, "placeholder", whole=True)
+        labels = (f"in full · {entry.tokens_full:,} tokens", f"as sent · {entry.action} · {entry.tokens_sent:,} tokens")
+        return SideRows(left, right, labels, doc.title, doc.title_right, doc.copy)
+
+    def _pinned_text(self) -> tuple[str, str]:
+        """The text that the run is pinned to, and its file."""
+        run = self.state.run
+        if run.cascade_text:
+            return run.cascade_text, run.cascade_file
+        return (self.file.source.text, self.file.shown) if self.file else ("", "")
+
+    def _file_doc(self) -> TextRows:
+        if self.file is None:
+            return TextRows([], (("File", "title"),))
+        first, last = phase_lines(self.file.cascade, self.file.source, self.phase)
+        title: tuple[Span, ...] = (("File", "title"), (f"  {flat(self.file.shown)}", "name"))
+        right = ((f"lines {first}–{last}", "dim"),) if self.phase else ()
+        return documents.with_file((), self.file.source.text, first, title, right, last)
+
+    def _problem_doc(self) -> TextRows:
+        problem = self.problems[min(self.problem, len(self.problems) - 1)]
+        return documents.problem_doc(problem, self.file.source.text if self.file else "")
+
+    # -- below -------------------------------------------------------------------------------------------------------
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Of the file, then what the run warned of, then broken rules of the selected call."""
+        run, call = self.state.run, self.state.call
+        key = (self.file and id(self.file), len(run.warnings), id(call), run.run_id)
+        if self._problems is None or self._problems[0] != key:
+            found = list(self.file.problems) if self.file else []
+            if self.file and self.file.gone:
+                found.insert(0, Problem(Severity.ERROR, "file", self.file.gone, self.file.shown))
+            for event in run.warnings:
+                data = event.data
+                line = int(data.get("line") or 0)
+                span = FileSpan(line, int(data.get("column") or 1), line, int(data.get("column") or 1))
+                found.append(
+                    Problem(
+                        Severity.WARNING,
+                        str(data.get("code", "run")),
+                        str(data.get("message", "")),
+                        str(data.get("file", "")),
+                        span,
+                    )
+                )
+            for broken in call.problems if call else ():
+                line = call.entries[broken.entry].rule.line if call and 0 <= broken.entry < len(call.entries) else 0
+                found.append(
+                    Problem(
+                        Severity.ERROR,
+                        f"invariant {broken.invariant}",
+                        f"{call.place.phase if call else ''} · turn {call.place.turn if call else 0}: {broken.message}",
+                        run.cascade_file,
+                        FileSpan(line, 1, line, 1),
+                    )
+                )
+            self._problems = (key, tuple(found))
+        return self._problems[1]
+
+    def dock(self, tab: Tab) -> Rows:
+        """The lower pane under one of its tabs."""
+        state = self.state
+        rows: Rows
+        if tab == "log":
+            rows = state.log
+        elif tab == "problems":
+            rows = ProblemRows(self.problems)
+        elif tab == "state":
+            rows = Lines(state_rows(state.run), ("The state is empty.", "set_state and output_extraction write to it."))
+        elif tab == "output":
+            lines = documents.output_lines(state.run if state.started else None)
+            rows = TextRows(lines, empty=("No phase has put anything out yet.",))
+        else:
+            rows = EventRows(state.events)
+        rows.title = self.tabs(tab)
+        rows.title_right = ()
+        return rows
+
+    def tabs(self, current: Tab) -> tuple[Span, ...]:
+        """The tabs of the lower pane, with how much each holds."""
+        counts = {
+            "problems": len(self.problems),
+            "state": len(self.state.run.state),
+            "events": len(self.state.events),
+        }
+        spans: list[Span] = []
+        for name, label in TABS:
+            if spans:
+                spans.append((" │ ", "separator"))
+            spans.append((label, "tab-on" if name == current else "tab"))
+            if number := counts.get(name):
+                token = (
+                    "error" if name == "problems" and self._errors() else "warning" if name == "problems" else "faint"
+                )
+                spans.append((f" {number:,}", token))
+        return tuple(spans)
+
+    def tab_at(self, current: Tab, x: int) -> Tab | None:
+        """The tab that is drawn at a cell of the title."""
+        position, index = 0, 0
+        for text, token in self.tabs(current):
+            if token == "separator":
+                index += 1
+            elif position <= x < position + len(text):
+                return TABS[index][0]
+            position += len(text)
+        return None
+
+    def _errors(self) -> bool:
+        return any(problem.severity is Severity.ERROR for problem in self.problems)
+
+    # -- header and footer -------------------------------------------------------------------------------------------
+
+    def header(self, width: int) -> tuple[Span, ...]:
+        """The first line."""
+        state, file = self.state, self.file
+        awaited = ""
+        if (doing := state.doing(monotonic())) is not None and doing[0] == "waiting":
+            awaited = waiting(doing[1], doing[2].tries)
+        cascade = file.cascade if file else None
+        facts = Facts(
+            cascade=cascade.cascade_id if cascade else state.run.cascade_id,
+            file=file.shown if file else state.run.cascade_file,
+            saved=file.saved if file else "",
+            changed=bool(state.changed),
+            errors=sum(p.severity is Severity.ERROR for p in file.problems) if file else 0,
+            model=self.model,
+            base_url=self.base_url,
+            held=state.held.words if state.held else "",
+            question=state.current_question() is not None,
+            waiting=awaited,
+            stepping=self.stepping,
+            tick=self.tick,
+        )
+        return header(state.run if state.started else None, facts, width)
+
+    def situation(self) -> str:
+        """Which keys matter: ``asked``, ``held``, ``running``, ``done`` or ``idle``."""
+        state = self.state
+        if state.current_question() is not None:
+            return "asked"
+        if state.held is not None:
+            return "held"
+        if state.alive:
+            return "running"
+        return "done" if state.started else "idle"
+
+
+__all__ = ["TABS", "Detail", "FileView", "Presenter", "Row", "Tab"]

@@ -1,0 +1,112 @@
+"""Rows of cells: text with a token of the visual language. Text from outside is cleaned here, before it is measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+from workbench.language.clean import clean
+
+Span = tuple[str, str]
+"""Text and the token that says what it means: ``("◌", "masked")``."""
+
+Align = Literal["left", "right"]
+
+
+class Row(NamedTuple):
+    """One line. ``tone`` colours the whole line: ``rule``, ``held``, ``gone``, ``match`` or nothing."""
+
+    spans: tuple[Span, ...]
+    tone: str = ""
+
+    @property
+    def text(self) -> str:
+        """The characters, without their tokens."""
+        return "".join(text for text, _ in self.spans)
+
+
+_BREAKS = re.compile(r"\s*[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+\s*")
+
+
+def flat(text: str, limit: int = 2000) -> str:
+    """One line of clean text: line breaks become ``⏎``, tabs a space; cut to ``limit`` characters."""
+    if len(text) > limit:
+        text = text[:limit]
+    return clean(_BREAKS.sub(" ⏎ ", text.strip()).replace("\t", " "))
+
+
+@lru_cache(maxsize=8192)
+def fit(text: str, width: int, align: Align = "left") -> str:
+    """Flat text in exactly ``width`` cells: padded, or cut with ``…``."""
+    if width <= 0:
+        return ""
+    text = flat(text, max(64, width * 4))
+    length = cell_len(text)
+    if length > width:
+        return set_cell_size(text, width - 1) + "…"
+    gap = " " * (width - length)
+    return gap + text if align == "right" else text + gap
+
+
+def width_of(spans: Iterable[Span]) -> int:
+    """Cells that spans take."""
+    return sum(cell_len(text) for text, _ in spans)
+
+
+def crop(spans: Iterable[Span], width: int) -> tuple[Span, ...]:
+    """The spans, cut to ``width`` cells with ``…`` where something is lost."""
+    spans = tuple(spans)
+    if width_of(spans) <= width:
+        return spans
+    result: list[Span] = []
+    left = width - 1
+    for text, token in spans:
+        length = cell_len(text)
+        if length > left:
+            result.append((set_cell_size(text, left), token))
+            break
+        result.append((text, token))
+        left -= length
+    return (*result, ("…", "faint")) if width > 0 else ()
+
+
+def justify(left: Iterable[Span], right: Iterable[Span], width: int, fill: Span = (" ", "plain")) -> tuple[Span, ...]:
+    """Left and right spans with the gap filled. The right gives way first, down to nothing; then the left is cut."""
+    left, right = tuple(left), tuple(right)
+    room = width - width_of(left) - 1
+    if width_of(right) > room:
+        right = ()
+    left = crop(left, width)
+    gap = width - width_of(left) - width_of(right)
+    return (*left, (fill[0] * gap, fill[1]), *right) if gap > 0 else (*left, *right)
+
+
+def joined(parts: Iterable[Iterable[Span]], gap: str = "   ") -> tuple[Span, ...]:
+    """Groups of spans with a gap between those that are not empty."""
+    result: list[Span] = []
+    for part in parts:
+        group = tuple(part)
+        if group and result:
+            result.append((gap, "plain"))
+        result += group
+    return tuple(result)
+
+
+def dropping(parts: Iterable[Iterable[Span]], width: int, gap: str = "   ") -> tuple[Span, ...]:
+    """As many leading groups as fit whole, at least one."""
+    kept: list[tuple[Span, ...]] = []
+    used = 0
+    for part in parts:
+        group = tuple(part)
+        if not group:
+            continue
+        need = width_of(group) + (len(gap) if kept else 0)
+        if kept and used + need > width:
+            break
+        kept.append(group)
+        used += need
+    return crop(joined(kept, gap), width)

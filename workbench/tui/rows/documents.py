@@ -1,0 +1,326 @@
+"""What the detail pane shows: a message, the reason of an entry with its line in the file, the wire, an event."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.context.assembly import Action, Entry
+from workbench.context.message import Message
+from workbench.context.reasons import explain, origin, turns_before
+from workbench.engine.event import Event
+from workbench.engine.state import CallState, RunState, ToolState
+from workbench.language.problem import Problem
+from workbench.tui.rows import syntax
+from workbench.tui.rows.cells import Span, flat
+from workbench.tui.rows.numbers import count, money, plural, seconds
+from workbench.tui.rows.signs import sign
+from workbench.tui.rows.text import HEAD_AND_TAIL, Line, Paint, TextRows, text_lines
+
+AROUND = 400
+"""Lines of the file kept on each side of the one that decided."""
+
+
+def message_lines(message: Message, token: str = "plain", *, whole: bool = False) -> list[Line]:
+    """A message as it reads: its text, its images by size and hash, its tool calls with their arguments."""
+    paint = _painter(message.text) if token == "plain" else None
+    lines = text_lines(message.text, token, whole=whole, paint=paint) if message.text else []
+    for image in message.images:
+        size = f"{image.width}×{image.height} " if image.width else ""
+        lines.append(Line(f"[{image.media_type} {size}{image.size:,} bytes {image.digest[:8]}]", "accent"))
+    for call in message.tool_calls:
+        if lines:
+            lines.append(Line(""))
+        lines.append(Line(f"→ {flat(call.name)}", "assistant"))
+        lines += text_lines(pretty(call.arguments), whole=whole, paint=syntax.json)
+    return lines
+
+
+def _painter(text: str) -> Paint | None:
+    """Colours for a text that is JSON; none for one that only begins like it."""
+    if text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]") or len(text) > 2 * HEAD_AND_TAIL:
+        return None
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return syntax.json
+
+
+def pretty_value(value: object) -> str:
+    """A JSON value indented; text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def pretty(text: str) -> str:
+    """JSON indented; what is no JSON, as it is."""
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+
+def message_doc(call: CallState, index: int, *, full: bool, whole: bool = False) -> TextRows:
+    """An entry as the model saw it, or in full."""
+    entry = call.entries[index]
+    message = entry.item.message if full or entry.sent is None else entry.sent
+    differs = entry.sent is not None and entry.sent != entry.item.message
+    lines: list[Line] = []
+    token = "plain"
+    if entry.sent is None:
+        lines += [Line(f"Not sent: {_reason(call, entry)}", "faint"), Line("")]
+        token = "dim"
+    elif differs and not full:
+        token = "placeholder"
+        lines += [
+            *message_lines(message, token, whole=whole),
+            Line(""),
+            Line(f"{entry.action}: {_reason(call, entry)}. Press m for the full text.", "dim"),
+        ]
+        return TextRows(lines, *_entry_title(index, entry, full=full), copy=message.text)
+    elif differs:
+        lines += [
+            Line(f"The model saw {entry.tokens_sent:,} of these {entry.tokens_full:,} tokens.", "masked"),
+            Line(""),
+        ]
+    lines += message_lines(message, token, whole=whole)
+    return TextRows(lines, *_entry_title(index, entry, full=full), copy=_copy_of(message))
+
+
+def _reason(call: CallState, entry: Entry) -> str:
+    return explain(entry, call.place, turns_before(call.entries, call.place))
+
+
+def _copy_of(message: Message) -> str:
+    calls = [f"{call.name} {call.arguments}" for call in message.tool_calls]
+    return "\n".join(filter(None, (message.text, *calls)))
+
+
+def _entry_title(index: int, entry: Entry, *, full: bool) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    message = entry.item.message
+    where = origin(entry)
+    title: tuple[Span, ...] = (
+        (f"{index + 1} {message.role}", "title"),
+        (f"  {flat(where)}", "name"),
+    )
+    facts = [f"{entry.tokens_full:,} tokens", f"{len(message.text):,} chars", message.body_hash[:8]]
+    if entry.item.redacted:
+        facts.insert(0, plural(entry.item.redacted, "secret") + " replaced")
+    if entry.sent is not None and entry.sent != message:
+        facts.insert(0, "full" if full else f"as sent, {entry.tokens_sent:,}")
+    return title, ((" · ".join(facts), "dim"),)
+
+
+def answer_doc(call: CallState, *, whole: bool = False) -> TextRows:
+    """What the model answered."""
+    assert call.answer is not None
+    lines = message_lines(call.answer, whole=whole) or [Line("(no text)", "faint")]
+    if call.partial:
+        lines = [Line("The stream ended without a finish reason: the text may be cut.", "warning"), Line(""), *lines]
+    facts = [f"out {count(call.usage.output)}", call.finish_reason, seconds(call.duration_s)]
+    return TextRows(
+        lines,
+        (("Answer", "title"), (f"  {flat(call.answered_by)}", "name")),
+        ((" · ".join(flat(fact) for fact in facts if fact), "dim"),),
+        copy=_copy_of(call.answer),
+    )
+
+
+def streaming_doc(text: str, tick: int) -> TextRows:
+    """An answer that is still coming in."""
+    return TextRows(text_lines(text), (("Answer", "title"), ("  coming in ", "name"), sign("running", tick)), copy=text)
+
+
+def tool_doc(tool: ToolState, *, whole: bool = False) -> TextRows:
+    """A tool call of this turn and what came of it."""
+    token = "error" if tool.status == "failed" else "plain"
+    lines = [
+        Line(f"→ {flat(tool.tool)}", "assistant"),
+        *text_lines(pretty(tool.arguments), paint=syntax.json),
+        Line(""),
+    ]
+    if tool.status == "running":
+        lines.append(Line("running", "running"))
+    else:
+        lines += text_lines(tool.text, token, whole=whole, paint=_painter(tool.text))
+    facts = [seconds(tool.duration_s), tool.sandbox, plural(tool.images, "image") if tool.images else ""]
+    return TextRows(
+        lines,
+        (("Tool", "title"), (f"  {flat(tool.tool)}", "name")),
+        ((" · ".join(flat(fact) for fact in facts if fact), "dim"),),
+        copy=tool.text,
+    )
+
+
+def failure_doc(data: Mapping[str, Any]) -> TextRows:
+    """A call that gave no answer: what the provider said, as it said it."""
+    error = data.get("error") or {}
+    lines = [Line(f"{error.get('kind', 'failed')}: {flat(str(error.get('message', '')))}", "error")]
+    if error.get("body"):
+        lines += [Line(""), *text_lines(pretty(str(error["body"])))]
+    return TextRows(lines, (("Failed call", "title"), (f"  try {data.get('try', 1)}", "name")))
+
+
+def tools_doc(call: CallState, run: RunState) -> TextRows:
+    """The native tool definitions that went along."""
+    schemas = run.tool_schemas.get(call.tools_hash, [])
+    text = json.dumps(schemas, indent=2, ensure_ascii=False)
+    title = (("Tools", "title"), (f"  {plural(len(schemas), 'definition')}", "name"))
+    return TextRows(text_lines(text, paint=syntax.json), title, ((count(call.tools_tokens, call.grade), "dim"),))
+
+
+# -- why ---------------------------------------------------------------------------------------------------------------
+
+
+def why_doc(call: CallState, index: int, text: str, file: str) -> TextRows:
+    """Why an entry is as it is, and the line of the file that decided, in the file."""
+    entry = call.entries[index]
+    saved = entry.tokens_full - entry.tokens_sent
+    tokens = f"{entry.tokens_full:,} tokens in full"
+    if entry.sent is None:
+        tokens += ", none sent"
+    elif saved:
+        tokens += f", {entry.tokens_sent:,} sent, {saved:,} held back"
+    action = "sent as it is" if entry.action is Action.KEPT else str(entry.action)
+    reason = _reason(call, entry)
+    lines = [Line(reason if reason.startswith(action) else f"{action}: {reason}", "bold"), Line(tokens, "dim")]
+    broken = [problem for problem in call.problems if problem.entry == index]
+    lines += [Line(f"✗ invariant {problem.invariant}: {problem.message}", "error") for problem in broken]
+    if entry.item.note:
+        lines.append(Line(flat(entry.item.note), "dim"))
+    if entry.rule.line:
+        lines.append(Line(f"decided by {entry.rule.path}", "dim"))
+    else:
+        lines.append(Line("decided by the default: the file says nothing about this", "dim"))
+    title = (("Why", "title"), (f"  {index + 1} {entry.item.message.role}", "name"))
+    if not entry.rule.line or not text:
+        return TextRows(lines, title)
+    return with_file(lines, text, entry.rule.line, title, ((f"{flat(file)}:{entry.rule.line}", "dim"),))
+
+
+def break_doc(call: CallState) -> TextRows:
+    """Why the reusable prefix ends where it does, and what that costs."""
+    forecast = call.forecast
+    if forecast is None:
+        return TextRows([Line("Nothing is known about the cache of this call.", "dim")], (("Cache", "title"),))
+    lines = [
+        Line(flat(forecast.reason) or "The prefix that the provider can reuse ends here.", "bold"),
+        Line(f"{forecast.cached:,} tokens can come from the cache, {forecast.fresh:,} are new.", "plain"),
+    ]
+    if forecast.written:
+        lines.append(Line(f"{forecast.written:,} tokens are billed as cache writes.", "plain"))
+    price = f" (prices: {flat(call.price_source)}, {call.price_grade})" if call.price_source else ""
+    lines.append(Line(f"Predicted cost of the input: {money(forecast.cost)}{price}", "dim"))
+    if call.usage.cached is not None:
+        off = call.usage.cached - forecast.cached
+        lines.append(
+            Line(f"The provider reported {call.usage.cached:,} cached: {off:+,} against the prediction.", "dim")
+        )
+    return TextRows(lines, (("Cache", "title"),))
+
+
+def with_file(
+    lines: Sequence[Line], text: str, line: int, title: tuple[Span, ...], right: tuple[Span, ...], end: int = 0
+) -> TextRows:
+    """Lines, then the file around one of its lines (or several, up to ``end``), marked."""
+    end = max(line, end)
+    source = text.split("\n")
+    first, last = max(0, line - 1 - AROUND), min(len(source), end + AROUND)
+    numbered = [
+        Line(
+            flat_code(source[i]),
+            tone="rule-line" if line <= i + 1 <= end else "",
+            paint=syntax.yaml,
+            number=i + 1,
+            hang=2,
+        )
+        for i in range(first, last)
+    ]
+    return TextRows(numbered, title, right, copy=text, focus=line - 1 - first, above=lines)
+
+
+def flat_code(line: str) -> str:
+    """A line of a file as it can be drawn."""
+    return text_lines(line.rstrip("\r"), whole=True)[0].text
+
+
+def problem_doc(problem: Problem, text: str) -> TextRows:
+    """A problem, and its line in the file."""
+    token = "error" if problem.severity == "error" else "warning"
+    lines = [Line(f"{problem.severity}: {flat(problem.message)}", token)]
+    if problem.hint:
+        lines.append(Line(flat(problem.hint), "dim"))
+    if problem.fix is not None:
+        lines.append(Line(f"could be: {flat(problem.fix)}", "ok"))
+    title = (("Problem", "title"), (f"  {problem.code}", "name"))
+    where = f"{flat(problem.file)}:{problem.span.line}:{problem.span.column}"
+    return with_file(lines, text, problem.span.line, title, ((where, "dim"),))
+
+
+# -- the wire ----------------------------------------------------------------------------------------------------------
+
+
+def wire_text(call: CallState, run: RunState) -> str | None:
+    """The request body exactly as it was sent; None while nothing was."""
+    wire = call.wire
+    if wire is None:
+        return None
+    parts = []
+    for key in wire.order:
+        if key == "messages":
+            value = "[" + ",".join(run.wire_bodies.get(digest, "null") for digest in wire.messages) + "]"
+        elif key == "tools":
+            value = run.wire_bodies.get(wire.tools, "null")
+        else:
+            value = json.dumps(wire.keys.get(key), ensure_ascii=True, separators=(",", ":"))
+        parts.append(f"{json.dumps(key)}:{value}")
+    return "{" + ",".join(parts) + "}"
+
+
+def wire_doc(call: CallState, run: RunState, *, whole: bool = False) -> TextRows:
+    """The wire request; before it is sent, what will be handed to the provider's client."""
+    text = wire_text(call, run)
+    if text is not None:
+        lines = text_lines(pretty(text), whole=whole, paint=syntax.json)
+        return TextRows(
+            lines,
+            (("Wire", "title"), ("  the body as it was sent", "name")),
+            ((f"{len(text):,} bytes", "dim"),),
+            copy=text,
+        )
+    body: dict[str, Any] = {"model": call.model, **call.parameters}
+    if call.tools_hash in run.tool_schemas:
+        body["tools"] = run.tool_schemas[call.tools_hash]
+    body["messages"] = [entry.sent.to_json() for entry in call.entries if entry.sent is not None]
+    text = json.dumps(body, indent=2, ensure_ascii=False)
+    title = (("Wire", "title"), ("  not sent yet: what the provider's client will get", "name"))
+    return TextRows(text_lines(text, whole=whole, paint=syntax.json), title, ((call.digest[:8], "dim"),), copy=text)
+
+
+# -- the rest ----------------------------------------------------------------------------------------------------------
+
+
+def event_doc(event: Event) -> TextRows:
+    """One event of the journal."""
+    text = json.dumps(event.to_json(), indent=2, ensure_ascii=False, default=str)
+    title = (("Event", "title"), (f"  {event.seq} {flat(event.kind)}", "name"))
+    return TextRows(text_lines(text, paint=syntax.json), title, ((flat(event.at), "dim"),))
+
+
+def output_lines(run: RunState | None) -> list[Line]:
+    """What the run put out, then each phase's last output, the newest first."""
+    if run is None:
+        return []
+    blocks: list[tuple[str, str]] = []
+    outputs = list(reversed(run.outputs.items()))
+    if run.finished:
+        same = outputs and outputs[0][1] == run.output
+        blocks.append((f"the run, from {outputs[0][0]}" if same else "the run", run.output or "(nothing)"))
+        outputs = outputs[1:] if same else outputs
+    lines: list[Line] = []
+    for label, output in [*blocks, *outputs]:
+        if lines:
+            lines.append(Line(""))
+        lines += [Line(flat(label), "head"), *text_lines(output, paint=_painter(output))]
+    return lines

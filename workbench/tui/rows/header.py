@@ -1,0 +1,105 @@
+"""The line above everything: which cascade, which run, what it is doing, which model, what it cost so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.engine.state import RunState
+from workbench.tui.rows.cells import Span, crop, flat, joined, width_of
+from workbench.tui.rows.numbers import count, money, plural
+from workbench.tui.rows.signs import sign, status_sign
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the header says beside the run."""
+
+    cascade: str = ""
+    file: str = ""
+    saved: str = ""
+    """Time of day of the last save that was taken over."""
+    changed: bool = False
+    """Whether the file differs from the definition of the run."""
+    errors: int = 0
+    model: str = ""
+    base_url: str = ""
+    held: str = ""
+    """Where the run is held, if it is: ``before call``."""
+    question: bool = False
+    waiting: str = ""
+    """What a call in progress waits for: ``provider 34 s, retry 2``."""
+    stepping: bool = False
+    tick: int = 0
+
+
+def header(run: RunState | None, facts: Facts, width: int) -> tuple[Span, ...]:
+    """One line; what matters least goes first when there is little room."""
+    name: list[Span] = [(flat(facts.cascade) or flat(facts.file), "bold")]
+    file, status, model = _file(facts), _status(run, facts), flat(facts.model)
+    where: list[Span] = [("at ", "faint"), (flat(facts.base_url), "dim")] if facts.base_url else []
+    long: list[Span] = [("model ", "faint"), (model, "plain")] if model else []
+    short: list[Span] = [(model.partition(" as ")[0].rpartition("/")[2], "dim")] if model else []
+    right = totals(run)
+    spans: tuple[Span, ...] = ()
+    for parts in (
+        (name, file, status, long, where),
+        (name, file, status, long),
+        (name, file, status, short),
+        (name, status, short),
+        (name, status),
+        (status,),
+    ):
+        spans = joined(parts)
+        gap = width - 2 - width_of(spans) - width_of(right)
+        if gap >= 2:
+            return ((" ", "plain"), *spans, (" " * gap, "plain"), *right, (" ", "plain"))
+    return ((" ", "plain"), *crop(spans, width - 1))
+
+
+def _file(facts: Facts) -> list[Span]:
+    if facts.errors:
+        return [sign("failed"), (f" {plural(facts.errors, 'error')} in the file; the last good version stays", "error")]
+    if facts.changed:
+        return [sign("changed"), (f" saved {facts.saved}" if facts.saved else " changed", "changed")]
+    return [(f"saved {facts.saved}", "faint")] if facts.saved else []
+
+
+def _status(run: RunState | None, facts: Facts) -> list[Span]:
+    if run is None or not run.run_id:
+        return [sign("pending"), (" no run yet", "dim")]
+    name: list[Span] = [("run ", "faint"), (run_label(run), "plain"), ("  ", "plain")]
+    if facts.question:
+        return [*name, (" ? waits for you: a answers ", "waiting-badge")]
+    if facts.held:
+        return [*name, (f" ‖ held {facts.held} ", "held-badge")]
+    if run.status == "running":
+        text = facts.waiting or ("stepping" if facts.stepping else "running")
+        return [*name, sign("running", facts.tick), (f" {text}", "running")]
+    return [*name, status_sign(run.status), (f" {run.status}", status_sign(run.status)[1])]
+
+
+def run_label(run: RunState) -> str:
+    """What a run is called where there is little room: its session without the cascade's name, or the end of its id."""
+    name = flat(run.session_id)
+    short = name.removeprefix(f"{flat(run.cascade_id)}-") if run.cascade_id else name
+    return (short or name)[:24] if name else run.run_id[-4:]
+
+
+def totals(run: RunState | None) -> tuple[Span, ...]:
+    """``3 calls  9,204 tok  ~$0.0131``; costs that are not known are said to be missing."""
+    if run is None or not run.calls:
+        return ()
+    answered = sum(1 for call in run.calls if call.answer is not None)
+    calls: Span = (plural(len(run.calls), "call"), "dim")
+    if not answered:
+        return (calls,)
+    unknown = run.unknown_costs
+    cost = money(None) if unknown == answered else money(run.cost)
+    more: Span = (" +?", "warning") if 0 < unknown < answered else ("", "plain")
+    return (calls, (f"  {count(run.tokens_in + run.tokens_out)} tok", "dim"), (f"  {cost}", "plain"), more)
+
+
+def waiting(since_s: float, tries: int, awaited: str = "provider") -> str:
+    """``provider 34 s, retry 2``."""
+    text = f"{awaited} {since_s:.0f} s" if since_s >= 1 else awaited
+    return text + (f", retry {tries - 1}" if tries > 1 else "")

@@ -1,0 +1,94 @@
+"""What a list shows: rows by index, fixed lines above them, and what to say when there is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.tui.rows.cells import Row, Span, crop, flat
+
+
+class Rows:
+    """The rows of one pane, made on demand: a list of 10,000 costs no more to draw than one of 10."""
+
+    empty: tuple[str, ...] = ()
+    """Lines of explanation while there is no row."""
+    title: tuple[Span, ...] = ()
+    title_right: tuple[Span, ...] = ()
+
+    def __len__(self) -> int:
+        return 0
+
+    def lay_out(self, width: int) -> None:
+        """Called before the rows are counted for a pane of that many cells: wrapped text counts by it."""
+
+    def heads(self, width: int) -> Sequence[Row]:
+        """Lines that stay above the rows while they scroll."""
+        return ()
+
+    def row(self, index: int, width: int) -> Row:
+        """One row, laid out for ``width`` cells. Raises IndexError outside the rows."""
+        raise IndexError(index)
+
+    def plain(self, index: int) -> str:
+        """The row as text without layout: what a search looks at and a copy takes."""
+        return self.row(index, 400).text.strip()
+
+    def find(self, needle: str, start: int, step: int = 1) -> int | None:
+        """The next row from ``start`` on that holds the needle, case ignored, going round once."""
+        total, needle = len(self), needle.casefold()
+        if not needle:
+            return None
+        for offset in range(total):
+            index = (start + step * offset) % total
+            if needle in self.plain(index).casefold():
+                return index
+        return None
+
+
+class Lines(Rows):
+    """A few ready rows."""
+
+    def __init__(self, rows: Sequence[Row] = (), empty: Sequence[str] = ()) -> None:
+        self.rows = tuple(rows)
+        self.empty = tuple(empty)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def row(self, index: int, width: int) -> Row:
+        return Row(crop(self.rows[index].spans, width), self.rows[index].tone)
+
+    def plain(self, index: int) -> str:
+        return self.rows[index].text.strip()
+
+
+class Filtered(Rows):
+    """Only the rows that hold the needle; ``origin`` gives the index among all of them."""
+
+    def __init__(self, rows: Rows, needle: str) -> None:
+        self.inner = rows
+        self.needle = needle
+        wanted = needle.casefold()
+        self.indices = [i for i in range(len(rows)) if wanted in rows.plain(i).casefold()]
+        self.title = rows.title
+        self.title_right = ((f"filter '{needle}': {len(self.indices):,} of {len(rows):,}", "changed"),)
+        self.empty = (f"No row holds '{flat(needle)}'.", "Press f and enter on an empty line to see all again.")
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def lay_out(self, width: int) -> None:
+        self.inner.lay_out(width)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        return self.inner.heads(width)
+
+    def row(self, index: int, width: int) -> Row:
+        return self.inner.row(self.indices[index], width)
+
+    def plain(self, index: int) -> str:
+        return self.inner.plain(self.indices[index])
+
+    def origin(self, index: int) -> int:
+        """The index of a row before filtering."""
+        return self.indices[index]

@@ -1,0 +1,215 @@
+"""Long text as rows: cleaned once, wrapped to the pane, coloured line by line as it is drawn."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from rich.cells import cell_len
+
+from workbench.language.clean import clean
+from workbench.tui.rows.cells import Row, Span, crop, fit
+from workbench.tui.rows.model import Rows
+
+HEAD_AND_TAIL = 64 * 1024
+"""Characters of each end that a preview shows of a text longer than both."""
+WORD_WRAP_LIMIT = 256 * 1024
+"""Characters above which lines break anywhere: their count is then arithmetic."""
+CHUNK = 4096
+"""A longer line is broken here first, whatever it holds."""
+
+Paint = Callable[[str], tuple[Span, ...]]
+"""Colours one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a document: its text, its token, how far wrapped parts are indented, and what colours it."""
+
+    text: str
+    token: str = "plain"
+    tone: str = ""
+    paint: Paint | None = None
+    number: int = 0
+    """Shown in the margin; 0 shows none."""
+    hang: int = 0
+
+
+def text_lines(text: str, token: str = "plain", *, whole: bool = False, paint: Paint | None = None) -> list[Line]:
+    """Text as lines. Unless ``whole``, a very long one is cut to its head and its tail, which says so."""
+    if not whole and len(text) > 2 * HEAD_AND_TAIL:
+        left_out = len(text) - 2 * HEAD_AND_TAIL
+        return [
+            *text_lines(text[:HEAD_AND_TAIL], token, whole=True, paint=paint),
+            Line(f"… {left_out:,} characters left out here; enter opens all …", "masked"),
+            *text_lines(text[-HEAD_AND_TAIL:], token, whole=True, paint=paint),
+        ]
+    lines = clean(text).replace("\r\n", "\n").expandtabs(4).split("\n")
+    if len(lines) > 1 and not lines[-1]:
+        lines.pop()
+    return [
+        Line(part, token, paint=paint, hang=_hang(line) if paint else 0) for line in lines for part in _chunks(line)
+    ]
+
+
+def _hang(line: str) -> int:
+    """Structured text goes on two cells further in than it began."""
+    return min(len(line) - len(line.lstrip(" ")) + 2, 24)
+
+
+def _chunks(line: str) -> Sequence[str]:
+    if len(line) <= CHUNK:
+        return (line,)
+    return [line[i : i + CHUNK] for i in range(0, len(line), CHUNK)]
+
+
+class TextRows(Rows):
+    """A document. Wrapping happens once for each width; a row is coloured when it is drawn."""
+
+    def __init__(
+        self,
+        lines: Sequence[Line],
+        title: tuple[Span, ...] = (),
+        title_right: tuple[Span, ...] = (),
+        *,
+        empty: Sequence[str] = (),
+        copy: str | None = None,
+        focus: int = 0,
+        above: Sequence[Line] = (),
+    ) -> None:
+        self.lines = lines
+        self.above = tuple(above)
+        """Lines that stay in view above the text."""
+        self.title = title
+        self.title_right = title_right
+        self.empty = tuple(empty)
+        self.copy = "\n".join(line.text for line in lines) if copy is None else copy
+        """What a copy of the whole takes."""
+        self.focus = focus
+        """The line that should be in view at first."""
+        self._numbered = any(line.number for line in lines)
+        self._margin = len(str(max((line.number for line in lines), default=0))) + 2 if self._numbered else 1
+        self._words = sum(len(line.text) for line in lines) <= WORD_WRAP_LIMIT
+        self._width = -1
+        self._starts: list[int] = [0]
+        self._parts: dict[int, list[tuple[int, int]]] = {}
+
+    def lay_out(self, width: int) -> None:
+        """Lay the lines out for a width in cells."""
+        if width == self._width:
+            return
+        self._width = width
+        self._parts = {}
+        self._starts = [0, *accumulate(self._height(i) for i in range(len(self.lines)))]
+
+    @property
+    def _room(self) -> int:
+        return max(8, self._width - self._margin - 1)
+
+    def _height(self, index: int) -> int:
+        line, room = self.lines[index], self._room
+        if len(line.text) <= room and line.text.isascii():
+            return 1
+        if self._words:
+            return len(self._slices(index))
+        return max(1, -(-len(line.text) // _step(line.text, room)))
+
+    def _slices(self, index: int) -> list[tuple[int, int]]:
+        parts = self._parts.get(index)
+        if parts is None:
+            line, room = self.lines[index], self._room
+            parts = _words(line.text, room, line.hang) if self._words else _hard(line.text, room)
+            self._parts[index] = parts
+        return parts
+
+    def __len__(self) -> int:
+        return self._starts[-1] if self._width > 0 else len(self.lines)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        return tuple(Row(crop(((" ", "plain"), (line.text, line.token)), width), line.tone) for line in self.above)
+
+    def first_row(self, line: int) -> int:
+        """The row at which a line begins."""
+        return self._starts[min(line, len(self._starts) - 1)]
+
+    def row(self, index: int, width: int) -> Row:
+        self.lay_out(width)
+        which = bisect_right(self._starts, index) - 1
+        line = self.lines[which]
+        part = index - self._starts[which]
+        start, end = self._slices(which)[part] if len(line.text) > self._room or not line.text.isascii() else (0, None)
+        spans = _cut(line.paint(line.text) if line.paint else ((line.text, line.token),), start, end)
+        margin = " " * self._margin
+        if self._numbered:
+            number = str(line.number) if line.number and part == 0 else ""
+            margin = fit(number, self._margin - 1, "right") + " "
+        hang = " " * line.hang if part else ""
+        return Row(((margin, "faint"), (hang, "plain"), *spans), line.tone)
+
+    def plain(self, index: int) -> str:
+        return self.row(index, self._width if self._width > 0 else 400).text.strip()
+
+    def find(self, needle: str, start: int, step: int = 1) -> int | None:
+        """Searches the lines, not what they wrap to: a match across a line break of ours is found."""
+        if not needle or not self.lines:
+            return None
+        wanted = needle.casefold()
+        first = bisect_right(self._starts, start) - 1 if self._width > 0 else start
+        beyond = self._width > 0 and self._starts[min(first, len(self.lines) - 1)] < start
+        total = len(self.lines)
+        for offset in range(1 if beyond and step > 0 else 0, total + 1):
+            which = (first + step * offset) % total
+            if wanted in self.lines[which].text.casefold():
+                return self.first_row(which)
+        return None
+
+
+def _step(text: str, room: int) -> int:
+    return room if text.isascii() else max(1, room // 2)
+
+
+def _hard(text: str, room: int) -> list[tuple[int, int]]:
+    step = _step(text, room)
+    return [(i, min(i + step, len(text))) for i in range(0, max(1, len(text)), step)]
+
+
+def _words(text: str, room: int, hang: int) -> list[tuple[int, int]]:
+    """Breaks after spaces where there are any, else anywhere. In cells."""
+    parts: list[tuple[int, int]] = []
+    start, limit = 0, room
+    while start < len(text):
+        end = _fitting(text, start, limit)
+        if end < len(text) and (space := text.rfind(" ", start + 1, end + 1)) > start + limit // 3:
+            end = space
+        parts.append((start, end))
+        start = end + 1 if end < len(text) and text[end] == " " else end
+        limit = max(4, room - hang)
+    return parts or [(0, 0)]
+
+
+def _fitting(text: str, start: int, room: int) -> int:
+    """The end of the longest part from ``start`` that fits into ``room`` cells; at least one character."""
+    end = min(len(text), start + room)
+    piece = text[start:end]
+    if piece.isascii():
+        return end
+    while end > start + 1 and cell_len(text[start:end]) > room:
+        end -= max(1, (cell_len(text[start:end]) - room) // 2)
+    return end
+
+
+def _cut(spans: Sequence[Span], start: int, end: int | None) -> tuple[Span, ...]:
+    """The characters from ``start`` to ``end`` of a painted line."""
+    if start == 0 and end is None:
+        return tuple(spans)
+    result: list[Span] = []
+    position = 0
+    for text, token in spans:
+        after = position + len(text)
+        low, high = max(start, position), after if end is None else min(end, after)
+        if low < high:
+            result.append((text[low - position : high - position], token))
+        position = after
+    return tuple(result)

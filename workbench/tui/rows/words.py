@@ -1,0 +1,207 @@
+"""The words of the log: what an event says to a person, one function for each kind that says anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.context.place import Place
+from workbench.engine.event import Event
+from workbench.engine.state import RunState
+from workbench.tui.rows.cells import flat
+from workbench.tui.rows.numbers import count, money, plural, seconds
+
+Words = tuple[str, str, str]
+"""What sort of thing happened, what happened, and the token that colours it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An event, and the run after it took it."""
+
+    data: Mapping[str, Any]
+    run: RunState
+    place: Place
+
+
+def words_of(event: Event, run: RunState) -> Words | None:
+    """What an event says; None where there is nothing to tell. A damaged one is shown as it is."""
+    words = _WORDS.get(event.kind)
+    if words is None:
+        return None
+    try:
+        return words(Happened(event.data, run, event.place))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return event.kind, brief(dict(event.data)), "warning"
+
+
+def brief(value: object, limit: int = 200) -> str:
+    """A value as one line of JSON; text as it is."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return flat(text, limit)
+
+
+def _run_started(it: Happened) -> Words:
+    given = ", ".join(f"{key} {brief(value, 60)}" for key, value in it.data.get("input", {}).items())
+    return "run", f"started {it.data.get('cascade_id', '')}" + (f" with {given}" if given else ""), "bold"
+
+
+def _phase_started(it: Happened) -> Words:
+    tools = ", ".join(it.data.get("tools", ()))
+    return "phase", f"started on {it.data.get('model', '?')}" + (f", tools {tools}" if tools else ""), "dim"
+
+
+def _context(it: Happened) -> Words:
+    call = it.run.call_at(it.place)
+    masked = [e for e in call.entries if e.sent is not None and e.sent != e.item.message] if call else []
+    text = f"sends {count(it.data.get('tokens_sent'))} tokens"
+    if masked:
+        saved = sum(entry.tokens_full - entry.tokens_sent for entry in masked)
+        text += f"; {plural(len(masked), 'message')} in short form, {saved:,} tokens held back"
+    forecast = it.data.get("forecast") or {}
+    if forecast.get("cached") and forecast.get("reason"):
+        text += f"; {forecast['reason']}"
+    if broken := it.data.get("problems"):
+        return "context", f"{plural(len(broken), 'broken rule')}: {broken[0][1]}", "error"
+    return "context", text, "dim"
+
+
+def _call_finished(it: Happened) -> Words:
+    usage = it.data.get("usage", {})
+    cached = f" (cached {usage['cached']:,})" if usage.get("cached") else ""
+    parts = [
+        str(it.data.get("provider") or it.data.get("model") or ""),
+        "recorded" if it.data.get("recorded") else seconds(it.data.get("duration_s")),
+        f"in {count(usage.get('input'))}{cached}",
+        f"out {count(usage.get('output'))}",
+        money(it.data.get("cost"), exact=it.data.get("cost_grade") == "exact")
+        if it.data.get("cost") is not None
+        else "",
+        "cut off" if it.data.get("partial") else "",
+    ]
+    return "call", "  ".join(part for part in parts if part), "warning" if it.data.get("partial") else "plain"
+
+
+def _call_failed(it: Happened) -> Words:
+    error = it.data.get("error") or {}
+    wait = it.data.get("retry_in")
+    status = f" {error['status']}" if error.get("status") else ""
+    after = f"; again in {seconds(wait)}" if wait is not None else ""
+    return (
+        "call",
+        f"try {it.data.get('try', 1)} {error.get('kind', 'failed')}{status}: {error.get('message', '')}{after}",
+        "error",
+    )
+
+
+def _tool_finished(it: Happened) -> Words:
+    call = it.run.call_at(it.place)
+    tool = next((t for t in call.tools if t.index == it.data.get("index")), None) if call else None
+    arguments = tool.arguments if tool else ""
+    text = f"{it.data.get('tool', '')}({brief(arguments, 80)})  {seconds(it.data.get('duration_s'))}"
+    if it.data.get("is_error"):
+        return "tool", f"{text}  error: {brief(tool.text if tool else '', 120)}", "error"
+    return "tool", text + (f"  {brief(tool.text, 120)}" if tool and tool.text else ""), "plain"
+
+
+def _state_set(it: Happened) -> Words:
+    return "state", f"{it.data.get('key')} = {brief(it.data.get('value'))}", "accent"
+
+
+def _check(it: Happened) -> Words:
+    name, reason = it.data.get("name") or it.data.get("check", "check"), it.data.get("reason", "")
+    if it.data.get("valid", True):
+        return "check", f"✓ {name}" + (f": {reason}" if reason else ""), "ok"
+    return "check", f"✗ {name}: {reason}", "error"
+
+
+def _route(it: Happened) -> Words:
+    to = it.data.get("to")
+    rule = f" ({it.data['rule']})" if it.data.get("rule") else ""
+    return "route", (f"→ {to}{rule}" if to else f"ends here{rule}"), "dim"
+
+
+def _candidates(it: Happened) -> Words:
+    return "soundings", f"{count(it.data.get('factor'))} candidates", "plain"
+
+
+def _candidate(it: Happened) -> Words:
+    failed = it.data.get("status") not in (None, "success")
+    return (
+        "candidate",
+        f"{it.data.get('index')} {it.data.get('status', '')}: {brief(it.data.get('output', ''), 120)}",
+        ("error" if failed else "dim"),
+    )
+
+
+def _evaluated(it: Happened) -> Words:
+    return "evaluation", f"candidate {it.data.get('winner')} wins: {it.data.get('reason', '')}", "bold"
+
+
+def _asked(it: Happened) -> Words:
+    return "asks you", brief(it.data.get("question", "")), "waiting"
+
+
+def _answered(it: Happened) -> Words:
+    return "you", brief(it.data.get("answer", "")), "plain"
+
+
+def _edited(it: Happened) -> Words:
+    return "edited", brief(it.data.get("what", "")), "changed"
+
+
+def _callout(it: Happened) -> Words:
+    return "callout", str(it.data.get("name", "")), "accent"
+
+
+def _warning(it: Happened) -> Words:
+    line = f"L{it.data['line']}: " if it.data.get("line") else ""
+    return "warning", f"⚠ {line}{it.data.get('message', '')}", "warning"
+
+
+def _phase_finished(it: Happened) -> Words:
+    status = it.data.get("status", "success")
+    reason = f": {it.data['reason']}" if it.data.get("reason") else ""
+    return "phase", f"{status}{reason}", "ok" if status == "success" else "error"
+
+
+def _run_finished(it: Happened) -> Words:
+    status = it.data.get("status", "")
+    reason = f": {it.data['reason']}" if it.data.get("reason") else ""
+    return "run", f"{status}{reason}", "ok" if status == "success" else "warning" if status == "stopped" else "error"
+
+
+def _child_started(it: Happened) -> Words:
+    return "child", f"{it.data.get('kind', '')} {it.data.get('session_id', '')} started", "dim"
+
+
+def _child_finished(it: Happened) -> Words:
+    return "child", f"{it.data.get('session_id', '')} {it.data.get('status', '')}", "dim"
+
+
+_WORDS: dict[str, Callable[[Happened], Words]] = {
+    "run_started": _run_started,
+    "run_resumed": lambda _: ("run", "resumed", "bold"),
+    "phase_started": _phase_started,
+    "context_assembled": _context,
+    "call_finished": _call_finished,
+    "call_failed": _call_failed,
+    "tool_finished": _tool_finished,
+    "state_set": _state_set,
+    "check_finished": _check,
+    "route_chosen": _route,
+    "candidates_started": _candidates,
+    "candidate_finished": _candidate,
+    "evaluation_finished": _evaluated,
+    "human_asked": _asked,
+    "human_answered": _answered,
+    "edited": _edited,
+    "callout": _callout,
+    "warning": _warning,
+    "phase_finished": _phase_finished,
+    "run_finished": _run_finished,
+    "child_started": _child_started,
+    "child_finished": _child_finished,
+}

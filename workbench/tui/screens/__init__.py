@@ -1,0 +1,1 @@
+"""Screens: the Bench, sheets that show one thing large, dialogs, the help."""

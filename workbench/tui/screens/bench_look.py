@@ -1,0 +1,203 @@
+"""The Bench's commands that look: calls back and forth, why, wire, differences, find, filter, copy, edit, jump."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.tui.rows.model import Filtered
+from workbench.tui.screens.bench_view import BenchView
+from workbench.tui.widgets.rowview import RowView
+
+if TYPE_CHECKING:
+    from workbench.tui.presenter import Detail, Tab
+
+
+class LookActions(BenchView):
+    """What the keys of the group "Look" do, and the tabs of the lower pane."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._dock_at: dict[str, tuple[int, float]] = {}
+
+    def action_call(self, step: int) -> None:
+        """Look at the call before or after."""
+        if self.presenter is None or not self.presenter.state.move(step):
+            return
+        selected = self.presenter.state.selected
+        if selected is not None:
+            self.presenter.phase = selected.phase
+        self.refresh_all()
+
+    def action_detail(self, mode: Detail) -> None:
+        """Show why, or the wire, in the detail pane; the same key again shows the message."""
+        if self.presenter is None:
+            return
+        if mode == "wire" and self.presenter.state.call is None:
+            self.app.say("There is no call yet: n runs to the first one.")
+            return
+        self.presenter.detail_mode = "message" if self.presenter.detail_mode == mode else mode
+        self.show_detail(self.presenter)
+
+    def action_full(self) -> None:
+        if self.presenter is not None:
+            self.presenter.state.full = not self.presenter.state.full
+            self.show_detail(self.presenter)
+
+    def action_unfold(self) -> None:
+        if self.presenter is not None:
+            self.presenter.state.unfold = not self.presenter.state.unfold
+            self.show_context(self.presenter)
+
+    def action_compare(self) -> None:
+        """Mark what differs from the call before."""
+        if self.presenter is None or self.presenter.state.call is None:
+            return
+        state = self.presenter.state
+        state.compare = not state.compare
+        if state.compare and state.before is None:
+            self.app.say("This is the first call of its phase: there is nothing to compare it with.")
+        self.show_context(self.presenter)
+
+    # -- rows over the whole screen ----------------------------------------------------------------------------------
+
+    def open_row(self, view: RowView) -> None:
+        """What enter does in each pane."""
+        from workbench.tui.screens.sheet import Sheet
+
+        if self.presenter is None:
+            return
+        presenter = self.presenter
+        if view is self.context_pane and presenter.state.call is None:
+            self.focus_pane("detail")
+        elif view is self.context_pane:
+            self.app.push_screen(Sheet(presenter.sides(self.context_row())))
+        elif view is self.detail_pane:
+            self.app.push_screen(Sheet(presenter.detail(self.context_row(), whole=True)))
+        elif view is self.dock_pane:
+            self.open_dock_row()
+
+    def open_dock_row(self) -> None:
+        from workbench.tui.rows import documents
+        from workbench.tui.rows.text import TextRows, text_lines
+        from workbench.tui.screens.sheet import Sheet
+
+        presenter, rows = self.presenter, self.dock_pane.rows
+        if presenter is None or not len(rows):
+            return
+        index = rows.origin(self.dock_pane.cursor) if isinstance(rows, Filtered) else self.dock_pane.cursor
+        state = presenter.state
+        if self.tab == "log":
+            place = state.log.lines[index].place
+            if place.turn and state.select(place):
+                presenter.phase = place.phase
+                self.refresh_all()
+                self.focus_pane("context")
+        elif self.tab == "problems":
+            self.look_at_problem(self.dock_pane.cursor)
+            self.focus_pane("detail")
+        elif self.tab == "events":
+            self.app.push_screen(Sheet(documents.event_doc(state.events[index])))
+        elif self.tab == "state":
+            key = list(state.run.state)[index]
+            text = documents.pretty_value(state.run.state[key])
+            self.app.push_screen(
+                Sheet(TextRows(text_lines(text, whole=True), (("State", "title"), (f"  {key}", "name"))))
+            )
+        else:
+            lines = documents.output_lines(state.run)
+            self.app.push_screen(Sheet(TextRows(lines, (("Output", "title"),))))
+
+    # -- find, filter, copy ------------------------------------------------------------------------------------------
+
+    def action_find(self) -> None:
+        view = self.pane()
+
+        def search(text: str) -> bool:
+            if view is self.context_pane:
+                self.detail_pane.mark(text)
+            return view.search(text, 1, again=False)
+
+        def done(text: str) -> str | None:
+            return None if search(text) else f"'{text}' is not in this pane"
+
+        self.ask("find", value=view.needle, done=done, changed=search, closed=lambda: search(""))
+
+    def action_find_again(self) -> None:
+        view = self.pane()
+        if not view.needle:
+            self.action_find()
+        elif not view.search(view.needle, 1, again=True):
+            self.app.say(f"'{view.needle}' is not in this pane.")
+
+    def action_filter(self) -> None:
+        view = self.pane()
+        if view not in (self.context_pane, self.dock_pane):
+            view = self.context_pane
+        name = "context_filter" if view is self.context_pane else "dock_filter"
+
+        def apply(text: str) -> None:
+            setattr(self, name, text)
+            self.refresh_all()
+
+        def done(text: str) -> str | None:
+            apply(text)
+            return None
+
+        self.ask("filter", value=getattr(self, name), done=done, changed=apply, closed=lambda: apply(""))
+
+    def action_copy(self) -> None:
+        """Copy what the focused pane means."""
+        if self.presenter is None:
+            return
+        view = self.pane()
+        if view is self.context_pane and self.presenter.state.call is not None:
+            document = self.presenter.detail(self.context_row(), whole=True)
+            self.app.copy(document.copy, "the message" if self.presenter.detail_mode == "message" else "the text")
+        elif hasattr(view.rows, "copy"):
+            self.app.copy(view.rows.copy, "the text")
+        elif len(view.rows):
+            self.app.copy(view.rows.plain(view.at), "the line")
+
+    def action_edit(self) -> None:
+        """Open the file in $EDITOR at the line that the Bench is looking at."""
+        if self.presenter is None or self.app.session is None:
+            return
+        self.app.edit_file(self.app.session.file, self.presenter.line_in_view(self.context_row()))
+
+    def action_jump(self) -> None:
+        from workbench.tui.screens.jump import JumpScreen
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.focus_pane(name)
+
+        targets = {view.id or "": view.region for view in self.query(RowView) if view.region.area}
+        self.app.push_screen(JumpScreen(targets), chosen)
+
+    # -- the lower pane ----------------------------------------------------------------------------------------------
+
+    def action_tab(self, name: Tab) -> None:
+        """Show another tab of the lower pane, at the place where it was left; the same one again gets the focus."""
+        if self.presenter is None:
+            return
+        same = name == self.tab
+        if not same:
+            self._dock_at[self.tab] = (self.dock_pane.cursor, self.dock_pane.scroll_y)
+            self.tab, self.dock_filter = name, ""
+        self.show_dock(self.presenter)
+        if not same:
+            last = len(self.dock_pane.rows) - 1 if self.dock_pane.follows else 0
+            cursor, top = self._dock_at.get(name, (last, last))
+            self.dock_pane.show(None, cursor)
+            self.dock_pane.scroll_to(y=top, animate=False)
+        if same or self.has_class("-narrow"):
+            self.focus_pane("dock")
+
+    def look_at_problem(self, index: int) -> None:
+        """Show a problem with its line in the detail pane."""
+        if self.presenter is None:
+            return
+        if isinstance(self.dock_pane.rows, Filtered):
+            index = self.dock_pane.rows.origin(index)
+        self.presenter.detail_mode, self.presenter.problem = "problem", index
+        self.show_detail(self.presenter)

@@ -1,0 +1,243 @@
+"""The Bench's commands that drive a run: start, step, pause, stop, breakpoints, answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from workbench.tui.screens.bench_look import LookActions
+
+if TYPE_CHECKING:
+    from workbench.engine.event import Event
+    from workbench.engine.stepper import Mode
+    from workbench.tui.presenter import Presenter
+    from workbench.workspace.session import Reload, Session
+
+EVENTS_PER_FRAME = 2000
+
+
+class RunActions(LookActions):
+    """What the keys of the group "Run" do."""
+
+    _asked: Event | None = None
+    """The question whose dialog was shown, so that one that was closed does not come back by itself."""
+
+    def tick_frame(self) -> None:
+        """Take what the engine sent since the last frame, and redraw what it changed."""
+        if (live := self._live()) is None:
+            return
+        session, presenter = live
+        arrived = [session.events.popleft() for _ in range(min(len(session.events), EVENTS_PER_FRAME))]
+        noticed = [session.notices.popleft() for _ in range(len(session.notices))]
+        now = monotonic()
+        for notice in noticed:
+            if notice.kind == "failed":
+                self.app.say(str(notice.data.get("message", "")), "error")
+        if presenter.state.absorb(arrived, noticed, now):
+            self.refresh_all()
+            self.ask_if_asked()
+        elif presenter.state.waiting or (presenter.state.alive and presenter.state.held is None):
+            presenter.tick = int(now * 8) if self.app.animation_level != "none" else 0
+            self.refresh_live()
+
+    def _live(self) -> tuple[Session, Presenter] | None:
+        """The session and what shows it, once they are there."""
+        session, presenter = self.app.session, self.presenter
+        return None if session is None or presenter is None else (session, presenter)
+
+    def action_step(self, mode: str) -> None:
+        """Go on in a mode; starts a run when none is going."""
+        from workbench.engine.stepper import Mode
+
+        if (live := self._live()) is None:
+            return
+        session, presenter = live
+        wanted = Mode(mode)
+        presenter.stepping = wanted is not Mode.CONTINUE
+        if session.running:
+            session.go(wanted)
+            self.soon()
+        else:
+            self.begin(wanted)
+
+    def action_start(self) -> None:
+        from workbench.engine.stepper import Mode
+
+        if (live := self._live()) is None:
+            return
+        session, presenter = live
+        if session.running:
+            self.app.say("A run is going on: x stops it, c lets it go on.", "warning")
+            return
+        presenter.stepping = False
+        self.begin(Mode.CONTINUE)
+
+    def begin(self, mode: Mode) -> None:
+        """Start a run, after asking for inputs that the cascade declares and nobody gave."""
+        if (live := self._live()) is None:
+            return
+        session, _ = live
+        runnable = session.runnable
+        if runnable is None or runnable.cascade is None:
+            self.app.say("The file has errors: it cannot run. 2 lists them.", "error")
+            self.action_tab("problems")
+            return
+        declared = runnable.cascade.inputs_schema
+        missing = [name for name in declared if name not in self.app.given]
+        if not missing:
+            self.launch(self.app.given, mode)
+            return
+        from workbench.tui.screens.inputs import InputForm
+
+        def filled(values: Mapping[str, Any] | None) -> None:
+            if values is not None:
+                self.app.given = {**self.app.given, **values}
+                self.launch(self.app.given, mode)
+
+        self.app.push_screen(InputForm(declared, self.app.given), filled)
+
+    def launch(self, given: Mapping[str, Any], mode: Mode) -> None:
+        if (live := self._live()) is None:
+            return
+        session, _ = live
+        try:
+            session.start(given, mode)
+        except RuntimeError as fault:
+            self.app.say(str(fault), "error")
+            return
+        self._asked = None
+        self.soon()
+
+    def soon(self) -> None:
+        """Look at the queues sooner than the next frame: a step usually answers within milliseconds."""
+        for delay in (0.008, 0.025):
+            self.set_timer(delay, self.tick_frame)
+
+    def action_pause(self) -> None:
+        if (live := self._live()) is None:
+            return
+        session, presenter = live
+        if presenter.state.held is not None:
+            self.action_step("continue")
+        elif session.running:
+            session.pause()
+            self.app.say("Holds at the next stop.")
+
+    def action_stop(self) -> None:
+        if (live := self._live()) is None:
+            return
+        session, _ = live
+        if session.running:
+            session.stop()
+            self.soon()
+        else:
+            self.app.say("No run is going on.")
+
+    # -- breakpoints -------------------------------------------------------------------------------------------------
+
+    def action_breakpoint(self) -> None:
+        """Set or clear a breakpoint where the tree's cursor is, or at the selected call."""
+        from workbench.engine.stepper import Breakpoint
+
+        if (live := self._live()) is None:
+            return
+        session, presenter = live
+        points = session.stepper.breakpoints
+        node = self.tree_node()
+        if node is not None and node.id[0] == "breakpoint":
+            del points[int(node.id[1])]
+            self.refresh_all()
+            return
+        place = presenter.state.selected if node is None or node.place is None else node.place
+        turn = place.turn if place is not None and (node is None or node.id[0] == "call") else 0
+        phase = node.phase if node is not None and node.phase else presenter.phase
+        if not phase:
+            return
+        point = Breakpoint(phase, turn)
+        if point in points:
+            points.remove(point)
+            self.app.say(f"Breakpoint {point} cleared.")
+        else:
+            points.append(point)
+            self.app.say(f"Breakpoint {point}: the run holds there before the call.")
+        self.refresh_all()
+
+    def action_breakpoint_prompt(self) -> None:
+        from workbench.tui.breakpoints import BreakpointError, parse_breakpoint
+
+        if (live := self._live()) is None:
+            return
+        session, presenter = live
+
+        def done(text: str) -> str | None:
+            if not text.strip():
+                return None
+            try:
+                session.stepper.breakpoints.append(parse_breakpoint(text, [p.name for p in presenter.outline]))
+            except BreakpointError as fault:
+                return str(fault)
+            self.refresh_all()
+            return None
+
+        self.ask(
+            "breakpoint",
+            placeholder="phase · phase:turn · tool NAME · condition such as tokens > 6000 or state.score < 3",
+            done=done,
+        )
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    def ask_if_asked(self) -> None:
+        """Show the dialog of a new question, unless another screen is open."""
+        if (live := self._live()) is None or self.app.screen is not self:
+            return
+        question = live[1].state.current_question()
+        if question is not None and question is not self._asked:
+            self.action_answer()
+
+    def action_answer(self) -> None:
+        if (live := self._live()) is None:
+            return
+        session, presenter = live
+        question = presenter.state.current_question()
+        if question is None:
+            self.app.say("Nothing waits for an answer.")
+            return
+        from workbench.tui.screens.question import QuestionDialog
+
+        self._asked = question
+
+        def answered(text: str | None) -> None:
+            if text is not None and not session.answer(question, text):
+                self.app.say("Nobody waits for this answer any more.", "warning")
+            self.soon()
+
+        self.app.push_screen(QuestionDialog(question), answered)
+
+    # -- the file ----------------------------------------------------------------------------------------------------
+
+    def reloaded(self, session: Session, reload: Reload, saved: str) -> None:
+        """A save was looked at: show the new text, what it changed, and what is wrong with it."""
+        from workbench.tui.opening import file_view
+
+        presenter = self.presenter
+        if presenter is None:
+            return
+        before = presenter.file
+        presenter.file = file_view(reload.opened, saved, reload.gone)
+        if before is not None and reload.opened.cascade is None:
+            presenter.keep_outline(before)
+        if presenter.state.started:
+            presenter.state.changed = presenter.state.changed | reload.changed
+        self.refresh_all()
+        if reload.gone:
+            self.app.say(f"{reload.gone}; the last good version stays", "error")
+        elif not reload.valid:
+            errors = [problem for problem in reload.opened.problems if problem.severity == "error"]
+            self.app.say(f"{len(errors)} in the file, the last good version stays: {errors[0]}", "error")
+            self.action_tab("problems")
+        elif reload.changed:
+            names = ", ".join(sorted(reload.changed))
+            note = "; the run stays with the text it started with" if presenter.state.alive else ""
+            self.app.say(f"taken over: {names} changed{note}")

@@ -1,0 +1,275 @@
+"""The Bench as a view: its panes, how they are laid out, and how the presenter's rows get into them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.screen import Screen
+
+from workbench.tui.keys import ALWAYS, FOOTERS, hints
+from workbench.tui.rows.model import Filtered, Lines, Rows
+from workbench.tui.widgets.line import Footer, SpanLine
+from workbench.tui.widgets.prompt import Prompt, PromptClosed
+from workbench.tui.widgets.rowview import RowView
+from workbench.tui.widgets.tree import TreePane
+
+if TYPE_CHECKING:
+    from workbench.context.place import Place
+    from workbench.tui.app import WorkbenchApp
+    from workbench.tui.presenter import Presenter, Tab
+    from workbench.tui.rows.tree import Node, NodeId, TreeRows
+
+PANES = ("tree", "context", "detail", "dock")
+
+
+def _titled(title: str, *words: str) -> Lines:
+    rows = Lines((), words)
+    rows.title = ((title, "title"),)
+    return rows
+
+
+class BenchView(Screen[None]):
+    """Panes and layout; what the keys do is in its subclasses."""
+
+    AUTO_FOCUS = "#context"
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - declared by Textual without ClassVar
+        (0, "-narrow"),
+        (100, "-normal"),
+        (160, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012 - as above
+
+    app: WorkbenchApp
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.presenter: Presenter | None = None
+        self.tab: Tab = "log"
+        self.context_filter = ""
+        self.dock_filter = ""
+        self.tree_pane = TreePane(_titled("Cascade"), id="tree", edge=True)
+        self.context_pane = RowView(_titled("Context"), id="context")
+        self.detail_pane = RowView(_titled("Message"), id="detail", selecting=False)
+        self.dock_pane = RowView(_titled("Log"), id="dock", follows=True)
+        self.tree_rows: TreeRows | None = None
+        self.tree_id: NodeId | None = None
+        """The node under the tree's cursor, which stays under it while the tree grows."""
+        self._header = SpanLine(((" cascade workbench", "bold"), ("  opening …", "dim")), id="header")
+        self._crumb = SpanLine(id="crumb")
+        self._footer = Footer(id="footer")
+        self._shown_call: Place | None = None
+        self._shown_detail: object = None
+        self.last_pane = "context"
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self._crumb
+        with Container(id="body"):
+            yield self.tree_pane
+            with Container(id="main"):
+                yield self.context_pane
+                yield self.detail_pane
+        yield self.dock_pane
+        yield self._footer
+
+    def on_mount(self) -> None:
+        self.offer_keys()
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.forget())
+
+    def forget(self) -> None:
+        """The theme changed: everything drawn is out of date."""
+        for view in self.query(RowView):
+            view.forget()
+        for line in self.query(SpanLine):
+            line.refresh()
+
+    # -- rows into panes ---------------------------------------------------------------------------------------------
+
+    def refresh_all(self) -> None:
+        """Redraw every pane from the state."""
+        presenter = self.presenter
+        if presenter is None:
+            return
+        session = self.app.session
+        presenter.breakpoints = session.stepper.breakpoints if session is not None else ()
+        self.show_tree(presenter)
+        self.show_context(presenter)
+        self.show_dock(presenter)
+        self.show_lines(presenter)
+        self.offer_keys()
+
+    def refresh_live(self) -> None:
+        """Redraw what moves while a call is in progress: its row and text, the spinner, the header."""
+        presenter = self.presenter
+        if presenter is None:
+            return
+        self.show_lines(presenter)
+        if presenter.state.waiting:
+            self.show_context(presenter)
+        if self.tree_rows is not None and self.tree_rows.turning:
+            self.show_tree(presenter)
+
+    def show_tree(self, presenter: Presenter, *, keep: bool = False) -> None:
+        """Redraw the tree. Its cursor goes to a call that was just selected, else stays on its node (``keep``)."""
+        rows = presenter.tree()
+        cursor: int | None = None
+        selected = presenter.state.selected
+        if selected is not None and selected != self._shown_call and not keep:
+            cursor = rows.row_of(selected)
+        elif self.tree_id is not None:
+            cursor = rows.index_of(self.tree_id)
+        elif presenter.phase:
+            cursor = rows.index_of(("phase", presenter.phase))
+        self.tree_rows = rows
+        self.tree_pane.show(rows, cursor)
+        if rows.nodes:
+            self.tree_id = rows.nodes[self.tree_pane.cursor].id
+
+    def tree_node(self) -> Node | None:
+        """The node under the tree's cursor, if the tree has the focus."""
+        if self.focused is not self.tree_pane or self.tree_rows is None or not self.tree_rows.nodes:
+            return None
+        return self.tree_rows.nodes[self.tree_pane.cursor]
+
+    def show_context(self, presenter: Presenter) -> None:
+        """Redraw the context, and the detail of its row."""
+        rows = presenter.context(compact=self.has_class("-short"))
+        cursor: int | None = None
+        selected = presenter.state.selected
+        if selected != self._shown_call:
+            cursor = presenter.first_row()
+            self._shown_call = selected
+        if self.context_filter and selected is not None:
+            rows = Filtered(rows, self.context_filter)
+        self.context_pane.show(rows, cursor)
+        self.show_detail(presenter)
+
+    def show_detail(self, presenter: Presenter) -> None:
+        """Redraw the detail if it is about something else than before."""
+        row = self.context_row()
+        key = presenter.detail_key(row)
+        if key == self._shown_detail:
+            return
+        self._shown_detail = key
+        document = presenter.detail(row)
+        document.lay_out(self.detail_pane.inner_width)
+        if presenter.streaming:
+            top = len(document)
+        elif document.focus:
+            top = max(0, document.first_row(document.focus) - self.detail_pane.size.height // 3)
+        else:
+            top = 0
+        self.detail_pane.show(document, top)
+
+    def show_dock(self, presenter: Presenter) -> None:
+        """Redraw the lower pane."""
+        rows: Rows = presenter.dock(self.tab)
+        if self.dock_filter:
+            rows = Filtered(rows, self.dock_filter)
+            rows.title = presenter.tabs(self.tab)
+        self.dock_pane.selecting = self.tab != "output"
+        self.dock_pane.follows = self.tab in ("log", "events")
+        self.dock_pane.show(rows)
+
+    def show_lines(self, presenter: Presenter) -> None:
+        """Redraw the header and the breadcrumb."""
+        self._header.show(presenter.header(self.size.width))
+        self._crumb.show(presenter.crumb(self.size.width))
+
+    def offer_keys(self) -> None:
+        """The footer: what can be done now."""
+        situation = self.presenter.situation() if self.presenter is not None else "idle"
+        table = self.app.keys
+        self._footer.offer(hints(FOOTERS[situation], table), hints(ALWAYS, table))
+
+    def context_row(self) -> int:
+        """The row of the context under the cursor, filtered or not; -1 for none."""
+        rows = self.context_pane.rows
+        if isinstance(rows, Filtered):
+            return rows.origin(self.context_pane.cursor) if len(rows) else -1
+        return self.context_pane.cursor
+
+    # -- panes -------------------------------------------------------------------------------------------------------
+
+    def pane(self) -> RowView:
+        """The pane that a command means: the one with the focus, else the one that had it."""
+        return self.focused if isinstance(self.focused, RowView) else self.query_one(f"#{self.last_pane}", RowView)
+
+    def focus_pane(self, name: str) -> None:
+        """Put the focus on a pane, and show it where only one shows at a time."""
+        if self.has_class("-zoom") and not self.query_one(f"#{name}").has_class("-zoomed"):
+            self.action_zoom()
+        self.query_one(f"#{name}", RowView).focus()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        if isinstance(event.widget, RowView) and event.widget.id is not None:
+            self.last_pane = event.widget.id
+            for group in ("tree", "dock"):
+                self.set_class(self.last_pane == group, f"-at-{group}")
+
+    def action_pane(self, step: int) -> None:
+        at = PANES.index(self.last_pane)
+        self.focus_pane(PANES[(at + step) % len(PANES)])
+
+    def action_zoom(self) -> None:
+        """Give the focused pane the whole screen, or give it back."""
+        zoomed = self.has_class("-zoom")
+        for view in self.query(RowView):
+            view.set_class(not zoomed and view is self.pane(), "-zoomed")
+        self.set_class(not zoomed, "-zoom")
+        for name in ("dock", "tree"):
+            self.set_class(not zoomed and self.last_pane == name, f"-zoom-{name}")
+        self.call_after_refresh(self.settle)
+
+    def action_resize(self, axis: str, by: int) -> None:
+        """Move the edge of the tree or of the lower pane, in cells."""
+        if axis == "width":
+            self.tree_pane.styles.width = max(18, min(self.tree_pane.size.width + by, self.size.width - 50))
+        else:
+            self.dock_pane.styles.height = max(3, min(self.dock_pane.size.height + by, self.size.height - 16))
+        self.call_after_refresh(self.settle)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.settle)
+
+    def settle(self) -> None:
+        """After a layout: join the lines of neighbouring panes, and redraw what depends on sizes."""
+        tree, main, detail, dock = (
+            view.region for view in (self.tree_pane, self.context_pane, self.detail_pane, self.dock_pane)
+        )
+        for view in self.query(RowView):
+            view.joints, view.edge_joints = {}, {}
+        beside = bool(detail.area) and detail.y == main.y and detail.x > main.x
+        self.context_pane.edge = beside
+        self.tree_pane.edge = bool(tree.area and main.area and tree.right == main.x)
+        if self.tree_pane.edge:
+            edge = tree.right - 1
+            self.tree_pane.joints[edge] = "┬"
+            if detail.area and not beside:
+                self.tree_pane.edge_joints[detail.y - tree.y] = "├"
+            if dock.y == tree.bottom:
+                self.dock_pane.joints[edge] = "┴"
+        if beside:
+            self.context_pane.joints[main.width - 1] = "┬"
+            if dock.y == main.bottom:
+                self.dock_pane.joints[main.right - 1] = "┴"
+        self._shown_detail = None
+        self.refresh_all()
+        for view in self.query(RowView):
+            view.refresh()
+
+    # -- the prompt --------------------------------------------------------------------------------------------------
+
+    def ask(self, label: str, **options: Any) -> None:
+        """Open the one-line prompt in the place of the footer; see ``Prompt`` for the options."""
+        for old in self.query(Prompt):
+            old.remove()
+        self._footer.display = False
+        self.mount(Prompt(label, **options), before=self._footer)
+
+    def on_prompt_closed(self, event: PromptClosed) -> None:
+        self._footer.display = True
+        self.focus_pane(self.last_pane)

@@ -1,0 +1,84 @@
+"""Small dialogs: a box in the middle with a title, text, and one way out that changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Button, Static
+
+from workbench.tui.keys import bindings
+from workbench.tui.text import plain
+
+if TYPE_CHECKING:
+    from workbench.tui.app import WorkbenchApp
+
+Result = TypeVar("Result")
+
+
+class Dialog(ModalScreen[Result]):
+    """The box. Subclasses give its title and its widgets; escape closes it with None."""
+
+    CSS_PATH = "dialog.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings("dialog")
+
+    app: WorkbenchApp
+
+    heading = ""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="box") as box:
+            box.border_title = plain(self.heading)
+            with VerticalScroll(id="box-body", can_focus=False):
+                yield from self.content()
+
+    def content(self) -> Sequence[Widget]:
+        """The widgets inside the box, top to bottom."""
+        return ()
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+    def on_click(self, event: events.Click) -> None:
+        if event.widget is self:
+            self.dismiss(None)
+
+
+class Choice(Dialog[str]):
+    """A question with a few answers, each on a key of its own. Gives the id of the answer, or None."""
+
+    def __init__(self, heading: str, text: str, answers: Sequence[tuple[str, str, str]]) -> None:
+        """``answers`` are ``(id, key, words)``; the first has the focus."""
+        super().__init__()
+        self.heading = heading
+        self._text = text
+        self._answers = tuple(answers)
+
+    def content(self) -> Sequence[Widget]:
+        buttons = [
+            Button(plain(f"{words}  ({key})"), id=f"answer-{id}", compact=True) for id, key, words in self._answers
+        ]
+        return (Static(plain(self._text), id="text"), *buttons)
+
+    def on_mount(self) -> None:
+        self.query(Button).first().focus()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss((event.button.id or "").removeprefix("answer-"))
+
+    def on_key(self, event: events.Key) -> None:
+        for id, key, _ in self._answers:
+            if event.key == key:
+                event.stop()
+                self.dismiss(id)
+                return
+        step = {"down": 1, "right": 1, "j": 1, "up": -1, "left": -1, "k": -1}.get(event.key)
+        if step is not None:
+            event.stop()
+            self.focus_next(Button) if step > 0 else self.focus_previous(Button)

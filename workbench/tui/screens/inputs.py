@@ -1,0 +1,71 @@
+"""The form for the inputs that a cascade declares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from textual import on
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static
+
+from workbench.language.clean import clean
+from workbench.tui.screens.dialog import Dialog
+from workbench.tui.text import plain
+
+
+class InputForm(Dialog[Mapping[str, Any]]):
+    """One line for each declared input. Gives the values, JSON where a line is JSON, or None."""
+
+    heading = "Inputs of the run"
+
+    def __init__(self, declared: Mapping[str, str], given: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._declared = dict(declared)
+        self._given = dict(given)
+
+    def content(self) -> Sequence[Widget]:
+        parts: list[Widget] = []
+        for number, (name, description) in enumerate(self._declared.items()):
+            parts.append(Static(plain(name), classes="label"))
+            value = as_line(self._given[name]) if name in self._given else ""
+            parts.append(Input(value, placeholder=clean(description), id=f"input-{number}"))
+        parts.append(Static(plain("JSON is taken as JSON, everything else as text. Enter goes on."), classes="muted"))
+        parts.append(Button(plain("Run"), id="run", compact=True))
+        return parts
+
+    def on_mount(self) -> None:
+        for entry in self.query(Input):
+            entry.cursor_blink = self.app.animation_level != "none"
+        self.query(Input).first().focus()
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        entries = list(self.query(Input))
+        at = entries.index(event.input)
+        if at + 1 < len(entries):
+            entries[at + 1].focus()
+        else:
+            self._done()
+
+    @on(Button.Pressed)
+    def _done(self) -> None:
+        entries = self.query(Input)
+        values = {
+            name: from_line(entry.value) for name, entry in zip(self._declared, entries, strict=True) if entry.value
+        }
+        self.dismiss(values)
+
+
+def as_line(value: Any) -> str:
+    """A value as one line of the form."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def from_line(line: str) -> Any:
+    """What a line of the form means: objects, lists, numbers, true, false and null as JSON, else the text."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return line

@@ -1,0 +1,60 @@
+"""What a run asks a person, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import on
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static
+
+from workbench.engine.event import Event
+from workbench.language.clean import clean
+from workbench.tui.screens.dialog import Dialog
+from workbench.tui.text import plain
+
+LONGEST = 8000
+"""Characters of a context that are shown; the rest is in the journal."""
+
+
+class QuestionDialog(Dialog[str]):
+    """Shows a ``human_asked`` event. Gives the answer as text; escape leaves the run waiting."""
+
+    def __init__(self, question: Event) -> None:
+        super().__init__()
+        self._question = question
+        phase = question.place.phase
+        self.heading = f"{phase} asks" if phase else "The run asks"
+        self._options = tuple(str(option) for option in question.data.get("options") or ())
+
+    def content(self) -> Sequence[Widget]:
+        data = self._question.data
+        context = str(data.get("context") or "")
+        parts: list[Widget] = []
+        if context:
+            shown = context if len(context) <= LONGEST else context[:LONGEST] + " …"
+            parts.append(Static(plain(shown), classes="muted"))
+        parts.append(Static(plain(str(data.get("question") or "(no question)"))))
+        parts += [
+            Button(plain(f"{number}. {option}"), id=f"option-{number}", compact=True)
+            for number, option in enumerate(self._options, 1)
+        ]
+        words = "or another answer" if self._options else "your answer"
+        parts.append(Input(placeholder=clean(f"{words}; enter sends it, escape leaves the run waiting"), id="answer"))
+        return parts
+
+    def on_mount(self) -> None:
+        entry = self.query_one(Input)
+        entry.cursor_blink = self.app.animation_level != "none"
+        first = self.query("#option-1").first(Button) if self._options else entry
+        first.focus()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        number = int((event.button.id or "option-0").removeprefix("option-"))
+        self.dismiss(self._options[number - 1])
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        if event.value.strip():
+            self.dismiss(event.value)

@@ -1,0 +1,95 @@
+"""A sheet: one thing over the whole screen, to read, search and copy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import ModalScreen
+
+from workbench.tui.keys import bindings, hints
+from workbench.tui.rows.model import Rows
+from workbench.tui.widgets.line import Footer
+from workbench.tui.widgets.prompt import Prompt, PromptClosed
+from workbench.tui.widgets.rowview import RowView
+
+if TYPE_CHECKING:
+    from workbench.tui.app import WorkbenchApp
+
+OFFERED = ("sheet.close", "sheet.find", "sheet.again", "sheet.copy")
+
+
+class Sheet(ModalScreen[None]):
+    """Shows rows of any kind."""
+
+    CSS_PATH = "sheet.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings("sheet")
+
+    app: WorkbenchApp
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__()
+        self._rows = rows
+        self.view = RowView(rows, id="sheet", selecting=False)
+        self._footer = Footer(id="footer")
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        yield self._footer
+
+    def on_mount(self) -> None:
+        self.view.focus()
+        self._footer.offer(hints(OFFERED, self.app.keys))
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.view.forget())
+        self.call_after_refresh(self._show)
+
+    def _show(self) -> None:
+        self.view.show(self._rows)
+        focus = getattr(self._rows, "focus", 0)
+        if focus and hasattr(self._rows, "first_row"):
+            self.view.scroll_to(y=max(0, self._rows.first_row(focus) - self.view.size.height // 3), animate=False)
+
+    def action_close(self) -> None:
+        self.dismiss()
+
+    def action_copy(self) -> None:
+        self.app.copy(getattr(self._rows, "copy", ""), "the text")
+
+    def action_find(self) -> None:
+        def changed(text: str) -> None:
+            self.view.search(text, 1, again=False)
+
+        def done(text: str) -> str | None:
+            return None if self.view.search(text, 1, again=False) else f"'{text}' is not in this text"
+
+        def closed() -> None:
+            self.view.search("", 1, again=False)
+
+        self.ask("find", value=self.view.needle, done=done, changed=changed, closed=closed)
+
+    def ask(self, label: str, **options: Any) -> None:
+        """Open the one-line prompt in the place of the footer."""
+        for old in self.query(Prompt):
+            old.remove()
+        self._footer.display = False
+        self.mount(Prompt(label, **options), before=self._footer)
+
+    def on_prompt_closed(self, event: PromptClosed) -> None:
+        self._footer.display = True
+        self.view.focus()
+
+    def action_find_again(self, step: int) -> None:
+        if not self.view.needle:
+            self.action_find()
+        else:
+            self.view.search(self.view.needle, step, again=True)
+
+    @on(RowView.Opened)
+    def _opened(self) -> None:
+        self.dismiss()
+
+    @on(Footer.Pressed)
+    async def _pressed(self, event: Footer.Pressed) -> None:
+        await self.app.run_command(event.command)

@@ -1,0 +1,52 @@
+"""What a terminal gets that is too small for the panes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from workbench.tui.text import plain
+
+if TYPE_CHECKING:
+    from workbench.tui.app import WorkbenchApp
+
+SMALLEST = Size(40, 12)
+
+
+def too_small(size: Size) -> bool:
+    """Whether the panes have no room."""
+    return size.width < SMALLEST.width or size.height < SMALLEST.height
+
+
+class TooSmall(ModalScreen[None]):
+    """Covers everything until there is room again. The run goes on beneath it."""
+
+    CSS_PATH = "too_small.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "leave", "quit", show=False)]
+
+    app: WorkbenchApp
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="notice")
+
+    def on_mount(self) -> None:
+        self._tell(self.app.size)
+
+    def on_resize(self, event: events.Resize) -> None:
+        if too_small(event.size):
+            self._tell(event.size)
+        else:
+            self.dismiss()
+
+    def _tell(self, size: Size) -> None:
+        words = f"terminal too small: {size.width}×{size.height}\n{SMALLEST.width}×{SMALLEST.height} at least\nq quits"
+        self.query_one("#notice", Static).update(plain(words))
+
+    async def action_leave(self) -> None:
+        await self.app.run_action("leave")

@@ -1,0 +1,225 @@
+"""What the Bench shows, without Textual: the fold over events and notices, the selected call, the toggles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.context.place import Place
+from workbench.engine.event import Event
+from workbench.engine.ports import Notice
+from workbench.engine.state import CallState, RunState
+from workbench.tui.rows.log import LogLine, LogRows, log_line
+from workbench.tui.rows.tree import NodeId
+
+STREAM_KEPT = 200_000
+"""Characters of a streaming answer that are kept; the whole answer comes with its event."""
+
+STOP_WORDS = {
+    "before_phase": "before phase",
+    "before_call": "before call",
+    "after_call": "after call",
+    "before_tool": "before tool",
+    "after_tool": "after tool",
+    "after_check": "after check",
+    "after_phase": "after phase",
+    "before_candidates": "before candidates",
+    "after_evaluation": "after evaluation",
+    "run_end": "at the end",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Where the run is held, and why."""
+
+    place: Place
+    kind: str
+    why: str
+    tool: str = ""
+
+    @property
+    def words(self) -> str:
+        """``before call``, ``before tool read_log``."""
+        return STOP_WORDS.get(self.kind, self.kind) + (f" {self.tool}" if self.tool else "")
+
+
+@dataclass
+class Waiting:
+    """A call in progress: since when (monotonic seconds), which try, and until when it pauses before one."""
+
+    since: float
+    tries: int = 1
+    pause_until: float | None = None
+    text: str = ""
+
+
+@dataclass
+class BenchState:
+    """One session as the user sees it. ``absorb`` takes what happened; everything else is what the user does."""
+
+    run: RunState = field(default_factory=RunState)
+    events: list[Event] = field(default_factory=list)
+    log: LogRows = field(default_factory=LogRows)
+    children: dict[str, RunState] = field(default_factory=dict)
+    """Runs of nested cascades, by run id."""
+    selected: Place | None = None
+    following: bool = True
+    """Whether the newest call is selected as it comes."""
+    held: Held | None = None
+    waiting: dict[Place, Waiting] = field(default_factory=dict)
+    full: bool = False
+    unfold: bool = False
+    compare: bool = False
+    folding: dict[NodeId, bool] = field(default_factory=dict)
+    changed: frozenset[str] = frozenset()
+    """Phases whose text differs from the definition of the run."""
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a run to show."""
+        return bool(self.run.run_id)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the run shown has not ended."""
+        return self.started and self.run.status == "running"
+
+    # -- what happened -----------------------------------------------------------------------------------------------
+
+    def absorb(self, events: Iterable[Event], notices: Iterable[Notice], now: float) -> bool:
+        """Fold events and notices; ``now`` is monotonic seconds. True when anything changed."""
+        changed = False
+        for event in events:
+            changed = True
+            self._take(event)
+        for notice in notices:
+            changed = True
+            self._notice(notice, now)
+        return changed
+
+    def _take(self, event: Event) -> None:
+        if event.kind == "run_started" and not self._is_child(event):
+            self._begin()
+        if self.started and event.run_id != self.run.run_id:
+            self._take_child(event)
+            return
+        self.run.apply(event)
+        self.events.append(event)
+        if event.kind == "context_assembled" and self.following:
+            self.selected = event.place
+        elif event.kind in ("call_finished", "call_failed"):
+            self.waiting.pop(event.place, None)
+        elif event.kind == "run_finished":
+            self.waiting.clear()
+            self.held = None
+        self._tell(event, self.run)
+
+    def _is_child(self, event: Event) -> bool:
+        parent = event.data.get("parent") or {}
+        return self.alive and parent.get("kind") not in (None, "fork", "replay")
+
+    def _take_child(self, event: Event) -> None:
+        child = self.children.setdefault(event.run_id, RunState())
+        child.apply(event)
+        if event.kind in ("run_started", "call_finished", "call_failed", "tool_finished", "run_finished"):
+            self._tell(event, child)
+
+    def _tell(self, event: Event, run: RunState) -> None:
+        line = log_line(event, run)
+        if line is not None:
+            self.log.add(line)
+
+    def _begin(self) -> None:
+        """A new run: what was selected, held and waited for belonged to the old one."""
+        self.run = RunState()
+        self.events = []
+        self.children = {}
+        self.selected, self.held, self.following = None, None, True
+        self.waiting.clear()
+        self.changed = frozenset()
+
+    def _notice(self, notice: Notice, now: float) -> None:
+        place, data = notice.place, notice.data
+        if notice.kind == "held":
+            self._hold(Held(place, str(data.get("stop", "")), str(data.get("why", "")), str(data.get("tool", ""))))
+        elif notice.kind == "released":
+            self.held = None
+        elif notice.kind == "waiting":
+            before = self.waiting.get(place)
+            since = before.since if before is not None else now
+            self.waiting[place] = Waiting(since, int(data.get("try", 1)))
+        elif notice.kind == "retry":
+            wait = self.waiting.setdefault(place, Waiting(now))
+            wait.tries = int(data.get("try", wait.tries + 1))
+            wait.pause_until = now + float(data.get("seconds") or 0.0)
+            wait.text = ""
+        elif notice.kind == "text" and (call := self.waiting.get(place)) is not None:
+            call.pause_until = None
+            call.text = (call.text + str(data.get("text", "")))[-STREAM_KEPT:]
+
+    def _hold(self, held: Held) -> None:
+        self.held = held
+        if held.place.turn and self.run.call_at(held.place) is not None:
+            self.selected, self.following = held.place, True
+        at = self.events[-1].at if self.events else ""
+        self.log.add(LogLine(at, held.place, "held", f"{held.words} ({held.why})", "held"))
+
+    # -- what the user does ------------------------------------------------------------------------------------------
+
+    def show_stored(self, events: Iterable[Event]) -> None:
+        """Show a stored run: the same fold, nothing executes."""
+        self._begin()
+        for event in events:
+            self._take(event)
+
+    @property
+    def call(self) -> CallState | None:
+        """The selected call."""
+        return self.run.call_at(self.selected) if self.selected is not None else None
+
+    @property
+    def before(self) -> CallState | None:
+        """The call before the selected one in the same phase and branch."""
+        place = self.selected
+        if place is None:
+            return None
+        found: CallState | None = None
+        for call in self.run.calls:
+            if call.place == place:
+                return found
+            if call.place[:2] == place[:2]:
+                found = call
+        return None
+
+    def select(self, place: Place) -> bool:
+        """Look at a call; the newest one is followed. False when there is no such call."""
+        if self.run.call_at(place) is None:
+            return False
+        self.selected = place
+        self.following = self.run.calls[-1].place == place
+        return True
+
+    def move(self, step: int) -> bool:
+        """To the call before or after, in the order they were made; False at either end."""
+        places = [call.place for call in self.run.calls]
+        if not places:
+            return False
+        at = places.index(self.selected) if self.selected in places else len(places)
+        target = max(0, min(at + step, len(places) - 1))
+        return self.select(places[target]) and target != at
+
+    def current_question(self) -> Event | None:
+        """The oldest question without an answer, of this run or of a child of it."""
+        for run in (self.run, *self.children.values()):
+            if run.questions:
+                return run.questions[0]
+        return None
+
+    def doing(self, now: float) -> tuple[str, float, Any] | None:
+        """What the newest call in progress does: ``("waiting", seconds, Waiting)``; None when there is none."""
+        if not self.waiting:
+            return None
+        wait = next(reversed(self.waiting.values()))
+        return ("answering" if wait.text else "waiting", now - wait.since, wait)

@@ -1,0 +1,64 @@
+"""The terminal around the app: is there one, who may write to it, and what its signals mean."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def why_not(env: Mapping[str, str] = os.environ, instead: str = "workbench run FILE") -> str | None:
+    """Why the app cannot draw here, naming the command to use ``instead``; None when it can (pitfalls.md SG3)."""
+    if not (sys.stdin is not None and sys.stdin.isatty() and sys.stdout is not None and sys.stdout.isatty()):
+        return f"error: the app needs a terminal; without one use `{instead}`"
+    if env.get("TERM", "") in ("", "dumb", "unknown"):
+        return f"error: the terminal '{env.get('TERM', '')}' cannot draw the app; use `{instead}`"
+    return None
+
+
+@contextmanager
+def own_screen(log: Path) -> Iterator[None]:
+    """Give the app a private way to the terminal; whatever else writes to fd 1 or 2 goes to ``log`` (SG2).
+
+    Textual draws on ``sys.__stderr__`` and asks ``sys.__stdout__`` for the size; native libraries and child processes
+    write to the descriptors themselves.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    kept = {number: os.dup(number) for number in (1, 2)}
+    screen = os.fdopen(os.dup(kept[1]), "w", encoding="utf-8", errors="replace", newline="")
+    before = sys.__stdout__, sys.__stderr__
+    sink = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number in (1, 2):
+            os.dup2(sink, number)
+        sys.__stdout__ = sys.__stderr__ = screen  # type: ignore[misc]
+        yield
+    finally:
+        sys.__stdout__, sys.__stderr__ = before  # type: ignore[misc]
+        for number, descriptor in kept.items():
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+        os.close(sink)
+        screen.close()
+
+
+def on_signals(handler: Callable[[int], None]) -> None:
+    """Call ``handler`` with the number when the process should end: Textual would leave the terminal broken (SG1)."""
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.add_signal_handler(number, handler, int(number))
+
+
+def off_signals() -> None:
+    """Take the handlers away again."""
+    loop = asyncio.get_running_loop()
+    for number in SIGNALS:
+        loop.remove_signal_handler(number)

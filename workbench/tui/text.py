@@ -1,0 +1,12 @@
+"""The one way for text from outside into the app: cleaned, and never read as markup."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from workbench.language.clean import clean
+
+
+def plain(text: str) -> Content:
+    """Text of a file, a model, a tool or a person, ready for any widget, title, toast or tooltip."""
+    return Content(clean(text))

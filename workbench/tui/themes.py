@@ -1,0 +1,174 @@
+"""Colour themes from YAML files: checked completely before the app may know of them, so that none can end it later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from textual.color import Color, ColorParseError
+from textual.theme import Theme
+
+from workbench.resources import folder
+
+DEFAULT = "workbench-dark"
+LONGEST = 64 * 1024
+
+_COLORS = (
+    "primary",
+    "secondary",
+    "warning",
+    "error",
+    "success",
+    "accent",
+    "foreground",
+    "background",
+    "surface",
+    "panel",
+    "boost",
+)
+_REQUIRED = ("primary", "secondary", "warning", "error", "success", "accent", "foreground", "background")
+_KNOWN = frozenset(field.name for field in fields(Theme))
+
+
+class ThemeError(Exception):
+    """A theme file that cannot be used: ``file: key: what is wrong``."""
+
+
+@dataclass(frozen=True)
+class Themes:
+    """The themes that can be used, by name, and what is wrong with the other files."""
+
+    by_name: Mapping[str, Theme]
+    problems: tuple[str, ...] = ()
+
+
+def load_theme(file: Path) -> Theme:
+    """Read one theme file. Raises ThemeError naming the file and the key."""
+    import yaml
+
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise ThemeError(f"{file}: cannot be read: {fault}") from fault
+    if len(text) > LONGEST:
+        raise ThemeError(f"{file}: a theme has at most {LONGEST:,} characters")
+    try:
+        body = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, RecursionError) as fault:
+        mark = getattr(fault, "problem_mark", None)
+        where = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
+        raise ThemeError(f"{file}{where}: {getattr(fault, 'problem', None) or 'is no YAML'}") from fault
+    return theme_of(body, str(file), file.stem)
+
+
+def theme_of(body: Any, file: str, default_name: str) -> Theme:
+    """A theme from the value of a file. Raises ThemeError."""
+    if not isinstance(body, dict):
+        raise ThemeError(f"{file}: a theme is a mapping of names to colours")
+    for key in body:
+        if key not in _KNOWN:
+            raise ThemeError(f"{file}: {key}: no such key")
+    for key in _REQUIRED:
+        if key not in body:
+            raise ThemeError(f"{file}: {key}: is missing")
+    for key in _COLORS:
+        if key in body:
+            _color(body[key], file, key)
+    for key in ("dark", "ansi"):
+        if not isinstance(body.get(key, False), bool):
+            raise ThemeError(f"{file}: {key}: true or false")
+    for key in ("luminosity_spread", "text_alpha"):
+        value = body.get(key, 0.1)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise ThemeError(f"{file}: {key}: a number from 0 to 1")
+    variables = body.get("variables", {})
+    if not isinstance(variables, dict):
+        raise ThemeError(f"{file}: variables: a mapping")
+    for key, value in variables.items():
+        _variable(key, value, file)
+    name = body.get("name", default_name)
+    if not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum():
+        raise ThemeError(f"{file}: name: letters, digits and dashes")
+    try:
+        theme = Theme(**{**body, "name": name})
+        theme.to_color_system().generate()
+    except (ColorParseError, ValueError, TypeError) as fault:
+        raise ThemeError(f"{file}: {fault}") from fault
+    return theme
+
+
+def _color(value: Any, file: str, key: str) -> None:
+    if not isinstance(value, str):
+        raise ThemeError(f"{file}: {key}: '{value}' is no colour (in YAML a colour with # needs quotes)")
+    try:
+        Color.parse(value)
+    except ColorParseError:
+        raise ThemeError(f"{file}: {key}: '{value}' is no colour") from None
+
+
+_STYLES = frozenset(
+    {"none", "bold", "b", "dim", "d", "italic", "i", "underline", "u", "reverse", "r", "strike", "s", "not"}
+)
+
+
+def _variable(key: Any, value: Any, file: str) -> None:
+    """An override is a colour, optionally with a share; a ``…-style`` one is a text style; a share stands alone."""
+    label = f"variables.{key}"
+    if not isinstance(key, str) or not key.replace("-", "").isalnum():
+        raise ThemeError(f"{file}: {label}: no name of a variable")
+    if not isinstance(value, str):
+        raise ThemeError(f"{file}: {label}: '{value}' is no text")
+    words = value.split()
+    if "style" in key.split("-"):
+        if not words or any(word not in _STYLES for word in words):
+            raise ThemeError(f"{file}: {label}: '{value}' is no text style")
+        return
+    if key == "minimum-strength":
+        if not _share(value):
+            raise ThemeError(f"{file}: {label}: '{value}' is no share such as 75%")
+        return
+    if len(words) == 2 and _share(words[1]):
+        words = words[:1]
+    if words == ["auto"]:
+        return
+    _color(" ".join(words), file, label)
+
+
+def _share(text: str) -> bool:
+    return text.endswith("%") and text[:-1].isdigit() and int(text[:-1]) <= 100
+
+
+def find_theme(name: str, folders: Iterable[Path]) -> Theme | None:
+    """The theme of a name by its file name alone: what the first frame needs. None where it must be searched for."""
+    for directory in folders:
+        file = directory / f"{name}.yaml"
+        if file.is_file():
+            try:
+                theme = load_theme(file)
+            except ThemeError:
+                return None
+            return theme if theme.name == name else None
+    return None
+
+
+def load_themes(folders: Iterable[Path]) -> Themes:
+    """All themes of some folders; a later folder replaces themes of the same name."""
+    found: dict[str, Theme] = {}
+    problems: list[str] = []
+    for directory in folders:
+        for file in sorted(directory.glob("*.yaml")) if directory.is_dir() else ():
+            try:
+                theme = load_theme(file)
+            except ThemeError as fault:
+                problems.append(str(fault))
+            else:
+                found[theme.name] = theme
+    return Themes(found, tuple(problems))
+
+
+def theme_folders(config: Path | None = None) -> tuple[Path, ...]:
+    """Where themes lie: those that come with the workbench, then the user's own."""
+    own = (config / "themes",) if config is not None else ()
+    return (folder("themes"), *own)

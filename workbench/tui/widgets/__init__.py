@@ -1,0 +1,1 @@
+"""Widgets drawn line by line: each pane is one, whatever it holds."""

@@ -1,0 +1,95 @@
+"""One-line widgets: the header, the breadcrumb and the footer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from workbench.tui.palette import Palette
+from workbench.tui.rows.cells import Span, width_of
+from workbench.tui.widgets.draw import strip_of
+
+
+class SpanLine(Widget):
+    """Shows spans in one line."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, spans: Sequence[Span] = (), *, id: str) -> None:
+        super().__init__(id=id)
+        self._spans: tuple[Span, ...] = tuple(spans)
+
+    def show(self, spans: Sequence[Span]) -> None:
+        """Draw other spans; nothing happens when they are the same."""
+        spans = tuple(spans)
+        if spans != self._spans:
+            self._spans = spans
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        palette: Palette = self.app.palette  # type: ignore[attr-defined]
+        return strip_of(self._spans if y == 0 else (), self.size.width, palette, self.rich_style)
+
+
+class Footer(SpanLine):
+    """The keys that matter now. A click on one is a press."""
+
+    class Pressed(Message):
+        """A click on a command's key."""
+
+        def __init__(self, command: str) -> None:
+            super().__init__()
+            self.command = command
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._hints: tuple[tuple[str, str, str], ...] = ()
+        self._fixed: tuple[tuple[str, str, str], ...] = ()
+        self._stretches: list[tuple[range, str]] = []
+
+    def offer(self, hints: Sequence[tuple[str, str, str]], fixed: Sequence[tuple[str, str, str]] = ()) -> None:
+        """Show ``(command, key, word)``, as many as there is room for; the fixed ones always, at the right."""
+        if (tuple(hints), tuple(fixed)) != (self._hints, self._fixed):
+            self._hints, self._fixed = tuple(hints), tuple(fixed)
+            self._lay_out()
+
+    def on_resize(self) -> None:
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        width = self.size.width
+        right = [_spans(hint) for hint in self._fixed]
+        room = width - sum(width_of(spans) for spans in right) - 1
+        spans: list[Span] = [(" ", "plain")]
+        self._stretches = []
+        x = 1
+        for hint in self._hints:
+            part = _spans(hint)
+            need = width_of(part)
+            if x + need > room:
+                break
+            self._stretches.append((range(x, x + need), hint[0]))
+            spans += part
+            x += need
+        spans.append((" " * max(0, room - x), "plain"))
+        x = max(x, room)
+        for hint, part in zip(self._fixed, right, strict=True):
+            self._stretches.append((range(x, x + width_of(part)), hint[0]))
+            spans += part
+            x += width_of(part)
+        self.show(spans)
+
+    def on_click(self, event: events.Click) -> None:
+        for stretch, command in self._stretches:
+            if event.x in stretch:
+                self.post_message(self.Pressed(command))
+                return
+
+
+def _spans(hint: tuple[str, str, str]) -> list[Span]:
+    _, key, word = hint
+    return [(key, "key"), (f" {word}  ", "dim")]

@@ -1,0 +1,84 @@
+"""A one-line question at the foot of a screen: find, filter, a breakpoint, a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input
+
+from workbench.language.clean import clean
+from workbench.tui.widgets.line import SpanLine
+
+
+class PromptClosed(Message):
+    """The prompt is gone; the pane that had the focus gets it back."""
+
+
+class Prompt(Widget):
+    """Asks for one line. Enter gives it to ``done``, every change to ``changed``; escape closes without either."""
+
+    def __init__(
+        self,
+        label: str,
+        *,
+        value: str = "",
+        placeholder: str = "",
+        done: Callable[[str], str | None],
+        changed: Callable[[str], object] = lambda text: None,
+        closed: Callable[[], object] = lambda: None,
+    ) -> None:
+        """``done`` returns an objection, which is shown and keeps the prompt open, or None."""
+        super().__init__(id="prompt")
+        self._label = label
+        self._value = value
+        self._placeholder = clean(placeholder)
+        self._done = done
+        self._changed = changed
+        self._on_escape = closed
+
+    def compose(self) -> ComposeResult:
+        yield SpanLine(((f" {self._label} ", "key"),), id="prompt-label")
+        yield Input(self._value, placeholder=self._placeholder, id="prompt-input", compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one("#prompt-label", SpanLine).styles.width = len(self._label) + 2
+        entry = self.query_one(Input)
+        entry.cursor_blink = self.app.animation_level != "none"
+        entry.focus()
+
+    @on(Input.Changed)
+    def _on_change(self, event: Input.Changed) -> None:
+        event.stop()
+        self._changed(event.value)
+
+    @on(Input.Submitted)
+    def _on_submit(self, event: Input.Submitted) -> None:
+        event.stop()
+        objection = self._done(event.value)
+        if objection is None:
+            self.close()
+        else:
+            self.app.notify(clean(objection), severity="error", markup=False)
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key == "escape":
+            event.stop()
+            event.prevent_default()
+            self._on_escape()
+            self.close()
+
+    def on_descendant_blur(self) -> None:
+        self.call_after_refresh(self._close_if_left)
+
+    def _close_if_left(self) -> None:
+        if self.is_attached and self.screen.focused is not None and not self.has_focus_within:
+            self.remove()
+
+    def close(self) -> None:
+        """Take the prompt away and give the focus back."""
+        self.remove()
+        self.screen.post_message(PromptClosed())
