@@ -66,6 +66,10 @@ class Forecast:
     """Why the prefix ends there, in words."""
 
 
+_EVER = -1e300
+"""Seconds: any time at all, and later than never."""
+
+
 class PrefixCache:
     """What a provider may still hold of the requests sent so far: every prefix of them, until its lifetime is over.
 
@@ -119,7 +123,7 @@ class PrefixCache:
             return "no cache rule is known for this model"
         if self._last_sent is None:
             return "nothing was sent before"
-        longest = self._shared(assembly, -inf)
+        longest = self._shared(assembly, _EVER)
         if longest > shared:
             waited = f"{now - self._last_sent:,.0f} s since the last call"
             return f"the cache has expired: {waited}, it lives {rule.lifetime:,.0f} s"
