@@ -127,3 +127,4 @@ def test_a_query_can_be_ended(seen: Observed) -> None:
     assert "cancelled" in running.lower()
     assert before == "the query was cancelled"
     assert "Timeout exceeded" in seen["time limit"]
+    assert seen["interrupted"] == "heard"

@@ -173,7 +173,7 @@ def test_no_record_is_lost_whichever_operation_fails(tmp_path: Path, way: str) -
     assert n > 12
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(failures=st.dictionaries(st.integers(0, 60), st.sampled_from(["full", "torn", "short", "error"]), max_size=25))
 def test_no_record_is_lost_by_any_series_of_failures(
     tmp_path_factory: pytest.TempPathFactory, failures: dict[int, str]

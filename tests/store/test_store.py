@@ -261,6 +261,17 @@ def test_a_run_that_could_not_be_saved_keeps_no_summary_of_what_is_not_there(tmp
     assert Store(tmp_path).summary(RUN).status == "interrupted"
 
 
+def test_a_run_of_nonsense_does_not_hide_the_others(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    _saved(store, plain_run())
+    nonsense = [Event(1, "?", OTHER, "run_started", data={"session_id": 7, "parent": "x", "ports": []})]
+    _saved(store, [*nonsense, Event(2, "?", OTHER, "call_finished", data={"usage": "many"})])
+    assert {run.run_id for run in store.runs()} == {RUN, OTHER}
+    (store.folder(OTHER) / "summary.json").unlink()
+    assert store.summary(OTHER).damaged
+    assert store.find("demo") == RUN
+
+
 def test_importing_the_store_loads_neither_the_database_nor_the_screen() -> None:
     code = "import sys, workbench.store.store, workbench.store.journal\n"
     code += "print(sorted({'chdb', 'textual', 'litellm', 'pyarrow'} & set(sys.modules)))"

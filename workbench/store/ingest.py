@@ -70,7 +70,10 @@ class Ingester:
         self._thread.start()
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
-        """Send what is there and end; gives up waiting after ``seconds``. May be called twice, or without a start."""
+        """Send what was read and end; what was not stays for the next owner. Gives up waiting after ``seconds``.
+
+        May be called twice, or without a start.
+        """
         with self._wake:
             self._stopping = True
             self._wake.notify_all()
@@ -117,7 +120,7 @@ class Ingester:
         self._fault = ""
         try:
             self._forget_removed(handle)
-            for run_id in self._store.run_ids():
+            for run_id in list(self._active) if self._stopping else self._store.run_ids():
                 self._step(run_id, handle, flush=flush)
         except (StoreError, OSError) as error:
             self._fault = str(error)
@@ -134,7 +137,7 @@ class Ingester:
         ingest = self._active.get(run_id) or RunIngest(folder, handle, self._identity, self._clock)
         self._active[run_id] = ingest
         try:
-            self._records += ingest.step(flush=flush)
+            self._records += ingest.step(flush=flush, enough=lambda: self._stopping)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             self._refused[run_id] = f"{type(error).__name__}: {error}"
             self._settle(run_id, changed, sizes)
@@ -143,7 +146,7 @@ class Ingester:
             raise
         else:
             self._refused.pop(run_id, None)
-            if not ingest.waiting:
+            if not ingest.waiting and not self._stopping:
                 self._settle(run_id, changed, sizes)
 
     def _settle(self, run_id: str, changed: int, sizes: dict[str, int]) -> None:

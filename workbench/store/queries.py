@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from workbench.context.place import Place
+from workbench.store.attended import attended
 from workbench.store.database import READS, Engine, Handle, marked
 from workbench.store.faults import StoreError
 from workbench.store.guard import checked
@@ -90,19 +91,27 @@ class Queries:
     ) -> Table:
         """The user's own statement, one of SELECT, EXPLAIN, SHOW, DESCRIBE. ``all_data`` and ``all_evals`` may be
         written in any letter case. Raises BadSql, and DatabaseError with the engine's words."""
-        with self._guarded(limit, seconds) as handle:
-            statement = checked(handle, text, params)
-            if cancel is not None:
-                statement = cancel.marked(self._engine, statement)
-            table = handle.query(statement, params)
-            if cancel is not None:
-                cancel.check()
+        cancel = cancel or Cancel()
+
+        def ask() -> Table:
+            with self._guarded(limit, seconds) as handle:
+                statement = cancel.marked(self._engine, checked(handle, text, params))
+                return handle.query(statement, params)
+
+        table = attended(ask, cancel.cancel)
+        cancel.check()
         return table if limit is None else table.first(limit)
 
     def arrow(self, text: str, limit: int | None = None, params: Mapping[str, Value] | None = None) -> bytes:
         """The same answer as an Arrow file. Raises as ``sql``."""
-        with self._guarded(limit and limit - 1, SECONDS) as handle:
-            return handle.raw(checked(handle, text, params), "Arrow", params)
+        cancel = Cancel()
+
+        def ask() -> bytes:
+            with self._guarded(limit and limit - 1, SECONDS) as handle:
+                statement = cancel.marked(self._engine, checked(handle, text, params))
+                return handle.raw(statement, "Arrow", params)
+
+        return attended(ask, cancel.cancel)
 
     def query_unified(
         self,

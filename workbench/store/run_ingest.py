@@ -44,8 +44,11 @@ class RunIngest:
         self._since = 0.0
         """When the oldest pending record was read."""
 
-    def step(self, *, flush: bool = False) -> int:
-        """Send what has become due, or all there is; how many records were sent. Raises DatabaseError, OSError."""
+    def step(self, *, flush: bool = False, enough: Callable[[], bool] = lambda: False) -> int:
+        """Send what has become due, or all there is; how many records were sent. Stops reading on when ``enough``.
+
+        Raises DatabaseError, OSError.
+        """
         sent = 0
         for line in self._tail.lines():
             if self._behind(line):
@@ -59,6 +62,8 @@ class RunIngest:
             self._pending.append(line)
             if self._full():
                 sent += self._send()
+                if enough():
+                    break
         if self._pending and (flush or self._ended or self._clock() - self._since >= BATCH_SECONDS):
             sent += self._send()
         return sent

@@ -124,7 +124,14 @@ class Store:
 
     def runs(self) -> list[RunSummary]:
         """All runs, newest first."""
-        found = [self.summary(run_id) for run_id in self.run_ids()]
+        found: list[RunSummary] = []
+        for run_id in self.run_ids():
+            try:
+                found.append(self.summary(run_id))
+            except UnknownRun:
+                continue  # Removed since the folder was listed.
+            except OSError as error:
+                found.append(RunSummary(run_id, reason=f"cannot be read: {error.strerror}", damaged=True))
         return sorted(found, key=lambda run: (run.started, run.run_id), reverse=True)
 
     def summary(self, run_id: str) -> RunSummary:
@@ -134,7 +141,7 @@ class Store:
         run = summary.load(folder, now)
         if run is None:
             fold, tail = _folded(folder)
-            run = replace(fold.summary(), bytes=sum(now.values()), damaged=not tail.health.whole)
+            run = replace(fold.summary(), bytes=sum(now.values()), damaged=fold.senseless or not tail.health.whole)
             if self.writer(run_id) is None:
                 summary.keep(folder, run, now)
         if run.status == "interrupted":

@@ -69,25 +69,33 @@ class Summarizer:
     tokens_out: int = 0
     warnings: int = 0
     seq: int = 0
+    senseless: bool = False
+    """A record was not what its kind promises: the summary leaves it out."""
 
     def apply(self, event: Event) -> None:
-        """Take the next event; unknown kinds and missing fields are passed over."""
+        """Take the next event; unknown kinds, missing fields and nonsense are passed over."""
         self.seq = event.seq
+        try:
+            self._take(event)
+        except (TypeError, ValueError, AttributeError):
+            self.senseless = True
+
+    def _take(self, event: Event) -> None:
         data = event.data
         match event.kind:
             case "run_started":
                 parent = data.get("parent") or {}
-                self.values |= {name: data.get(name, "") for name in ("session_id", "cascade_id", "cascade_file")}
+                self.values |= {name: str(data.get(name, "")) for name in ("session_id", "cascade_id", "cascade_file")}
                 self.values |= {
                     "started": event.at,
-                    "parent_run": parent.get("run_id", ""),
-                    "parent_session": parent.get("session_id", ""),
+                    "parent_run": str(parent.get("run_id", "")),
+                    "parent_session": str(parent.get("session_id", "")),
                     "imported": bool((data.get("ports") or {}).get("imported")),
                 }
             case "run_resumed":
                 self.values |= {"status": "", "reason": "", "finished": ""}
             case "run_finished":
-                self.values |= {name: data.get(name, "") for name in ("status", "reason")} | {"finished": event.at}
+                self.values |= {name: str(data.get(name, "")) for name in ("status", "reason")} | {"finished": event.at}
             case "phase_started":
                 self.phases.setdefault(event.place.phase)
             case "context_assembled":

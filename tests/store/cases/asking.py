@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -92,6 +93,7 @@ def main(folder: Path) -> dict[str, Any]:
             "wrong values in threads": in_threads(index.engine),
             "cancelled": cancelled(index),
             "time limit": time_limit(index),
+            "interrupted": interrupted(index),
         }
 
 
@@ -255,6 +257,26 @@ def cancelled(index: Index) -> list[str]:
 
 def time_limit(index: Index) -> str:
     return refusal_of(lambda: index.sql(SLOW, seconds=0.2))
+
+
+def interrupted(index: Index) -> str:
+    """Ctrl+C during a query on the main thread: heard at once, and the query is ended."""
+
+    def interrupt() -> None:
+        running = "SELECT count() FROM system.processes WHERE query LIKE '%sipHash64%' AND query NOT LIKE '%processes%'"
+        while not index.engine.reader.query(running).one():
+            pass
+        signal.raise_signal(signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    try:
+        index.sql(SLOW, seconds=60)
+    except KeyboardInterrupt:
+        return "heard"
+    finally:
+        thread.join()
+    return "not heard"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,12 @@
+"""A process that is killed in the middle of a record has lost nothing that it acknowledged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.kill_loop import killed
+
+
+def test_no_acknowledged_record_is_lost_when_the_writer_is_killed(tmp_path: Path) -> None:
+    survived = killed(tmp_path, rounds=20, seed=20260131)
+    assert survived.records >= 20
