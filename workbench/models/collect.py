@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,8 +65,6 @@ class Collector:
         for block in getattr(part, "thinking_blocks", None) or ():
             self._think(dict(block))
         fields = getattr(part, "provider_specific_fields", None) or {}
-        for detail in getattr(part, "reasoning_details", None) or fields.get("reasoning_details") or ():
-            self._detail(dict(detail))
         for key, value in fields.items():
             if value and key not in _DUPLICATES:
                 _merge(self._fields, key, value)
@@ -83,8 +81,15 @@ class Collector:
         if block.get("signature"):
             last["signature"] = block["signature"]
 
+    def details(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Reasoning details from the provider's own events: litellm drops those that come without text."""
+        for event in events:
+            for choice in event.get("choices", ()):
+                for detail in (choice.get("delta") or choice.get("message") or {}).get("reasoning_details") or ():
+                    self._detail(dict(detail))
+
     def _detail(self, detail: dict[str, Any]) -> None:
-        """Pieces of one reasoning detail share type and index: their texts join, their other fields replace."""
+        """Pieces of one detail share type and index: their texts join, their other fields replace."""
         last = self._details[-1] if self._details else {}
         if last.get("index", -1) != detail.get("index") or last.get("type") != detail.get("type"):
             self._details.append(detail)

@@ -88,7 +88,8 @@ class LiteLLM:
         except (MissingImage, ValueError) as fault:
             raise ModelFault("bad_request", str(fault)) from fault
         litellm = _ready or await asyncio.to_thread(_imported)
-        tape, answer = Tape(), Collector(on_text)
+        tape = Tape("reasoning_details" if "reasoning_details" in resolved.provider.returns else "")
+        answer = Collector(on_text)
         begin = time.perf_counter()
         token = current.set(tape)
         try:
@@ -141,6 +142,7 @@ class LiteLLM:
         """The typed answer, without what litellm makes up where the provider said nothing: finish reason and usage."""
         if not answer.text.strip() and not answer.calls:
             raise _nothing(resolved, tape, answer, self._stream)
+        answer.details(tape.kept())
         usage, billed = usage_of(answer.usage, tape.said)
         price = self._prices.price(request.model, usage.input or 0)
         spent = cost(usage, price) if billed is None else billed

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import httpx
@@ -59,7 +61,8 @@ class NotSent(Exception):
 class Tape:
     """The exchange of one call. A second request on it is refused, whoever makes it: retries are the engine's (LL5)."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep: str = "") -> None:
+        """``keep``: a key whose events are kept whole, for what litellm drops on the way."""
         self.raw = b""
         """The request body as sent; empty where none was."""
         self.sent = False
@@ -73,6 +76,8 @@ class Tape:
         self.broken: Exception | None = None
         """What ended the reading of the response before its end."""
         self._end = b""
+        self._key = json.dumps(keep).encode() if keep else b""
+        self._kept: list[bytes] = []
         self._response: httpx.Response | None = None
 
     @property
@@ -117,6 +122,13 @@ class Tape:
         inner = event.get("message")
         return inner if isinstance(inner, dict) and "id" in inner else event
 
+    def kept(self) -> Iterator[Mapping[str, Any]]:
+        """The events, or the one body, that hold the key to keep."""
+        for line in b"".join(self._kept).splitlines():
+            event = _object(line.removeprefix(b"data:")) if self._key in line else None
+            if event is not None:
+                yield event
+
     def readable(self) -> bool:
         """Whether the response is a stream of events, or JSON to its first line's end."""
         if re.search(rb"(?:^|\n)(?:data|event):", self.head):
@@ -131,6 +143,8 @@ class Tape:
         """Bytes of the response, as they arrive."""
         if len(self.head) < HEAD:
             self.head += data[: HEAD - len(self.head)]
+        if self._key:
+            self._kept.append(data)
         seen = self._end + data
         self.said |= {name for name, mark in _MARKS.items() if name not in self.said and mark.search(seen)}
         self._end = seen[-_OVERLAP:]
@@ -172,12 +186,19 @@ current: ContextVar[Tape | None] = ContextVar("tape", default=None)
 """The tape of the call that runs in this context."""
 
 
+@cache
+def _trust() -> ssl.SSLContext:
+    """The certificates, read once: it takes longer than a call does."""
+    return httpx.create_ssl_context()
+
+
 def recording_client(agent: str) -> httpx.AsyncClient:
     """A client that notes every exchange on the tape of its context. It asks for uncompressed answers, so that the
     bytes noted are the text; it has no time-out of its own and no limit of connections."""
     return httpx.AsyncClient(
         event_hooks={"request": [_on_request], "response": [_on_response]},
         timeout=None,
+        verify=_trust(),
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=50),
         headers={"accept-encoding": "identity", "user-agent": agent},
         follow_redirects=True,
