@@ -43,6 +43,12 @@ class Stop:
     """At ``before_call`` of a run that replays another: ``recorded``, ``changed`` (recorded, but the request is no
     longer the same) or ``live``. At ``before_tool`` of a resumed run: ``maybe`` where the tool may have run already."""
 
+    @property
+    def level(self) -> int:
+        """How deep it is: nested cascades, and candidates within them. A set of candidates is one step."""
+        branch = self.place.branch
+        return self.depth + (branch.count("/") + 1 if branch else 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

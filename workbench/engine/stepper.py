@@ -57,15 +57,22 @@ class Stepper:
         self._on_release = on_release
         self._matches = matches or matches_breakpoint
         self._pause = False
+        self._turn = asyncio.Lock()
+        """Parallel branches are held one at a time."""
         self._from: Stop | None = None
         self._release: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __call__(self, stop: Stop) -> Decision:
         """Hold here, or not. Going on from a request that breaks an invariant sends it anyway."""
-        why = self._why(stop)
-        if not why:
+        if not self._why(stop):
             return Decision()
+        async with self._turn:
+            # Another branch may have been held meanwhile, and let go in another mode.
+            why = self._why(stop)
+            return await self._hold(stop, why) if why else Decision()
+
+    async def _hold(self, stop: Stop, why: str) -> Decision:
         self._loop = asyncio.get_running_loop()
         self._release = self._loop.create_future()
         self.held, self.held_because, self._pause = stop, why, False
@@ -115,19 +122,19 @@ class Stepper:
 
     def _next_turn(self, stop: Stop) -> bool:
         if stop.kind is StopKind.RUN_END:
-            return self._from is None or stop.depth <= self._from.depth
+            return self._from is None or stop.level <= self._from.level
         if stop.kind is not StopKind.BEFORE_CALL:
             return False
         before = self._from
-        return before is None or (stop.depth <= before.depth and stop.place != before.place)
+        return before is None or (stop.level <= before.level and stop.place != before.place)
 
     def _left_phase(self, stop: Stop) -> bool:
         before = self._from
         if before is None:
             return stop.kind is StopKind.BEFORE_CALL
-        if stop.depth < before.depth:
+        if stop.level < before.level:
             return True
-        return stop.depth == before.depth and (
+        return stop.level == before.level and (
             stop.kind in (StopKind.AFTER_PHASE, StopKind.RUN_END) or stop.place.visit_key != before.place.visit_key
         )
 
