@@ -17,13 +17,13 @@ HEAD = 4096
 _OVERLAP = 64
 _MARKS: Mapping[str, re.Pattern[bytes]] = {
     "finish": re.compile(rb'"(?:finish_reason|stop_reason|finishReason|done_reason)"\s*:\s*"'),
-    "end": re.compile(rb'data:\s*\[DONE\]|"type"\s*:\s*"message_stop"|"done"\s*:\s*true'),
+    "end": re.compile(rb'\ndata:\s*\[DONE\]|"type"\s*:\s*"message_stop"|"done"\s*:\s*true'),
     "usage": re.compile(rb'"(?:usage|usageMetadata)"\s*:\s*\{|"prompt_eval_count"\s*:'),
     "reasoning": re.compile(rb'"(?:reasoning_tokens|thoughtsTokenCount|reasoningTokens)"\s*:\s*\d'),
     "cost": re.compile(rb'"cost"\s*:\s*\d'),
 }
 """What the provider itself said: litellm makes up a finish reason, usage, reasoning tokens and a cost where it did not.
-Text in a JSON string cannot look like these, because its quotes are escaped."""
+Text in a JSON string cannot look like these: its quotes and line ends are escaped."""
 _STYLES: Mapping[str, Mapping[str, Any]] = {"compact": {"ensure_ascii": False, "separators": (",", ":")}, "spaced": {}}
 
 
@@ -75,7 +75,7 @@ class Tape:
         """Of finish, end, usage, reasoning and cost, what the response holds."""
         self.broken: Exception | None = None
         """What ended the reading of the response before its end."""
-        self._end = b""
+        self._end = b"\n"
         self._key = json.dumps(keep).encode() if keep else b""
         self._kept: list[bytes] = []
         self._response: httpx.Response | None = None
