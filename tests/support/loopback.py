@@ -9,11 +9,9 @@ for the client to go away, for ``resume()``, or for the end of the block.
 from __future__ import annotations
 
 import json
-import os
 import re
 import select
 import socket
-import struct
 import sys
 import threading
 from collections import Counter
@@ -24,10 +22,9 @@ from types import TracebackType
 from typing import Any
 
 from tests.support.dialects import USAGE, Reply, Said, dialect_of
+from tests.support.faults import FAULTS, HOSTILE
 
-HOSTILE = (
-    "nul \x00 esc \x1b]52;c;eA==\x07\x1b[2J c1 \x9b bidi \u202e del \x7f lone \ud800 markup [/] [@click=app.quit]x[/]"
-)
+__all__ = ["FAULTS", "HOSTILE", "USAGE", "Loopback", "Received", "Reply", "chunks", "completion"]
 
 
 @dataclass(frozen=True)
@@ -145,7 +142,7 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, loopback: Loopback) -> None:
         self.loopback = loopback
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", 0), Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is what half of the tests are about."""
@@ -153,7 +150,7 @@ class _Server(ThreadingHTTPServer):
             self.loopback.left.release()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
 
@@ -300,109 +297,3 @@ def _peek(connection: socket.socket) -> bytes:
         return connection.recv(1, socket.MSG_PEEK)
     except OSError:
         return b""
-
-
-Fault = Callable[[_Handler, Received], None]
-
-
-def _status(status: int, message: str, code: str | None = None, headers: Mapping[str, str] = {}) -> Fault:
-    return lambda handler, request: handler.error(status, message, code, headers)
-
-
-def _raw(body: bytes, kind: str = "application/json", status: int = 200) -> Fault:
-    return lambda handler, request: handler.send(status, body, kind=kind)
-
-
-def _says(reply: Reply) -> Fault:
-    return lambda handler, request: handler.answer(request, reply)
-
-
-def _echoes_key(handler: _Handler, request: Received) -> None:
-    key = request.headers.get("authorization", "").removeprefix("Bearer ") or request.headers.get("x-api-key", "")
-    handler.error(401, f"Incorrect API key provided: {key}.", "invalid_api_key")
-
-
-def _empty(handler: _Handler, request: Received) -> None:
-    if request.streaming:
-        handler.begin_stream()
-        handler.chunk(b"data: [DONE]\n\n")
-        handler.chunk(b"")
-    else:
-        handler.send(200, _head(request.model, "chat.completion") | {"choices": [], "usage": dict(USAGE)})
-
-
-def _hang(handler: _Handler, request: Received) -> None:
-    if handler.server.loopback.wait(handler.connection):
-        handler.answer(request, Reply("late"))
-    else:
-        handler.hang_up()
-
-
-def _reset(handler: _Handler, _: Received) -> None:
-    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    handler.close_connection = True
-    os.close(handler.connection.detach())
-
-
-def _short(handler: _Handler, _: Received) -> None:
-    handler.send_response(200)
-    handler.send_header("Content-Type", "application/json")
-    handler.send_header("Content-Length", "5000")
-    handler.end_headers()
-    handler.wfile.write(b'{"id": "chatcmpl-1", "choices": [')
-    handler.wfile.flush()
-    handler.hang_up()
-
-
-def _cut(handler: _Handler, request: Received) -> None:
-    handler.half_stream(request)
-    handler.hang_up()
-
-
-def _stall(handler: _Handler, request: Received) -> None:
-    handler.half_stream(request)
-    handler.server.loopback.wait(handler.connection)
-    handler.hang_up()
-
-
-def _no_done(handler: _Handler, request: Received) -> None:
-    handler.half_stream(request)
-    handler.chunk(b"")
-
-
-FAULTS: Mapping[str, Fault] = {
-    "429": _status(429, "Rate limit reached", "rate_limit_exceeded", {"Retry-After": "7"}),
-    "500": _status(500, "The server had an error"),
-    "503html": _raw(b"<html><body><h1>503 Service Unavailable</h1></body></html>", "text/html", 503),
-    "400": _status(400, "Unknown parameter: 'foo'"),
-    "401": _echoes_key,
-    "402": _status(402, "Insufficient credits"),
-    "403": _status(403, "Your key may not use this model"),
-    "404": _status(404, "The model does not exist", "model_not_found"),
-    "ctx": _status(
-        400, "This model's maximum context length is 8192 tokens, however you requested 9000", "context_length_exceeded"
-    ),
-    "badjson": _raw(b'{"id": "chatcmpl-1", "choices": [{'),
-    "html200": _raw(b"<html><body>Sign in to the network</body></html>", "text/html"),
-    "badutf8": _raw(b'{"id": "chatcmpl-1", "choices": [{"message": {"content": "\xff\xfe\xe9"}}]}'),
-    "error200": _raw(b'{"error": {"message": "Upstream is overloaded", "code": 502}}'),
-    "empty": _empty,
-    "nullcontent": _says(Reply(None)),
-    "blank": _says(Reply(" \n")),
-    "nousage": _says(Reply("ok", usage=None)),
-    "hang": _hang,
-    "reset": _reset,
-    "short": _short,
-    "scut": _cut,
-    "sstall": _stall,
-    "snodone": _no_done,
-    "length": _says(Reply("An answer that stops", finish_reason="length")),
-    "big": _says(Reply("x" * 1_000_000 + "\n" + "A line of text.\n" * 600_000, piece=65_536)),
-    "hostile": _says(Reply(HOSTILE)),
-    "toolbad": _says(Reply("", calls=[("read_file", '{"path": "data/app.log"')])),
-}
-"""What each name does. 4xx and 5xx by status; ``ctx`` context too long; ``badjson`` ``html200`` ``badutf8``
-``error200`` unreadable with status 200; ``empty`` no choices; ``nullcontent`` ``blank`` no text; ``nousage`` no usage;
-``hang`` no answer; ``reset`` ``short`` connection lost; ``scut`` ``sstall`` ``snodone`` a stream that is cut, stands
-still, or ends without a finish reason (plain requests get the same bytes); ``length`` stopped by the token limit;
-``big`` 10 MB, the first line 1 MB; ``hostile`` control characters and markup; ``toolbad`` malformed arguments."""

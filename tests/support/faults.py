@@ -1,0 +1,124 @@
+"""The ways a provider can go wrong, by the name of the model that shows them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from tests.support.dialects import USAGE, Reply
+
+if TYPE_CHECKING:
+    from tests.support.loopback import Handler, Received
+
+HOSTILE = (
+    "nul \x00 esc \x1b]52;c;eA==\x07\x1b[2J c1 \x9b bidi \u202e del \x7f lone \ud800 markup [/] [@click=app.quit]x[/]"
+)
+"""Control characters of every kind, a lone surrogate, and markup that is live in some widget."""
+
+Fault = Callable[["Handler", "Received"], None]
+
+
+def _status(status: int, message: str, code: str | None = None, headers: Mapping[str, str] = {}) -> Fault:
+    return lambda handler, request: handler.error(status, message, code, headers)
+
+
+def _raw(body: bytes, kind: str = "application/json", status: int = 200) -> Fault:
+    return lambda handler, request: handler.send(status, body, kind=kind)
+
+
+def _says(reply: Reply) -> Fault:
+    return lambda handler, request: handler.answer(request, reply)
+
+
+def _echoes_key(handler: Handler, request: Received) -> None:
+    key = request.headers.get("authorization", "").removeprefix("Bearer ") or request.headers.get("x-api-key", "")
+    handler.error(401, f"Incorrect API key provided: {key}.", "invalid_api_key")
+
+
+def _empty(handler: Handler, request: Received) -> None:
+    if request.streaming:
+        handler.begin_stream()
+        handler.chunk(b"data: [DONE]\n\n")
+        handler.chunk(b"")
+    else:
+        handler.send(200, {"id": "chatcmpl-1", "model": request.model, "choices": [], "usage": dict(USAGE)})
+
+
+def _hang(handler: Handler, request: Received) -> None:
+    if handler.server.loopback.wait(handler.connection):
+        handler.answer(request, Reply("late"))
+    else:
+        handler.hang_up()
+
+
+def _reset(handler: Handler, _: Received) -> None:
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.close_connection = True
+    os.close(handler.connection.detach())
+
+
+def _short(handler: Handler, _: Received) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Type", "application/json")
+    handler.send_header("Content-Length", "5000")
+    handler.end_headers()
+    handler.wfile.write(b'{"id": "chatcmpl-1", "choices": [')
+    handler.wfile.flush()
+    handler.hang_up()
+
+
+def _cut(handler: Handler, request: Received) -> None:
+    handler.half_stream(request)
+    handler.hang_up()
+
+
+def _stall(handler: Handler, request: Received) -> None:
+    handler.half_stream(request)
+    handler.server.loopback.wait(handler.connection)
+    handler.hang_up()
+
+
+def _no_done(handler: Handler, request: Received) -> None:
+    handler.half_stream(request)
+    handler.chunk(b"")
+
+
+FAULTS: Mapping[str, Fault] = {
+    "429": _status(429, "Rate limit reached", "rate_limit_exceeded", {"Retry-After": "7"}),
+    "500": _status(500, "The server had an error"),
+    "503html": _raw(b"<html><body><h1>503 Service Unavailable</h1></body></html>", "text/html", 503),
+    "400": _status(400, "Unknown parameter: 'foo'"),
+    "401": _echoes_key,
+    "402": _status(402, "Insufficient credits"),
+    "403": _status(403, "Your key may not use this model"),
+    "404": _status(404, "The model does not exist", "model_not_found"),
+    "ctx": _status(
+        400, "This model's maximum context length is 8192 tokens, however you requested 9000", "context_length_exceeded"
+    ),
+    "badjson": _raw(b'{"id": "chatcmpl-1", "choices": [{'),
+    "html200": _raw(b"<html><body>Sign in to the network</body></html>", "text/html"),
+    "badutf8": _raw(b'{"id": "chatcmpl-1", "choices": [{"message": {"content": "\xff\xfe\xe9"}}]}'),
+    "error200": _raw(b'{"error": {"message": "Upstream is overloaded", "code": 502}}'),
+    "empty": _empty,
+    "nullcontent": _says(Reply(None)),
+    "blank": _says(Reply(" \n")),
+    "nousage": _says(Reply("ok", usage=None)),
+    "hang": _hang,
+    "reset": _reset,
+    "short": _short,
+    "scut": _cut,
+    "sstall": _stall,
+    "snodone": _no_done,
+    "length": _says(Reply("An answer that stops", finish_reason="length")),
+    "big": _says(Reply("x" * 1_000_000 + "\n" + "A line of text.\n" * 600_000, piece=65_536)),
+    "hostile": _says(Reply(HOSTILE)),
+    "toolbad": _says(Reply("", calls=[("read_file", '{"path": "data/app.log"')])),
+}
+"""What each name does. 4xx and 5xx by status; ``ctx`` context too long; ``badjson`` ``html200`` ``badutf8``
+``error200`` unreadable with status 200; ``empty`` no choices; ``nullcontent`` ``blank`` no text; ``nousage`` no usage;
+``hang`` no answer; ``reset`` ``short`` connection lost; ``scut`` ``sstall`` ``snodone`` a stream that is cut, stands
+still, or ends without a finish reason (plain requests get the same bytes); ``length`` stopped by the token limit;
+``big`` 10 MB, the first line 1 MB; ``hostile`` control characters and markup; ``toolbad`` malformed arguments."""
