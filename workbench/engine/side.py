@@ -55,6 +55,7 @@ class SideCall:
             total,
             total,
             max((entry.grade for entry in entries), key=list(Grade).index, default=Grade.EXACT),
+            sent_entries=tuple(range(len(entries))),
             prefix_digests=tuple(prefix),
             prefix_tokens=tuple(lengths),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from workbench.language.lint.place import Place
-from workbench.language.model import Cascade
+from workbench.language.model import Cascade, Phase
 from workbench.language.problem import Path, Problem
 from workbench.language.source import Source
 
@@ -16,6 +16,8 @@ from workbench.language.source import Source
 @dataclass(frozen=True, slots=True)
 class NotRun:
     """A field by its path (``[]`` each item, ``*`` each value of a mapping) and what happens instead of running it.
+
+    ``phases[]`` are also the phases that are written in place as ``on_error``.
 
     ``only`` limits the row to one value of the field.
     """
@@ -36,20 +38,9 @@ NOT_RUN: tuple[NotRun, ...] = (
     NotRun("phases[].human_input.on_timeout", "the phase fails, as with abort", only="escalate"),
     NotRun("tool_caching.tools.*.key", "args_hash is used", only="custom"),
     NotRun("soundings", "the cascade runs once, without candidates"),
-    NotRun("phases[].soundings", "one attempt is made, without candidates"),
-    NotRun("phases[].sub_cascades", "no child runs, and the state gets nothing from it"),
-    NotRun("phases[].async_cascades", "no child is started"),
-    NotRun("phases[].tackle", "the phase has no tools", only="manifest"),
-    NotRun("phases[].tool", "the phase fails when it is reached"),
-    NotRun("phases[].callouts", "nothing is tagged"),
     NotRun("phases[].rag", "the rag tools are not offered"),
-    NotRun("phases[].human_input", "nobody is asked"),
     NotRun("phases[].audibles", "no feedback is taken"),
-    NotRun("phases[].decision_points", "nobody is asked; a decision block stays in the output"),
-    NotRun("phases[].output_extraction", "nothing is extracted, and no state is set"),
     NotRun("phases[].context.mode", "nothing is selected; 'from' is taken as it is listed", only="auto"),
-    NotRun("token_budget", "no request is cut to a budget"),
-    NotRun("tool_caching", "every tool call is executed"),
     NotRun("memory", "nothing is kept across runs, and its tool is not offered"),
     NotRun("default_fidelity", "the rules of 'context' apply"),
     NotRun("phases[].fidelity", "the rules of 'context' apply"),
@@ -105,3 +96,5 @@ def _written(value: object, steps: tuple[str, ...], path: Path = ()) -> Iterator
     elif isinstance(inner, (list, tuple)):
         for at, item in enumerate(inner):
             yield from _written(item, rest, (*path, name, at))
+            if isinstance(item, Phase) and isinstance(item.on_error, Phase):
+                yield from _written(item.on_error, rest, (*path, name, at, "on_error"))
