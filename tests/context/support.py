@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from workbench.context.assembler import assemble_all
@@ -103,6 +104,14 @@ class Conversation:
             else:
                 message = Message("user", f"[Tool {'error' if is_error else 'result'}: {name}]\n{result}")
             self._add(message, Kind.RESULT, name, is_error)
+        return self
+
+    def rewrite_arguments(self, arguments: Sequence[str]) -> Conversation:
+        """Replace the arguments of the last answer's native calls."""
+        index = max(i for i, item in enumerate(self.items) if item.kind is Kind.ANSWER)
+        message = self.items[index].message
+        calls = tuple(replace(c, arguments=a) for c, a in zip(message.tool_calls, arguments, strict=True))
+        self.items[index] = replace(self.items[index], message=replace(message, tool_calls=calls))
         return self
 
     def shows(self, tool: str, *images: Image) -> Conversation:

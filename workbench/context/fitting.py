@@ -5,6 +5,7 @@ System, task, tool definitions and the live turn (the last answer and what follo
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -70,6 +71,8 @@ class Fitter:
         self._others: list[_Unit] = []
         self._last_resort = Frontier()
         """Injections that are no turns: they go when no turn is left."""
+        self._first_user = sys.maxsize
+        """The first of them that is a user's message."""
         self._unit_of: dict[int, tuple[Frontier, int]] = {}
         self._keys: dict[object, int] = {}
         self._settled = 0
@@ -99,6 +102,8 @@ class Fitter:
         if not is_own and item.place.turn == 0:
             self._unit_of[index] = (self._last_resort, len(self._others))
             self._others.append(_Unit([index]))
+            if item.message.role == "user":
+                self._first_user = min(self._first_user, index)
             self._last_resort.gains.append(0)
             return
         turn = self._history.turns[index - self._table.head] if is_own else 0
@@ -137,8 +142,7 @@ class Fitter:
         if self._budget.mode == "summarize":
             touched |= self._summarise(need)
             need += self._stand.tokens
-        changed = self._turns.reach(need, self._settled, self._stand.units)
-        touched |= {row for unit in changed for row in self._units[unit].rows}
+        touched |= self._drop_turns(need)
         need -= self._turns.gained
         changed = self._last_resort.reach(need, len(self._others))
         touched |= {row for unit in changed for row in self._others[unit].rows}
@@ -149,6 +153,24 @@ class Fitter:
         """Set the budget's verdict of these rows."""
         for index in indices:
             self._table.rows[index].budget = self._verdict(index, self._table.rows[index])
+
+    def _drop_turns(self, need: int) -> set[int]:
+        """As many of the oldest turns as needed, and those after them that would leave an assistant at the front."""
+        changed = [*self._turns.reach(need, self._settled, self._stand.units)]
+        while self._opens_with_assistant(self._turns.length):
+            changed += self._turns.reach(need, self._settled, self._turns.length + 1)
+        return {row for unit in changed for row in self._units[unit].rows}
+
+    def _opens_with_assistant(self, unit: int) -> bool:
+        """Whether the first turn that stays is one that entered, and begins with an assistant's message that nothing
+        precedes; or says nothing at all."""
+        if self._stand.units or not 0 < unit < self._settled or self._units[unit].turn:
+            return False
+        rows = self._table.rows
+        first = next((row for row in self._units[unit].rows if rows[row].sent is not None), None)
+        if first is None:
+            return True
+        return _role(rows[first]) == "assistant" and first < self._first_user
 
     # -- what may go -------------------------------------------------------------------------------------------------
 
@@ -247,3 +269,7 @@ class Fitter:
         if index == self._carrier:
             return Verdict(self._stand.message, Action.SUMMARIZED, Reason("summary"), self._rule["mode"])
         return Verdict(None, Action.DROPPED, Reason("summarized"), self._rule["mode"])
+
+
+def _role(row: Row) -> str:
+    return row.sent.role if row.sent is not None else ""

@@ -41,6 +41,16 @@ class Injection:
         self._notes: list[str] = []
 
     def entered(self) -> Entered:
+        """All that was added. A conversation that an assistant would open gets its header from the user: providers
+        want a user's message first."""
+        first = next((i for i, (_, verdict) in enumerate(self._rows) if _opens(verdict)), None)
+        if first is not None and self._rows[first][0].message.role == "assistant":
+            item, verdict = self._rows[first]
+            message = Message("user", f"[Conversation from {item.place.phase}]:")
+            header = Item(message, Kind.INJECTED, item.place._replace(attempt=0, turn=0, call=0), source=item.source)
+            is_headed = first > 0 and self._rows[first - 1][0].message.text == message.text
+            row = (header, Verdict(message, Action.INJECTED, verdict.reason, verdict.rule))
+            self._rows[first - is_headed : first] = [row]
         return Entered(tuple(self._rows), tuple(self._notes))
 
     # -- what can be added -------------------------------------------------------------------------------------------
@@ -205,6 +215,11 @@ class Injection:
     def _phase_rule(self, phase: Phase, *path: str) -> Rule:
         index = next(i for i, p in enumerate(self._scope.cascade.phases) if p is phase)
         return self._scope.rule_at(("phases", index, *path))
+
+
+def _opens(verdict: Verdict) -> bool:
+    """Whether the message is sent after the system ones."""
+    return verdict.sent is not None and verdict.sent.role != "system"
 
 
 def _distinct(message: Message) -> Message:

@@ -33,12 +33,12 @@ class Row:
 
     def decided(self) -> Verdict:
         """The verdict before the budget."""
-        for layer in sorted(self.layers, reverse=True):
-            verdict = self.layers[layer]
-            if verdict is not WHOLE:
-                return verdict
-            return self.layers.get(IMAGES, self.base)
-        return self.base
+        highest = max(self.layers, default=IMAGES)
+        verdict = self.layers.get(highest, self.base)
+        if verdict is WHOLE:
+            verdict = self.base
+        sends_all = verdict.sent is self.item.message
+        return self.layers.get(IMAGES, verdict) if sends_all else verdict
 
 
 @dataclass

@@ -1,0 +1,149 @@
+"""The prompt cache: how much of a request a provider has seen, by its rules, what that costs, and why it ends there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from tests.context.support import Conversation, WordCounter, alone, cascade, scope
+from workbench.context.assembler import Assembler
+from workbench.context.assembly import Assembly
+from workbench.context.cache import CacheRule, Forecast, PrefixCache, Price, break_even
+from workbench.context.strategy import parse
+
+OPENAI = Price(1e-6, 8e-6, 1e-7, rule=CacheRule("openai", 1024, 128))
+ANTHROPIC = Price(3e-6, 15e-6, 3e-7, 3.75e-6, rule=CacheRule("anthropic", 1024, writes=True))
+EVERY = Price(1e-6, 1e-6, 1e-7, rule=CacheRule("deepseek", 1))
+WORDS = "word " * 500
+
+
+def calls(strategy: str, turns: int, *, tools: str = "") -> list[Assembly]:
+    """The contexts of a run's calls; each turn brings a result of 500 words."""
+    assembler = Assembler(replace(alone(), tool_text=tools), parse(strategy), WordCounter())
+    talk, made = Conversation(native=True).task(WORDS), []
+    assembler.add(talk.items[0])
+    for number in range(1, turns + 1):
+        made.append(assembler.assemble(talk.next_place(number)))
+        before = len(talk.items)
+        talk.turn(number).calls(("read_log", WORDS))
+        for item in talk.items[before:]:
+            assembler.add(item)
+    return made
+
+
+def forecasts(made: list[Assembly], price: Price, seconds: float = 1.0) -> list[Forecast]:
+    cache, found = PrefixCache(), []
+    for number, assembly in enumerate(made):
+        found.append(cache.forecast(assembly, price, number * seconds))
+        cache.sent(assembly, number * seconds)
+    return found
+
+
+def test_nothing_is_cached_at_first() -> None:
+    (first,) = forecasts(calls("selective", 1), OPENAI)
+    assert (first.cached, first.break_at, first.reason) == (0, 0, "nothing was sent before")
+
+
+def test_openai_caches_from_1024_tokens_in_steps_of_128() -> None:
+    made = calls("selective", 4)
+    found = forecasts(made, OPENAI)
+    assert [assembly.prefix_tokens[-1] for assembly in made] == [504, 1015, 1526, 2037]
+    assert [forecast.cached for forecast in found] == [0, 0, 0, 1408]
+    assert found[2].reason == "the shared prefix of 1,015 tokens is below the provider's minimum of 1,024"
+    assert (found[3].break_at, found[3].reason, found[3].written) == (5, "", 0)
+
+
+def test_the_parts_add_up_and_are_priced() -> None:
+    made = calls("selective", 4)
+    last = forecasts(made, OPENAI)[-1]
+    assert last.fresh + last.cached + last.written == made[-1].tokens_sent
+    assert last.cost == pytest.approx(1408e-7 + (2040 - 1408) * 1e-6)
+
+
+def test_anthropic_bills_what_is_written() -> None:
+    made = calls("selective", 4)
+    found = forecasts(made, ANTHROPIC)
+    assert [(f.cached, f.written) for f in found] == [(0, 0), (0, 0), (0, 1526), (1526, 511)]
+    assert found[3].cost == pytest.approx(1526 * 3e-7 + 511 * 3.75e-6 + 3 * 3e-6)
+
+
+def test_masking_moves_the_break_and_says_why() -> None:
+    made = calls("selective+mask(after=1)", 5)
+    last = forecasts(made, EVERY)[-1]
+    assert last.break_at == 6
+    assert last.reason == "turn 3's result was full in the previous call"
+    assert made[-1].request.messages[6].text.startswith("[read_log result")
+
+
+def test_what_is_no_longer_sent_is_named() -> None:
+    last = forecasts(calls("selective+slide(turns=1)", 4), EVERY)[-1]
+    assert last.break_at == 1
+    assert last.reason == "turn 2's answer is no longer sent"
+
+
+def test_a_longer_match_with_an_older_call_counts() -> None:
+    """Another strategy in between does not lose what the first one cached."""
+    whole, masked = calls("selective", 4), calls("selective+mask(after=0)", 3)
+    cache = PrefixCache()
+    cache.sent(whole[2], 0.0)
+    cache.sent(masked[2], 1.0)
+    assert cache.forecast(whole[3], EVERY, 2.0).break_at == 5
+
+
+def test_a_cache_that_was_not_read_expires() -> None:
+    made = calls("selective", 4)
+    found = forecasts(made, replace(EVERY, rule=CacheRule("openai", 1, lifetime=300)), seconds=301)
+    assert [forecast.cached for forecast in found] == [0, 0, 0, 0]
+    assert found[3].reason == "the cache has expired: 301 s since the last call, it lives 300 s"
+
+
+def test_reading_keeps_a_prefix_alive() -> None:
+    made = calls("selective", 4)
+    price = replace(EVERY, rule=CacheRule("openai", 1, lifetime=300))
+    found = forecasts(made, price, seconds=200)
+    assert [forecast.break_at for forecast in found] == [0, 1, 3, 5]
+
+
+def test_another_model_or_other_tools_share_nothing() -> None:
+    cache = PrefixCache()
+    cache.sent(calls("selective", 1)[0], 0.0)
+    where = scope(cascade({"name": "work"}), model="other")
+    other = Assembler(where, parse("selective"), WordCounter())
+    other.add(Conversation().task(WORDS).items[0])
+    found = cache.forecast(other.assemble(Conversation().place), EVERY, 1.0)
+    assert (found.cached, found.reason) == (0, "model or tools differ from the calls before")
+
+
+def test_a_closing_call_shares_the_prefix_though_its_parameters_differ() -> None:
+    where = alone()
+    assembler = Assembler(where, parse("selective"), WordCounter())
+    assembler.add(Conversation().task(WORDS).items[0])
+    first = assembler.assemble(Conversation().place)
+    second = assembler.assemble(Conversation().place._replace(call=2), tool_choice="none")
+    assert first.request.digest != second.request.digest
+    cache = PrefixCache()
+    cache.sent(first, 0.0)
+    assert cache.forecast(second, EVERY, 1.0).break_at == 1
+
+
+@pytest.mark.parametrize("price", [Price(), Price(rule=OPENAI.rule), replace(OPENAI, cache_read=None)])
+def test_an_unknown_price_is_no_price(price: Price) -> None:
+    last = forecasts(calls("selective", 4), price)[-1]
+    assert last.cost is None
+
+
+def test_a_provider_without_a_rule_caches_nothing() -> None:
+    last = forecasts(calls("selective", 4), Price(1e-6, 1e-6))[-1]
+    assert (last.cached, last.reason) == (0, "no cache rule is known for this model")
+    assert last.cost is not None
+
+
+def test_when_masking_pays() -> None:
+    """o * r * R > S * (w - r): 1,000 tokens gone, 500 behind them, reads at a tenth: 4.5 turns."""
+    assert break_even(1000, 500, OPENAI) == pytest.approx(4.5)
+    assert break_even(1000, 500, ANTHROPIC) == pytest.approx(500 * (1.25 - 0.1) / 100)
+    assert break_even(0, 500, OPENAI) == math.inf
+    assert break_even(1000, 0, OPENAI) == 0
+    assert break_even(1000, 500, Price()) is None

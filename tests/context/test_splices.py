@@ -1,0 +1,47 @@
+"""Splices lead from one context to the next, whatever the two are."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.context.assembly import Action, Entry, Item, Kind, Reason, Rule, spliced
+from workbench.context.diff import splices_between, splices_of
+from workbench.context.message import Message
+from workbench.context.place import Place
+
+
+def entry(text: str) -> Entry:
+    message = Message("user", text)
+    return Entry(Item(message, Kind.USER, Place()), message, Action.KEPT, Reason("user"), Rule(), 1, 1)
+
+
+ENTRIES = st.lists(st.sampled_from("abcdefghij").map(entry), max_size=14)
+
+
+@given(ENTRIES, ENTRIES)
+@settings(max_examples=100, deadline=None)
+def test_splices_between_two_contexts_lead_from_one_to_the_other(before: list[Entry], after: list[Entry]) -> None:
+    assert spliced(before, splices_between(before, after)) == tuple(after)
+
+
+@given(ENTRIES, st.dictionaries(st.integers(0, 13), st.sampled_from("xyz").map(entry)), ENTRIES)
+@settings(max_examples=100, deadline=None)
+def test_splices_of_changes_lead_to_the_changed_context(
+    before: list[Entry], replaced: dict[int, Entry], appended: list[Entry]
+) -> None:
+    length = len(before)
+    changed = {i: e for i, e in replaced.items() if i < length}
+    after = [changed.get(i, e) for i, e in enumerate(before)] + appended
+    changed |= {length + i: e for i, e in enumerate(appended)}
+    assert spliced(before, splices_of(changed, length)) == tuple(after)
+
+
+def test_equal_contexts_need_no_splice() -> None:
+    assert splices_between([entry("a")], [entry("a")]) == ()
+
+
+def test_a_moved_head_keeps_the_middle() -> None:
+    before = [entry(name) for name in "sabcdt"]
+    after = [entry(name) for name in "zabcdu"]
+    assert sum(len(splice.entries) for splice in splices_between(before, after)) == 2
