@@ -23,6 +23,8 @@ class Kind(StrEnum):
 
     BUILTIN = "built-in"
     PYTHON = "python"
+    DECLARED = "declared"
+    """In a ``.tool.json`` file."""
     REGISTERED = "registered"
     """By a program that uses the workbench as a library."""
 
@@ -42,6 +44,8 @@ class Tool:
     needs_sandbox: bool = False
     refusal: str = ""
     """Why it may not run; empty when it may."""
+    text: str = ""
+    """Of the file that declares it, where that is what it is."""
 
 
 class Registry:

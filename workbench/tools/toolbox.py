@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from workbench.tools.arguments import checked
 from workbench.tools.builtin import builtin_tools
 from workbench.tools.builtin.shell import ShellTools
 from workbench.tools.calling import call_function
+from workbench.tools.declared.tools import DeclaredTools
 from workbench.tools.engine_specs import ENGINE_SPECS
 from workbench.tools.judging import FunctionValidators
 from workbench.tools.paths import Workspace
@@ -30,7 +32,16 @@ from workbench.tools.validators import validator_tools
 TIMEOUT_S = 120.0
 """Of a tool that names no limit of its own."""
 
-_KINDS: Mapping[Kind, ToolKind] = {Kind.BUILTIN: "builtin", Kind.PYTHON: "function", Kind.REGISTERED: "function"}
+MAX_DEPTH = 5
+"""Of tools that call tools."""
+
+_depth: ContextVar[int] = ContextVar("depth", default=0)
+_KINDS: Mapping[Kind, ToolKind] = {
+    Kind.BUILTIN: "builtin",
+    Kind.PYTHON: "function",
+    Kind.REGISTERED: "function",
+    Kind.DECLARED: "declarative",
+}
 
 
 class Toolbox:
@@ -52,9 +63,11 @@ class Toolbox:
         *,
         trusted: bool = False,
         beside: Path | None = None,
+        tool_files: Mapping[str, str] | None = None,
     ) -> Toolbox:
-        """Built-in tools and validators, what the running program registered, and the Python tools of ``tools/``
-        folders: imported where the workspace is trusted, else announced and refused.
+        """Built-in tools and validators, what the running program registered, the Python tools of ``tools/`` folders,
+        and declared tools (texts of ``.tool.json`` files by path). The last two run only where the workspace is
+        trusted; elsewhere they are announced and refused.
 
         ``beside`` is the folder of the cascade, where files of ``sql:`` and ``shell:`` are looked up first.
         """
@@ -65,7 +78,10 @@ class Toolbox:
         for folder in python:
             (load_tools if trusted else announce_tools)(folder, registry)
         schemes = Schemes(workspace, sandbox, beside=beside, python=python, trusted=trusted)
-        return cls(workspace, sandbox, registry, schemes)
+        box = cls(workspace, sandbox, registry, schemes)
+        declared = DeclaredTools(workspace, sandbox, box.call_inner)
+        declared.register(registry, tool_files or {}, "" if trusted else UNTRUSTED)
+        return box
 
     @property
     def problems(self) -> Sequence[Problem]:
@@ -98,6 +114,17 @@ class Toolbox:
             result = error_of(fault)
         return replace(result, duration_s=time.monotonic() - started)
 
+    async def call_inner(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """The same for a tool that another tool calls. Raises RecursionError when such calls lead too deep."""
+        depth = _depth.get()
+        if depth >= MAX_DEPTH:
+            raise RecursionError(f"tools call each other more than {MAX_DEPTH} deep")
+        token = _depth.set(depth + 1)
+        try:
+            return await self._run(name, arguments)
+        finally:
+            _depth.reset(token)
+
     async def _run(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         tool = self.registry.get(name) if ":" not in name else self.schemes.tool(name)
         if tool is None:
@@ -118,7 +145,7 @@ class Toolbox:
         own = {tool.name for tool in builtin_tools(self.workspace, self.sandbox)} | set(ENGINE_SPECS)
         for tool in self.registry:
             hides = tool.kind is not Kind.BUILTIN and tool.name in own
-            facts[tool.name] = ToolFacts(_KINDS[tool.kind], hides, _needs(tool, missing))
+            facts[tool.name] = ToolFacts(_KINDS[tool.kind], hides, _needs(tool, missing), tool.text or None)
         return facts
 
     async def validator_facts(self) -> dict[str, ValidatorFacts]:
