@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from workbench.context.assembly import Grade
 from workbench.context.message import Image, Message, Text, ToolCall
-from workbench.models.encodings import Calibration, Encodings
+from workbench.models.encodings import Encodings
 from workbench.models.families import anthropic_area, family, gemini_tiles, openai_tiles
 from workbench.models.toolspace import rendered
 
@@ -186,12 +186,3 @@ def test_counting_needs_no_network_and_no_litellm() -> None:
         "assert 'litellm' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
-
-
-def test_a_calibration_scales_estimates_and_leaves_exact_counts() -> None:
-    calibration = Calibration(predicted=3_000, reported=3_600)
-
-    assert calibration.residual == 600
-    assert calibration.apply(1_000, Grade.ESTIMATE) == (1_200, Grade.CALIBRATED)
-    assert calibration.apply(1_000, Grade.EXACT) == (1_000, Grade.EXACT)
-    assert Calibration(0, 10).ratio == 1.0

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.models.names import NoKey, base_url, default_model, resolve, split_effort
+from workbench.models.names import NoKey, resolve, split_effort
 
 ROUTER = {"OPENROUTER_API_KEY": "router-key"}
 
@@ -82,19 +82,6 @@ def test_a_base_url_of_a_known_host_takes_that_providers_key() -> None:
 
 def test_the_key_is_not_in_the_repr() -> None:
     assert "router-key" not in repr(resolve("a/b", "", ROUTER))
-
-
-def test_the_default_model_is_named_routed_or_offline() -> None:
-    assert default_model({}) == "offline"
-    assert default_model(ROUTER) == "google/gemini-2.5-flash-lite"
-    assert default_model({"WINDLASS_DEFAULT_MODEL": "a/b", **ROUTER}) == "a/b"
-    assert default_model({"WINDLASS_DEFAULT_MODEL": "a/b", "WORKBENCH_DEFAULT_MODEL": "c/d"}) == "c/d"
-
-
-def test_the_base_url_comes_from_either_name() -> None:
-    assert base_url({"WINDLASS_PROVIDER_BASE_URL": "http://a"}) == "http://a"
-    assert base_url({"WINDLASS_PROVIDER_BASE_URL": "http://a", "WORKBENCH_BASE_URL": "http://b"}) == "http://b"
-    assert base_url({}) == ""
 
 
 def test_the_effort_is_split_from_the_name() -> None:

@@ -76,6 +76,9 @@ def test_the_password_of_a_url_is_replaced_and_its_host_is_not() -> None:
         ("WORKBENCH_DEFAULT_MODEL", "google/gemini-2.5-flash-lite"),
         ("SERVICE_URL", "https://api.example.com/v1/things"),
         ("PROJECT", "my-project-2024-production"),
+        ("GIT_COMMIT", "e41a01dd6b07c2a39cbb05c61a91d7b5e3f0a1b2"),
+        ("SSH_AUTH_SOCK", "/tmp/ssh-1a2B3c/agent.1234"),
+        ("GOOGLE_CREDENTIALS_FILE", "/home/ann/google-2024.json"),
     ],
 )
 def test_short_and_common_values_are_left_alone(name: str, value: str) -> None:

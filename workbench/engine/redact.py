@@ -16,7 +16,10 @@ _SECRET_NAME = re.compile(
     r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASS|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|AUTH|PAT)(?:S?$|_)",
     re.IGNORECASE,
 )
+_ELSEWHERE = re.compile(r".*_(?:SOCK|PATH|FILE|DIR|HOME|ID)", re.IGNORECASE)
+"""Names of places and ids, whatever else they say."""
 _LABEL = re.compile(r"\[redacted [A-Za-z0-9_.-]{1,64}\]")
+_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _UNLABELLED = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -70,14 +73,15 @@ def is_secret(value: str, name: str = "") -> bool:
     """
     if len(value) < SHORTEST or _LABEL.search(value):
         return False
-    if name and not _SECRET_NAME.search(name):
+    if name and (_ELSEWHERE.fullmatch(name) or not _SECRET_NAME.search(name)):
         return any(len(run) >= 16 and _mixed(run) for run in re.split(r"[^A-Za-z0-9]+", value))
     words = re.fullmatch(r"[A-Z]?[a-z]+(?:[-_. ][A-Z]?[a-z]+)?|[A-Z]+(?:_[A-Z]+)*", value)
     return words is None and not re.fullmatch(r"\d{1,11}|[\d.:/-]{1,15}", value) and len(set(value)) > 3
 
 
 def _mixed(run: str) -> bool:
-    return any(c.isdigit() for c in run) and any(c.isalpha() for c in run)
+    """Letters and digits, and no hexadecimal: that is a commit, a digest or an id."""
+    return any(c.isdigit() for c in run) and any(c.isalpha() for c in run) and not _HEX.fullmatch(run)
 
 
 class Redactor:

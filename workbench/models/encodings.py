@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from workbench.context.assembly import Grade
@@ -112,24 +111,3 @@ def _load(name: Encoding) -> Any:
     import tiktoken
 
     return tiktoken.get_encoding(name)
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """How far the counter is off for a model, by what the provider reported for a request of this run."""
-
-    predicted: int
-    reported: int
-
-    @property
-    def ratio(self) -> float:
-        return self.reported / self.predicted if self.predicted else 1.0
-
-    @property
-    def residual(self) -> int:
-        """Tokens that the provider counted beyond the prediction."""
-        return self.reported - self.predicted
-
-    def apply(self, tokens: int, grade: Grade) -> tuple[int, Grade]:
-        """A later count, scaled; an exact one is left as it is."""
-        return (tokens, grade) if grade is Grade.EXACT else (round(tokens * self.ratio), Grade.CALIBRATED)

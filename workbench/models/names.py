@@ -9,23 +9,9 @@ from urllib.parse import urlsplit
 from workbench.engine.model_name import split_effort
 from workbench.models.providers import BY_ID, Provider, slug, split
 
-__all__ = [
-    "BASE_URL",
-    "DEFAULT_MODEL",
-    "OFFLINE",
-    "NoKey",
-    "Resolved",
-    "base_url",
-    "default_model",
-    "resolve",
-    "split_effort",
-]
+__all__ = ["OFFLINE", "NoKey", "Resolved", "resolve", "split_effort"]
 
 OFFLINE = "offline"
-DEFAULT_MODEL = "google/gemini-2.5-flash-lite"
-"""The model of phases that name none, when there is an OpenRouter key."""
-BASE_URL = ("WORKBENCH_BASE_URL", "WINDLASS_PROVIDER_BASE_URL")
-_DEFAULT_VARIABLES = ("WORKBENCH_DEFAULT_MODEL", "WINDLASS_DEFAULT_MODEL")
 _OWN_KEY = "WORKBENCH_API_KEY"
 _ROUTER = BY_ID["openrouter"]
 
@@ -54,17 +40,6 @@ class Resolved:
     api_key: str = field(default="", repr=False)
     base_url: str = ""
     """Empty: the provider's own."""
-
-
-def base_url(env: Mapping[str, str]) -> str:
-    """The base URL that the environment asks for, or nothing."""
-    return next((env[name] for name in BASE_URL if env.get(name)), "")
-
-
-def default_model(env: Mapping[str, str]) -> str:
-    """The model of phases that name none: what the environment says, else one that its keys can reach, else offline."""
-    named = next((env[name] for name in _DEFAULT_VARIABLES if env.get(name)), "")
-    return named or (DEFAULT_MODEL if _key(_ROUTER, env)[1] else OFFLINE)
 
 
 def resolve(name: str, base_url: str, env: Mapping[str, str]) -> Resolved:
