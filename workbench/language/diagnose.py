@@ -182,18 +182,15 @@ def without(data: Any, fault: ValidationError) -> Any:
     errors = [error for error in fault.errors(include_url=False) if not _echo(error)]
     if len(errors) > MAX_PROBLEMS:
         return None
-    for path in sorted({written(data, plain_path(error["loc"])) for error in errors}, key=_order):
-        data = _mended_data(data, path)
+    for error in errors:
+        path = written(data, plain_path(error["loc"]))
+        data = _mended_data(data, path, missing=error["type"] == "missing")
         if data is None:
             return None
     return data
 
 
-def _order(path: Path) -> tuple[str, ...]:
-    return tuple(str(part) for part in path)
-
-
-def _mended_data(data: Any, path: Path) -> Any:
+def _mended_data(data: Any, path: Path, *, missing: bool) -> Any:
     if not path or path == ("phases",):
         return None
     if path == ("cascade_id",):
@@ -203,13 +200,7 @@ def _mended_data(data: Any, path: Path) -> Any:
     if path[0] == "phases" and len(path) == 3 and path[2] == "name":
         return _replaced(data, path, f"phases[{path[1]}]")
     # A missing key condemns the mapping that lacks it; an item of a list, the whole list.
-    value: Any = data
-    for depth, part in enumerate(path):
-        present = (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int))
-        if not present:
-            path = path[:depth]
-            break
-        value = value[part]
+    path = path[:-1] if missing else path
     while path and not isinstance(path[-1], str):
         path = path[:-1]
     return None if not path or path == ("phases",) else _replaced(data, path, None)

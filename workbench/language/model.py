@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, Tag, model_validator
+from pydantic import BeforeValidator, Field, Tag, model_validator
 
 from workbench.language.model_base import (
     BY_TYPE,
@@ -24,6 +24,7 @@ from workbench.language.model_base import (
     own,
     runs,
     tier1,
+    written_out,
 )
 from workbench.language.model_candidates import (
     CostAware,
@@ -129,7 +130,9 @@ class Phase(Model):
     handoffs: Annotated[tuple[Handoff, ...], tier1("Possible next phases.")] = ()
     sub_cascades: Annotated[tuple[SubCascade, ...], tier1("Cascades that run before the turns.")] = ()
     async_cascades: Annotated[tuple[AsyncCascade, ...], tier1("Cascades that run beside the run.")] = ()
-    context: Annotated[ContextRules | None, tier1("What enters the phase; present means selective.")] = None
+    context: Annotated[
+        ContextRules | None, BeforeValidator(written_out), tier1("What enters the phase; present means selective.")
+    ] = None
     inject_from: Annotated[tuple[ContextSource, ...] | None, tier1("Snowball, with these sources first.")] = None
     context_retention: Annotated[
         Annotated[Literal["full", "output_only"], HYPHENS], tier1("What later snowballs take from this phase.")

@@ -39,7 +39,7 @@ class Model(BaseModel):
     SPELLINGS: ClassVar[Mapping[str, str]] = {}
     """Accepted spellings of keys."""
     NULLS: ClassVar[frozenset[str]] = frozenset()
-    """Keys for which null is an error, because leaving them out means something else."""
+    """Keys whose null is looked at."""
 
     @model_validator(mode="before")
     @classmethod
@@ -111,6 +111,13 @@ def seconds(value: Any) -> Any:
 def underscored(value: Any) -> Any:
     """Enumerations take hyphens for underscores (L207)."""
     return value.replace("-", "_") if isinstance(value, str) else value
+
+
+def written_out(value: Any) -> Any:
+    """Refuses null where leaving the key out means something else than an empty mapping."""
+    if value is None:
+        raise PydanticCustomError("model_type", "null is not an empty mapping")
+    return value
 
 
 def as_text(value: Any) -> Any:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from jinja2 import TemplateSyntaxError
 
 from workbench.language.clean import clean_line
+
+_CHARACTER = re.compile(r"(unexpected char .+) at (\d+)", re.DOTALL)
+_LINE_END = re.compile(r"\r\n?")
 
 
 class TemplateFault(Exception):
@@ -19,9 +24,13 @@ class TemplateFault(Exception):
 
 def syntax_fault(fault: TemplateSyntaxError, template: str) -> TemplateFault:
     """A syntax error with its place."""
+    message = fault.message or "syntax error"
+    if match := _CHARACTER.fullmatch(message):
+        before = _LINE_END.sub("\n", template)[: int(match[2])]
+        return TemplateFault(clean_line(match[1]), before.count("\n") + 1, len(before) - before.rfind("\n"))
     line = int(fault.lineno)
     column = getattr(fault.lineno, "column", 0) or first_tag(template, line)
-    return TemplateFault(clean_line(fault.message or "syntax error", 300), line, column)
+    return TemplateFault(clean_line(message, 300), line, column)
 
 
 def first_tag(template: str, line: int) -> int:

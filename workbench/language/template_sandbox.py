@@ -25,7 +25,7 @@ MAX_OUTPUT = 1 << 20
 """Characters of a rendered template, and of any text made on the way."""
 MAX_GROWN = 32 << 20
 """Characters and items that one rendering may make in all."""
-MAX_STEPS = 300_000
+MAX_STEPS = 200_000
 """Rounds of loops, calls of macros and items handed to filters."""
 MAX_NUMBER = 10_000
 """Widths, precisions and counts given to filters and methods."""

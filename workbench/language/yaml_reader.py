@@ -34,7 +34,7 @@ class _Composer(CParser):
         self.stopped_at = 0
 
     def resolve(self, kind: type, value: str | None, implicit: Any) -> str:
-        return _PLAIN if implicit is True or implicit is False or implicit[0] else _TEXT
+        return _PLAIN if isinstance(implicit, bool) or implicit[0] else _TEXT
 
     def descend_resolver(self, parent: Any, index: Any) -> None:
         self.depth += 1

@@ -1,0 +1,62 @@
+"""Files made to hurt: each gives a diagnostic in under a second, and never an exception."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+
+import pytest
+
+from workbench.language.load import load
+
+
+def alias_bomb() -> str:
+    lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True):
+        lines.append(f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]")
+    return "\n".join(lines)
+
+
+HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
+    "alias bomb": (alias_bomb(), "f.yaml", "aliases expand beyond the limit"),
+    "many aliases": ("a: &a x\nb: [" + "*a," * 200_000 + "]", "f.yaml", "aliases expand beyond the limit"),
+    "recursive alias": ("a: &a\n  b: *a", "f.yaml", "an alias stands inside the value it names"),
+    "recursive merge": ("&a {<<: *a}", "f.yaml", "an alias stands inside the value it names"),
+    "brackets": ("[" * 100_000, "f.yaml", "too deep"),
+    "brackets in JSON": ('{"a":' * 100_000, "f.json", "too deep"),
+    "dashes": ("- " * 50_000, "f.yaml", "too deep"),
+    "indentation": ("".join(" " * n + "a:\n" for n in range(1200)), "f.yaml", "too deep"),
+    "complex keys": ("? " * 50_000, "f.yaml", "too deep"),
+    "five megabytes": ("a: " + "x" * 5_000_000, "f.yaml", "too large: 5,000,003 bytes"),
+    "many items": ("[" + "a," * 400_000 + "]", "f.yaml", "too large: more than 100,000 values"),
+    "many items in JSON": ("[" + "1," * 400_000 + "1]", "f.json", "too large: more than 100,000 values"),
+    "many keys": ("".join(f"k{i}: {i}\n" for i in range(40_000)), "f.yaml", "unknown key 'k0'"),
+    "many documents": ("---\n" * 200_000, "f.yaml", "too large"),
+    "many wrong phases": ("cascade_id: c\nphases: [" + "1," * 40_000 + "]", "f.yaml", "'phases[0]' must be a mapping"),
+    "a long number": ("a: " + "9" * 100_000, "f.yaml", "too many digits"),
+    "a long number in JSON": ('{"a": ' + "9" * 100_000 + "}", "f.json", "too many digits"),
+    "comments in JSON": ("//\n" * 300_000, "f.json", "JSON has no comments"),
+    "NUL": ("a: \0", "f.yaml", "U+0000 is not allowed"),
+    "an escape sequence": ("a: \x1b[2J", "f.yaml", "U+001B is not allowed"),
+    "half a surrogate pair": ("a: \ud800", "f.yaml", "not UTF-8 at byte 4"),
+    "not UTF-8": (b"a: \xff", "f.yaml", "not UTF-8 at byte 4"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_gives_a_diagnostic_in_under_a_second(name: str) -> None:
+    text, file, message = HOSTILE[name]
+    start = time.process_time()
+    loaded = load(text, file)
+    assert time.process_time() - start < 1.0
+    assert any(message in problem.message for problem in loaded.problems)
+    assert loaded.cascade is None
+    assert len(loaded.problems) < 500
+
+
+def test_an_alias_bomb_is_refused_before_it_takes_memory() -> None:
+    tracemalloc.start()
+    load(alias_bomb(), "f.yaml")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30_000_000

@@ -1,0 +1,73 @@
+"""What a template refers to, known without rendering it."""
+
+from __future__ import annotations
+
+import pytest
+
+from workbench.language.template import names_used
+
+
+def uses(template: str) -> list[tuple[str, int, int, bool]]:
+    return [(use.text, use.line, use.column, use.guarded) for use in names_used(template).uses]
+
+
+def test_names_come_with_their_places_in_order() -> None:
+    assert uses("{{ input.a }}\n  {{ outputs['look'].x[0] }}") == [
+        ("input.a", 1, 4, False),
+        ("outputs.look.x[0]", 2, 6, False),
+    ]
+    assert names_used("{{ input.a }}{{ state.b }}").roots == {"input", "state"}
+
+
+def test_names_that_the_template_makes_itself_are_not_from_outside() -> None:
+    assert uses("{% for x in input.list %}{{ x.y }}{{ loop.index }}{% endfor %}") == [("input.list", 1, 13, False)]
+    assert uses("{% set y = 1 %}{{ y }}{% macro m(a) %}{{ a }}{% endmacro %}{{ m(1) }}{{ range(3) }}") == []
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ input.b | default('x') }}",
+        "{{ input.b is defined }}",
+        "{% if input.b is undefined %}x{% endif %}",
+    ],
+)
+def test_maybe_is_known_as_maybe(template: str) -> None:
+    assert [guarded for *_, guarded in uses(template)] == [True]
+
+
+def test_what_a_condition_found_defined_is_sure_below_it_alone() -> None:
+    template = "{% if state.k is defined %}{{ state.k.z }}{% else %}{{ state.k }}{% endif %}{{ state.k }}"
+    assert [guarded for *_, guarded in uses(template)] == [True, True, False, False]
+    assert [guarded for *_, guarded in uses("{{ state.k.z if state.k else '' }}")] == [True, False]
+    assert [guarded for *_, guarded in uses("{% if state.k and state.k.z %}{% endif %}")] == [False, True]
+
+
+def test_an_attribute_worked_out_at_run_time_ends_the_path() -> None:
+    first, second = names_used("{{ outputs[input.which].x }}").uses
+    assert (first.path, first.open_end) == (("outputs",), True)
+    assert (second.path, second.open_end) == (("input", "which"), False)
+
+
+def test_unknown_filters_and_tests_have_their_places() -> None:
+    names = names_used("{{ a | upper | uper }}\n{{ b is oddd }}")
+    assert [(word.name, word.line, word.column) for word in names.unknown_filters] == [("uper", 1, 16)]
+    assert [(word.name, word.line, word.column) for word in names.unknown_tests] == [("oddd", 2, 6)]
+    assert names.roots == {"a", "b"}
+
+
+def test_comparisons_with_constants_are_listed_from_the_side_of_the_name() -> None:
+    found = names_used("{% if turn == 1 or 2 < turn %}x{% endif %}").comparisons
+    assert [(c.path, c.operator, c.constant, c.column) for c in found] == [
+        (("turn",), "eq", 1, 7),
+        (("turn",), "gt", 2, 24),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("template", "line", "column"), [("{{ a b }}", 1, 6), ("x\n{% if %}", 2, 7), ("{{ 'a }}", 1, 4)]
+)
+def test_a_syntax_error_has_its_place(template: str, line: int, column: int) -> None:
+    fault = names_used(template).fault
+    assert fault is not None
+    assert (fault.line, fault.column) == (line, column)
