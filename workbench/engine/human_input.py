@@ -122,7 +122,7 @@ async def decide(execution: Execution, failure: PhaseFailed | None = None) -> De
     route = rule.routing.get(chosen) or _DEFAULT_ROUTES.get(chosen)
     if route is None:
         given = chosen or answer
-        execution.set_state("decision", given, execution.place(), by="decision")
+        execution.set_state(f"_decision_{execution.phase.name}", given, execution.place(), by="decision")
         return Decision()
     if route.fail:
         raise failure or PhaseFailed(f"a person decided: {answer}", "decision_points")

@@ -187,13 +187,17 @@ def comparable(events: Iterable[Event]) -> list[tuple[str, Place, Mapping[str, A
     """Events without what may differ between two equal runs: ids, times, and the names of the ports.
 
     The main line's order is kept; parallel branches are put one after another, because only the order within a
-    branch means anything.
+    branch means anything; so are bodies, which belong to no branch.
     """
     by_branch: dict[str, list[tuple[str, Place, Mapping[str, Any]]]] = defaultdict(list)
+    blobs: dict[str, tuple[str, Place, Mapping[str, Any]]] = {}
     for event in events:
+        if event.kind == "blob":
+            blobs[event.data["hash"]] = (event.kind, event.place, event.data)
+            continue
         dropped = _MOVING.get(event.kind, ())
         data = {key: value for key, value in event.data.items() if key not in dropped}
         if event.kind == "run_started":
             data["options"] = {k: v for k, v in data.get("options", {}).items() if k != "session_id"}
         by_branch[event.place.branch].append((event.kind, event.place, data))
-    return [row for branch in sorted(by_branch) for row in by_branch[branch]]
+    return [*(blobs[digest] for digest in sorted(blobs)), *(row for b in sorted(by_branch) for row in by_branch[b])]

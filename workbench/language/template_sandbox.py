@@ -182,6 +182,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
             return obj
         if isinstance(obj, dict) and attribute in obj:
             return obj[attribute]
+        if isinstance(obj, dict) and attribute.startswith("_") and not attribute.startswith("__"):
+            return self.undefined(obj=obj, name=attribute)
         if attribute.startswith("_"):
             raise SecurityError(f"'{attribute}' is not for templates")
         if isinstance(obj, type):
