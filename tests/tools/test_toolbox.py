@@ -206,7 +206,7 @@ def deterministic(root: Path, folder: PythonFolder) -> Toolbox:
     (beside / "total.sql").write_text("SELECT sum(amount) AS total FROM 'data/orders.csv' WHERE id >= {least:Int64}")
     (beside / "greet.sh").write_text('echo "hello $INPUT_NAME"; cat; exit ${INPUT_CODE:-0}\n')
     workspace = Workspace.of(root, beside)
-    return Toolbox.of(workspace, Sandbox(root), [folder], trusted=True)
+    return Toolbox.of(workspace, Sandbox(root, level="bwrap"), [folder], trusted=True)
 
 
 def test_a_query_file_beside_the_cascade_runs_with_its_parameters(deterministic: Toolbox) -> None:

@@ -48,6 +48,8 @@ class Toolbox:
     """The tools of one workspace."""
 
     def __init__(self, workspace: Workspace, sandbox: Sandbox, registry: Registry, schemes: Schemes) -> None:
+        """``registry`` holds the built-in tools; what is added later may hide them."""
+        self._builtin = frozenset(registry.names()) | frozenset(ENGINE_SPECS)
         self.workspace = workspace
         self.sandbox = sandbox
         self.registry = registry
@@ -74,11 +76,11 @@ class Toolbox:
         registry = Registry()
         for tool in (*builtin_tools(workspace, sandbox), *validator_tools(ShellTools(sandbox))):
             registry.add(tool)
+        schemes = Schemes(workspace, sandbox, beside=beside, python=python, trusted=trusted)
+        box = cls(workspace, sandbox, registry, schemes)
         add_registered(registry)
         for folder in python:
             (load_tools if trusted else announce_tools)(folder, registry)
-        schemes = Schemes(workspace, sandbox, beside=beside, python=python, trusted=trusted)
-        box = cls(workspace, sandbox, registry, schemes)
         declared = DeclaredTools(workspace, sandbox, box.call_inner)
         declared.register(registry, tool_files or {}, "" if trusted else UNTRUSTED)
         return box
@@ -115,13 +117,15 @@ class Toolbox:
         return replace(result, duration_s=time.monotonic() - started)
 
     async def call_inner(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """The same for a tool that another tool calls. Raises RecursionError when such calls lead too deep."""
+        """The same for a tool that another tool calls; calls that lead too deep are errors as well."""
         depth = _depth.get()
-        if depth >= MAX_DEPTH:
-            raise RecursionError(f"tools call each other more than {MAX_DEPTH} deep")
         token = _depth.set(depth + 1)
         try:
+            if depth >= MAX_DEPTH:
+                raise RecursionError(f"tools call each other more than {MAX_DEPTH} deep")
             return await self._run(name, arguments)
+        except Exception as fault:  # noqa: BLE001 - as in call
+            return error_of(fault)
         finally:
             _depth.reset(token)
 
@@ -142,9 +146,8 @@ class Toolbox:
         """
         missing = await self._missing_sandbox()
         facts = {name: ToolFacts("builtin") for name in ENGINE_SPECS}
-        own = {tool.name for tool in builtin_tools(self.workspace, self.sandbox)} | set(ENGINE_SPECS)
         for tool in self.registry:
-            hides = tool.kind is not Kind.BUILTIN and tool.name in own
+            hides = tool.kind is not Kind.BUILTIN and tool.name in self._builtin
             facts[tool.name] = ToolFacts(_KINDS[tool.kind], hides, _needs(tool, missing), tool.text or None)
         return facts
 

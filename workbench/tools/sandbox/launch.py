@@ -99,11 +99,13 @@ def allow(ruleset: int, path: str, access: int) -> None:
 
 
 def limit(limits: dict[str, int]) -> None:
+    """Set each limit, never above the hard one. Linux knows them all; elsewhere what is not known is passed over."""
     for name, wanted in limits.items():
         kind = getattr(resource, name)
         _, hard = resource.getrlimit(kind)
         value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(kind, (value, value))
+        with contextlib.nullcontext() if LINUX else contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(kind, (value, value))
 
 
 def become(spec: Spec, command: list[str]) -> int:

@@ -31,7 +31,8 @@ def resources(limits: Limits, *, count_processes: bool) -> dict[str, int]:
         "RLIMIT_FSIZE": limits.file_bytes,
         "RLIMIT_NOFILE": limits.open_files,
     }
-    return values | ({"RLIMIT_NPROC": limits.processes + _own_tasks()} if count_processes else {})
+    counted_here = count_processes and sys.platform == "linux"
+    return values | ({"RLIMIT_NPROC": limits.processes + _own_tasks()} if counted_here else {})
 
 
 @asynccontextmanager
