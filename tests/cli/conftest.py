@@ -66,33 +66,38 @@ class Ended:
 Cli = Callable[..., Ended]
 
 
-@pytest.fixture
-def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder with one cascade, as the current folder; no key, no setting of the machine reaches it."""
+def alone(patch: pytest.MonkeyPatch, home: Path, folder: Path) -> None:
+    """Make a folder the current one; no key, no setting and no store of the machine is seen from it."""
     for name in list(os.environ):
         if name.startswith(("WORKBENCH_", "WINDLASS_")) or name.endswith("_API_KEY"):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("WORKBENCH_CONFIG_DIR", str(tmp_path / "config"))
-    monkeypatch.setenv("WORKBENCH_STATE_DIR", str(tmp_path / "state"))
+            patch.delenv(name)
+    patch.setenv("WORKBENCH_CONFIG_DIR", str(home / "config"))
+    patch.setenv("WORKBENCH_STATE_DIR", str(home / "state"))
+    folder.mkdir(parents=True, exist_ok=True)
+    patch.chdir(folder)
+
+
+def run_cli(*arguments: str | Path, stdin: str = "") -> Ended:
+    """Run a command in this process, in the current folder."""
+    result = CliRunner().invoke(main, [str(a) for a in arguments], input=stdin, prog_name="workbench")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Ended(result.exit_code, result.stdout, result.stderr)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one cascade, as the current folder."""
     folder = tmp_path / "work"
-    folder.mkdir()
+    alone(monkeypatch, tmp_path, folder)
     (folder / "greet.yaml").write_text(CASCADE)
     (folder / "greet.replies.yaml").write_text(REPLIES)
     (folder / "greet.input.json").write_text('{"name": "Ada"}')
     (folder / "notes.txt").write_text("Ada likes short greetings.\n" * 4)
-    monkeypatch.chdir(folder)
     return folder
 
 
 @pytest.fixture
 def cli(workspace: Path) -> Cli:
-    """Runs a command in this process, in the workspace: ``cli("run", "greet.yaml")``."""
-    runner = CliRunner()
-
-    def run(*arguments: str | Path, stdin: str = "") -> Ended:
-        result = runner.invoke(main, [str(a) for a in arguments], input=stdin, prog_name="workbench")
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Ended(result.exit_code, result.stdout, result.stderr)
-
-    return run
+    """Runs a command in the workspace: ``cli("run", "greet.yaml")``."""
+    return run_cli

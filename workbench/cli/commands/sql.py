@@ -32,19 +32,24 @@ def command(query: str, form: str, limit: int, output: Path | None) -> None:
     """
     if form == "parquet" and output is None:
         raise Failure(Exit.USAGE, "Parquet goes to a file", hint="--output FILE")
+    from workbench.store.database import DatabaseError
     from workbench.store.formats import as_csv, as_json, as_text, write_parquet
     from workbench.store.index import Index
+    from workbench.store.sqltext import BadSql
 
     with Index(project_here().store) as index:
         if index.notice:
             talk(index.notice, "warn")
         index.catch_up()
-        if form == "parquet":
-            assert output is not None
-            rows = write_parquet(index.arrow(query, limit), output)
-            talk(f"{rows:,} rows in {output}")
-            return
-        table = index.sql(query, limit)
+        try:
+            if form == "parquet":
+                assert output is not None
+                rows = write_parquet(index.arrow(query, limit), output)
+                talk(f"{rows:,} rows in {output}")
+                return
+            table = index.sql(query, limit)
+        except (BadSql, DatabaseError) as error:
+            raise Failure(Exit.USAGE, " ".join(str(error).split())) from error
     text = {"table": as_text, "json": as_json, "csv": as_csv}[form](table).rstrip("\n") + "\n"
     if table.cut and form != "table":
         talk(f"cut at {limit:,} rows (--limit)", "warn")

@@ -1,0 +1,78 @@
+"""``check`` and ``schema``: what an editor and CI get to see of a cascade file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.cli.conftest import CASCADE, REPLIES, Cli
+
+
+def test_a_sound_file_has_no_problems(cli: Cli) -> None:
+    ended = cli("check", "greet.yaml")
+    assert (ended.code, ended.out, ended.err) == (0, "", "1 file: no problems\n")
+
+
+def test_every_problem_has_its_place_and_code(cli: Cli, workspace: Path) -> None:
+    (workspace / "bad.yaml").write_text(CASCADE.replace("max_turns: 3", "max_turns: three").replace("from:", "form:"))
+    ended = cli("check", "bad.yaml", "greet.yaml")
+    assert ended.code == 1
+    errors = [line for line in ended.out.splitlines() if ": error: " in line]
+    assert errors[0].startswith("bad.yaml:7:24: error: 'max_turns' must be")
+    assert errors[0].endswith("[L202]")
+    assert any(line.startswith("bad.yaml:12:") and "did you mean 'from'?" in line for line in ended.out.splitlines())
+    assert ended.err.startswith("2 files: 1 error, ")
+
+
+def test_warnings_alone_are_no_failure(cli: Cli, workspace: Path) -> None:
+    (workspace / "warn.yaml").write_text(
+        CASCADE.replace("instructions: Refuse.", "instructions: Refuse.\n    tackel: []")
+    )
+    ended = cli("check", "warn.yaml")
+    assert ended.code == 0
+    assert "unknown key 'tackel' in phase" in ended.out
+
+
+def test_json_has_line_column_code_and_hint(cli: Cli, workspace: Path) -> None:
+    (workspace / "bad.yaml").write_text(CASCADE.replace("target: answer", "target: anwser"))
+    ended = cli("check", "bad.yaml", "--json")
+    assert ended.code == 1
+    (error,) = [problem for problem in ended.json if problem["severity"] == "error"]
+    assert (error["file"], error["line"], error["code"]) == ("bad.yaml", 9, "L302")
+    assert error["path"] == "phases[0].handoffs[0].target"
+    assert cli("check", "greet.yaml", "--json").json == []
+
+
+def test_a_file_that_cannot_be_read_does_not_hide_the_others(cli: Cli, workspace: Path) -> None:
+    (workspace / "bad.yaml").write_text("cascade_id: [\n")
+    ended = cli("check", "absent.yaml", "bad.yaml")
+    assert ended.code == 2
+    assert "absent.yaml: error: no such file" in ended.err
+    assert ended.out.startswith("bad.yaml:")
+
+
+def test_replies_are_checked_as_replies(cli: Cli, workspace: Path) -> None:
+    assert cli("check", "greet.replies.yaml").code == 0
+    (workspace / "greet.replies.yaml").write_text(REPLIES.replace("text:", "txet:"))
+    ended = cli("check", "greet.replies.yaml")
+    assert ended.code == 1
+    assert "did you mean 'text'?" in ended.out
+
+
+@pytest.mark.parametrize("hostile", ["\x1b]0;title\x07", "\u202e", "\x9b"])
+def test_what_a_file_says_is_shown_harmlessly(cli: Cli, workspace: Path, hostile: str) -> None:
+    (workspace / "hostile.yaml").write_text(json.dumps({"cascade_id": "x", hostile: 1, "phases": []}))
+    ended = cli("check", "hostile.yaml")
+    assert hostile not in ended.out + ended.err
+
+
+def test_the_schema_accepts_a_cascade_and_finds_a_mistake(cli: Cli) -> None:
+    validator = jsonschema.Draft202012Validator(cli("schema").json)
+    cascade = yaml.safe_load(CASCADE)
+    assert list(validator.iter_errors(cascade)) == []
+    cascade["phases"][0]["rules"]["max_turns"] = "three"
+    assert [error.json_path for error in validator.iter_errors(cascade)] != []

@@ -1,0 +1,195 @@
+"""The shipped examples: sound, runnable on a bare machine, and showing what they are meant to show."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli, alone, run_cli
+from workbench.cli.commands.demo import copy_examples, example_files
+from workbench.context.strategy import parse
+from workbench.language.load import load
+from workbench.resources import folder
+
+EXAMPLES = [file.name for file in example_files(folder("cascades"))]
+LATENCY = re.compile(r"^defaults: \{latency: [0-9.]+\}$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A copy of the examples in a workspace for this module, with replies that come at once."""
+    home = tmp_path_factory.mktemp("examples")
+    copy = home / "work" / "cascades"
+    shutil.copytree(folder("cascades"), copy, ignore=shutil.ignore_patterns(".workbench"))
+    for replies in copy.glob("*.replies.yaml"):
+        text, count = LATENCY.subn("defaults: {latency: 0}", replies.read_text("utf-8"))
+        assert count == 1, f"{replies.name} says how long its replies take"
+        replies.write_text(text, "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        alone(patch, home, home / "work")
+        yield copy
+
+
+Run = dict[str, Any]
+Ran = Callable[[str], Run]
+
+
+@pytest.fixture(scope="module")
+def ran(examples: Path) -> Ran:
+    """The run of an example, as ``show --json`` gives it. Each example runs once; its session has the file's name."""
+
+    @cache
+    def run(name: str) -> Run:
+        ended = run_cli("run", f"cascades/{name}", "--session", name, "-q")
+        assert ended.code == 0, ended.err
+        shown: Run = run_cli("show", name, "--json").json
+        assert ended.out.rstrip("\n") == shown["output"]
+        return shown
+
+    return run
+
+
+def tools(run: Run, status: str = "") -> list[str]:
+    """Names of the tools that were called; those with a status, if given."""
+    calls = [call for phase in run["phases"] for call in phase["calls"]]
+    return [tool["tool"] for call in calls for tool in call["tools"] if status in ("", tool["status"])]
+
+
+def test_there_are_five() -> None:
+    assert EXAMPLES == ["csv_questions.json", "debug_agent.yaml", "diff_review.yaml", "log_triage.yaml", "router.yaml"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_check_has_nothing_to_say(examples: Path, name: str) -> None:
+    stem = name.partition(".")[0]
+    ended = run_cli("check", f"cascades/{name}", f"cascades/{stem}.replies.yaml")
+    assert (ended.code, ended.out) == (0, "")
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_reply_is_scripted_and_no_secret_is_seen(ran: Ran, examples: Path, name: str) -> None:
+    run = ran(name)
+    assert run["status"] == "success"
+    answers = [call["answer"] for phase in run["phases"] for call in phase["calls"]]
+    assert not [answer for answer in answers if answer.startswith("[offline]")]
+    assert run["warnings"] == []
+
+
+def test_log_triage_finds_the_failure_and_routes_it(ran: Ran, examples: Path) -> None:
+    run = ran("log_triage.yaml")
+    assert [phase["name"] for phase in run["phases"]] == ["intake", "triage", "crash"]
+    assert (run["phases"][1]["route"], run["phases"][1]["route_rule"]) == ("crash", "route_to")
+    assert tools(run, "failed") == []
+    log = (examples / "data/checkout/checkout.log").read_text("utf-8")
+    for time in re.findall(r"- (\d\d:\d\d:\d\d)  ", run["output"]):
+        assert f"T{time}." in log, f"the time line names {time}, which is in the log"
+    last = run_cli("context", "log_triage.yaml", "--at", "triage:6", "--json").json[0]
+    assert [entry["action"] for entry in last["entries"] if entry["kind"] == "result"].count("masked") >= 2
+
+
+def test_the_same_example_runs_from_its_own_folder(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(examples)
+    assert run_cli("run", "log_triage.yaml", "--session", "own", "-q").code == 0
+    assert tools(run_cli("show", "own", "--json").json, "failed") == []
+
+
+def test_diff_review_repairs_its_answer_in_a_second_attempt(ran: Ran, examples: Path) -> None:
+    run = ran("diff_review.yaml")
+    risks = next(phase for phase in run["phases"] if phase["name"] == "risks")
+    assert [check["valid"] for check in risks["checks"]] == [False, True]
+    assert "'critical' is not one of" in risks["checks"][0]["reason"]
+    changed = (examples / "data/retry_queue.diff").read_text("utf-8")
+    for file in run["state"]["files"]:
+        assert f"+++ b/{file}" in changed
+    (verdict,) = run_cli("context", "diff_review.yaml", "--phase", "verdict", "--json").json
+    assert [entry["from"] for entry in verdict["entries"]] == ["↪ risks.output", "↪ tests.output", "task"]
+
+
+def test_csv_questions_answers_with_real_numbers(ran: Ran, examples: Path) -> None:
+    run = ran("csv_questions.json")
+    assert Counter(tools(run)) == {"smart_sql_run": 6}
+    assert tools(run, "failed") == []
+    results = "\n".join(tool["result"] for call in run["phases"][0]["calls"] for tool in call["tools"])
+    for figure in ("302", "296", "496.75", "509.85", "578"):
+        assert figure in results
+        assert figure in run["phases"][0]["output"]
+
+
+def test_debug_agent_masks_old_results_and_pays_for_it(ran: Ran, examples: Path) -> None:
+    run = ran("debug_agent.yaml")
+    calls = run["phases"][0]["calls"]
+    assert len(calls) >= 12
+    assert {call["grade"] for call in calls} == {"exact"}
+    assert tools(run, "failed") == ["read_file"], "one wrong file name, so that an error can be seen to stay"
+    sent, full = calls[-1]["tokens_sent"], calls[-1]["tokens_full"]
+    assert sent < 0.6 * full
+    last = run_cli("context", "debug_agent.yaml", "--at", f"investigate:{len(calls)}", "--json").json[0]
+    (error,) = [entry for entry in last["entries"] if entry["is_error"]]
+    assert error["action"] == "kept"
+    assert last["forecast"]["cached"] < calls[-2]["tokens_sent"], "masking broke the cached prefix"
+
+
+def test_debug_agent_offers_strategies_that_exist(examples: Path) -> None:
+    cascade = load((examples / "debug_agent.yaml").read_text("utf-8")).cascade
+    assert cascade is not None
+    assert len(cascade.strategies) >= 3
+    for spec in cascade.strategies.values():
+        parse(spec)
+
+
+def test_router_retries_an_answer_that_is_too_short(ran: Ran, examples: Path) -> None:
+    run = ran("router.yaml")
+    assert [phase["name"] for phase in run["phases"]] == ["read", "repair", "file"]
+    repair = run["phases"][1]
+    assert [(check["name"], check["valid"]) for check in repair["checks"]] == [
+        ("length_check", False),
+        ("length_check", True),
+        ("keyword_validator", True),
+    ]
+    assert run["state"] == {"customer": "Ben Okafor", "product": "trail lamp, wide beam"}
+    (turn, *_) = run_cli("context", "router.yaml", "--at", "repair/1/1/2/1", "--json").json
+    assert any(entry["message"]["content"].startswith("Turn 2 of 2:") for entry in turn["entries"])
+
+
+def test_the_other_branch_of_the_router_asks_a_person(examples: Path) -> None:
+    replies = (examples / "router.replies.yaml").read_text("utf-8").replace("target: repair", "target: refund")
+    (examples / "refund.replies.yaml").write_text(replies, "utf-8")
+    shutil.copy(examples / "router.yaml", examples / "refund.yaml")
+    shutil.copy(examples / "router.input.json", examples / "refund.input.json")
+    (examples / "answers.json").write_text('{"refund": "No, wait five days."}')
+    ended = run_cli("run", "cascades/refund.yaml", "--session", "refund", "-q", "--answers", "cascades/answers.json")
+    assert ended.code == 0, ended.err
+    run = run_cli("show", "refund", "--json").json
+    assert [phase["name"] for phase in run["phases"]] == ["read", "refund", "file"]
+    assert tools(run)[-1] == "ask_human"
+
+
+def test_the_tour_runs_without_a_terminal_in_a_folder_of_its_own(cli: Cli, tmp_path: Path) -> None:
+    target = tmp_path / "tour"
+    ended = cli("demo", "router", "--folder", target, "--headless")
+    assert ended.code == 0
+    assert f"the examples are in {target}" in ended.err
+    assert ended.out.startswith("Customer: Ben Okafor")
+    assert (target / ".workbench" / "journal").is_dir()
+
+
+def test_the_tour_never_overwrites_what_is_there(tmp_path: Path) -> None:
+    target = tmp_path / "tour"
+    target.mkdir()
+    (target / "router.yaml").write_text("mine")
+    copy_examples(target)
+    assert (target / "csv_questions.json").is_file()
+    assert (target / "router.yaml").read_text() == "mine"
+
+
+def test_an_example_that_is_not_there(cli: Cli) -> None:
+    ended = cli("demo", "nothing")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: no example 'nothing' (there are csv_questions, ")

@@ -1,0 +1,84 @@
+"""The command line as a whole: its help, its errors, and what it does not import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.cli.conftest import Cli
+from workbench.cli.main import COMMANDS, main
+
+NAMES = [(name, text) for group in COMMANDS.values() for name, text in group.items()]
+HEAVY = ("textual", "litellm", "chdb", "pyarrow", "matplotlib")
+
+
+@pytest.mark.parametrize(("name", "text"), NAMES)
+def test_the_table_of_commands_says_what_each_says_of_itself(name: str, text: str) -> None:
+    command = import_module(f"workbench.cli.commands.{name}").command
+    assert command.get_short_help_str(200) == text
+
+
+@pytest.mark.parametrize(("name", "text"), NAMES)
+def test_every_command_has_help_with_an_example(cli: Cli, name: str, text: str) -> None:
+    command = main.get_command(click.Context(main), name)
+    names = [(name,)] if not isinstance(command, click.Group) else [(name, sub) for sub in command.commands]
+    for each in names:
+        ended = cli(*each, "--help")
+        assert ended.code == 0
+        assert f"workbench {' '.join(each)}" in ended.out.partition("Example")[2]
+
+
+def test_every_module_of_a_command_is_in_the_table() -> None:
+    folder = Path(import_module("workbench.cli.commands").__file__ or "").parent
+    assert sorted(p.stem for p in folder.glob("*.py") if p.stem != "__init__") == sorted(name for name, _ in NAMES)
+
+
+def test_without_a_command_the_help_is_shown(cli: Cli) -> None:
+    ended = cli()
+    assert (ended.code, ended.out) == (2, "")
+    assert "Usage: workbench" in ended.err
+
+
+def test_an_unknown_command_is_one_line(cli: Cli) -> None:
+    ended = cli("opne")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: no such command 'opne'")
+    assert ended.err.count("\n") == 1
+
+
+def modules_after(code: str, folder: Path) -> set[str]:
+    """The names in ``sys.modules`` after a piece of code ran in a fresh interpreter."""
+    script = f"import sys\n{code}\nprint(chr(10).join(sys.modules))"
+    ended = subprocess.run([sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True)
+    return set(ended.stdout.splitlines())
+
+
+def call(*arguments: str) -> str:
+    return (
+        "from click.testing import CliRunner\nfrom workbench.cli.main import main\n"
+        f"result = CliRunner().invoke(main, {list(arguments)!r})\nassert result.exit_code == 0, result.output"
+    )
+
+
+def test_the_help_imports_next_to_nothing(workspace: Path) -> None:
+    modules = modules_after(call("--help"), workspace)
+    assert not [name for name in HEAVY if name in modules]
+    assert not {
+        name for name in modules if name.startswith(("workbench.engine", "workbench.store", "pydantic", "yaml"))
+    }
+
+
+@pytest.mark.parametrize(
+    "arguments", [("run", "greet.yaml", "--quiet"), ("check", "greet.yaml"), ("runs",), ("schema",)]
+)
+def test_headless_commands_import_no_screen_no_database_and_no_provider(
+    workspace: Path, arguments: tuple[str, ...]
+) -> None:
+    modules = modules_after(call(*arguments), workspace)
+    assert "workbench.cli.main" in modules
+    assert not [name for name in HEAVY if name in modules]

@@ -1,0 +1,148 @@
+"""The command line as a process: signals, pipes, and what needs an engine of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import REPLIES, Cli
+
+WORKBENCH = [sys.executable, "-c", "from workbench.cli.main import main; main()"]
+
+
+def started(workspace: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*WORKBENCH, *arguments],
+        cwd=workspace,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> None:
+    """Read stderr up to the line that holds a text."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return
+    raise AssertionError(f"'{text}' never came")
+
+
+@pytest.fixture
+def slow(workspace: Path) -> Path:
+    """The workspace, with a second call that takes ten minutes."""
+    replies = REPLIES.replace("    - calls: [{tool: read_file", "    - latency: 600\n      calls: [{tool: read_file", 1)
+    (workspace / "greet.replies.yaml").write_text(replies)
+    return workspace
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
+def test_a_signal_stops_the_run_which_can_go_on(slow: Path, cli: Cli, number: signal.Signals, code: int) -> None:
+    process = started(slow, "run", "greet.yaml", "--session", "s")
+    wait_for(process, "look:2         sends")
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (code, "")
+    shown = cli("show", "s", "--json").json
+    assert (shown["status"], shown["reason"]) == ("stopped", "stopped by the user")
+    (slow / "greet.replies.yaml").write_text(REPLIES)
+    resumed = cli("resume", "s")
+    assert (resumed.code, resumed.out) == (0, "Hello, Ada.\n")
+
+
+def test_a_killed_run_is_interrupted_and_can_go_on(slow: Path, cli: Cli) -> None:
+    process = started(slow, "run", "greet.yaml", "--session", "s")
+    wait_for(process, "look:2         sends")
+    process.kill()
+    process.communicate(timeout=60)
+    assert cli("show", "s", "--json").json["status"] == "interrupted"
+    (slow / "greet.replies.yaml").write_text(REPLIES)
+    assert cli("resume", "s").code == 0
+
+
+def test_a_reader_that_goes_away_is_no_traceback(workspace: Path) -> None:
+    process = started(workspace, "run", "greet.yaml", "--json", "-q")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    process.wait(timeout=30)
+    assert "Traceback" not in process.stderr.read()
+    process.stderr.close()
+
+
+def test_output_with_any_character_leaves_any_locale(workspace: Path) -> None:
+    (workspace / "greet.replies.yaml").write_text(REPLIES.replace("Hello, Ada.", "Grüße, Ada ✓"))
+    ran = subprocess.run(
+        [*WORKBENCH, "run", "greet.yaml", "-q"],
+        cwd=workspace,
+        env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        capture_output=True,
+    )
+    assert ran.returncode == 0
+    assert ran.stderr == b""
+    assert ran.stdout == b"Gr\\xfc\\xdfe, Ada \\u2713\n"
+
+
+QUERY = "SELECT phase_name, count() AS calls FROM All_Data WHERE node_type = 'agent' GROUP BY 1 ORDER BY 1"
+ASKING = """
+import json, sys
+from click.testing import CliRunner
+from workbench.cli.main import main
+ended = [CliRunner().invoke(main, ["sql", *arguments]) for arguments in json.loads(sys.argv[1])]
+print(json.dumps([[e.exit_code, e.stdout, e.stderr] for e in ended]))
+"""
+
+
+def asked(workspace: Path, *commands: list[str]) -> list[tuple[int, str, str]]:
+    """``sql`` with each of the argument lists, all in one process: code, stdout, stderr."""
+    answer = subprocess.run(
+        [sys.executable, "-c", ASKING, json.dumps(commands)], cwd=workspace, capture_output=True, text=True, check=True
+    )
+    return [(code, out, err) for code, out, err in json.loads(answer.stdout.splitlines()[-1])]
+
+
+def test_sql_answers_over_all_runs_in_every_form(workspace: Path, cli: Cli) -> None:
+    cli("run", "greet.yaml", "-q", "--session", "s")
+    as_json, as_csv, as_table, as_parquet = asked(
+        workspace,
+        [QUERY, "--format", "json"],
+        [QUERY, "--format", "csv"],
+        [QUERY],
+        [QUERY, "--format", "parquet", "-o", "calls.parquet"],
+    )
+    assert json.loads(as_json[1]) == [{"phase_name": "answer", "calls": 1}, {"phase_name": "look", "calls": 3}]
+    assert as_csv == (0, "phase_name,calls\nanswer,1\nlook,3\n", "")
+    assert as_table[1].splitlines()[0].split() == ["phase_name", "calls"]
+    assert as_parquet == (0, "", "2 rows in calls.parquet\n")
+    assert (workspace / "calls.parquet").read_bytes()[:4] == b"PAR1"
+
+
+def test_sql_that_is_refused_is_one_error(workspace: Path) -> None:
+    for code, out, err in asked(
+        workspace, ["DROP TABLE messages"], ["SELECT file('/etc/hostname')"], ["SELECT nothing FROM all_data"]
+    ):
+        assert (code, out) == (2, "")
+        assert err.startswith("error: ")
+        assert err.count("\n") == 1
+
+
+def test_parquet_needs_a_file(cli: Cli) -> None:
+    refused = cli("sql", "SELECT 1", "--format", "parquet")
+    assert (refused.code, refused.err) == (2, "error: Parquet goes to a file (--output FILE)\n")
+
+
+def test_the_app_needs_a_terminal(workspace: Path) -> None:
+    refused = subprocess.run(
+        [*WORKBENCH, "open", "greet.yaml"], cwd=workspace, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert refused.returncode == 2
+    assert refused.stderr == "error: the app needs a terminal; without one use `workbench run greet.yaml`\n"

@@ -1,0 +1,134 @@
+"""``config``, ``doctor``, ``trust``, ``version`` and ``completion``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import workbench
+from tests.cli.conftest import Cli
+
+TOOL = '''"""Tools of this workspace."""
+
+from workbench.tools import register_tackle
+
+
+def shout(text: str) -> str:
+    """Say it loudly."""
+    return text.upper()
+
+
+register_tackle("shout", shout)
+'''
+
+
+def test_each_setting_names_its_origin(cli: Cli, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (workspace / "workbench.yaml").write_text("timeout: 30\n")
+    monkeypatch.setenv("WORKBENCH_TRIES", "2")
+    settings = cli("config", "show", "--json").json
+    assert settings["timeout"] == {"value": 30.0, "origin": str(workspace / "workbench.yaml")}
+    assert settings["tries"] == {"value": 2, "origin": "environment WORKBENCH_TRIES"}
+    assert settings["stream"] == {"value": True, "origin": "default"}
+    assert any(line.split()[:2] == ["timeout", "30.0"] for line in cli("config", "show").out.splitlines())
+
+
+def test_a_workspace_cannot_loosen_the_sandbox(cli: Cli, workspace: Path) -> None:
+    (workspace / "workbench.yaml").write_text("sandbox: none\n")
+    for command in (("config", "validate"), ("run", "greet.yaml"), ("config", "show")):
+        ended = cli(*command)
+        assert (ended.code, ended.out) == (2, "")
+        assert "'sandbox' cannot be set by a workspace" in ended.err
+
+
+def test_a_mistake_in_the_settings_has_its_place(cli: Cli, workspace: Path) -> None:
+    assert cli("config", "validate").code == 0
+    (workspace / "workbench.yaml").write_text("timeout: [\n")
+    ended = cli("config", "validate")
+    assert ended.code == 2
+    assert ended.err.startswith(f"{workspace / 'workbench.yaml'}:")
+    assert "error: not valid YAML" in ended.err
+
+
+def test_the_schema_of_the_settings_is_a_schema(cli: Cli) -> None:
+    schema = cli("config", "schema").json
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["properties"]["sandbox"]["enum"][0] == "auto"
+
+
+def test_doctor_finds_a_whole_store_whole(cli: Cli) -> None:
+    cli("run", "greet.yaml", "--session", "s")
+    report = cli("doctor", "--json")
+    assert report.code == 0
+    assert (report.json["ok"], len(report.json["runs"])) == (True, 1)
+    assert report.json["machine"]["model"].startswith("offline")
+    assert "the store is whole" in cli("doctor").err
+
+
+def test_doctor_names_a_torn_journal_and_mends_it(cli: Cli, workspace: Path) -> None:
+    cli("run", "greet.yaml", "--session", "s")
+    (segment,) = workspace.glob(".workbench/journal/*/000001.jsonl")
+    os.truncate(segment, segment.stat().st_size - 5)
+    (segment.parent / "summary.json").unlink()
+    assert cli("show", "s", "--json").json["status"] == "interrupted"
+    report = cli("doctor", "--fix")
+    assert report.code == 0
+    assert "moved to 000001.jsonl.torn" in report.err
+    resumed = cli("resume", "s")
+    assert (resumed.code, resumed.out) == (0, "Hello, Ada.\n")
+
+
+def test_a_folder_that_can_do_nothing_needs_no_trust(cli: Cli) -> None:
+    ended = cli("trust")
+    assert (ended.code, ended.err) == (0, "nothing here needs trust\n")
+
+
+def test_trust_is_given_shown_and_taken_back(cli: Cli, workspace: Path) -> None:
+    (workspace / "tools").mkdir()
+    (workspace / "tools" / "shout.py").write_text(TOOL)
+    asked = cli("trust")
+    assert asked.code == 3
+    assert "not allowed" in asked.out
+    assert "shout.py" in asked.out
+    assert cli("trust", "--yes").code == 0
+    trusted = cli("trust", "--json")
+    assert (trusted.code, trusted.json["trusted"]) == (0, True)
+    assert [capability["allowed"] for capability in trusted.json["capabilities"]] == [True]
+
+    (workspace / "tools" / "shout.py").write_text(TOOL.replace("upper", "lower"))
+    assert cli("trust").code == 3, "a changed tool is another one"
+    cli("trust", "--yes")
+    assert cli("trust", "--revoke").code == 0
+    assert cli("trust").code == 3
+
+
+def test_the_version_is_the_packages(cli: Cli) -> None:
+    assert cli("version", "--json").json["workbench"] == workbench.__version__
+    assert cli("--version").out == f"workbench {workbench.__version__}\n"
+    assert cli("version").out.splitlines()[0] == f"workbench {workbench.__version__}"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_has_a_completion_script(cli: Cli, shell: str) -> None:
+    ended = cli("completion", shell)
+    assert ended.code == 0
+    assert "_WORKBENCH_COMPLETE" in ended.out
+
+
+def test_completion_follows_the_shell_in_use(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/usr/bin/zsh")
+    assert cli("completion").out == cli("completion", "zsh").out
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    ended = cli("completion")
+    assert (ended.code, ended.err) == (2, "error: no completion for 'tcsh' (name one of bash, zsh, fish)\n")
+
+
+def test_sessions_complete(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("run", "greet.yaml", "--session", "summer")
+    cli("run", "greet.yaml", "--session", "winter")
+    monkeypatch.setenv("_WORKBENCH_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "workbench show w")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert cli().out == "plain,winter\n"
