@@ -31,7 +31,7 @@ _FILE = (
     Lint("L101", E, "not valid {format}: {problem}", "the parser stops; comments in JSON are named as such"),
     Lint("L102", E, "the file holds {count} YAML documents; a cascade is one (the first is shown)", "a second ---"),
     Lint("L103", E, "key '{key}' is written twice, first at {place}", "the same key twice in one mapping"),
-    Lint("L104", E, "too large, too deep, or aliases expand beyond the limit", "size, depth, alias bombs"),
+    Lint("L104", E, "too {much}: {limit}", "size in bytes, depth, and values after aliases are expanded"),
     Lint("L105", E, "not UTF-8 at byte {offset}", "the file is in another encoding"),
     Lint("L106", W, "tag '{tag}' is ignored; the plain value is used", "a custom YAML tag"),
 )
@@ -315,7 +315,7 @@ _SETTINGS = (
         E,
         "'{field}' is no valid expression: {problem}",
         "output_extraction, error_pattern",
-        "a regular expression",
+        "a backslash takes the special meaning from a character",
     ),
     Lint(
         "L718", E, "'output_schema' is no valid JSON Schema: {problem}", "output_schema", "JSON Schema, draft 2020-12"

@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
-from workbench.language.graph import DECISION, NEXT, ON_ERROR, Edge, Graph, lower
+from workbench.language.graph import DECISION, NEXT, Edge, Graph, lower
 from workbench.language.lint.family import Family
-from workbench.language.lint.place import Place
-from workbench.language.lint.reach import Reach, Step
+from workbench.language.lint.place import PhaseAt, Place
+from workbench.language.lint.reach import Reach
 from workbench.language.lint.surroundings import Surroundings
+from workbench.language.lint.texts import Text, texts
 from workbench.language.model import Cascade, Phase, Soundings
 from workbench.language.problem import Path, Problem
 from workbench.language.shape import nearest
 from workbench.language.source import Source
+from workbench.language.template import TemplateNames, names_used
 
 Finding = Problem
-
-
-def meant(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a misspelt one probably stands for: within two edits, and not a wholly different one."""
-    found = nearest(name, tuple(other for other in known if set(other) & set(name)))
-    return found or None
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseAt:
-    """A phase with its place."""
-
-    phase: Phase
-    path: Path
-    host: str = ""
-    """The phase of the list that it stands in for, if it is written in place as ``on_error``."""
-
-    @property
-    def name(self) -> str:
-        """Where it stands in the walk: its own name, or its host's."""
-        return self.host or self.phase.name
+MOST_COMPARISONS = 20_000
+"""Names compared for suggestions in one check, some 0.2 s: a file of thousands of wrong names gets fewer of them."""
 
 
 class Facts:
@@ -54,7 +36,30 @@ class Facts:
         for at in self.phases:
             self.by_name.setdefault(at.name, at)
         self.names = tuple(self.by_name)
+        self._comparisons = MOST_COMPARISONS
         self.report = self.place.report
+
+    def meant(self, name: str, known: Iterable[str]) -> str | None:
+        """The known name that a misspelt one probably stands for, within two edits."""
+        near = [other for other in known if abs(len(other) - len(name)) <= 2][: self._comparisons]
+        self._comparisons -= len(near)
+        found = nearest(name, tuple(near))
+        return found if set(found) & set(name) else None
+
+    @cached_property
+    def read_texts(self) -> tuple[tuple[Text, TemplateNames], ...]:
+        """Each template with the names that it uses."""
+        return tuple((text, names_used(text.template)) for text in self.texts)
+
+    @cached_property
+    def listed(self) -> str:
+        """The names of the phases, for a hint."""
+        return ", ".join(self.names[:12]) + (", …" if len(self.names) > 12 else "")
+
+    @cached_property
+    def texts(self) -> tuple[Text, ...]:
+        """The templates of the file, and those that it takes from other files."""
+        return tuple(texts(self.cascade, self.all_phases, self.around.read))
 
     @cached_property
     def all_phases(self) -> tuple[PhaseAt, ...]:
@@ -106,8 +111,8 @@ class Facts:
 
     @cached_property
     def reach(self) -> Reach:
-        """The walks through the graph; a field that has no effect in its kind of phase leads nowhere."""
-        steps: dict[Step, None] = {}
+        """The walks through the graph. A field of the other kind of phase leads nowhere; a person may end a run."""
+        steps: dict[tuple[str, str], None] = {}
         goes_on: set[str] = set()
         for edge in self._graph.edges:
             phase = self.by_name[edge.src].phase
@@ -115,22 +120,17 @@ class Facts:
                 goes_on.add(edge.src)
             elif not (self.decides(phase) if edge.label == DECISION else phase.deterministic):
                 continue
-            steps[Step(edge.src, edge.dst, _after_failure(edge, phase))] = None
-        may_end = set(self.names) - goes_on
-        for at in self.by_name.values():
-            if self.decides(at.phase):
-                steps |= dict.fromkeys((Step(at.name, at.name), Step(at.name, at.name, after_failure=True)))
-            if self.decides(at.phase) or at.phase.human_input is not None:
-                may_end.add(at.name)
-        return Reach(self._graph.start, tuple(steps), frozenset(may_end))
+            steps[edge.src, edge.dst] = None
+        asked = {name for name, at in self.by_name.items() if self.decides(at.phase) or at.phase.human_input}
+        return Reach(self._graph.start, tuple(steps), frozenset(asked | (set(self.names) - goes_on)))
 
     @cached_property
     def leading_to(self) -> dict[str, list[str]]:
         """For each phase, the others with a step to it, in the order of the file."""
         found: dict[str, dict[str, None]] = {name: {} for name in self.names}
-        for step in self.reach.steps:
-            if step.src != step.dst:
-                found[step.dst][step.src] = None
+        for src, dst in self.reach.steps:
+            if src != dst:
+                found[dst][src] = None
         return {name: list(sources) for name, sources in found.items()}
 
     # -- tools -------------------------------------------------------------------------------------------------------
@@ -151,13 +151,6 @@ Check = Callable[[Facts], Iterator[Finding]]
 
 def _falls_through(edge: Edge) -> bool:
     return edge.kind == "routed" and edge.label == NEXT
-
-
-def _after_failure(edge: Edge, phase: Phase) -> bool:
-    """Whether an edge is only taken when its phase failed."""
-    if edge.kind == "handoff" or edge.label != DECISION:
-        return edge.kind == "routed" and edge.label == ON_ERROR
-    return phase.decision_points is not None and phase.decision_points.trigger == "error"
 
 
 def bare_model(name: str) -> str:

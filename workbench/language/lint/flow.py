@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workbench.language.lint.facts import Check, Facts, Finding, meant
+from workbench.language.lint.facts import Check, Facts, Finding
 
 
 def targets(facts: Facts) -> Iterator[Finding]:
     """L302, L303: names that are no phase; L308: a handoff listed twice."""
-    listed = ", ".join(facts.names)
+    listed = facts.listed
     for at in facts.phases:
         seen: set[str] = set()
         for i, handoff in enumerate(at.phase.handoffs):
             path = (*at.path, "handoffs", i, "target")
-            if handoff.target not in facts.names:
-                near = meant(handoff.target, facts.names)
+            if handoff.target not in facts.by_name:
+                near = facts.meant(handoff.target, facts.names)
                 yield facts.report("L302", path, name=handoff.target, instead=near, phases=listed)
             elif handoff.target in seen:
                 yield facts.report("L308", path, name=handoff.target)
             seen.add(handoff.target)
         for path, name in facts.routed(at):
-            if name not in facts.names:
-                yield facts.report("L303", path, name=name, instead=meant(name, facts.names), phases=listed)
+            if name not in facts.by_name:
+                yield facts.report("L303", path, name=name, instead=facts.meant(name, facts.names), phases=listed)
 
 
 def unreachable(facts: Facts) -> Iterator[Finding]:

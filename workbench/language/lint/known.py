@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 
 from workbench.language.lint.facts import Facts
-from workbench.language.lint.texts import Text, texts
+from workbench.language.lint.texts import Text
 from workbench.language.model import Cascade
 
 _TAGS = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
@@ -22,13 +22,17 @@ class Keys:
         self._facts = facts
         self._children = [member.cascade for member in facts.family.returning if member.cascade is not None]
         self._all_known = facts.family.readable
-        self.phases = (*facts.names, *(phase.name for child in self._children for phase in child.phases))
+        self.phases: tuple[str, ...] = (
+            *facts.names,
+            *(phase.name for child in self._children for phase in child.phases),
+        )
         """The phases whose outputs can be read: the cascade's own, and those of its sub-cascades."""
+        self._phases = frozenset(self.phases)
 
     def no_output(self, text: Text, name: str) -> str:
         """Why ``outputs.name`` is never there; empty if it may be."""
         if name not in self._facts.by_name:
-            return "" if name in self.phases or not self._all_known else f"'{name}' is no phase"
+            return "" if name in self._phases or not self._all_known else f"'{name}' is no phase"
         if text.phase is None or text.phase.name not in self._facts.reach.reachable:
             return ""
         if text.after and name == text.phase.name:
@@ -45,7 +49,7 @@ class Keys:
         """Whether anything seen here can set ``state.key``."""
         if key == "input" or not self._all_known or key in self._named:
             return True
-        if key.startswith(OUTPUT) and key.removeprefix(OUTPUT) in self.phases:
+        if key.startswith(OUTPUT) and key.removeprefix(OUTPUT) in self._phases:
             return True
         return key in self._spoken if key.isidentifier() else self._can_set
 
@@ -60,6 +64,8 @@ class Keys:
                     found.add("validated_output")
                 if phase.human_input is not None:
                     found.add("human_input")
+                if phase.decision_points is not None:
+                    found.add("decision")
         return frozenset(found)
 
     @cached_property
@@ -71,7 +77,7 @@ class Keys:
         """The words of the tasks, outside of expressions: a model that may call set_state knows its keys from there."""
         if not self._can_set:
             return frozenset()
-        parts = [text.text for text in texts(self._facts)]
+        parts = [text.text for text in self._facts.texts]
         parts += [phase.instructions or "" for child in self._children for phase in child.phases]
         return frozenset(word for part in parts for word in _WORD.findall(_TAGS.sub(" ", part)))
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from typing import Any
+
+import regex
 
 from workbench.language.problem import Path
 
 
 def bad_pattern(pattern: object) -> tuple[str, int | None] | None:
-    """What is wrong with a regular expression, and at which character; None when it compiles or is no text."""
+    """What is wrong with a regular expression, and at which character; None when it compiles or is no text.
+
+    The dialect is the one that runs use: the ``regex`` package, which knows time limits.
+    """
     if not isinstance(pattern, str):
         return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            re.compile(pattern, re.DOTALL | re.IGNORECASE)
-    except re.error as fault:
-        return fault.msg, fault.pos
-    except (OverflowError, RecursionError) as fault:
-        return str(fault), None
+            regex.compile(pattern, regex.DOTALL | regex.IGNORECASE)
+    except regex.error as fault:
+        return str(fault.msg), fault.pos
+    except RecursionError:
+        return "it is nested too deeply", None
     return None
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 
 from workbench.language import diagnose
 from workbench.language.clean import clean_line
 from workbench.language.lint.catalogue import CATALOGUE
+from workbench.language.model import Phase
 from workbench.language.problem import Path, Problem, Span
 from workbench.language.source import Source
 
@@ -83,3 +85,18 @@ class Place:
             value = value[step]
         lines = _LINE_END.split(str(value)[:offset])
         return self.source.inner_span(at, len(lines), len(lines[-1]) + 1, length)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseAt:
+    """A phase with its place."""
+
+    phase: Phase
+    path: Path
+    host: str = ""
+    """The phase of the list that it stands in for, if it is written in place as ``on_error``."""
+
+    @property
+    def name(self) -> str:
+        """Where it stands in the walk: its own name, or its host's."""
+        return self.host or self.phase.name

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workbench.language.lint.facts import Check, Facts, Finding, PhaseAt
+from workbench.language.lint.facts import Check, Facts, Finding
+from workbench.language.lint.place import PhaseAt
 from workbench.language.model import Cascade, IntraContext, Phase, Ward
 from workbench.language.problem import Path
 

@@ -9,7 +9,7 @@ from workbench.language.lint.patterns import bad_pattern, bad_schema
 
 MODEL_ONLY = (
     *("tackle", "manifest_context", "model", "use_native_tools", "rules", "context", "inject_from", "intra_context"),
-    *("soundings", "rag", "audibles", "fidelity", "thread_id"),
+    *("output_schema", "soundings", "rag", "audibles", "fidelity", "thread_id"),
 )
 """What only means something where a model is called."""
 TOOL_ONLY = ("inputs", "routing", "on_error", "retry", "timeout")
@@ -26,6 +26,9 @@ def kinds(facts: Facts) -> Iterator[Finding]:
         for field in fields:
             if field in phase.model_fields_set and getattr(phase, field) not in ((), None, False, {}):
                 yield facts.report("L714", (*at.path, field), at_key=True, field=field, kind=kind)
+        for when in ("post", "turn") if phase.deterministic else ():
+            if getattr(phase.wards, when):
+                yield facts.report("L714", (*at.path, "wards", when), at_key=True, field=when, kind=kind)
 
 
 def idle_native(facts: Facts) -> Iterator[Finding]:

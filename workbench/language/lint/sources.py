@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from workbench.language.lint.facts import Check, Facts, Finding, PhaseAt, meant
+from workbench.language.lint.facts import Check, Facts, Finding
+from workbench.language.lint.place import PhaseAt
 from workbench.language.model import ContextSource
 from workbench.language.problem import Path
 
@@ -44,16 +45,16 @@ def _named(facts: Facts) -> Iterator[Named]:
 
 def _split(facts: Facts, name: str) -> tuple[str, int]:
     """A phase name and the visit it asks for; 0 is the latest."""
-    match = None if name in facts.names else _VISIT.fullmatch(name)
+    match = None if name in facts.by_name else _VISIT.fullmatch(name)
     return (match[1], int(match[2][:6])) if match else (name, 0)
 
 
 def known_sources(facts: Facts) -> Iterator[Finding]:
     """L402."""
     for _, path, name, _ in _named(facts):
-        if name.lower() not in KEYWORDS and _split(facts, name)[0] not in facts.names:
-            near = meant(name, (*facts.names, *KEYWORDS))
-            yield facts.report("L402", path, name=name, instead=near, phases=", ".join(facts.names))
+        if name.lower() not in KEYWORDS and _split(facts, name)[0] not in facts.by_name:
+            near = facts.meant(name, (*facts.names, *KEYWORDS))
+            yield facts.report("L402", path, name=name, instead=near, phases=facts.listed)
 
 
 def order(facts: Facts) -> Iterator[Finding]:
@@ -63,9 +64,9 @@ def order(facts: Facts) -> Iterator[Finding]:
         if at.name not in facts.reach.reachable:
             continue
         if name.lower() in KEYWORDS:
-            if at.name == facts.reach.start and not facts.reach.later(at.name) >= {at.name}:
+            if at.name == facts.reach.start and not facts.reach.before(at.name):
                 yield facts.report("L405", path)
-        elif base not in facts.names:
+        elif base not in facts.by_name:
             continue
         elif not facts.reach.can_precede(base, at.name) or (visit > 1 and not facts.reach.can_precede(base, base)):
             yield facts.report("L401", path, name=name, phase=at.name)
@@ -115,15 +116,16 @@ def _brings(facts: Facts, at: PhaseAt, name: str) -> bool:
 
 
 def exclusions(facts: Facts) -> Iterator[Finding]:
-    """L406."""
+    """L406; keywords are left to the run, which resolves them."""
     for at in facts.phases:
         for i, name in enumerate(at.phase.context.exclude if at.phase.context else ()):
             path = (*at.path, "context", "exclude", i)
             base = _split(facts, name)[0]
-            if base not in facts.names:
-                near = None if name.lower() in KEYWORDS else meant(name, facts.names)
-                reason = "names of phases stand here" if name.lower() in KEYWORDS else "it is no phase"
-                yield facts.report("L406", path, name=name, instead=near, reason=reason)
+            if name.lower() in KEYWORDS:
+                continue
+            if base not in facts.by_name:
+                near = facts.meant(name, facts.names)
+                yield facts.report("L406", path, name=name, instead=near, reason="it is no phase")
             elif at.name in facts.reach.reachable and not _brings(facts, at, base):
                 yield facts.report("L406", path, name=name, reason="'from' does not bring it in")
 
@@ -153,35 +155,32 @@ def idle_settings(facts: Facts) -> Iterator[Finding]:
                     (*at.path, "context_ttl", category),
                     at_key=True,
                     name=category,
-                    instead=meant(category, TTL_CATEGORIES),
+                    instead=facts.meant(category, TTL_CATEGORIES),
                     categories=", ".join(TTL_CATEGORIES),
                 )
 
 
 def native_messages(facts: Facts) -> Iterator[Finding]:
     """L409, once for each source."""
-    native = {at.name for at in facts.phases if at.phase.use_native_tools and facts.has_tools(at.phase)}
+    native = [at.name for at in facts.phases if at.phase.use_native_tools and facts.has_tools(at.phase)]
     for at in facts.phases:
         for path, source in _listed(at):
-            if "messages" not in source.include or not native:
-                continue
-            names = [name for name in facts.names if name in native and name in _candidates(facts, at, source.phase)]
-            if names:
-                yield facts.report("L409", path, name="', '".join(names))
+            if native and "messages" in source.include:
+                names = [name for name in native if _stands_for(facts, at, source.phase, name)]
+                if names:
+                    yield facts.report("L409", path, name="', '".join(names))
 
 
-def _candidates(facts: Facts, at: PhaseAt, name: str) -> frozenset[str]:
-    """The phases that a source can stand for."""
-    word = name.lower()
+def _stands_for(facts: Facts, at: PhaseAt, written: str, name: str) -> bool:
+    """Whether a source can be the phase of that name."""
+    word = written.lower()
     if word not in KEYWORDS:
-        wanted = {_split(facts, name)[0]}
-    elif word == "all":
-        wanted = set(facts.names)
+        fits = _split(facts, written)[0] == name
     elif word == "first":
-        wanted = {facts.reach.start}
+        fits = name == facts.reach.start
     else:
-        wanted = set(facts.reach.just_before(at.name))
-    return frozenset(other for other in wanted if facts.reach.can_precede(other, at.name))
+        fits = word == "all" or name in facts.reach.just_before(at.name)
+    return fits and facts.reach.can_precede(name, at.name)
 
 
 def repetitions(facts: Facts) -> Iterator[Finding]:
@@ -190,32 +189,47 @@ def repetitions(facts: Facts) -> Iterator[Finding]:
         context = at.phase.context
         if context is not None and context.mode == "auto":
             continue
-        excluded = set(context.exclude if context else ())
-        seen: dict[tuple[str, str, str], str] = {}
+        excluded = {_identity(facts, at, name) for name in (context.exclude if context else ())}
+        seen: dict[tuple[str, str], dict[str, str]] = {}
         for path, source in _listed(at):
-            if source.condition is not None:
+            name = _identity(facts, at, source.phase)
+            if source.condition is not None or name in excluded:
                 continue
-            parts = [(p, source.messages_filter if p == "messages" else "") for p in source.include if p != "images"]
-            brought = [(name, *part) for name in _brought(facts, at, source.phase) - excluded for part in parts]
-            twice = min((item for item in brought if item in seen), default=None)
-            if twice is not None:
-                yield facts.report("L412", path, part=twice[1], name=twice[0], first=f"'{seen[twice]}'")
-            for item in brought:
-                seen.setdefault(item, source.phase)
+            told = False
+            for part in source.include:
+                if part == "images":
+                    continue
+                before = seen.setdefault((part, source.messages_filter if part == "messages" else ""), {})
+                twice = _twice(facts, at, name, before)
+                if twice is not None and twice not in excluded and not told:
+                    told = True
+                    first = before.get(twice, before.get("all"))
+                    yield facts.report("L412", path, part=part, name=twice, first=f"'{first}'")
+                before.setdefault(name, source.phase)
 
 
-def _brought(facts: Facts, at: PhaseAt, name: str) -> set[str]:
-    """What a source brings, by names that are equal only if the visits are: phases, visits, or the keyword itself."""
-    reach, word = facts.reach, name.lower()
-    if word == "all":
-        before = {other for other in facts.names if reach.can_precede(other, at.name)}
-        return before | {"first", "previous"} if before else set()
+def _identity(facts: Facts, at: PhaseAt, written: str) -> str:
+    """A name that two sources share only if they bring the same visits: the phase where a keyword means just one."""
+    reach, word = facts.reach, written.lower()
     if word == "first":
-        return {"first"} if reach.can_precede(reach.start, reach.start) else {reach.start}
-    if word in KEYWORDS:
-        before = set(reach.just_before(at.name))
-        return before if len(before) == 1 else {"previous"}
-    return {name}
+        return word if reach.can_precede(reach.start, reach.start) else reach.start
+    if word in KEYWORDS and word != "all":
+        before = reach.just_before(at.name)
+        return next(iter(before)) if len(before) == 1 else "previous"
+    return word if word == "all" else written
+
+
+def _twice(facts: Facts, at: PhaseAt, name: str, before: dict[str, str]) -> str | None:
+    """What a source brings although a source before it has brought it."""
+    if name in before:
+        return name
+    if name == "all":
+        return next((other for other in before if _in_all(facts, at, other)), None)
+    return name if "all" in before and _in_all(facts, at, name) else None
+
+
+def _in_all(facts: Facts, at: PhaseAt, name: str) -> bool:
+    return name in ("first", "previous") or facts.reach.can_precede(_split(facts, name)[0], at.name)
 
 
 LOCAL: tuple[Check, ...] = (known_sources, idle_settings)

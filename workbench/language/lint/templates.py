@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from workbench.language.lint.facts import Check, Facts, Finding, meant
+from workbench.language.lint.facts import Check, Facts, Finding
 from workbench.language.lint.known import OUTPUT, Keys
-from workbench.language.lint.texts import EXTRA, METHODS, Text, included_file, texts
-from workbench.language.template import Comparison, NameUse, names_used
+from workbench.language.lint.texts import EXTRA, METHODS, Text, included_file
+from workbench.language.template import Comparison, NameUse, Word
 from workbench.language.template_names import FILTERS, TESTS
 from workbench.language.template_sandbox import SANDBOX
 
@@ -39,23 +39,28 @@ def files(facts: Facts) -> Iterator[Finding]:
 
 def syntax(facts: Facts) -> Iterator[Finding]:
     """L601, L603."""
-    for text in texts(facts):
-        found = names_used(text.template)
+    for text, found in facts.read_texts:
         if found.fault is not None:
             fault = found.fault
             yield _report(facts, "L601", text, fault.line, fault.column, "", problem=fault.message)
         for kind, words, known in (("filter", found.unknown_filters, FILTERS), ("test", found.unknown_tests, TESTS)):
             for word in words:
-                near = meant(word.name, sorted(known))
-                yield _report(facts, "L603", text, word.line, word.column, word.name, near, kind=kind, name=word.name)
+                column = _at_word(text, word)
+                near = facts.meant(word.name, sorted(known))
+                yield _report(facts, "L603", text, word.line, column, word.name, near, kind=kind, name=word.name)
+
+
+def _at_word(text: Text, word: Word) -> int:
+    """The column of a filter's or test's name; Jinja places a test at its ``is``."""
+    return _line(text.template, word.line).find(word.name, word.column - 1) + 1 or word.column
 
 
 def names(facts: Facts) -> Iterator[Finding]:
     """L602, L604, L605, L606, L609: each name once in a template."""
     keys = Keys(facts)
-    for text in texts(facts):
+    for text, found in facts.read_texts:
         told: set[tuple[str | int, ...]] = set()
-        for use in names_used(text.template).uses:
+        for use in found.uses:
             if use.guarded or use.path in told:
                 continue
             told.add(use.path)
@@ -75,11 +80,11 @@ def names(facts: Facts) -> Iterator[Finding]:
 
 def comparisons(facts: Facts) -> Iterator[Finding]:
     """L607."""
-    for text in texts(facts):
+    for text, found in facts.read_texts:
         if text.field != "turn_prompt" or text.phase is None or text.phase.phase.rules.max_turns == 1:
             continue
         last = text.phase.phase.rules.max_turns
-        for comparison in names_used(text.template).comparisons:
+        for comparison in found.comparisons:
             bound = _never(comparison, last)
             if bound and comparison.path == ("turn",):
                 written = f"turn {_SYMBOLS[comparison.operator]} {comparison.constant!r}"
@@ -102,6 +107,11 @@ def _never(comparison: Comparison, last: int) -> str:
     return "the first one has turn 2" if constant <= 2 else f"the last one has turn {last}"
 
 
+def _line(template: str, number: int) -> str:
+    """A line of a template; empty beyond its end."""
+    return "".join(re.split(r"\r\n?|\n", template)[number - 1 : number])
+
+
 def _report(
     facts: Facts,
     code: str,
@@ -116,10 +126,9 @@ def _report(
     **words: object,
 ) -> Finding:
     """A finding inside a template, from ``written`` on if that is what stands there."""
-    lines = re.split(r"\r\n?|\n", text.template)
-    exact = bool(written) and lines[line - 1 : line] != [] and lines[line - 1].startswith(written, column - 1)
+    exact = bool(written) and _line(text.template, line).startswith(written, column - 1)
     length = len(written) if exact else len(re.split(r"[.\[\s]", written)[0]) or 1
-    span = text.span(facts, line, column, length)
+    span = text.span(facts.place, line, column, length)
     finding = facts.report(code, text.path, at_key=False, span=span, hint=hint, instead=instead, fix=fix, **words)
     if text.file:
         return replace(finding, hint=f"{text.file}:{line}:{column}; {finding.hint}".rstrip("; "), fix=None)
@@ -136,10 +145,10 @@ def _foreign(facts: Facts, text: Text, use: NameUse) -> Iterator[Finding]:
         return
     if name in facts.cascade.inputs_schema and not text.validator:
         near: str | None = f"input.{name}"
-    elif name in facts.names and not text.validator:
+    elif name in facts.by_name and not text.validator:
         near = f"outputs.{name}"
     else:
-        near = meant(name, sorted(text.names))
+        near = facts.meant(name, sorted(text.names))
     yield _report(facts, "L602", text, *at, name, near, name=name)
 
 
@@ -147,7 +156,7 @@ def _output(facts: Facts, keys: Keys, text: Text, use: NameUse, name: str) -> It
     written, at = f"{use.root}.{name}", (use.line, use.column)
     reason = "a validator has no phases before it" if text.validator else keys.no_output(text, name)
     if reason:
-        near = None if text.validator or name in facts.by_name else meant(name, keys.phases)
+        near = None if text.validator or name in facts.by_name else facts.meant(name, keys.phases)
         yield _report(facts, "L604", text, *at, written, near and f"outputs.{near}", name=name, reason=reason)
     else:
         yield from _beyond_text(facts, keys, text, use, name)
@@ -178,7 +187,7 @@ def _input(facts: Facts, text: Text, use: NameUse, name: str) -> Iterator[Findin
     elif "inputs_schema" in facts.cascade.model_fields_set and name not in (*schema, REFINEMENT):
         if name == "original_input" and "content" in schema:
             return
-        near = meant(name, schema)
+        near = facts.meant(name, schema)
         yield _report(facts, "L606", text, *at, written, near and f"input.{near}", name=name)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from workbench.language.lint.facts import Facts, PhaseAt
+from workbench.language.lint.place import PhaseAt, Place
 from workbench.language.model import (
     AsyncCascade,
     Callouts,
+    Cascade,
     DecisionPoints,
     DecisionRoute,
     HumanInput,
@@ -62,21 +63,21 @@ class Text:
         """What is rendered."""
         return condition_template(self.text) if self.condition else self.text
 
-    def span(self, facts: Facts, line: int, column: int, length: int = 1) -> Span | None:
+    def span(self, place: Place, line: int, column: int, length: int = 1) -> Span | None:
         """The place in the cascade of a position in the template; None if the template stands in another file."""
         if self.file:
             return None
         if self.template != self.text and line == 1:
             column -= CONDITION_SHIFT
-        return facts.source.inner_span(facts.place.written(self.path), line, column, length)
+        return place.source.inner_span(place.written(self.path), line, column, length)
 
 
-def texts(facts: Facts) -> Iterator[Text]:
+def texts(cascade: Cascade, phases: Iterable[PhaseAt], read: Callable[[str], str | None] | None) -> Iterator[Text]:
     """The templates of the phases, the cascade itself and its validators; a file that is not there gives none."""
-    for at in facts.all_phases:
+    for at in phases:
         for text in _of(at.phase, at.path, at):
-            yield from _included(facts, text)
-    yield from _of(facts.cascade, (), None)
+            yield from _included(text, read)
+    yield from _of(cascade, (), None)
 
 
 def included_file(text: Text) -> str:
@@ -85,12 +86,12 @@ def included_file(text: Text) -> str:
     return text.text[1:].strip() if is_file else ""
 
 
-def _included(facts: Facts, text: Text) -> Iterator[Text]:
+def _included(text: Text, read: Callable[[str], str | None] | None) -> Iterator[Text]:
     file = included_file(text)
     if not file:
         yield text
         return
-    inside = facts.around.read(file) if facts.around.read is not None else None
+    inside = read(file) if read is not None else None
     if inside is not None:
         yield Text(text.path, inside, text.field, text.phase, file=file)
 

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.language.lint.facts import Check, Facts, Finding, PhaseAt, bare_model, meant, models_of
+from workbench.language.lint.facts import Check, Facts, Finding, bare_model, models_of
 from workbench.language.lint.not_run import TOOL_TYPES_NOT_RUN
 from workbench.language.lint.patterns import bad_pattern
+from workbench.language.lint.place import PhaseAt
 from workbench.language.lint.surroundings import BUILTIN_TOOLS, ToolFacts
 from workbench.language.lint.texts import METHODS
 from workbench.language.load import load
@@ -39,7 +40,7 @@ def known_tools(facts: Facts) -> Iterator[Finding]:
             then = "the phase fails when it is reached" if path[-1] == "tool" else "it will not be offered"
             known = (*facts.around.tools, *(RAG_TOOLS if at.phase.rag else ()))
             why = "the phase has no 'rag'" if name in RAG_TOOLS else "register it, or put its file into a tackle folder"
-            near = None if name in RAG_TOOLS else meant(name, known)
+            near = None if name in RAG_TOOLS else facts.meant(name, known)
             yield facts.report("L501", path, name=name, then=then, instead=near, why=why)
 
 
@@ -128,7 +129,7 @@ def known_validators(facts: Facts) -> Iterator[Finding]:
         prefix = "validator:" if path[-1] == "quality_metric" else ""
         name = written.removeprefix(prefix)
         if name not in known and name not in registered:
-            near = meant(name, known)
+            near = facts.meant(name, known)
             yield facts.report("L502", path, name=name, instead=prefix + near if near else None)
 
 

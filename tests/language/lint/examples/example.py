@@ -1,0 +1,51 @@
+"""What an example is, and how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from textwrap import dedent
+
+from workbench.language.lint import Surroundings
+
+MARK = "«"
+"""Stands before the character that the finding must point at; it is taken out before the file is read."""
+
+
+def reading(files: Mapping[str, str]) -> Callable[[str], str | None]:
+    """A reader of files that exist in memory alone."""
+    return {name: whole(text) for name, text in files.items()}.get
+
+
+def whole(text: str) -> str:
+    """A file. What begins with a phase gets the head of a cascade."""
+    text = dedent(text).strip("\n") + "\n"
+    return "cascade_id: c\nphases:\n" + text if text.replace(MARK, "").startswith("- ") else text
+
+
+@dataclass(frozen=True)
+class Example:
+    """``bad`` gives the code exactly once, at the mark; ``good`` does not give it."""
+
+    code: str
+    bad: str
+    good: str
+    around: Surroundings = Surroundings()
+    file: str = "c.yaml"
+    fix: str | None = None
+    id: str = ""
+    """Tells it from other examples of its code."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.code} {self.id}".strip()
+
+    @property
+    def text(self) -> str:
+        return whole(self.bad).replace(MARK, "")
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Line and column of the mark."""
+        before = whole(self.bad).split(MARK)[0]
+        return before.count("\n") + 1, len(before) - before.rfind("\n")

@@ -1,0 +1,165 @@
+"""L6xx: templates."""
+
+from __future__ import annotations
+
+from tests.language.lint.examples.example import Example, reading
+from workbench.language.lint import Surroundings
+
+SCHEMA = "cascade_id: c\ninputs_schema: {path: a file}\nphases: [{name: a, instructions: "
+TWO = "- {name: a, instructions: x}\n- {name: b, instructions: "
+CHILD = "cascade_id: child\nphases: [{name: inner, instructions: Set what you found., tackle: [set_state]}]"
+PARENT = "- {name: a, instructions: '{{ outputs.inner }}{{ state.found }}', sub_cascades: [{ref: child.yaml}]}"
+VALIDATOR = "- {name: a, instructions: x}\nvalidators: {v: {instructions: '{{ input.content }} {{ "
+REFINE = "- {name: a, instructions: x, rules: {max_turns: 3, turn_prompt: "
+
+TEMPLATES = (
+    Example("L601", "- {name: a, instructions: 'x {{ input. «}}'}", "- {name: a, instructions: 'x {{ input.p }}'}"),
+    Example(
+        "L601",
+        """
+        - name: a
+          instructions: |
+            Look at this.
+              {% «endif %}
+        """,
+        """
+        - name: a
+          instructions: |
+            Look at this.
+              {% if input.p %}{% endif %}
+        """,
+        id="in a block",
+    ),
+    Example(
+        "L602",
+        "- {name: a, instructions: 'x {{ «inptu.p }}'}",
+        "- {name: a, instructions: 'x {{ input.p }}'}",
+        fix="input",
+    ),
+    Example(
+        "L602", SCHEMA + "'{{ «path }}'}]", SCHEMA + "'{{ input.path }}'}]", fix="input.path", id="an input by itself"
+    ),
+    Example("L602", TWO + "'{{ «a }}'}", TWO + "'{{ outputs.a }}'}", fix="outputs.a", id="a phase by itself"),
+    Example(
+        "L602",
+        TWO + "'{% if «nobody %}x{% endif %}'}",
+        TWO + "'{% if nobody is defined %}{{ nobody }}{% endif %}{{ anyone | default(1) }}'}",
+        id="maybe",
+    ),
+    Example(
+        "L602",
+        "- {name: a, instructions: '{{ «item }}'}",
+        "- {name: a, instructions: '{% for item in range(3) %}{{ item }}{{ loop.index }}{% endfor %}'}",
+        id="a loop's own",
+    ),
+    Example("L602", TWO + "'{{ «outputs.a.score }}'}", TWO + "'{{ outputs.a.upper() }}'}", id="a key of a text"),
+    Example("L602", VALIDATOR + "«input.images }}'}}", VALIDATOR + "input.original_input }}'}}", id="in a validator"),
+    Example(
+        "L603",
+        "- {name: a, instructions: '{{ input.p | «uper }}'}",
+        "- {name: a, instructions: '{{ input.p | upper }}'}",
+        fix="upper",
+    ),
+    Example(
+        "L603",
+        "- {name: a, instructions: '{{ input.p is «sting }}'}",
+        "- {name: a, instructions: '{{ input.p is string }}'}",
+        fix="string",
+        id="test",
+    ),
+    Example("L604", TWO + "'{{ «outputs.aa }}'}", TWO + "'{{ outputs.a }}'}", fix="outputs.a", id="no phase"),
+    Example(
+        "L604",
+        "- {name: a, instructions: '{{ «outputs.b }}'}\n- {name: b, instructions: x}",
+        "- {name: a, instructions: '{{ outputs.b | default(1) }}'}\n- {name: b, instructions: x}",
+        id="runs later",
+    ),
+    Example(
+        "L604",
+        PARENT.replace("outputs.inner", "«outputs.innner").replace("state.found", "1"),
+        PARENT,
+        Surroundings(read=reading({"child.yaml": CHILD})),
+        fix="outputs.inner",
+        id="of a child",
+    ),
+    Example(
+        "L604",
+        "- {name: a, instructions: '{{ «outputs.a }}'}",
+        "- {name: a, instructions: x, callouts: '{{ outputs.a }}'}",
+        id="its own output is there afterwards",
+    ),
+    Example(
+        "L605",
+        "- {name: a, instructions: 'Set it. {{ «state.mood }}'}",
+        "- {name: a, instructions: 'Set mood. {{ state.mood }}', tackle: [set_state]}",
+    ),
+    Example(
+        "L605",
+        TWO + "'{{ «state.output_c }}'}",
+        TWO + "'{{ state.output_a }}{{ state.input.p }}'}",
+        id="alias",
+    ),
+    Example(
+        "L605",
+        "- {name: a, instructions: '{{ «state.mood }}', output_extraction: {pattern: x, store_as: moods}}",
+        "- {name: a, instructions: '{{ state.mood }}', output_extraction: {pattern: x, store_as: mood}}",
+        id="extraction",
+    ),
+    Example(
+        "L605",
+        "- {name: a, instructions: '{{ «state.human_input }}'}",
+        "- {name: a, instructions: '{{ state.human_input }}{{ state.decision }}', human_input: true, decision_points: {}}",
+        id="people",
+    ),
+    Example(
+        "L605",
+        "- {name: a, instructions: '{{ «state.found }}'}",
+        PARENT,
+        Surroundings(read=reading({"child.yaml": CHILD})),
+        id="of a child",
+    ),
+    Example("L606", SCHEMA + "'{{ «input.pth }}'}]", SCHEMA + "'{{ input.path }}'}]", fix="input.path"),
+    Example(
+        "L606",
+        SCHEMA + "'{{ «input.depth }}'}]",
+        "- {name: a, instructions: '{{ input.depth }}{{ input.items() }}'}",
+        id="without a schema",
+    ),
+    Example(
+        "L607",
+        REFINE + "'{% if «turn == 1 %}x{% endif %}'}}",
+        REFINE + "'{% if turn == 2 %}x{% endif %}'}}",
+        fix="turn == 2",
+    ),
+    Example(
+        "L607",
+        REFINE + "'{{ «turn > 3 }}'}}",
+        REFINE + "'{{ turn < 3 }}{{ turn >= 3 }}{{ turn != 2 }}'}}",
+        id="beyond the last",
+    ),
+    Example(
+        "L608",
+        "- {name: a, instructions: «'@prompts/lok.j2'}",
+        "- {name: a, instructions: '@prompts/look.j2'}",
+        Surroundings(read=reading({"prompts/look.j2": "Look at {{ input.p }}."})),
+    ),
+    Example(
+        "L602",
+        "- {name: a, instructions: «'@prompts/look.j2'}",
+        "- {name: a, instructions: '@prompts/good.j2'}",
+        Surroundings(read=reading({"prompts/look.j2": "Look.\n{{ inptu }}", "prompts/good.j2": "{{ input }}"})),
+        id="in another file",
+    ),
+    Example(
+        "L609",
+        "- {name: a, instructions: '{{ «validation_error }}'}",
+        "- {name: a, instructions: x, output_schema: {}, rules: "
+        "{max_attempts: 2, retry_instructions: '{{ validation_error }}{{ attempt }}'}}",
+    ),
+    Example(
+        "L609",
+        "- {name: a, instructions: 'turn {{ «turn }}'}",
+        REFINE + "'{{ turn }} of {{ max_turns }}'}, callouts: 'turn {{ turn }}'}",
+        id="turn",
+    ),
+)

@@ -1,0 +1,61 @@
+"""Every code of the catalogue: what triggers it, exactly where, and what does not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.language.lint.examples import EXAMPLES, Example
+from tests.language.lint.examples.example import MARK, whole
+from workbench.language.lint import check
+from workbench.language.lint.catalogue import CATALOGUE
+from workbench.language.load import load
+from workbench.language.problem import Problem
+
+
+def found(text: str, example: Example) -> list[Problem]:
+    return [p for p in check(load(text, example.file), example.around) if p.code == example.code]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
+def test_a_code_is_found_once_at_the_offending_character(example: Example) -> None:
+    assert example.bad.count(MARK) == 1
+    problems = found(example.text, example)
+    assert [(p.span.line, p.span.column) for p in problems] == [example.place], problems
+    assert problems[0].severity is CATALOGUE[example.code].severity
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
+def test_a_near_miss_is_not_reported(example: Example) -> None:
+    assert found(whole(example.good), example) == []
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e.fix is not None], ids=lambda e: e.name)
+def test_putting_the_fix_at_the_span_removes_the_finding(example: Example) -> None:
+    (problem,) = found(example.text, example)
+    assert problem.fix is not None
+    assert problem.fix == example.fix
+    lines = example.text.split("\n")
+    span = problem.span
+    assert span.line == span.end_line
+    line = lines[span.line - 1]
+    lines[span.line - 1] = line[: span.column - 1] + problem.fix + line[span.end_column - 1 :]
+    assert found("\n".join(lines), example) == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda e: e.name)
+def test_a_message_is_the_one_of_the_catalogue(example: Example) -> None:
+    pattern = re.sub(r"\\\{\w+\\\}", "(.+)", re.escape(CATALOGUE[example.code].message.replace("{{", "{")))
+    (problem,) = found(example.text, example)
+    assert re.fullmatch(pattern, problem.message), problem.message
+
+
+def test_every_code_has_an_example() -> None:
+    # A file that is not UTF-8 cannot be written as an example; its reader has its own tests.
+    assert {example.code for example in EXAMPLES} | {"L105"} == set(CATALOGUE)
+
+
+def test_the_catalogue_is_in_order_and_says_when_each_code_is_given() -> None:
+    assert list(CATALOGUE) == sorted(CATALOGUE)
+    assert all(row.when and row.message for row in CATALOGUE.values())
