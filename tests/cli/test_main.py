@@ -82,3 +82,11 @@ def test_headless_commands_import_no_screen_no_database_and_no_provider(
     modules = modules_after(call(*arguments), workspace)
     assert "workbench.cli.main" in modules
     assert not [name for name in HEAVY if name in modules]
+
+
+@pytest.mark.parametrize("arguments", [("runs",), ("show", "s"), ("context", "s"), ("tree", "s")])
+def test_a_journal_is_read_without_the_language(workspace: Path, cli: Cli, arguments: tuple[str, ...]) -> None:
+    cli("run", "greet.yaml", "--session", "s", "-q")
+    modules = modules_after(call(*arguments), workspace)
+    assert "workbench.engine.state" in modules
+    assert not {name for name in modules if name in ("pydantic", "jinja2", "workbench.language.model")}

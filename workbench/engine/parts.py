@@ -10,7 +10,7 @@ from workbench.context.assembly import Broken, Entry, Grade, Item
 from workbench.context.cache import Forecast
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.ports import Usage
+from workbench.engine.usage import Usage
 
 
 class Bodies(dict[str, Message]):

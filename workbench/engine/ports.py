@@ -13,19 +13,9 @@ from workbench.context.tokens import Counter
 from workbench.engine.event import Event
 from workbench.engine.gate import Gate, open_gate
 from workbench.engine.library import Library, NoLibrary
+from workbench.engine.usage import Usage as Usage
 from workbench.language.template import Rendered as Rendered
 from workbench.language.template import TemplateFault as TemplateFault
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What the provider counted, in tokens. None is unknown, never 0. ``input`` includes cached and written."""
-
-    input: int | None = None
-    output: int | None = None
-    cached: int | None = None
-    written: int | None = None
-    reasoning: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.event import KINDS, Event
 from workbench.engine.parts import Bodies, CallState, ToolState, VisitState, Wire
-from workbench.engine.ports import Usage
+from workbench.engine.usage import Usage
 
 __all__ = ["Bodies", "CallState", "RunState", "ToolState", "VisitState", "Wire"]
 
