@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from workbench.language.clean import clean_line
+from workbench.language.model import ContextSource, Narrator
 from workbench.language.model_base import TAGS, TEXT
 from workbench.language.problem import Path, Problem, Severity, Span
 from workbench.language.shape import nearest
@@ -170,11 +171,7 @@ def written(data: Any, path: Path) -> Path:
     return tuple(found)
 
 
-_OTHER: dict[str, tuple[str, ...]] = {
-    "messages_filter": ("filter",),
-    "condition": ("if",),
-    "on_events": ("triggers",),
-}
+_OTHER = {proper: (spelling,) for model in (ContextSource, Narrator) for spelling, proper in model.SPELLINGS.items()}
 
 
 def without(data: Any, fault: ValidationError) -> Any:

@@ -13,8 +13,9 @@ from jinja2.meta import find_undeclared_variables
 
 from workbench.language.clean import clean_line
 from workbench.language.template_fault import TemplateFault, first_tag, syntax_fault
+from workbench.language.template_limits import BUDGET, MAX_OUTPUT, Budget, LimitReached
 from workbench.language.template_names import Comparison, NameUse, TemplateNames, Word, names_used
-from workbench.language.template_sandbox import BUDGET, MAX_OUTPUT, SANDBOX, Budget, LimitReached
+from workbench.language.template_sandbox import SANDBOX
 
 __all__ = [
     "CONDITION_SHIFT",

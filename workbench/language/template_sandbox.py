@@ -7,10 +7,7 @@ The sandbox of Jinja keeps a template away from our objects; the limits here kee
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
@@ -21,49 +18,17 @@ from jinja2.lexer import TokenStream, newline_re
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
 
-MAX_OUTPUT = 1 << 20
-"""Characters of a rendered template, and of any text made on the way."""
-MAX_GROWN = 32 << 20
-"""Characters and items that one rendering may make in all."""
-MAX_STEPS = 200_000
-"""Rounds of loops, calls of macros and items handed to filters."""
-MAX_NUMBER = 10_000
-"""Widths, precisions and counts given to filters and methods."""
-MAX_BITS = 10_000
-"""Size of an integer."""
-MAX_ITEMS = 100_000
-"""Values inside a list or mapping that becomes text."""
-
-Site = tuple[str, int, int]
-"""An expression with its line and column in the template."""
-
-
-class LimitReached(Exception):
-    """A template that would take too much."""
-
-
-@dataclass
-class Budget:
-    """What one rendering has used up, and the undefined names it met."""
-
-    steps: int = 0
-    grown: int = 0
-    undefined: dict[Site, None] = field(default_factory=dict)
-
-    def step(self, count: int) -> None:
-        self.steps += count
-        if self.steps > MAX_STEPS:
-            raise LimitReached(f"more than {MAX_STEPS:,} rounds of loops")
-
-    def grow(self, count: int) -> None:
-        if count > MAX_OUTPUT:
-            raise LimitReached("a text or list is larger than 1 MB")
-        self.grown += count
-        if self.grown > MAX_GROWN:
-            raise LimitReached("the template makes too much text")
-
-
-BUDGET: ContextVar[Budget] = ContextVar("budget")
+from workbench.language.template_limits import (
+    BUDGET,
+    Site,
+    allow_result,
+    allow_widths,
+    bounded,
+    sized,
+    text_of,
+    weigh,
+    weigh_operation,
+)
 
 
 class At(int):
@@ -207,12 +172,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         text = getattr(__obj, "__self__", None)
         if isinstance(text, str):
-            return _sized(_text_method(text, __obj, args, kwargs))
-        return _sized(super().call(__context, __obj, *args, **kwargs))
+            return sized(_text_method(text, __obj, args, kwargs))
+        return sized(super().call(__context, __obj, *args, **kwargs))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        _weigh_operation(operator, left, right)
-        return _sized(super().call_binop(context, operator, left, right))
+        weigh_operation(operator, left, right)
+        return sized(super().call_binop(context, operator, left, right))
 
     def seen(self, value: Any, text: str, line: int, column: int) -> Any:
         """Tell an undefined value where it was written."""
@@ -221,10 +186,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return value
 
     def joined(self, values: Sequence[Any]) -> str:
-        return str(_sized("".join(map(_text, values))))
+        return str(sized("".join(map(text_of, values))))
 
     def sized(self, value: Any) -> Any:
-        return _sized(value)
+        return sized(value)
 
     def looped(self, values: Any) -> Any:
         """Count a loop before it runs."""
@@ -344,84 +309,15 @@ def _finalized(_context: Context, value: Any) -> Any:
     working constants out while it compiles."""
     if isinstance(value, Missing):
         return value
-    text = value if isinstance(value, str) else _text(value)
+    text = value if isinstance(value, str) else text_of(value)
     BUDGET.get().grow(len(text))
     return text
 
 
-def _text(value: Any) -> str:
-    """A value as text; containers only if they are not too large."""
-    if isinstance(value, list | dict | tuple):
-        _weigh(value)
-    return str(value)
-
-
-def _weigh(value: Any) -> None:
-    """Refuse containers whose text could be huge, however often a part is shared."""
-    if not isinstance(value, list | dict | tuple):
-        return
-    items = size = 0
-    stack: list[Any] = [value]
-    while stack:
-        part = stack.pop()
-        items += 1
-        if isinstance(part, dict):
-            stack += part.values()
-            size += sum(len(key) for key in part if isinstance(key, str))
-        elif isinstance(part, list | tuple):
-            stack += part
-        elif isinstance(part, str):
-            size += len(part)
-        if items > MAX_ITEMS or size > MAX_OUTPUT or len(stack) > MAX_ITEMS:
-            raise LimitReached("a list or mapping is too large to become text")
-    BUDGET.get().step(items // 16)
-
-
-def _sized(value: Any) -> Any:
-    if isinstance(value, str | list | tuple):
-        BUDGET.get().grow(len(value))
-    elif isinstance(value, int) and value.bit_length() > MAX_BITS:
-        raise LimitReached("a number is too large")
-    return value
-
-
-def _weigh_operation(operator: str, left: Any, right: Any) -> None:
-    """Refuse an operation before it makes something huge."""
-    if operator == "+" and isinstance(left, str | list) and isinstance(right, str | list):
-        _allow(len(left) + len(right))
-    elif operator == "*":
-        for thing, times in ((left, right), (right, left)):
-            if isinstance(thing, str | list | tuple) and isinstance(times, int):
-                _allow(len(thing) * max(times, 0))
-        if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > MAX_BITS:
-            raise LimitReached("a number is too large")
-    elif operator == "**" and isinstance(left, int) and isinstance(right, int):
-        if left.bit_length() * max(right, 0) > MAX_BITS:
-            raise LimitReached("a number is too large")
-    elif operator == "%" and isinstance(left, str):
-        _allow_widths(left)
-        for part in right if isinstance(right, tuple) else (right,):
-            _weigh(part)
-
-
-def _allow(size: int) -> None:
-    if size > MAX_OUTPUT:
-        raise LimitReached("a text or list is larger than 1 MB")
-
-
-_DIGITS = re.compile(r"\d+")
-
-
-def _allow_widths(pattern: str) -> None:
-    """Refuse format patterns with huge or computed widths."""
-    if re.search(r"%[^a-zA-Z%]*\*", pattern) or any(int(n[:9]) > MAX_NUMBER for n in _DIGITS.findall(pattern)):
-        raise LimitReached("a format asks for too many characters")
-
-
 class _Formatter(SandboxedFormatter):
     def format_field(self, value: Any, format_spec: str) -> Any:
-        _allow_widths(format_spec)
-        return super().format_field(value if isinstance(value, int | float) else _text(value), format_spec)
+        allow_widths(format_spec)
+        return super().format_field(value if isinstance(value, int | float) else text_of(value), format_spec)
 
 
 _FORMATTER: list[_Formatter] = []
@@ -434,39 +330,9 @@ def _text_method(text: str, method: Callable[..., Any], args: tuple[Any, ...], k
         raise SecurityError(f"'{name}' is not for templates")
     if name == "format":
         return _FORMATTER[0].vformat(text, args, kwargs)
-    args = tuple(list(_bounded(arg)) if name == "join" and not isinstance(arg, str | Missing) else arg for arg in args)
-    _allow_result(name, (text, *args), kwargs)
+    args = tuple(list(bounded(arg)) if name == "join" and not isinstance(arg, str | Missing) else arg for arg in args)
+    allow_result(name, (text, *args), kwargs)
     return method(*args, **kwargs)
-
-
-def _bounded(values: Any) -> Iterator[Any]:
-    for count, value in enumerate(values):
-        if count > MAX_ITEMS:
-            raise LimitReached("a list is too long")
-        yield value
-
-
-def _allow_result(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Refuse by the size of what would come out; ``args`` begins with the text or list itself."""
-    given = [*args[1:], *kwargs.values()]
-    for value in given:
-        if isinstance(value, int) and value > MAX_NUMBER:
-            raise LimitReached(f"the number {value} is too large for '{name}'")
-    first = args[0] if args else ""
-    length = len(first) if isinstance(first, str | list | tuple | dict) else 0
-    texts = [len(value) for value in given if isinstance(value, str)]
-    if name == "replace" and len(args) > 2 and isinstance(first, str):
-        old, new = _text(args[1]), _text(args[2])
-        _allow(length + (first.count(old) if old else length + 1) * len(new))
-    elif name == "join":
-        items = given[0] if isinstance(first, str) and given and isinstance(given[0], list) else first
-        between = length if isinstance(first, str) else sum(texts)
-        _weigh(list(items))
-        _allow(len(items) * between)
-    elif name in ("indent", "wordwrap", "expandtabs") and isinstance(first, str):
-        numbers = [value for value in given if isinstance(value, int)]
-        marks = length if name == "wordwrap" else first.count("\t" if name == "expandtabs" else "\n") + 1
-        _allow(length + marks * (max(texts, default=0) + (0 if name == "wordwrap" else max(numbers, default=8))))
 
 
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -476,13 +342,13 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
         if name == "join" and len(args) > passes and not isinstance(args[passes], Sequence | dict | Missing):
-            args = (*args[:passes], list(_bounded(args[passes])), *args[passes + 1 :])
+            args = (*args[:passes], list(bounded(args[passes])), *args[passes + 1 :])
         given = args[passes:]
         if not given or not isinstance(given[0], Missing):
             for arg in given:
-                _weigh(arg)
-            _allow_result(name, given, kwargs)
-        return _sized(function(*args, **kwargs))
+                weigh(arg)
+            allow_result(name, given, kwargs)
+        return sized(function(*args, **kwargs))
 
     return run
 
@@ -496,12 +362,12 @@ def _json_default(value: Any) -> Any:
     if isinstance(value, Undefined):
         str(value)
         return None
-    return list(_bounded(value))
+    return list(bounded(value))
 
 
 def _format(value: Any, *args: Any, **kwargs: Any) -> str:
-    pattern = _text(value)
-    _allow_widths(pattern)
+    pattern = text_of(value)
+    allow_widths(pattern)
     return pattern % (kwargs or args)
 
 
