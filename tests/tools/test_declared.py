@@ -99,6 +99,12 @@ def test_what_is_not_given_is_empty_and_other_types_are_json() -> None:
 # Commands.
 
 
+def test_an_empty_value_is_no_argument(workspace: Workspace, bwrap: Sandbox) -> None:
+    command = "grep -rn {{ '-i' if value else '' }} 'TWO' notes.txt; echo $#"
+    assert call(box(workspace, shell(command)), "run", value="").text == "0"
+    assert call(box(workspace, shell(command)), "run", value="yes").text == "2:two\n0"
+
+
 def test_a_command_runs_in_the_sandbox_in_its_folder(workspace: Workspace, bwrap: Sandbox) -> None:
     result = call(box(workspace, shell("pwd; cat orders.csv /etc/passwd", working_dir="data")), "run", value="")
     assert result.is_error
@@ -280,12 +286,18 @@ def test_without_trust_a_declared_tool_is_announced_and_refused(workspace: Works
 
 
 def test_inputs_become_parameters(workspace: Workspace) -> None:
-    body = shell("x", inputs_schema={"path": "where", "deep": "optional", "n": {"type": "integer", "default": 3}})
+    inputs = {"path": "where", "deep": "optional", "n": {"type": "integer", "default": 3}, "all": "Set to 'true'"}
+    body = shell("ls{{ 'a' if all == 'true' else '' }} {{ path }}", inputs_schema=inputs)
     declared = read_declared(json.dumps(body), "run.tool.json")
     assert declared is not None
     assert not isinstance(declared, Problem)
     shown = [(p.name, p.type, p.required, p.default) for p in spec_of_declared(declared).parameters]
-    assert shown == [("path", "str", True, None), ("deep", "str", False, None), ("n", "int", False, 3)]
+    assert shown == [
+        ("path", "str", True, None),
+        ("deep", "str", False, None),
+        ("n", "int", False, 3),
+        ("all", "str", False, None),
+    ]
 
 
 @pytest.mark.parametrize(

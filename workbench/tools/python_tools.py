@@ -15,7 +15,9 @@ from workbench.tools.python_outline import outline
 from workbench.tools.registry import Kind, Registration, Registry, Tool, collecting, tool_problem
 from workbench.tools.schema import SchemaError, spec_of
 
-UNTRUSTED = "this folder is not trusted, so its Python tools do not run; a person can allow them with `workbench trust`"
+UNTRUSTED = (
+    "this folder is not trusted, so the tools it brings do not run; a person can allow them with `workbench trust`"
+)
 
 
 def load_tools(folder: PythonFolder, registry: Registry) -> None:

@@ -62,7 +62,10 @@ def _marked(context: Context, value: Any) -> str:
 
 
 def _with_variables(marked: str) -> str:
-    """Replace marks by variables: ``"$V"`` bare, ``${V}`` inside double quotes, ``'"$V"'`` inside single quotes."""
+    """Replace marks by variables: ``"$V"`` bare, ``${V}`` inside double quotes, ``'"$V"'`` inside single quotes.
+
+    A bare value that is empty is no argument at all: commands leave options out that way.
+    """
     parts: list[str] = []
     quotes, position = [""], 0
     while position < len(marked):
@@ -100,7 +103,7 @@ def _reference(name: str, quote: str, before: str) -> str:
         raise CommandError("a value may not stand in shell arithmetic, where it would be evaluated")
     if quote == "'":
         return f"'\"${{{name}}}\"'"
-    return f"${{{name}}}" if quote else f'"${{{name}}}"'
+    return f"${{{name}}}" if quote else f'${{{name}:+"${{{name}}}"}}'
 
 
 _ENVIRONMENT = ImmutableSandboxedEnvironment(undefined=ChainableUndefined, autoescape=False, finalize=_marked)

@@ -99,18 +99,28 @@ def read_declared(text: str, file: str) -> Declared | Problem | None:
 
 
 def spec_of_declared(tool: Declared) -> ToolSpec:
-    """How a model sees it. An input is optional where its description says so or a default is given."""
+    """How a model sees it. An input is optional where its description says so, a default is given, or a template of
+    the tool asks whether it is there."""
     properties: dict[str, Any] = {}
     parameters: list[Parameter] = []
+    templates = tool.model_dump_json()
     for name, described in tool.inputs_schema.items():
         schema = dict(described) if isinstance(described, dict) else {"description": described}
         text = str(schema.get("description", ""))
         properties[name] = schema
-        required = "default" not in schema and not _OPTIONAL.search(text)
+        required = "default" not in schema and not _OPTIONAL.search(text) and not _asked(name, templates)
         parameters.append(Parameter(name, shown_type(schema), required, schema.get("default")))
     reads = isinstance(tool, HttpTool) and tool.method.upper() in ("GET", "HEAD")
     schema = object_schema(properties, parameters)
     return ToolSpec(tool.tool_id, tool.description, tuple(parameters), schema, side_effects=not reads)
+
+
+def _asked(name: str, templates: str) -> bool:
+    """Whether a template has a default or a condition for an input."""
+    word = re.escape(name)
+    return bool(
+        re.search(rf"\bif\s+(not\s+)?{word}\b|\b{word}\s*(\|\s*default\b|[!=]=|is\s+(not\s+)?defined)", templates)
+    )
 
 
 def _problem(fault: ValidationError, text: str, file: str) -> Problem:
