@@ -55,6 +55,10 @@ class CallState:
     tools_hash: str = ""
     digest: str = ""
     entries: tuple[Entry, ...] = ()
+    items: int = 0
+    """How many items the visit's own history had when the call was made."""
+    beside: bool = False
+    """A call of the engine's own, outside the turns."""
     tokens_full: int = 0
     tokens_sent: int = 0
     tools_tokens: int = 0

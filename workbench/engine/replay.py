@@ -83,13 +83,13 @@ class RecordedModel:
         self._tries: dict[Place, int] = defaultdict(int)
 
     def recorded(self, request: Request, place: Place) -> str:
-        call = self._replay.recording.calls.get(place)
+        call = self._call(place)
         if call is None or not call.outcomes:
             return "live"
         return "recorded" if call.digest == request.digest else "changed"
 
     async def complete(self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]) -> Answer:
-        call = self._replay.recording.calls.get(place)
+        call = self._call(place)
         number = self._tries[place]
         if call is not None and call.digest == request.digest and number < len(call.outcomes):
             self._tries[place] += 1
@@ -102,6 +102,12 @@ class RecordedModel:
             raise _diverged(request, place, call)
         self._replay.live_calls += 1
         return await self._replay.live.model.complete(request, place, images, on_text)
+
+    def _call(self, place: Place) -> RecordedCall | None:
+        """The recorded call. One that no try answered is made anew where that is possible: a resumed run is for that."""
+        call = self._replay.recording.calls.get(place)
+        failed = call is not None and bool(call.outcomes) and isinstance(call.outcomes[-1], ModelFault)
+        return None if failed and self._replay.live is not None else call
 
 
 def _diverged(request: Request, place: Place, call: RecordedCall | None) -> Divergence:

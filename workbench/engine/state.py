@@ -181,7 +181,9 @@ class RunState:
             self.calls.append(call)
             if (visit := self.visit_of(event.place)) is not None:
                 visit.calls.append(call)
-        call.seq, call.at, call.entries = event.seq, event.at, entries
+        call.seq, call.at, call.entries, call.beside = event.seq, event.at, entries, beside
+        if (visit := self.visit_of(event.place)) is not None:
+            call.items = len(visit.items)
         request = data.get("request", {})
         call.model = request.get("model", "")
         call.parameters = request.get("parameters", {})

@@ -1,0 +1,87 @@
+"""Re-assembling stored runs: the file's own strategy gives what was recorded, another one what would have been sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.engine.support import FlatPrices, Played, Reply, Words, call, native, play
+from tests.engine.test_replay import recorded
+from workbench.context.align import ChangeKind, align, changes
+from workbench.context.strategy import parse
+from workbench.engine.whatif import what_if
+
+DIALOGUE: dict[str, Any] = {
+    "cascade_id": "c",
+    "context_default": "snowball",
+    "phases": [
+        {
+            "name": "a",
+            "instructions": "A",
+            "tackle": ["t"],
+            "rules": {"max_turns": 5},
+            "use_native_tools": True,
+            "intra_context": {"mask_observations_after": 1, "min_masked_size": 0},
+        },
+        {"name": "b", "instructions": "B {{ outputs.a }}", "soundings": {"factor": 2, "max_parallel": 1}},
+        {"name": "c", "instructions": "C", "output_schema": {"type": "object"}, "rules": {"max_attempts": 3}},
+    ],
+}
+
+
+def dialogue() -> Played:
+    replies: dict[str, list[Reply]] = {
+        "a": [native("", t={"x": "1"}), native("", t={"x": "2"}), native("", t={"x": "3"}), "done"],
+        "b": ["one", "two", '{"winner": 2}'],
+        "c": ["no", "no", "{}"],
+    }
+    return play(DIALOGUE, replies, tools={"t": lambda x: f"result {x} " * 20})
+
+
+@pytest.mark.parametrize("make", [recorded, dialogue])
+def test_the_files_own_strategy_gives_the_recorded_contexts_again(make: Any) -> None:
+    played = make()
+    assert played.outcome.status == "success", played.outcome.reason
+    again = what_if(played.state, played.definition, None, Words(), FlatPrices())
+    assert [r.assembly.request.digest for r in again] == [c.digest for c in played.state.calls if not c.beside]
+    assert [r.assembly.entries for r in again] == [c.entries for c in played.state.calls if not c.beside]
+    assert [r.forecast.cached for r in again][:4] == [c.forecast.cached for c in played.state.calls if c.forecast][:4]
+
+
+def test_another_strategy_changes_what_is_sent_and_nothing_is_asked() -> None:
+    played = dialogue()
+    asked = len(played.model.requests)
+    masked = what_if(played.state, played.definition, None, Words(), FlatPrices())
+    full = what_if(played.state, played.definition, parse("snowball"), Words(), FlatPrices())
+    assert len(played.model.requests) == asked
+    assert full[3].assembly.tokens_sent > masked[3].assembly.tokens_sent
+    assert full[3].assembly.tokens_full == masked[3].assembly.tokens_full
+    found = changes(full[3].assembly.entries, masked[3].assembly.entries)
+    assert [change.kind for change in found] == [ChangeKind.MASKED] * 2
+    assert found[0].words == "message 3 (turn 1's result) was sent in full, is now masked"
+    assert found[0].rule.path == "phases[0].intra_context.mask_observations_after"
+
+
+def test_equal_contexts_have_no_changes_and_every_message_has_its_row() -> None:
+    played = dialogue()
+    entries = played.state.calls[3].entries
+    assert changes(entries, entries) == []
+    assert [(pair.old, pair.new) for pair in align(entries, entries)] == [(i, i) for i in range(len(entries))]
+
+
+def test_a_reworded_task_shows_the_words_that_differ() -> None:
+    played = recorded()
+    text = played.definition.source.text.replace("Look for", "Search for")
+    other = play(text, [call("route_to", target="drop"), "x", "y"], input={"what": "it"}, tools={"search": lambda x: x})
+    found = changes(played.state.calls[0].entries, other.state.calls[0].entries)
+    assert [change.kind for change in found] == [ChangeKind.REWORDED]
+    assert '"Look for it.⏎' in found[0].words
+
+
+def test_messages_that_appear_vanish_or_move_are_named() -> None:
+    entries = dialogue().state.calls[3].entries
+    assert [c.kind for c in changes(entries, entries[:-1])] == [ChangeKind.GONE]
+    assert [c.kind for c in changes(entries[:-1], entries)] == [ChangeKind.ADDED]
+    swapped = (*entries[:1], entries[2], entries[1], *entries[3:])
+    assert {c.kind for c in changes(entries, swapped)} == {ChangeKind.MOVED}

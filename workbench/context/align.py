@@ -1,0 +1,170 @@
+"""Two contexts of the same call side by side: which message is which, and what is different, in words."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from workbench.context.assembly import Action, Entry, Rule
+from workbench.context.place import Place
+from workbench.context.reasons import explain, name_of
+
+Key = tuple[str, Place, str, str, int]
+
+
+class ChangeKind(StrEnum):
+    """How a message differs between two contexts."""
+
+    ADDED = "added"
+    GONE = "gone"
+    REWORDED = "reworded"
+    MASKED = "masked"
+    """Sent in full before, in less now: masked, truncated or summarized."""
+    RESTORED = "restored"
+    """Sent in less before, in full now."""
+    DROPPED = "dropped"
+    SENT = "sent"
+    """Dropped before, sent now."""
+    RESHAPED = "reshaped"
+    """In less before and now, but not in the same words."""
+    MOVED = "moved"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One message that is not the same. Indices are of entries, from 0; -1 where it is not there."""
+
+    kind: ChangeKind
+    old: int
+    new: int
+    words: str
+    """``message 5 (tool result of research turn 1) was sent in full, is now masked``."""
+    rule: Rule
+    """What decided: the new context's rule, or the old one's where the message is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A row of two aligned contexts; one side is -1 where only the other has the message."""
+
+    old: int
+    new: int
+
+
+def align(old: Sequence[Entry], new: Sequence[Entry]) -> list[Pair]:
+    """Rows in the order of the new context, those of the old one alone where they stood."""
+    keys_old, keys_new = _keys(old), _keys(new)
+    pairs: list[Pair] = []
+    matcher = difflib.SequenceMatcher(None, keys_old, keys_new, autojunk=False)
+    for tag, a1, a2, b1, b2 in matcher.get_opcodes():
+        if tag == "equal":
+            pairs += [Pair(a1 + i, b1 + i) for i in range(a2 - a1)]
+        else:
+            pairs += [Pair(i, -1) for i in range(a1, a2)]
+            pairs += [Pair(-1, j) for j in range(b1, b2)]
+    return pairs
+
+
+def changes(old: Sequence[Entry], new: Sequence[Entry]) -> list[Change]:
+    """Every message that a provider would see otherwise, in the order of the rows."""
+    keys_old, keys_new = _keys(old), _keys(new)
+    where_old = {key: index for index, key in enumerate(keys_old)}
+    where_new = {key: index for index, key in enumerate(keys_new)}
+    found: list[Change] = []
+    for pair in align(old, new):
+        if pair.new < 0:
+            if keys_old[pair.old] not in where_new and old[pair.old].sent is not None:
+                found.append(_change(ChangeKind.GONE, old, new, pair.old, -1))
+            continue
+        if pair.old < 0:
+            before = where_old.get(keys_new[pair.new], -1)
+            if before >= 0:
+                found.append(_change(ChangeKind.MOVED, old, new, before, pair.new))
+            elif new[pair.new].sent is not None:
+                found.append(_change(ChangeKind.ADDED, old, new, -1, pair.new))
+            continue
+        kind = _kind(old[pair.old], new[pair.new])
+        if kind is not None:
+            found.append(_change(kind, old, new, pair.old, pair.new))
+    return found
+
+
+def _kind(old: Entry, new: Entry) -> ChangeKind | None:
+    if old.sent == new.sent:
+        return None
+    if new.sent is None:
+        return ChangeKind.DROPPED
+    if old.sent is None:
+        return ChangeKind.SENT
+    was_full, is_full = old.sent == old.item.message, new.sent == new.item.message
+    if was_full and is_full:
+        return ChangeKind.REWORDED
+    if was_full:
+        return ChangeKind.MASKED
+    return ChangeKind.RESTORED if is_full else ChangeKind.RESHAPED
+
+
+def _change(kind: ChangeKind, old: Sequence[Entry], new: Sequence[Entry], a: int, b: int) -> Change:
+    entry = new[b] if b >= 0 else old[a]
+    number = (b if b >= 0 else a) + 1
+    words = _words(kind, old[a] if a >= 0 else None, new[b] if b >= 0 else None)
+    return Change(kind, a, b, f"message {number} ({name_of(entry.item)}) {words}", entry.rule)
+
+
+_SHORT = {Action.MASKED: "masked", Action.TRUNCATED: "truncated", Action.SUMMARIZED: "summarized"}
+
+
+def _words(kind: ChangeKind, old: Entry | None, new: Entry | None) -> str:
+    match kind:
+        case ChangeKind.ADDED:
+            return "was not there before"
+        case ChangeKind.GONE:
+            return "is gone"
+        case ChangeKind.MOVED:
+            return "stands in another place"
+        case ChangeKind.DROPPED:
+            return "was sent, is now dropped"
+        case ChangeKind.SENT:
+            return "was dropped, is now sent"
+        case ChangeKind.MASKED if new is not None:
+            return f"was sent in full, is now {_SHORT.get(new.action, 'sent in less')}"
+        case ChangeKind.RESTORED if old is not None:
+            return f"was {_SHORT.get(old.action, 'sent in less')}, is now sent in full"
+        case ChangeKind.REWORDED if old is not None and new is not None:
+            return f"was reworded: {_first_difference(old, new)}"
+    return "is shortened in another way"
+
+
+def _first_difference(old: Entry, new: Entry, around: int = 30) -> str:
+    """The words around the first character that differs."""
+    a, b = old.item.message.text, new.item.message.text
+    at = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    start = max(0, at - around // 2)
+    cut = "…" if start else ""
+    return f'"{cut}{_line(a, start, around)}" → "{cut}{_line(b, start, around)}"'
+
+
+def _line(text: str, start: int, length: int) -> str:
+    piece = text[start : start + length].replace("\n", "⏎")
+    return piece + ("…" if len(text) > start + length else "")
+
+
+def _keys(entries: Sequence[Entry]) -> list[Key]:
+    """What a message is, whatever it says: its kind, where it was made, from which source, and the how-manieth."""
+    seen: Counter[tuple[str, Place, str, str]] = Counter()
+    keys: list[Key] = []
+    for entry in entries:
+        item = entry.item
+        name = (str(item.kind), item.place._replace(branch=""), item.source, item.tool)
+        keys.append((*name, seen[name]))
+        seen[name] += 1
+    return keys
+
+
+def why(entry: Entry, viewed_from: Place) -> str:
+    """The reason of an entry with its rule and line, for a message about a difference."""
+    line = f", line {entry.rule.line}" if entry.rule.line else ""
+    return f"{explain(entry, viewed_from)} (rule {entry.rule.path}{line})"

@@ -1,0 +1,143 @@
+"""What each call of a stored run would have seen under another context strategy: re-assembled from the journal.
+
+No engine runs and no model is called: the history is what the journal says was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from workbench.context.assembler import Assembler
+from workbench.context.assembly import Assembly, Kind
+from workbench.context.cache import Forecast, PrefixCache, Prices
+from workbench.context.scope import PhaseScope, VisitRecord
+from workbench.context.strategy import Strategy
+from workbench.context.tokens import Counter
+from workbench.engine.definition import Definition
+from workbench.engine.parts import CallState, VisitState
+from workbench.engine.state import RunState
+from workbench.engine.toolcalls import read_calls, without_calls
+from workbench.language.model import Phase
+
+
+@dataclass(frozen=True)
+class Reassembled:
+    """One call under a strategy."""
+
+    call: CallState
+    """As it was recorded."""
+    assembly: Assembly
+    forecast: Forecast
+
+
+def what_if(
+    state: RunState, definition: Definition, strategy: Strategy | None, counter: Counter, prices: Prices
+) -> list[Reassembled]:
+    """Every call inside turns, in run order. Without a strategy: what the file says, which for a run of that very
+    file gives the recorded contexts again."""
+    return list(_reassembled(state, definition, strategy, counter, prices))
+
+
+def _reassembled(
+    state: RunState, definition: Definition, strategy: Strategy | None, counter: Counter, prices: Prices
+) -> Iterator[Reassembled]:
+    phases = {phase.name: (index, phase) for index, phase in enumerate(definition.cascade.phases)}
+    caches: dict[tuple[str, str], PrefixCache] = {}
+    last: dict[str, Assembly] = {}
+    assemblers: dict[tuple[str, str, int], tuple[Assembler, int]] = {}
+    for call in state.calls:
+        visit = state.visit_of(call.place)
+        if call.beside or visit is None or visit.phase not in phases:
+            continue
+        index, phase = phases[visit.phase]
+        branch = call.place.branch
+        if call.place.visit_key not in assemblers:
+            scope = _scope(state, definition, visit, call, index, phase)
+            chosen = strategy or Strategy.of(definition.cascade, phase)
+            assemblers[call.place.visit_key] = (Assembler(scope, chosen, counter, last.get(branch)), 0)
+        assembler, known = assemblers[call.place.visit_key]
+        for item in visit.items[known : call.items]:
+            assembler.add(item)
+        assemblers[call.place.visit_key] = (assembler, call.items)
+        choice = str(call.parameters.get("tool_choice", ""))
+        assembly = last[branch] = assembler.assemble(call.place, tool_choice=choice)
+        cache = caches.setdefault((branch, call.model), PrefixCache())
+        now = datetime.fromisoformat(call.at).timestamp()
+        forecast = cache.forecast(assembly, prices.price(call.model), now)
+        if call.answer is not None:
+            cache.sent(assembly, now)
+        yield Reassembled(call, assembly, forecast)
+
+
+def _scope(
+    state: RunState, definition: Definition, visit: VisitState, call: CallState, index: int, phase: Phase
+) -> PhaseScope:
+    tools: tuple[Mapping[str, Any], ...] = tuple(state.tool_schemas.get(call.tools_hash, ()))
+    names = visit.tools or tuple(_parent(state, visit).tools)
+    return PhaseScope(
+        cascade=definition.cascade,
+        phase=phase,
+        index=index,
+        place=call.place._replace(attempt=0, turn=0, call=0),
+        input=state.input,
+        visits=tuple(_records(state, visit)),
+        conditions=visit.conditions or _parent(state, visit).conditions,
+        tool_text=_tool_text(call),
+        tools=tools,
+        model=call.model,
+        parameters={key: value for key, value in call.parameters.items() if key != "tool_choice"},
+        line_of=definition.line,
+        keep_recent_images=state.options.get("keep_recent_images"),
+        without_calls=lambda text: without_calls(text, read_calls(text, names)),
+    )
+
+
+def _tool_text(call: CallState) -> str:
+    """The system message that described the tools, as it was."""
+    for entry in call.entries:
+        if entry.item.kind is Kind.SYSTEM:
+            return entry.item.message.text
+    return ""
+
+
+def _parent(state: RunState, visit: VisitState) -> VisitState:
+    """The visit that a candidate belongs to; the visit itself on the main line."""
+    branch = visit.branch.rpartition("/")[0]
+    if not visit.branch:
+        return visit
+    return next((v for v in state.visits if (v.branch, v.phase, v.visit) == (branch, visit.phase, visit.visit)), visit)
+
+
+def _records(state: RunState, visit: VisitState) -> Iterator[VisitRecord]:
+    """The visits that had finished when this one began."""
+    for other in state.visits:
+        if other is visit:
+            return
+        if (other.phase, other.visit) == (visit.phase, visit.visit):
+            continue
+        if other.kind == "candidate" or not other.finished or other.branch not in ("", visit.branch):
+            continue
+        winner = _winner(state, other)
+        yield VisitRecord(
+            branch=other.branch,
+            phase=other.phase,
+            visit=other.visit,
+            status=other.status,
+            output=other.output if other.status == "success" else "",
+            items=tuple(winner.items),
+            state=dict(other.state_set),
+            attempts=max((item.place.attempt for item in winner.items), default=0),
+            model=winner.model or other.model,
+        )
+
+
+def _winner(state: RunState, visit: VisitState) -> VisitState:
+    """Whose messages count: the visit's own, or those of the candidate that won."""
+    branches = [str(evaluation.get("branch", "")) for evaluation in visit.evaluations]
+    if not branches:
+        return visit
+    key = (branches[-1], visit.phase, visit.visit)
+    return next((v for v in state.visits if (v.branch, v.phase, v.visit) == key), visit)
