@@ -1,0 +1,89 @@
+"""A provider behind the command line: the exact request, faults as exit codes, keys that never show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CASCADE, Cli
+from tests.support.loopback import Loopback, Reply
+
+pytestmark = pytest.mark.usefixtures("no_backoff")
+
+
+@pytest.fixture
+def no_backoff(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One try per call, so that no test waits for a second one."""
+    monkeypatch.setenv("WORKBENCH_TRIES", "1")
+    (workspace / "one.yaml").write_text(
+        "cascade_id: one\nphases: [{name: p, instructions: 'Say hello to {{ input.name }}.', handoffs: []}]\n"
+    )
+
+
+@pytest.fixture
+def provider() -> Iterator[Loopback]:
+    with Loopback([Reply("Hello, Ada.")]) as server:
+        yield server
+
+
+def test_the_wire_shown_is_the_body_that_was_sent(cli: Cli, provider: Loopback) -> None:
+    ended = cli("run", "one.yaml", "--base-url", provider.url, "-m", "gpt-x", "--input", '{"name": "Ada"}')
+    assert (ended.code, ended.out) == (0, "Hello, Ada.\n")
+    assert "offline" not in ended.err
+    (line,) = cli("context", "--wire").out.splitlines()
+    (received,) = provider.requests
+    assert json.loads(line) == received.body
+    assert list(json.loads(line)) == list(received.body), "keys in wire order"
+    assert received.body["messages"][-1]["content"] == "Say hello to Ada."
+
+
+def test_what_a_provider_counts_is_shown_as_it_says(cli: Cli, provider: Loopback) -> None:
+    cli("run", "one.yaml", "--base-url", provider.url, "-m", "gpt-x")
+    usage = cli("show", "--json").json["phases"][0]["calls"][0]["usage"]
+    assert usage["input"] is not None
+    assert usage["output"] is not None
+
+
+@pytest.mark.parametrize("model", ["401", "429", "500", "empty", "badjson"])
+def test_a_provider_that_fails_is_exit_code_4(cli: Cli, provider: Loopback, model: str) -> None:
+    ended = cli("run", "one.yaml", "--base-url", provider.url, "-m", model, "--session", "s")
+    assert (ended.code, ended.out) == (4, "")
+    assert "Traceback" not in ended.err
+    run = cli("show", "s", "--json").json
+    assert run["status"] == "failed"
+    assert run["phases"][0]["calls"][0]["failures"]
+
+
+def test_a_failed_call_can_be_resumed_when_the_provider_is_back(cli: Cli, provider: Loopback) -> None:
+    assert cli("run", "one.yaml", "--base-url", provider.url, "-m", "500@1", "--session", "s").code == 4
+    resumed = cli("resume", "s", "--base-url", provider.url)
+    assert (resumed.code, resumed.out) == (0, "Hello, Ada.\n")
+
+
+def test_a_model_without_a_key_names_the_variables(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-" + "k" * 40)
+    ended = cli("run", "one.yaml", "-m", "openai/gpt-4.1-mini")
+    assert ended.code == 4
+    assert "OPENAI_API_KEY" in ended.err
+    assert "OPENROUTER_API_KEY" in ended.err
+
+
+def test_a_key_is_never_shown(cli: Cli, provider: Loopback, monkeypatch: pytest.MonkeyPatch, workspace: Path) -> None:
+    key = "sk-" + "secret0123456789" * 3
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    ended = cli("run", "one.yaml", "--base-url", provider.url, "-m", "401", "--session", "s")
+    everything = ended.err + cli("show", "s", "--json").out + cli("context", "s", "--wire").out
+    everything += "".join(p.read_text("utf-8") for p in workspace.glob(".workbench/journal/*/*.jsonl"))
+    assert key not in everything
+
+
+def test_native_tools_go_over_the_wire(cli: Cli, workspace: Path) -> None:
+    (workspace / "native.yaml").write_text(CASCADE.replace("tackle:", "use_native_tools: true\n    tackle:"))
+    with Loopback([Reply("All is read.")]) as provider:
+        ended = cli("run", "native.yaml", "--base-url", provider.url, "-m", "gpt-x", "--input", '{"name": "Ada"}')
+        assert ended.code == 0
+        names = [tool["function"]["name"] for tool in provider.requests[0].body["tools"]]
+    assert names == ["read_file", "route_to"]
