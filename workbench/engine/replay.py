@@ -104,7 +104,7 @@ class RecordedModel:
         return await self._replay.live.model.complete(request, place, images, on_text)
 
     def _call(self, place: Place) -> RecordedCall | None:
-        """The recorded call. One that no try answered is made anew where that is possible: a resumed run is for that."""
+        """The recorded call. One that no try answered is made anew where it can be: a resumed run is for that."""
         call = self._replay.recording.calls.get(place)
         failed = call is not None and bool(call.outcomes) and isinstance(call.outcomes[-1], ModelFault)
         return None if failed and self._replay.live is not None else call
