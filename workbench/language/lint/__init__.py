@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workbench.language.lint import candidates, flow, repeats, settings, sources, templates, tools
+from workbench.language.lint import candidates, flow, repeats, settings, sources, strategies, templates, tools
 from workbench.language.lint.facts import Check, Facts
 from workbench.language.lint.not_run import not_run
 from workbench.language.lint.surroundings import (
@@ -29,7 +29,7 @@ __all__ = [
     "not_run",
 ]
 
-_SUBJECTS = (flow, sources, tools, templates, candidates, repeats, settings)
+_SUBJECTS = (flow, sources, strategies, tools, templates, candidates, repeats, settings)
 LOCAL: tuple[Check, ...] = tuple(check for subject in _SUBJECTS for check in subject.LOCAL)
 """Checks that judge each value by itself: they hold for a draft too, from which faulty values were left out."""
 WHOLE: tuple[Check, ...] = tuple(check for subject in _SUBJECTS for check in subject.WHOLE)

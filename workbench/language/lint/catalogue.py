@@ -73,7 +73,7 @@ _FLOW = (
         I,
         "the run ends after '{name}'; '{branch}' below it is a branch",
         "a phase without handoffs stands before a phase that others lead to",
-        "add handoffs: [{branch}] to go on; handoffs: [] says that the end is meant",
+        "handoffs: [] says that the end is meant, handoffs: [{branch}] goes on",
     ),
     Lint(
         "L305",
@@ -112,7 +112,7 @@ _SOURCES = (
         "L403",
         W,
         "'{field}' is ignored because {because}",
-        "inject_from, fidelity or thread_id beside what wins over them",
+        "inject_from, fidelity or thread_id beside what wins over them; what a strategy covers",
         "keep one of the two",
     ),
     Lint(
@@ -127,7 +127,7 @@ _SOURCES = (
         W,
         "nothing runs before the first phase",
         "a source keyword in the first phase, to which no loop returns",
-        "the input is in the task by {{{{ input.… }}}}, or with include_input",
+        "only the input is there: by {{{{ input.… }}}}, or by include_input",
     ),
     Lint("L406", W, "'exclude: {name}' takes nothing away", "a name that 'from' never brings in", "{reason}"),
     Lint(
@@ -328,6 +328,9 @@ _SETTINGS = (
         "write weighted, or a list of models",
     ),
     Lint("L720", W, "storage '{name}' is not available; memory is used", "tool_caching.storage", "write memory"),
+    Lint(
+        "L721", E, "strategy '{name}' cannot be read: {problem}", "strategy, strategies", "context.md names the parts"
+    ),
 )
 
 _NOT_RUN = (

@@ -39,5 +39,9 @@ def bad_schema(schema: dict[str, Any]) -> tuple[Path, str] | None:
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as fault:
-        return tuple(fault.absolute_path), fault.message
+        # Of "a name or a list of names" the names are what a person got wrong.
+        choice = next((inner for inner in fault.context or () if inner.validator == "enum"), fault)
+        return tuple(fault.absolute_path), choice.message
+    except RecursionError:
+        return (), "it is nested too deeply"
     return None

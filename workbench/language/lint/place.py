@@ -14,8 +14,8 @@ from workbench.language.problem import Path, Problem, Span
 from workbench.language.source import Source
 
 _LINE_END = re.compile(r"\r\n?|\n")
-_LONGEST = 80
-"""Characters of a name that a message shows."""
+_LONGEST = 120
+"""Characters of a name or a reason that a message shows."""
 
 
 class Place:

@@ -96,7 +96,8 @@ def _on(rules: IntraContext | None) -> bool:
 
 
 def _single(phase: Phase) -> bool:
-    return phase.rules.max_turns == 1 and attempts(phase) < 2
+    asked = phase.decision_points is not None and phase.decision_points.enabled
+    return phase.rules.max_turns == 1 and attempts(phase) < 2 and not asked
 
 
 LOCAL: tuple[Check, ...] = ()

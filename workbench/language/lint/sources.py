@@ -70,8 +70,14 @@ def order(facts: Facts) -> Iterator[Finding]:
             continue
         elif not facts.reach.can_precede(base, at.name) or (visit > 1 and not facts.reach.can_precede(base, base)):
             yield facts.report("L401", path, name=name, phase=at.name)
-        elif base != at.name and not conditional and not facts.reach.must_precede(base, at.name):
+        elif not conditional and not _expected(facts, base, at.name):
             yield facts.report("L404", path, name=name, phase=at.name)
+
+
+def _expected(facts: Facts, name: str, phase: str) -> bool:
+    """Whether a source is there on every path, or comes back by a loop through the phase itself."""
+    reach = facts.reach
+    return name == phase or reach.must_precede(name, phase) or reach.must_precede(phase, name)
 
 
 def overruled(facts: Facts) -> Iterator[Finding]:

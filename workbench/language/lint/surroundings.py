@@ -82,5 +82,7 @@ class Surroundings:
     """Whether a model (without its ``::effort``) supports native tool calls; None: not known."""
     price_known: Callable[[str], bool | None] = _unknown
     """Whether a price for a model is known; None: cannot say."""
+    bad_strategy: Callable[[str], tuple[str, int] | None] | None = None
+    """What is wrong with a strategy spec, and at which column from 1; None for a good one. Without it none is read."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """For ``tool: python:…``, ``sql:…``, ``shell:…``: scheme -> why it is refused as things are."""

@@ -8,6 +8,14 @@ from workbench.language.lint import Surroundings
 PRICES = Surroundings(price_known={"dear": True, "obscure": False}.get)
 
 
+def only_mask(spec: str) -> tuple[str, int] | None:
+    at = spec.find("maks")
+    return None if at < 0 else ("'maks' is no strategy", at + 1)
+
+
+SPECS = Surroundings(bad_strategy=only_mask)
+
+
 def phase(more: str) -> str:
     return f"- {{name: a, instructions: x, {more}}}"
 
@@ -157,6 +165,14 @@ SETTINGS = (
         "cascade_id: c\ntool_caching: {enabled: true, storage: «redis}\nphases: [{name: a, instructions: x}]",
         "cascade_id: c\ntool_caching: {enabled: false, storage: redis}\nphases: [{name: a, instructions: x}]",
         fix="memory",
+    ),
+    Example("L721", phase("strategy: 'mask+«maks'"), phase("strategy: 'mask+mask'"), SPECS),
+    Example(
+        "L721",
+        "cascade_id: c\nstrategies: {short: «maks}\nphases: [{name: a, instructions: x, strategy: short}]",
+        "cascade_id: c\nstrategies: {maks: mask}\nphases: [{name: a, instructions: x, strategy: maks}]",
+        SPECS,
+        id="where it is named",
     ),
     Example("L801", phase("«narrator: true"), phase("narrator: false")),
     Example(

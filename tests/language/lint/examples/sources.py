@@ -63,6 +63,26 @@ SOURCES = (
         """,
         id="of an edge",
     ),
+    Example(
+        "L403",
+        TWO + "strategy: snowball, «context: {from: [a]}}",
+        TWO + "strategy: 'selective+budget(max=10)', context: {from: [a]}}",
+        id="a strategy says what enters",
+    ),
+    Example(
+        "L403",
+        "cascade_id: c\nstrategy: short\nstrategies: {short: mask(after=2)}\n"
+        "phases: [{name: a, instructions: x, rules: {max_turns: 2}, «intra_context: {}}]",
+        "cascade_id: c\nstrategy: short\nstrategies: {short: budget(max=20)}\n"
+        "phases: [{name: a, instructions: x, rules: {max_turns: 2}, intra_context: {}}]",
+        id="a named strategy of the cascade",
+    ),
+    Example(
+        "L403",
+        "cascade_id: c\nstrategy: budget(max=20)\n«token_budget: {}\nphases: [{name: a, instructions: x}]",
+        "cascade_id: c\nstrategy: mask(after=2)\ntoken_budget: {}\nphases: [{name: a, instructions: x}]",
+        id="a strategy's budget",
+    ),
     Example("L404", THREE + "context: {from: [a, «b]}}", THREE + "context: {from: [a]}}"),
     Example(
         "L404",
@@ -112,6 +132,12 @@ SOURCES = (
         "L410",
         "- {name: a, instructions: x, «intra_context: {window: 2}}",
         "- {name: a, instructions: x, intra_context: {window: 2}, rules: {max_turns: 2}}",
+    ),
+    Example(
+        "L410",
+        "- {name: a, instructions: x, «intra_context: {}, rules: {max_attempts: 3}}",
+        "- {name: a, instructions: x, intra_context: {}, decision_points: {}}",
+        id="a person may ask for another attempt",
     ),
     Example(
         "L410",

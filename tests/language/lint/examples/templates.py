@@ -108,8 +108,14 @@ TEMPLATES = (
     Example(
         "L605",
         "- {name: a, instructions: '{{ «state.human_input }}'}",
-        "- {name: a, instructions: '{{ state.human_input }}{{ state.decision }}', human_input: true, decision_points: {}}",
+        "- {name: a, instructions: '{{ state.human_input }}', human_input: true}",
         id="people",
+    ),
+    Example(
+        "L605",
+        "- {name: a, instructions: '{{ «state.decision }}'}",
+        "- {name: a, instructions: '{{ state.decision }}', decision_points: {}}",
+        id="a decision",
     ),
     Example(
         "L605",
