@@ -86,7 +86,8 @@ class Session:
     def llm(self, via: str = "", *, stream: bool = True, timeout: float = 20.0) -> LiteLLM:
         def routed(name: str) -> Resolved:
             provider = BY_ID[via]
-            return Resolved(name, f"{via}/{name}", provider, provider.keys[0], KEY, self.provider.url)
+            variable, key = (provider.keys[0], KEY) if provider.keys else ("", "")
+            return Resolved(name, f"{via}/{name}", provider, variable, key, self.provider.url)
 
         at_url = lambda name: resolve(name, self.provider.url, {"WORKBENCH_API_KEY": KEY})  # noqa: E731
         return LiteLLM(routed if via else at_url, self.prices, timeout_s=timeout, stream=stream)
@@ -403,6 +404,19 @@ def test_a_stream_without_a_finish_reason_is_marked(start: Start) -> None:
     assert answer.usage == Usage()
 
 
+def test_an_event_that_cannot_be_read_is_no_text_lost_in_silence(start: Start) -> None:
+    fault = start().fault("sgarbled")
+
+    assert (fault.kind, fault.partial) == ("stream_cut", "The first half of an")
+
+
+@pytest.mark.parametrize("text", ["I am [DONE] now.", "data: [DONE]", "<s>[INST] </s><|im_end|>"])
+def test_text_that_looks_like_a_marker_is_text(start: Start, text: str) -> None:
+    answer = start(Reply(text, piece=100)).ask()
+
+    assert (answer.text, answer.finish_reason) == (text, "stop")
+
+
 def test_an_answer_that_ran_out_of_tokens_says_so(start: Start) -> None:
     answer = start().ask("length")
 
@@ -615,3 +629,13 @@ def test_gemini_keeps_the_signature_of_a_call(start: Start, stream: bool) -> Non
     session.ask("gemini-2.5-flash", messages, via="gemini", tools=(TOOL,), stream=stream)
     part = json.loads(session.sent)["contents"][1]["parts"][0]
     assert part["thoughtSignature"] == "c2ln"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_ollama_is_asked_without_a_key(start: Start, stream: bool) -> None:
+    session = start(Reply("Good morning.", usage={"prompt_eval_count": 7, "eval_count": 3}))
+    answer = session.ask("llama3:8b", via="ollama_chat", stream=stream)
+
+    assert (answer.text, answer.usage) == ("Good morning.", Usage(input=7, output=3))
+    assert answer.wire is not None
+    assert wire_bytes(answer.wire, answer.wire_style) == session.sent

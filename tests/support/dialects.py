@@ -1,4 +1,4 @@
-"""Scripted answers, and how Anthropic and Gemini would say them."""
+"""Scripted answers, and how Anthropic, Gemini and Ollama would say them."""
 
 from __future__ import annotations
 
@@ -31,12 +31,16 @@ class Said:
 
     body: Mapping[str, Any]
     events: Sequence[tuple[str, Mapping[str, Any]]]
+    lines: bool = False
+    """Events are bare JSON lines."""
 
 
 def dialect_of(path: str) -> Callable[[str, Reply], Said] | None:
     """The dialect that is spoken at a path; None for OpenAI's."""
     if path.partition("?")[0].endswith("/messages"):
         return anthropic
+    if path.endswith("/api/chat"):
+        return ollama
     return gemini if "enerateContent" in path else None
 
 
@@ -99,3 +103,22 @@ def gemini(model: str, reply: Reply) -> Said:
     events.append(("", head | {"candidates": [candidate]} | usage))
     whole = {"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
     return Said(head | {"candidates": [whole]} | usage, events)
+
+
+def ollama(model: str, reply: Reply) -> Said:
+    """Usage is Ollama's own: ``prompt_eval_count``, ``eval_count``."""
+    calls = [{"function": {"name": name, "arguments": json.loads(arguments)}} for name, arguments in reply.calls]
+    text = reply.text or ""
+    pieces = [text[at : at + reply.piece] for at in range(0, len(text), reply.piece)]
+    head = {"model": model, "created_at": "2026-01-01T00:00:00Z"}
+    events: list[tuple[str, Mapping[str, Any]]] = [
+        ("", head | {"message": {"role": "assistant", "content": piece}, "done": False}) for piece in pieces
+    ]
+    if calls:
+        events.append(
+            ("", head | {"message": {"role": "assistant", "content": "", "tool_calls": calls}, "done": False})
+        )
+    end = {"done": True, "done_reason": reply.finish_reason or "stop", **(reply.usage or {})}
+    events.append(("", head | {"message": {"role": "assistant", "content": ""}} | end))
+    message = {"role": "assistant", "content": text} | ({"tool_calls": calls} if calls else {})
+    return Said(head | {"message": message} | end, events, lines=True)

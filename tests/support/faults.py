@@ -81,6 +81,13 @@ def _stall(handler: Handler, request: Received) -> None:
     handler.hang_up()
 
 
+def _garbled(handler: Handler, request: Received) -> None:
+    handler.half_stream(request)
+    handler.chunk(b'data: {"choices": [{"delta": {"content": "lost\n\n')
+    handler.chunk(b"data: [DONE]\n\n")
+    handler.chunk(b"")
+
+
 def _no_done(handler: Handler, request: Received) -> None:
     handler.half_stream(request)
     handler.chunk(b"")
@@ -112,6 +119,7 @@ FAULTS: Mapping[str, Fault] = {
     "scut": _cut,
     "sstall": _stall,
     "snodone": _no_done,
+    "sgarbled": _garbled,
     "length": _says(Reply("An answer that stops", finish_reason="length")),
     "big": _says(Reply("x" * 1_000_000 + "\n" + "A line of text.\n" * 600_000, piece=65_536)),
     "hostile": _says(Reply(HOSTILE)),
@@ -119,6 +127,7 @@ FAULTS: Mapping[str, Fault] = {
 }
 """What each name does. 4xx and 5xx by status; ``ctx`` context too long; ``badjson`` ``html200`` ``badutf8``
 ``error200`` unreadable with status 200; ``empty`` no choices; ``nullcontent`` ``blank`` no text; ``nousage`` no usage;
-``hang`` no answer; ``reset`` ``short`` connection lost; ``scut`` ``sstall`` ``snodone`` a stream that is cut, stands
-still, or ends without a finish reason (plain requests get the same bytes); ``length`` stopped by the token limit;
-``big`` 10 MB, the first line 1 MB; ``hostile`` control characters and markup; ``toolbad`` malformed arguments."""
+``hang`` no answer; ``reset`` ``short`` connection lost; ``scut`` ``sstall`` ``snodone`` ``sgarbled`` a stream that is
+cut, stands still, ends without a finish reason, or holds an event that is no JSON (plain requests get the same bytes);
+``length`` stopped by the token limit; ``big`` 10 MB, the first line 1 MB; ``hostile`` control characters and markup;
+``toolbad`` malformed arguments."""

@@ -190,8 +190,9 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.begin_stream()
         for kind, body in said.events:
+            data = json.dumps(body).encode() + b"\n"
             name = f"event: {kind}\n".encode() if kind else b""
-            self.chunk(name + b"data: " + json.dumps(body).encode() + b"\n\n")
+            self.chunk(data if said.lines else name + b"data: " + data + b"\n")
         self.chunk(b"")
 
     def send(

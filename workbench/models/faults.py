@@ -64,7 +64,7 @@ def fault_of(error: Exception, tape: Tape, resolved: Resolved, partial: str = ""
     elif kind == "connection":
         message = f"no connection to {provider}: {said}"
     elif kind == "bad_answer":
-        message = f"the answer of {provider} cannot be read"
+        message = f"the answer of {provider} cannot be read: {said}"
     elif status is not None and tape.status is not None:
         message = f"{provider} answered {status}: {_said(tape) or _phrase(status)}"
     else:
@@ -166,5 +166,6 @@ def _phrase(status: int) -> str:
 
 def _plain(error: Exception) -> str:
     """The innermost words of an exception; libraries put their own around them."""
-    words = [str(link).strip().splitlines()[0] for link in _chain(error) if str(link).strip()]
+    said = [f"no {link}" if isinstance(link, KeyError) else str(link).strip() for link in _chain(error)]
+    words = [text.splitlines()[0] for text in said if text]
     return (words[-1] if words else type(error).__name__).partition(" To drop these")[0][:500]
