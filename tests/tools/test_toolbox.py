@@ -13,8 +13,8 @@ import pytest
 
 from tests.tools.test_images import png
 from workbench.context.place import Place
+from workbench.engine.engine_tools import ENGINE_SPECS
 from workbench.engine.ports import ToolResult, Tools, Validators
-from workbench.tools.engine_specs import ENGINE_SPECS
 from workbench.tools.paths import Workspace
 from workbench.tools.python_files import PythonFolder
 from workbench.tools.registry import Registry
@@ -189,7 +189,7 @@ def test_only_tools_without_effects_may_be_repeated(box: Toolbox) -> None:
 
 
 def test_the_tools_of_the_engine_are_described(box: Toolbox) -> None:
-    assert list(ENGINE_SPECS) == ["set_state", "route_to", "ask_human", "spawn_cascade"]
+    assert sorted(ENGINE_SPECS) == ["ask_human", "route_to", "set_state", "spawn_cascade"]
     shown = {name: [p.name for p in spec.parameters] for name, spec in ENGINE_SPECS.items()}
     assert shown["set_state"] == ["key", "value"]
     assert shown["route_to"] == ["target"]

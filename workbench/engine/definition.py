@@ -28,7 +28,7 @@ class Definition:
     def of(cls, text: str, file: str = "", includes: Mapping[str, str] | None = None) -> Definition:
         """Load a cascade's text. Raises DefinitionError with the first error when it cannot run."""
         loaded = load(text, file)
-        if loaded.cascade is None or loaded.source is None:
+        if loaded.cascade is None or not loaded.ok:
             raise DefinitionError(tuple(p for p in loaded.problems if p.severity is Severity.ERROR))
         return cls(loaded.cascade, loaded.source, lower(loaded.cascade, loaded.source), dict(includes or {}))
 

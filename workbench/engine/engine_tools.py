@@ -3,6 +3,8 @@ and cascades as tools."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from workbench.engine.definition import Definition
 from workbench.engine.ports import Parameter, ToolSpec
 
@@ -22,7 +24,7 @@ def _spec(name: str, description: str, parameters: tuple[Parameter, ...], types:
     return ToolSpec(name, description, parameters, schema, side_effects=False)
 
 
-_SPECS = {
+ENGINE_SPECS: Mapping[str, ToolSpec] = {
     spec.name: spec
     for spec in (
         _spec(
@@ -74,4 +76,4 @@ def cascade_spec(definition: Definition) -> ToolSpec:
 
 def engine_spec(name: str) -> ToolSpec | None:
     """The spec of an engine tool; None for every other name."""
-    return _SPECS.get(name)
+    return ENGINE_SPECS.get(name)

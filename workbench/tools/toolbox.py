@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.context.place import Place
+from workbench.engine.engine_tools import ENGINE_SPECS
 from workbench.engine.ports import ToolResult, ToolSpec
 from workbench.language.lint.surroundings import ToolFacts, ToolKind, ValidatorFacts
 from workbench.language.problem import Problem
@@ -18,7 +19,6 @@ from workbench.tools.builtin import builtin_tools
 from workbench.tools.builtin.shell import ShellTools
 from workbench.tools.calling import call_function
 from workbench.tools.declared.tools import DeclaredTools
-from workbench.tools.engine_specs import ENGINE_SPECS
 from workbench.tools.judging import FunctionValidators
 from workbench.tools.paths import Workspace
 from workbench.tools.python_files import PythonFolder

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from workbench.workspace.opened import Opened
     from workbench.workspace.surround import Around
 
+
 @dataclass
 class Project:
     """A workspace. Making one reads two small settings files and nothing else."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from workbench.language.lint import BUILTIN_TOOLS, BUILTIN_VALIDATORS, Surroundings, ToolFacts, ValidatorFacts
+from workbench import resources
+from workbench.context.spec import SpecError
+from workbench.context.strategy import parse
+from workbench.language.lint import Surroundings, ToolFacts, ValidatorFacts
 from workbench.language.load import load
 from workbench.language.model import Cascade
 from workbench.language.problem import Problem
@@ -42,6 +45,16 @@ class Shelved:
     cascade: Cascade
 
 
+@dataclass(frozen=True)
+class Code:
+    """What of a workspace could act outside the sandbox, as it was read at one moment."""
+
+    python: tuple[PythonFolder, ...]
+    tool_files: Mapping[str, str]
+    """Texts of ``.tool.json`` files by path."""
+    env_file: str
+
+
 class Around:
     """Looks at the folders around a cascade when it is asked, and remembers."""
 
@@ -52,29 +65,33 @@ class Around:
 
     # -- trust -------------------------------------------------------------------------------------------------------
 
-    def python(self, folder: Path) -> list[PythonFolder]:
-        """The ``tools/`` folders beside a cascade and in the workspace."""
-        return [PythonFolder.read(path) for path in python_folders(folder, self._project.root)]
+    def code(self, folder: Path) -> Code:
+        """The files of a workspace that could act, read once: what was judged is what runs."""
+        env_file = self._project.root / ".env"
+        tool_files = [path for d in self._tackle_folders(folder) for path in sorted(d.glob("*.tool.json"))]
+        return Code(
+            tuple(PythonFolder.read(path) for path in python_folders(folder, self._project.root)),
+            {str(path): path.read_text("utf-8", "replace") for path in tool_files},
+            env_file.read_text("utf-8", "replace") if env_file.is_file() else "",
+        )
 
-    def manifest(self, folder: Path, cascade: Cascade | None = None, *, sandbox: str = "") -> Manifest:
+    def manifest(
+        self, folder: Path, cascade: Cascade | None = None, *, sandbox: str = "", code: Code | None = None
+    ) -> Manifest:
         """What the workspace could do outside the sandbox."""
-        root = self._project.root
-        env_file = root / ".env"
+        code = code or self.code(folder)
         return manifest(
-            python=self.python(folder),
-            tool_files={str(p): p.read_text("utf-8", "replace") for p in self._tool_files(folder)},
+            python=code.python,
+            tool_files=code.tool_files,
             cascades=[cascade] if cascade else [],
-            env_file=env_file.read_text("utf-8", "replace") if env_file.is_file() else "",
+            env_file=code.env_file,
             sandbox_none=sandbox == "none",
         )
 
-    def trusted(self, folder: Path, cascade: Cascade | None = None) -> bool:
+    def trusted(self, folder: Path, cascade: Cascade | None = None, *, code: Code | None = None) -> bool:
         """Whether a person has allowed all that the workspace could do."""
-        return Trust(self._project.folders.state).is_trusted(self._project.root, self.manifest(folder, cascade))
-
-    def _tool_files(self, folder: Path) -> Iterator[Path]:
-        for directory in self._tackle_folders(folder):
-            yield from sorted(directory.glob("*.tool.json"))
+        wanted = self.manifest(folder, cascade, code=code)
+        return Trust(self._project.folders.state).is_trusted(self._project.root, wanted)
 
     # -- tools -------------------------------------------------------------------------------------------------------
 
@@ -82,17 +99,19 @@ class Around:
         """The folders that tools may read."""
         return Workspace.of(self._project.root, folder, store=self._project.store.root)
 
-    def toolbox(self, folder: Path, *, sandbox: str = "", trusted: bool | None = None) -> Toolbox:
+    def toolbox(self, folder: Path, *, sandbox: str = "", code: Code | None = None) -> Toolbox:
         """The tools for a cascade in ``folder``. Python tools are imported only where the folder is trusted."""
         project = self._project
         level = cast('Literal["auto"]', sandbox or project.settings.sandbox)
         workspace = self.workspace(folder)
-        allowed = self.trusted(folder) if trusted is None else trusted
+        code = code or self.code(folder)
         return Toolbox.of(
             workspace,
             Sandbox(workspace.root, level=level, also_hidden=(project.store.root,)),
-            self.python(folder),
-            trusted=allowed,
+            code.python,
+            trusted=self.trusted(folder, code=code),
+            beside=folder,
+            tool_files=code.tool_files,
         )
 
     # -- other cascades ----------------------------------------------------------------------------------------------
@@ -114,10 +133,10 @@ class Around:
         _shelved_at.cache_clear()
 
     def _tackle_folders(self, folder: Path) -> list[Path]:
-        """The tackle folders beside a cascade, then those of the workspace, then the folder itself."""
+        """The tackle folders beside a cascade, those of the workspace, the folder itself, and the built-in one."""
         names = self._project.settings.tackle_dirs
         found = [base / name for base in (folder, self._project.root) for name in names]
-        found.append(folder)
+        found += [folder, resources.folder("cascades") / "tackle"]
         return [path for path in dict.fromkeys(path.resolve() for path in found) if path.is_dir()]
 
     # -- checks ------------------------------------------------------------------------------------------------------
@@ -126,8 +145,7 @@ class Around:
         """What the pure checks are told of the outside of one file."""
         folder = file.parent
         toolbox = self.toolbox(folder)
-        tools: dict[str, ToolFacts] = {**BUILTIN_TOOLS, **_run(toolbox.facts())}
-        validators: dict[str, ValidatorFacts] = {**BUILTIN_VALIDATORS, **_run(toolbox.validator_facts())}
+        tools, validators, refused = _run(_facts(toolbox))
         own = file.resolve()
         for name, shelved in self.cascades(folder).items():
             if shelved.file == own:
@@ -136,19 +154,34 @@ class Around:
                 tools.setdefault(name, ToolFacts("cascade", text=shelved.text))
             description = shelved.cascade.description or ""
             validators[name] = ValidatorFacts("cascade", description, shelved.text)
-        for path in self._tool_files(folder):
-            tools.setdefault(path.name.removesuffix(".tool.json"), ToolFacts("declarative", text=_text(path)))
         return Surroundings(
             tools,
             validators,
             Reader(folder, self._project.root).text,
             self.prices.supports_tools,
             self.prices.known,
+            _bad_strategy,
+            refused,
         )
 
     def tool_problems(self, file: Path) -> tuple[Problem, ...]:
         """What is wrong with the Python tools themselves."""
         return tuple(self.toolbox(file.parent).problems)
+
+
+def _bad_strategy(spec: str) -> tuple[str, int] | None:
+    """What is wrong with a strategy spec, and at which column."""
+    try:
+        parse(spec)
+    except SpecError as fault:
+        return fault.message, fault.column
+    return None
+
+
+async def _facts(
+    toolbox: Toolbox,
+) -> tuple[dict[str, ToolFacts], dict[str, ValidatorFacts], dict[str, str]]:
+    return await toolbox.facts(), await toolbox.validator_facts(), await toolbox.refused_schemes()
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:

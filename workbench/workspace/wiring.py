@@ -34,8 +34,9 @@ def ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Por
     """The live ports of a run."""
     folder = start.file.parent if start.file is not None else project.root
     around = project.around
-    toolbox = around.toolbox(folder, sandbox=start.sandbox)
-    env = project.environment(trusted=around.trusted(folder))
+    code = around.code(folder)
+    toolbox = around.toolbox(folder, sandbox=start.sandbox, code=code)
+    env = project.environment(trusted=around.trusted(folder, code=code))
     clock, counter, prices = SystemClock(), encodings(), around.prices
     return Ports(
         model=_model(start, env, project, prices),
