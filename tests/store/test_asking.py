@@ -64,7 +64,7 @@ def test_costs_are_summed_where_known_and_counted_where_not(seen: Observed) -> N
 
 def test_facts_that_came_late_are_in_the_rows_they_belong_to(seen: Observed) -> None:
     assert seen["winners"] == [['"Violets."', 0.125, "best"]]
-    assert seen["runs"][1] == ["run-2", "success", 2, 0.375, 0, 21]
+    assert seen["runs"][1] == ["run-2", "success", 2, 0.375, 0, seen["written"]["run-2"]]
 
 
 def test_candidates_stand_side_by_side(seen: Observed) -> None:
@@ -113,7 +113,7 @@ def test_an_answer_has_four_forms(seen: Observed) -> None:
     assert seen["text"].splitlines()[0] == "seq  role  cost  context_hashes"
     assert "(2 rows, more were found)" in seen["text"]
     assert json.loads(seen["json"])[0] == {"seq": 1, "role": "user", "cost": None, "context_hashes": []}
-    assert seen["csv"] == "seq,role,cost,context_hashes\n1,user,,[]\n3,,,[]\n"
+    assert seen["csv"] == "seq,role,cost,context_hashes\n1,user,,[]\n2,,,[]\n"
     assert seen["parquet rows"] == [5, 0]
     assert seen["parquet"] == ["timestamp", "timestamp_iso", "session_id"]
 

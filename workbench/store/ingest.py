@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from workbench.store import summary
 from workbench.store.database import WRITES, Engine, Handle
 from workbench.store.faults import StoreError
-from workbench.store.run_ingest import RunIngest
+from workbench.store.run_ingest import BACKLOG_RECORDS, BATCH_RECORDS, RunIngest
 from workbench.store.store import Store
 
 POLL_SECONDS = 1.0
@@ -134,8 +134,11 @@ class Ingester:
         if settled is not None and settled.sizes == sizes:
             self._settle(run_id, changed, sizes)
             return
-        ingest = self._active.get(run_id) or RunIngest(folder, handle, self._identity, self._clock)
-        self._active[run_id] = ingest
+        ingest = self._active.get(run_id)
+        if ingest is None:
+            batch = BATCH_RECORDS if self._store.writer(run_id) is not None else BACKLOG_RECORDS
+            ingest = RunIngest(folder, handle, self._identity, self._clock, batch=batch)
+            self._active[run_id] = ingest
         try:
             self._records += ingest.step(flush=flush, enough=lambda: self._stopping)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:

@@ -49,7 +49,10 @@ def context_row(event: Event, call: CallState, session_id: str) -> ContextRow:
 
 
 def selection(call: CallState) -> Mapping[str, Any]:
-    """The metadata of a ``context_selection`` row, with seed 001's names; sizes count messages."""
+    """The metadata of a ``context_selection`` row, with seed 001's names; sizes count messages.
+
+    ``selected_hashes`` is empty where all messages were sent: the answer's ``context_hashes`` names them.
+    """
     sent = [entry for entry in call.entries if entry.sent is not None]
     return {
         "selection_type": "intra_phase",
@@ -59,7 +62,7 @@ def selection(call: CallState) -> Mapping[str, Any]:
         "masked_count": sum(1 for entry in sent if entry.action in _REDUCED),
         "dropped_count": len(call.entries) - len(sent),
         "anchor_hashes": [],
-        "selected_hashes": [entry.item.message.content_hash for entry in sent],
+        "selected_hashes": [entry.item.message.content_hash for entry in sent] if len(sent) < len(call.entries) else [],
         "tokens_full": call.tokens_full,
         "tokens_sent": call.tokens_sent,
         "tokens_saved": call.tokens_full - call.tokens_sent,

@@ -6,13 +6,16 @@ import hashlib
 import json
 import uuid
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
 _EPOCH = "1970-01-01T00:00:00.000000Z"
 _MAX_COUNT = 2**32 - 1
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
+@lru_cache(1024)
 def time_of(at: object) -> str:
     """A time in UTC with microseconds; the epoch for what is none, since one bad value refuses a whole batch."""
     try:
@@ -46,7 +49,7 @@ def small(value: int) -> int:
 
 def json_text(value: Any) -> str:
     """JSON that can be searched: characters as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _encode(value)
 
 
 def digest(text: str) -> str:

@@ -12,6 +12,8 @@ from workbench.store.rows import RowMaker
 from workbench.store.tables import ROW_TYPES, Row
 
 BATCH_RECORDS = 100
+BACKLOG_RECORDS = 1000
+"""Of a run that nobody writes: there is no reason to hurry a small batch."""
 BATCH_SECONDS = 10.0
 TARGET = "chdb"
 

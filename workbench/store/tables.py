@@ -17,6 +17,13 @@ class Row:
     table: ClassVar[str]
     key_columns: ClassVar[tuple[str, ...]]
     """What makes two rows versions of one."""
+    version_column: ClassVar[str] = "row_version"
+    """The highest wins."""
+
+    @property
+    def version(self) -> object:
+        """Of two rows with one key, the higher version is the row."""
+        return getattr(self, self.version_column)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -103,6 +110,7 @@ class CardRow(Row):
 
     table = "context_cards"
     key_columns = ("session_id", "content_hash")
+    version_column = "generated_at"
     session_id: str
     content_hash: str
     summary: str = ""
@@ -160,6 +168,7 @@ class BlobRow(Row):
 
     table = "blobs"
     key_columns = ("hash",)
+    version_column = "added_at"
     hash: str
     kind: str
     size: int

@@ -12,6 +12,7 @@ Value = str | int | float | bool | None | Sequence["Value"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0", "\b": "\\b", "\f": "\\f"}
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _SPECIAL = re.compile(r"[\\\n\t\r\0\b\f]")
 
 
@@ -52,8 +53,7 @@ def _escaped(text: str) -> str:
 
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
     """Rows as the engine's ``JSONEachRow``."""
-    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-    return whole_text("\n".join(encode(row) for row in rows)).encode("utf-8")
+    return whole_text("\n".join(_encode(row) for row in rows)).encode("utf-8")
 
 
 def identifier(name: str) -> str:

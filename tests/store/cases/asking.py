@@ -87,6 +87,7 @@ def main(folder: Path) -> dict[str, Any]:
             "allowed": {sql: refusal(index, sql) for sql in ALLOWED},
             "files left": sorted(path.name for path in Path.cwd().glob("out.csv*")),
             "tables left": index.sql("SELECT count() FROM messages").one() > 0,
+            "written": {run_id: store.summary(run_id).seq for run_id in store.run_ids()},
             **functions(index),
             **hostile(index),
             **limits(index, folder),
@@ -197,7 +198,7 @@ def _without_surrogates(text: str) -> str:
 
 
 def limits(index: Index, folder: Path) -> dict[str, Any]:
-    table = index.sql("SELECT seq, role, cost, context_hashes FROM all_data ORDER BY run_id, seq", 2)
+    table = index.sql("SELECT seq, role, cost, context_hashes FROM all_data WHERE run_id = 'run-2' ORDER BY seq", 2)
     arrow = index.arrow("SELECT * FROM all_data ORDER BY seq", 5)
     import pyarrow.parquet
 

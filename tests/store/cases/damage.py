@@ -27,8 +27,8 @@ def main(folder: Path) -> dict[str, Any]:
         index.catch_up()
         whole = contents(index.engine)
     observed: dict[str, Any] = {"healthy": said(examine(store)), "signals": _caught_signals()}
-    counts = [(run.ingested, run.rows) for run in examine(store).runs]
-    observed["rows per run"] = counts
+    observed["rows per run"] = [[run.health.records, run.ingested, run.rows] for run in examine(store).runs]
+    observed["written"] = [store.summary(run_id).seq for run_id in store.run_ids()]
 
     largest(folder).write_bytes(b"cut")
     observed["cut part"] = said(examine(store))
@@ -49,11 +49,14 @@ def main(folder: Path) -> dict[str, Any]:
     observed["after moving"] = [said(examine(store)), same(store, whole)]
 
     segment = store.folder("run-2") / "000001.jsonl"
+    observed["size"] = segment.stat().st_size
     segment.write_bytes(segment.read_bytes() + b'{"v":1,"run_')
     observed["torn"] = said(examine(store, database=False))
     observed["fixed"] = fix(store)
     observed["after fix"] = [said(examine(store)), sorted(path.name for path in segment.parent.glob("*.torn"))]
-    segment.write_bytes(flipped(segment.read_bytes(), 3000))
+    first = segment.read_bytes().index(b"\n") + 1
+    segment.write_bytes(flipped(segment.read_bytes(), (first + 60) * 8))
+    observed["second record"] = first
     observed["damaged journal"] = said(examine(store, database=False))
     observed["readable"] = store.state("run-2").status
     observed["rebuilt without the lost record"] = rebuild(store).records

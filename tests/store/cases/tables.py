@@ -57,10 +57,10 @@ def batches_of(events: list[Event], size: int) -> list[tuple[str, list[Row]]]:
 
 def main(folder: Path) -> dict[str, Any]:
     store = Store(folder)
-    run = candidate_run()
-    save(store, rich_run())
+    rich, run = rich_run(), candidate_run()
+    save(store, rich)
     save(store, run)
-    observed: dict[str, Any] = {}
+    observed: dict[str, Any] = {"written": len(rich) + len(run), "written in one": len(rich)}
     with Index(store) as index:
         index.catch_up()
         first = contents(index.engine)

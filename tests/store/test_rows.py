@@ -1,0 +1,146 @@
+"""Events to rows: what each row says, and that no way of cutting a journal changes the newest rows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine.support import native, play
+from tests.store.examples import Writer, candidate_run, rich_run
+from workbench.context.place import Place
+from workbench.engine.event import Event
+from workbench.engine.ports import ModelFault, ToolImage, ToolResult
+from workbench.store.row_values import row_id, time_of
+from workbench.store.rows import RowMaker
+from workbench.store.run_ingest import newest
+from workbench.store.tables import EvalRow, MessageRow, Row, RunRow
+
+RUNS = {"rich": rich_run(), "candidates": candidate_run()}
+
+
+def rows_of(events: list[Event]) -> list[Row]:
+    maker = RowMaker(events[0].run_id)
+    return newest([*(row for event in events for row in maker.apply(event)), maker.run_row()])
+
+
+def messages_of(events: list[Event]) -> list[MessageRow]:
+    return [row for row in rows_of(events) if isinstance(row, MessageRow)]
+
+
+def by_key(rows: list[Row]) -> dict[object, Row]:
+    return {row.key: row for row in newest(rows)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=st.sampled_from(sorted(RUNS)), cuts=st.lists(st.integers(0, 40), max_size=8), seed=st.randoms())
+def test_the_newest_rows_do_not_depend_on_how_the_journal_is_cut(name: str, cuts: list[int], seed: Any) -> None:
+    events, maker, batches, start = RUNS[name], RowMaker("run-x"), [], 0
+    for end in [*sorted(cuts), len(events)]:
+        made = [row for event in events[start:end] for row in maker.apply(event)]
+        batches.append(newest([*made, maker.run_row()]))
+        start = max(start, end)
+    seed.shuffle(batches)
+    applied: dict[object, Any] = {}
+    for row in (row for batch in batches for row in batch):
+        known: Any = applied.get(row.key)
+        if known is None or row.version >= known.version:
+            applied[row.key] = row
+    whole = RowMaker("run-x")
+    expected = [*(row for event in events for row in whole.apply(event)), whole.run_row()]
+    assert applied == by_key(expected)
+
+
+def test_the_rows_of_a_run_form_one_tree() -> None:
+    rows = messages_of(rich_run())
+    traces = {row.trace_id for row in rows}
+    assert {row.parent_id for row in rows} - traces == {None}
+    results = [row for row in rows if row.node_type == "tool_result"]
+    answers = {row.message_id: row for row in rows if row.node_type == "agent"}
+    assert all(answers[row.parent_message_id or ""].turn_number == row.turn_number for row in results)
+
+
+def test_what_is_not_known_is_null_and_never_zero() -> None:
+    (first, *_) = [row for row in messages_of(rich_run()) if row.node_type == "agent"]
+    assert first.cost is None
+    assert first.tokens_cached is None
+    assert first.cost_grade == "unknown"
+    assert first.total_tokens == 110
+
+
+def test_native_calls_and_images_have_their_columns() -> None:
+    image = ToolImage(b"\x89PNG", "image/png", 2, 3)
+    played = play(
+        {
+            "cascade_id": "pictures",
+            "phases": [{"name": "draw", "instructions": "Draw", "tackle": ["chart"], "use_native_tools": True}],
+        },
+        [native("Here.", chart={"x": "a"}), "Done."],
+        tools={"chart": lambda x: ToolResult("a chart", images=(image,))},
+    )
+    rows = messages_of(played.events)
+    answer = next(row for row in rows if row.node_type == "agent")
+    assert [call["tool"] for call in json.loads(answer.tool_calls_json)] == ["chart"]
+    result, pictures = [row for row in rows if row.node_type == "tool_result"]
+    assert (result.role, result.semantic_purpose, result.has_images) == ("tool", "tool_result", True)
+    assert (pictures.role, pictures.semantic_purpose, pictures.has_images) == ("user", "images", True)
+    assert json.loads(pictures.images_json)[0]["media_type"] == "image/png"
+
+
+def test_a_failed_call_has_a_row_with_its_fault() -> None:
+    cascade = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x"}]}
+    played = play(cascade, [ModelFault("server", "down", status=503), "Up."])
+    (row,) = [row for row in messages_of(played.events) if row.node_type == "call_error"]
+    assert json.loads(row.metadata_json)["error"]["status"] == 503
+    assert row.response_hash == ""
+
+
+def test_a_check_is_a_row_and_a_judgement() -> None:
+    w = Writer("r")
+    place = Place("", "p", 1, 1, 1, 1)
+    events = [
+        w.event("run_started", session_id="s"),
+        w.event("check_finished", place, check="loop_until", name="grammar", valid=False, reason="a comma", score=0.5),
+        w.event("check_finished", place, check="post_ward", name="length", valid=True, reason=""),
+    ]
+    rows = rows_of(events)
+    assert [row.node_type for row in rows if isinstance(row, MessageRow)][1:] == ["validation", "ward"]
+    judged = [row for row in rows if isinstance(row, EvalRow)]
+    assert [(row.rater, row.verdict, row.score, row.notes) for row in judged] == [
+        ("grammar", "invalid", 0.5, "a comma"),
+        ("length", "valid", None, ""),
+    ]
+
+
+def test_a_child_run_names_its_parent() -> None:
+    w = Writer("child")
+    parent = {"run_id": "above", "session_id": "s", "kind": "sub", "depth": 1}
+    (run,) = [
+        row for row in rows_of([w.event("run_started", session_id="s_sub_0", parent=parent)]) if isinstance(row, RunRow)
+    ]
+    assert (run.parent_run_id, run.parent_session_id, run.parent_kind) == ("above", "s", "sub")
+    (started,) = messages_of([Writer("child").event("run_started", session_id="s_sub_0", parent=parent)])
+    assert (started.parent_session_id, started.depth) == ("s", 1)
+
+
+def test_a_run_without_an_end_is_still_running_in_the_tables() -> None:
+    events = rich_run()[:-1]
+    (run,) = [row for row in rows_of(events) if isinstance(row, RunRow)]
+    assert (run.status, run.finished, run.journal_rows) == ("running", None, len(events))
+
+
+def test_a_time_that_is_none_does_not_refuse_a_batch() -> None:
+    assert time_of("2026-01-31T10:00:00+01:00") == "2026-01-31T09:00:00.000000Z"
+    for nonsense in ("yesterday", "", None, 7, "0001-01-01T00:00:00Z", "9999-01-01"):
+        assert time_of(nonsense) == "1970-01-01T00:00:00.000000Z"
+
+
+def test_row_ids_are_stable_and_sort_by_time_and_index() -> None:
+    at = "2026-01-31T09:00:00.000001Z"
+    ids = [row_id(at, index, "run", 5) for index in range(20)]
+    assert ids == sorted(ids) == [row_id(at, index, "run", 5) for index in range(20)]
+    assert row_id("2026-01-31T09:00:00.002Z", 0, "run", 5) > ids[-1]
+    assert row_id(at, 0, "run", 6) != ids[0]
+    assert {identifier[14] for identifier in ids} == {"7"}
