@@ -7,7 +7,7 @@ from functools import cached_property
 
 from workbench.language.graph import DECISION, NEXT, Edge, Graph, lower
 from workbench.language.lint.family import Family
-from workbench.language.lint.place import PhaseAt, Place
+from workbench.language.lint.place import PhaseAt, Places
 from workbench.language.lint.reach import Reach
 from workbench.language.lint.surroundings import Surroundings
 from workbench.language.lint.texts import Text, texts
@@ -29,7 +29,7 @@ class Facts:
         self.cascade = cascade
         self.source = source
         self.around = around
-        self.place = Place(source)
+        self.place = Places(source)
         self.family = Family(source, cascade, around)
         self.phases = tuple(PhaseAt(phase, ("phases", i)) for i, phase in enumerate(cascade.phases))
         self.by_name: dict[str, PhaseAt] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from workbench.language.lint.place import Place
+from workbench.language.lint.place import Places
 from workbench.language.model import Cascade, Phase
 from workbench.language.problem import Path, Problem
 from workbench.language.source import Source
@@ -60,7 +60,7 @@ def not_run(cascade: Cascade, source: Source) -> tuple[Problem, ...]:
     A field that is switched off (``false``, ``enabled: false``, an empty list) is none, and neither is a field inside
     another one that is not run.
     """
-    place = Place(source)
+    place = Places(source)
     found: dict[Path, Problem] = {}
     for row in NOT_RUN:
         for path, value in _written(cascade, tuple(row.field.split("."))):

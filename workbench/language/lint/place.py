@@ -18,7 +18,7 @@ _LONGEST = 120
 """Characters of a name or a reason that a message shows."""
 
 
-class Place:
+class Places:
     """The places of one file."""
 
     def __init__(self, source: Source) -> None:

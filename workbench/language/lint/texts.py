@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from workbench.language.lint.place import PhaseAt, Place
+from workbench.language.lint.place import PhaseAt, Places
 from workbench.language.model import (
     AsyncCascade,
     Callouts,
@@ -63,7 +63,7 @@ class Text:
         """What is rendered."""
         return condition_template(self.text) if self.condition else self.text
 
-    def span(self, place: Place, line: int, column: int, length: int = 1) -> Span | None:
+    def span(self, place: Places, line: int, column: int, length: int = 1) -> Span | None:
         """The place in the cascade of a position in the template; None if the template stands in another file."""
         if self.file:
             return None
