@@ -136,6 +136,20 @@ def test_debug_agent_masks_old_results_and_pays_for_it(ran: Ran, examples: Path)
     assert last["forecast"]["cached"] < calls[-2]["tokens_sent"], "masking broke the cached prefix"
 
 
+def test_debug_agent_sends_less_and_costs_more_than_without_masking(ran: Ran, examples: Path) -> None:
+    ran("debug_agent.yaml")
+
+    def totals(*options: str) -> tuple[int, float]:
+        shown = run_cli("context", "debug_agent.yaml", "--phase", "investigate", "--json", *options).json
+        return sum(call["tokens_sent"] for call in shown), sum(call["predicted_cost"] for call in shown)
+
+    masked, everything, batches = totals(), totals("-s", "everything"), totals("-s", "in batches")
+    assert masked[0] < 0.7 * everything[0]
+    assert masked[1] > 1.1 * everything[1]
+    assert batches[0] < 0.8 * everything[0]
+    assert batches[1] < everything[1]
+
+
 def test_debug_agent_offers_strategies_that_exist(examples: Path) -> None:
     cascade = load((examples / "debug_agent.yaml").read_text("utf-8")).cascade
     assert cascade is not None

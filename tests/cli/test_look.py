@@ -123,6 +123,30 @@ def test_a_call_that_is_not_there(ran: Cli, arguments: tuple[str, ...], message:
     assert (ended.code, ended.out, ended.err) == (2, "", message)
 
 
+def test_a_context_under_another_strategy_is_a_what_if(ran: Cli) -> None:
+    before = ran("context", "s", "--phase", "look", "--json").json
+    whole = ran("context", "s", "--phase", "look", "--strategy", "selective", "--json")
+    assert whole.err.startswith("what-if over 3 calls: ")
+    assert [call["strategy"] for call in whole.json] == ["selective"] * 3
+    assert [entry["action"] for entry in whole.json[2]["entries"]] == ["kept"] * 6
+    assert whole.json[2]["tokens_sent"] > before[2]["tokens_sent"]
+    assert [call["answer"] for call in whole.json] == [None] * 3
+    assert len(ran("runs", "--json").json) == 1, "nothing ran"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("mask(aftr=1)", "error: strategy 'mask(aftr=1)', column 6: mask has no parameter 'aftr' (did you mean"),
+        ("nonsense", "error: strategy 'nonsense', column 1: "),
+    ],
+)
+def test_a_strategy_that_is_none(ran: Cli, spec: str, message: str) -> None:
+    ended = ran("context", "s", "--strategy", spec)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(message)
+
+
 def test_the_offline_model_has_no_request_body(ran: Cli) -> None:
     ended = ran("context", "s", "--wire")
     assert (ended.code, ended.out) == (1, "")

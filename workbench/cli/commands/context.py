@@ -14,6 +14,7 @@ from workbench.cli.output import Printer, talk, write_json
 
 if TYPE_CHECKING:
     from workbench.engine.state import CallState, RunState
+    from workbench.workspace.project import Project
 
 
 @click.command(short_help="What a model call saw, entry by entry, and why.")
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--phase", "-p", metavar="PHASE", help="Only calls of this phase (latest visit).")
 @click.option("--turn", "-t", type=click.IntRange(1), metavar="N", help="Only calls of this turn (last attempt).")
 @click.option("--at", metavar="PLACE", help="One call: PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL.")
+@click.option("--strategy", "-s", metavar="SPEC", help="What-if: under this strategy instead; no call is made.")
 @click.option("--text", is_flag=True, help="Print what was sent below each entry.")
 @click.option("--wire", is_flag=True, help="The exact request body as it was sent, JSON; one line per call.")
 @as_json
@@ -30,6 +32,7 @@ def command(
     phase: str | None,
     turn: int | None,
     at: str | None,
+    strategy: str | None,
     text: bool,
     wire: bool,
     json: bool,
@@ -37,20 +40,25 @@ def command(
 ) -> None:
     """Show what the calls of a run saw: each message of the history, sent or not, and the rule that decided.
 
-    Without SESSION, the newest run.
+    Without SESSION, the newest run. SPEC is a strategy or the name that the cascade gives to one.
 
     \b
     Examples:
       workbench context --phase triage --turn 3
       workbench context log_triage-1f3a --at triage:3 --text
+      workbench context log_triage-1f3a --at triage:6 --strategy 'selective+mask(after=1)'
       workbench context log_triage-1f3a --json | jq '.[] | {at, tokens_sent, cost}'
     """
     project = project_here()
     state = project.store.state(find_run(project, session))
     calls = _chosen(state, phase, turn, at)
     if wire:
+        if strategy is not None:
+            raise Failure(Exit.USAGE, "--wire shows what was sent, --strategy what was not")
         _print_wire(state, calls)
         return
+    if strategy is not None:
+        calls = _under(project, state, strategy, calls)
     from workbench.cli.views.context import context_json, print_context
 
     if json:
@@ -99,6 +107,17 @@ def _at(state: RunState, at: str) -> list[CallState]:
     if call is None:
         raise Failure(Exit.USAGE, f"no call at {at}", hint="workbench show lists them")
     return [call]
+
+
+def _under(project: Project, state: RunState, spec: str, calls: list[CallState]) -> list[CallState]:
+    """The same calls under another strategy, assembled anew from the journal."""
+    from workbench.cli.views.whatif import difference, under
+
+    others = under(project, state, spec)
+    found = [others[call.place] for call in calls if call.place in others]
+    before = [call for call in calls if call.place in others]
+    talk(difference(before, found), "accent")
+    return found
 
 
 def _print_wire(state: RunState, calls: list[CallState]) -> None:
