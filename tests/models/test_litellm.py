@@ -281,6 +281,7 @@ def test_an_unknown_model_costs_nobody_knows_what(start: Start) -> None:
         ("429", "rate_limit", 429, "answered 429: Rate limit reached"),
         ("500", "server", 500, "answered 500: The server had an error"),
         ("503html", "server", 503, "answered 503: Service Unavailable"),
+        ("307", "not_found", 307, "answered 307: Temporary Redirect"),
         ("400", "bad_request", 400, "answered 400: Unknown parameter: 'foo'"),
         ("401", "authentication", 401, "refused the key in WORKBENCH_API_KEY"),
         ("402", "permission", 402, "Insufficient credits"),

@@ -97,6 +97,7 @@ FAULTS: Mapping[str, Fault] = {
     "429": _status(429, "Rate limit reached", "rate_limit_exceeded", {"Retry-After": "7"}),
     "500": _status(500, "The server had an error"),
     "503html": _raw(b"<html><body><h1>503 Service Unavailable</h1></body></html>", "text/html", 503),
+    "307": lambda handler, request: handler.send(307, b"", {"Location": "http://127.0.0.1:9/v1/chat/completions"}),
     "400": _status(400, "Unknown parameter: 'foo'"),
     "401": _echoes_key,
     "402": _status(402, "Insufficient credits"),
@@ -125,7 +126,7 @@ FAULTS: Mapping[str, Fault] = {
     "hostile": _says(Reply(HOSTILE)),
     "toolbad": _says(Reply("", calls=[("read_file", '{"path": "data/app.log"')])),
 }
-"""What each name does. 4xx and 5xx by status; ``ctx`` context too long; ``badjson`` ``html200`` ``badutf8``
+"""What each name does. 3xx, 4xx and 5xx by status; ``ctx`` context too long; ``badjson`` ``html200`` ``badutf8``
 ``error200`` unreadable with status 200; ``empty`` no choices; ``nullcontent`` ``blank`` no text; ``nousage`` no usage;
 ``hang`` no answer; ``reset`` ``short`` connection lost; ``scut`` ``sstall`` ``snodone`` ``sgarbled`` a stream that is
 cut, stands still, ends without a finish reason, or holds an event that is no JSON (plain requests get the same bytes);

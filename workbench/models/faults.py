@@ -20,6 +20,10 @@ BODY = 4000
 """Characters kept of what a provider answered."""
 
 _BY_STATUS = {
+    301: "not_found",
+    302: "not_found",
+    307: "not_found",
+    308: "not_found",
     401: "authentication",
     402: "permission",
     403: "permission",
@@ -108,7 +112,7 @@ def retry_after(tape: Tape) -> float | None:
 
 def _kind(error: Exception, tape: Tape, partial: str) -> tuple[str, int | None]:
     """Kind and status. The response decides; then how the connection ended; then the class of the exception."""
-    if tape.status is not None and tape.status >= 400:
+    if tape.status is not None and tape.status >= 300:
         return _kind_of_status(tape.status, tape.text()), tape.status
     stated = getattr(error, "status_code", None)
     if tape.status is not None:
