@@ -100,6 +100,10 @@ def test_clear_at_least_waits_until_enough_is_freed() -> None:
     ]
 
 
+def test_a_turn_number_from_a_damaged_journal_costs_nothing() -> None:
+    assert masked_turns(seen(run(2), 10**15, "mask(after=1,step=2,clear_at_least=1)")) == [1, 2]
+
+
 def test_ages_count_the_turns_of_all_attempts() -> None:
     talk = run(2).retry("no").calls(("read_log", LONG)).turn(2).calls(("read_log", LONG))
     assembly = seen(talk, 3, "mask(after=2)")

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from tests.context.histories import SPECS, Visit, scopes, stages, visits
 from tests.context.support import WordCounter
-from workbench.context.assembler import Assembler, assemble_all
-from workbench.context.assembly import Assembly, Kind, spliced
+from workbench.context.assembler import Assembler, assemble_all, assemble_calls
+from workbench.context.assembly import Assembly, spliced
 from workbench.context.invariants import check_entries
 from workbench.context.message import Message
 from workbench.context.scope import PhaseScope
 from workbench.context.strategy import Strategy, parse
 
-modest = settings(max_examples=60, deadline=None)
+modest = settings(max_examples=40, deadline=None)
 
 
 def chosen(spec: str) -> Strategy:
@@ -74,21 +74,23 @@ def test_the_entries_add_up_to_the_request(where: PhaseScope, visit: Visit, spec
 
 @given(scopes(), visits(), SPECS)
 @modest
-def test_nothing_vanishes_without_an_entry(where: PhaseScope, visit: Visit, spec: str) -> None:
+def test_nothing_vanishes_without_an_entry_and_task_and_tools_never_go(
+    where: PhaseScope, visit: Visit, spec: str
+) -> None:
     made = all_calls(where, visit, spec)
     for assembly, (_, _, so_far) in zip(made, stages(visit), strict=True):
         own = assembly.entries[len(assembly.entries) - len(so_far) :]
         assert tuple(entry.item for entry in own) == so_far
+        assert own[0].sent == visit.items[0].message
+        if where.tool_text:
+            assert assembly.request.messages[0] == Message("system", where.tool_text)
 
 
 @given(scopes(), visits(), SPECS)
 @modest
-def test_the_task_and_the_tools_are_always_sent(where: PhaseScope, visit: Visit, spec: str) -> None:
-    for assembly in all_calls(where, visit, spec):
-        task = next(entry for entry in assembly.entries if entry.item.kind is Kind.TASK)
-        assert task.sent == visit.items[0].message
-        if where.tool_text:
-            assert assembly.request.messages[0] == Message("system", where.tool_text)
+def test_the_calls_of_a_finished_visit_can_be_assembled_again(where: PhaseScope, visit: Visit, spec: str) -> None:
+    again = list(assemble_calls(where, chosen(spec), WordCounter(), visit.items))
+    assert [assembly.request for assembly in again] == [assembly.request for assembly in all_calls(where, visit, spec)]
 
 
 @given(scopes(), visits(), SPECS)

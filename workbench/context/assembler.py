@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from workbench.context.assembly import Action, Assembly, Broken, Entry, Fit, Grade, Item, Kind, Reason, Request
@@ -112,6 +112,7 @@ class Assembler:
         request = self._request({**self._scope.parameters, **(parameters or {})}, tool_choice)
         problems += self._unrepeated(place, request)
         fit = self._fit()
+        over = (f"{fit.over:,} tokens over the budget of {fit.limit:,}",) if fit is not None and fit.over else ()
         assembly = Assembly(
             strategy=str(self.strategy),
             entries=entries,
@@ -123,7 +124,7 @@ class Assembler:
             tokens_sent=self._sent_tokens,
             grade=max(self._ledger.grade, self._tools_grade, key=GRADES.index),
             problems=in_order(problems),
-            notes=self._notes,
+            notes=self._notes + over,
             fit=fit,
             sent_entries=tuple(self._ledger.sent),
             prefix_digests=tuple(self._ledger.digests),
@@ -299,3 +300,21 @@ def assemble_all(
     for item in items:
         assembler.add(item)
     return assembler.assemble(place, tool_choice=tool_choice, parameters=parameters)
+
+
+def assemble_calls(
+    scope: PhaseScope,
+    strategy: Strategy,
+    counter: Counter,
+    items: Iterable[Item],
+    parameters: Mapping[Place, Mapping[str, Any]] | None = None,
+) -> Iterator[Assembly]:
+    """What each call of a finished visit would have seen under a strategy; an answer in ``items`` is a call.
+
+    ``parameters``: those of single calls, by place, laid over the scope's. Takes time proportional to what changes.
+    """
+    assembler = Assembler(scope, strategy, counter)
+    for item in items:
+        if item.kind is Kind.ANSWER:
+            yield assembler.assemble(item.place, parameters=(parameters or {}).get(item.place))
+        assembler.add(item)

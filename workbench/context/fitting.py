@@ -96,7 +96,7 @@ class Fitter:
     def added(self, index: int) -> None:
         """A row has joined the table."""
         item = self._table.rows[index].item
-        if item.kind in (Kind.SYSTEM, Kind.TASK):
+        if item.kind is Kind.TASK or item.message.role == "system":
             return
         is_own = index >= self._table.head
         if not is_own and item.place.turn == 0:

@@ -111,7 +111,6 @@ class _Masking:
         self._reached: list[tuple[int, Verdict]] = []
         """Masks that wait until enough would be freed."""
         self._freed = 0
-        self._turn = 0
 
     def added(self, index: int) -> None:
         item = self._history.items[index]
@@ -121,10 +120,8 @@ class _Masking:
             self._answers.append(index)
 
     def update(self, turn: int, attempt: int) -> Iterable[tuple[int, Verdict]]:
-        for now in range(self._turn + 1, turn + 1):
-            self._move_frontier(now)
-            self._leave_window(now)
-        self._turn = max(self._turn, turn)
+        self._move_frontier(turn)
+        self._leave_window(turn)
         new, self._new = self._new, []
         return new
 
@@ -143,20 +140,28 @@ class _Masking:
         self._new.append((index, Verdict(item.message, Action.KEPT, reason, rule)))
 
     def _move_frontier(self, now: int) -> None:
-        """Mask what is old enough, seen from turn ``now`` (context.md 3), if it frees enough."""
-        part, history = self._part, self._history
+        """Mask what is old enough, seen from turn ``now``: batch after batch, as far as each frees enough.
+
+        A result of turn *i* is old enough from turn 1 + after + step·⌈i / step⌉ on, which is context.md 3 turned round.
+        """
+        part, turns = self._part, self._history.turns
         if part.after is None:
             return
-        frontier = part.step * ((now - 1 - part.after) // part.step)
-        while self._results and history.turns[self._results[0]] <= frontier:
-            index = self._results.popleft()
-            verdict = self._masked(index, part.after)
-            self._reached.append((index, verdict))
-            if part.clear_at_least and verdict.sent is not None:
-                self._freed += history.sizes[index] - self._count(verdict.sent)
-        if self._reached and self._freed >= part.clear_at_least:
-            self._new += self._reached
-            self._reached, self._freed = [], 0
+        while self._results:
+            batch = -(-turns[self._results[0]] // part.step)
+            if 1 + part.after + part.step * batch > now:
+                return
+            while self._results and -(-turns[self._results[0]] // part.step) == batch:
+                self._reach(self._results.popleft(), part.after)
+            if self._freed >= part.clear_at_least:
+                self._new += self._reached
+                self._reached, self._freed = [], 0
+
+    def _reach(self, index: int, after: int) -> None:
+        verdict = self._masked(index, after)
+        self._reached.append((index, verdict))
+        if self._part.clear_at_least and verdict.sent is not None:
+            self._freed += self._history.sizes[index] - self._count(verdict.sent)
 
     def _masked(self, index: int, after: int) -> Verdict:
         item = self._history.items[index]
