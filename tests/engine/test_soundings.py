@@ -148,6 +148,42 @@ def test_rejecting_all_fails_the_phase() -> None:
     assert played.outcome.status == "failed"
 
 
+def fleet(**soundings: Any) -> dict[str, Any]:
+    phases = [
+        {"name": "a", "instructions": "A {{ input.what }}", "tackle": ["set_state"]},
+        {"name": "b", "instructions": "B {{ outputs.a }} {{ state.k }}"},
+    ]
+    return {"cascade_id": "c", "soundings": {"max_parallel": 1, **soundings}, "phases": phases}
+
+
+WALKS = [call("set_state", key="k", value=1), "a1", "b1", call("set_state", key="k", value=2), "a2", "b2"]
+
+
+def test_a_whole_cascade_runs_several_times_and_the_best_walk_counts() -> None:
+    played = play(fleet(factor=2), [*WALKS, verdict(2)], input={"what": "it"})
+    assert played.outcome.status == "success", played.outcome.reason
+    assert played.outcome.output == "b2"
+    assert played.outcome.state == {"k": 2}
+    assert "### a\na2\n\n### b\nb2" in played.model.requests[-1][1].messages[1].text
+    sessions = [event.data["session_id"] for event in played.of_kind("candidate_finished")]
+    assert sessions == ["test_sounding_0", "test_sounding_1"]
+
+
+def test_a_whole_cascade_is_refined_by_its_first_phase() -> None:
+    reforge = {"steps": 1, "factor_per_step": 1, "honing_prompt": "Better."}
+    played = play(fleet(factor=1, reforge=reforge), [*WALKS, verdict(2)], input={"what": "it"})
+    assert played.outcome.output == "b2"
+    task = played.model.requests[3][1].messages[-1].text
+    assert task.startswith("A it\n\nCurrent best answer:\n### a")
+
+
+def test_walks_of_a_whole_cascade_replay() -> None:
+    played = play(fleet(factor=2), [*WALKS, verdict(1)], input={"what": "it"})
+    events, status, _ = replayed(played)
+    assert status == "success"
+    assert comparable(events) == comparable(played.events)
+
+
 SCORED = st.lists(st.tuples(st.floats(0, 100), st.floats(0, 10)), min_size=1, max_size=8).map(
     lambda rows: [Scored(i, q, c) for i, (q, c) in enumerate(rows)]
 )

@@ -38,9 +38,12 @@ class Candidate:
     verdict: Verdict | None = None
     """Of the pre-filter."""
 
+    shown: str = ""
+    """What is compared, where that is not the output alone: every phase's output of a whole walk."""
+
     @property
     def output(self) -> str:
-        return self.execution.output
+        return self.shown or self.execution.output
 
     @property
     def images(self) -> tuple[Image, ...]:
@@ -59,10 +62,7 @@ class Plan:
 
 
 async def run_candidates(visit: Visit, base: Execution) -> list[Candidate]:
-    """Run all candidates of the phase's soundings, at most ``max_parallel`` at once; in order of their index.
-
-    Raises PhaseFailed (PhaseBlocked, if a blocking ward ended every one) when none passed.
-    """
+    """Run all candidates of the phase's soundings, at most ``max_parallel`` at once; in order of their index."""
     soundings = visit.phase.soundings
     assert soundings is not None
     run, place = visit.engine, visit.place()
@@ -85,10 +85,7 @@ async def run_candidates(visit: Visit, base: Execution) -> list[Candidate]:
         async with limit:
             return await _run_one(visit, base, planned)
 
-    found = await gather([one(planned) for planned in plans])
-    if not any(candidate.status == "success" for candidate in found):
-        raise no_winner(found)
-    return found
+    return await gather([one(planned) for planned in plans])
 
 
 async def gather(work: list[Coroutine[Any, Any, Candidate]]) -> list[Candidate]:
@@ -171,18 +168,18 @@ async def _run_one(visit: Visit, base: Execution, planned: Plan) -> Candidate:
     execution.parameters |= planned.parameters
     execution.prefix = f"{base.prefix}{name}_"
     candidate = Candidate(planned.index, execution, planned.mutation)
-    await run_one(candidate, base, "sounding")
+    await run_one(candidate, "sounding")
     return candidate
 
 
-async def run_one(candidate: Candidate, base: Execution, kind: str, refine: str = "") -> None:
+async def run_one(candidate: Candidate, kind: str, refine: str = "") -> None:
     """Execute a candidate; how it ended is in the candidate, and in ``candidate_finished``.
 
     ``refine`` is the message that follows the task in a reforge step.
     """
     execution, scribe = candidate.execution, candidate.execution.engine.scribe
     try:
-        task = await _task(candidate, base)
+        task, candidate.applied = await varied_task(execution, candidate.mutation)
         await execution.run(task, refine)
     except PhaseBlocked as fault:
         candidate.status, candidate.reason = "blocked", fault.reason
@@ -206,28 +203,25 @@ async def run_one(candidate: Candidate, base: Execution, kind: str, refine: str 
     scribe.sync()
 
 
-async def _task(candidate: Candidate, base: Execution) -> str:
-    """The candidate's task: mutated instructions, then the blocks that follow them unchanged."""
-    execution, mutation = candidate.execution, candidate.mutation
+async def varied_task(execution: Execution, mutation: Mutation | None) -> tuple[str, str | None]:
+    """The task of an execution under a mutation, and the mutated instructions as they were used."""
+    applied: str | None = None
     instructions = execution.instructions()
     if mutation is not None and mutation.mode == "rewrite":
-        candidate.applied = instructions = await _rewritten(candidate, base, mutation, instructions)
-    elif mutation is not None and mutation.mode == "augment":
-        candidate.applied = instructions = mutation.varied(instructions)
-    if mutation is not None and mutation.mode == "approach":
-        candidate.applied = mutation.varied(instructions)
-        return "\n\n".join(part for part in (candidate.applied, execution.blocks()) if part)
-    return "\n\n".join(part for part in (instructions, execution.blocks()) if part)
+        applied = instructions = await _rewritten(execution, mutation, instructions)
+    elif mutation is not None:
+        applied = instructions = mutation.varied(instructions)
+    return "\n\n".join(part for part in (instructions, execution.blocks()) if part), applied
 
 
-async def _rewritten(candidate: Candidate, base: Execution, mutation: Mutation, instructions: str) -> str:
-    run, execution = base.engine, candidate.execution
+async def _rewritten(execution: Execution, mutation: Mutation, instructions: str) -> str:
+    run = execution.engine
     request = [Message("system", REWRITER), Message("user", f"{mutation.template}\n\n{instructions}")]
     model = run.options.rewrite_model or run.options.default_model
     try:
         text = await ask_model(run, execution.world, execution.place(), "rewrite", request, model)
     except PhaseFailed as fault:
-        run.warn("rewrite", f"candidate {candidate.index} runs unchanged: {fault.reason}", place=execution.place())
+        run.warn("rewrite", f"the prompt runs unchanged: {fault.reason}", place=execution.place())
         return instructions
     return text.strip() or instructions
 

@@ -19,9 +19,11 @@ from workbench.engine.definition import Definition, Options
 from workbench.engine.engine_tools import cascade_spec, engine_spec
 from workbench.engine.event import Event
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
+from workbench.engine.fleet import walk_candidates
 from workbench.engine.flow import next_phase
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
 from workbench.engine.library import CascadeNotFound
+from workbench.engine.mutation import Mutation
 from workbench.engine.ports import Divergence, Ports, ToolSpec
 from workbench.engine.scribe import Scribe
 from workbench.engine.tool_cache import ToolCache
@@ -105,7 +107,7 @@ class Run:
         self._start()
         status, output, reason = "success", "", ""
         try:
-            output = await self._walk()
+            output = await self._run()
         except PhaseBlocked as fault:
             status, reason = "blocked", fault.reason
         except PhaseFailed as fault:
@@ -123,26 +125,40 @@ class Run:
         await self._join_async(status)
         return Outcome(status, output, dict(self.world.state), reason)
 
-    async def _walk(self) -> str:
+    async def _run(self) -> str:
+        soundings = self.definition.cascade.soundings
+        if soundings is not None and (soundings.candidates > 1 or soundings.reforge):
+            output = await walk_candidates(self)
+        else:
+            output = await self.walk(self.world)
+        await self.gate(Stop(StopKind.RUN_END, Place(), self.depth, state=self.world.state))
+        return output
+
+    async def walk(self, world: World, branch: str = "", mutation: Mutation | None = None, refine: str = "") -> str:
+        """Visit phases from the first one until the flow rules end the walk; the last one's output.
+
+        ``mutation`` and ``refine`` vary the first phase's task (soundings of a whole cascade).
+        """
         phases = {phase.name: index for index, phase in enumerate(self.definition.cascade.phases)}
         name, output = self.definition.graph.start, ""
         while name:
-            visits = self.world.visits[name] + 1
+            visits = world.visits[name] + 1
             if visits > self.options.max_visits:
-                chain = " > ".join(entry["phase"] for entry in self.world.lineage[-6:])
+                chain = " > ".join(entry["phase"] for entry in world.lineage[-6:])
                 raise PhaseFailed(f"phase '{name}' was visited {self.options.max_visits} times (… {chain} > {name})")
-            self.world.visits[name] = visits
-            visit = Visit(self, self.world, phases[name], visits)
+            world.visits[name] = visits
+            visit = Visit(self, world, phases[name], visits, branch)
+            if not world.lineage:
+                visit.mutation, visit.refine = mutation, refine
             output = await visit.run()
             name = self._route(visit)
-        await self.gate(Stop(StopKind.RUN_END, Place(), self.depth, state=self.world.state))
         return output
 
     def _route(self, visit: Visit) -> str:
         route = next_phase(self.definition.graph, visit.phase.name, visit.route)
         self.scribe.emit("route_chosen", visit.place(), to=route.to, rule=route.rule, candidates=list(route.candidates))
-        if self.world.lineage:
-            self.world.lineage[-1]["route"] = route.to
+        if visit.world.lineage:
+            visit.world.lineage[-1]["route"] = route.to
         return route.to
 
     def _start(self) -> None:
@@ -248,7 +264,8 @@ class Run:
 
     def branch_cost(self, branch: str) -> tuple[float | None, int]:
         """US dollars (None if any call's cost is unknown) and tokens of a branch."""
-        spent = self._spent.get(branch, [])
+        inside = [self._spent[b] for b in self._spent if b == branch or b.startswith(f"{branch}/")]
+        spent = [one for calls in inside for one in calls]
         known = [cost for _, cost in spent if cost is not None]
         return (sum(known) if len(known) == len(spent) and spent else None), sum(tokens for tokens, _ in spent)
 

@@ -8,6 +8,7 @@ from workbench.context.place import Place
 from workbench.context.scope import VisitRecord
 from workbench.context.strategy import Strategy, parse
 from workbench.engine.aftermath import call_out, extract
+from workbench.engine.candidates import varied_task
 from workbench.engine.children import run_sub_cascades, start_async_cascades
 from workbench.engine.deterministic import ToolFailed, run_tool_phase
 from workbench.engine.engine_tools import ROUTE_TO, engine_spec
@@ -18,6 +19,7 @@ from workbench.engine.gate import RunStopped, Stop, StopKind
 from workbench.engine.human_input import ask_input, decide
 from workbench.engine.manifest import choose_tools
 from workbench.engine.model_name import split_effort
+from workbench.engine.mutation import Mutation
 from workbench.engine.ports import ToolSpec
 from workbench.engine.soundings import sound
 from workbench.engine.world import World
@@ -47,6 +49,9 @@ class Visit:
         self.strategy = (
             parse(run.options.strategy) if run.options.strategy else Strategy.of(run.definition.cascade, self.phase)
         )
+        self.mutation: Mutation | None = None
+        self.refine = ""
+        """What the first phase of a refined walk is told to improve."""
         self.tools: tuple[ToolSpec, ...] = ()
         self.conditions: dict[str, bool] = {}
         self._place = Place(branch, self.phase.name, visit)
@@ -118,7 +123,8 @@ class Visit:
         try:
             if soundings is not None and (soundings.candidates > 1 or soundings.reforge):
                 return await sound(self, execution)
-            await execution.run(execution.task())
+            task, _ = await varied_task(execution, self.mutation)
+            await execution.run("\n\n".join(filter(None, (task, self.refine))))
         except PhaseBlocked:
             raise
         except PhaseFailed as fault:

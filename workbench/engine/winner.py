@@ -23,9 +23,44 @@ from workbench.engine.selection import Scored, best_by_weight, by_policy, fronti
 from workbench.engine.side import ask_model
 
 if TYPE_CHECKING:
+    from workbench.context.place import Place
     from workbench.engine.execution import Execution
+    from workbench.engine.run import Run
+    from workbench.engine.world import World
+    from workbench.language.model import Soundings
+    from workbench.language.problem import Path
 
 REJECT = "reject all"
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What candidates are compared for: one phase, or the whole cascade."""
+
+    soundings: Soundings
+    execution: Execution
+    """Renders the templates and asks the person."""
+    path: Path
+    """Of the ``soundings`` block."""
+    task: str
+    """Unmutated."""
+    model: str
+    """Of the evaluator."""
+
+    @property
+    def engine(self) -> Run:
+        return self.execution.engine
+
+    @property
+    def world(self) -> World:
+        return self.execution.world
+
+    @property
+    def place(self) -> Place:
+        return self.execution.place()
+
+    def render(self, template: str | None, path: Path) -> str:
+        return self.execution.render(template, path)
 
 
 @dataclass
@@ -56,44 +91,45 @@ class Choice:
         }
 
 
-async def choose(base: Execution, candidates: list[Candidate], instructions: str = "") -> Choice:
+async def choose(contest: Contest, candidates: list[Candidate], instructions: str = "") -> Choice:
     """Compare candidates that passed. ``instructions`` replace the file's (reforge). Raises PhaseFailed when a person
     rejects all."""
-    soundings = base.phase.soundings
-    assert soundings is not None
+    soundings = contest.soundings
     if len(candidates) == 1:
         return Choice(0, decided_by="the only one that passed")
     costs = soundings.cost_aware_evaluation
     pareto = soundings.pareto_frontier
     trades = bool((costs and costs.enabled) or (pareto and pareto.enabled))
     if soundings.evaluator == "human":
-        return await _person(base, candidates, list(range(len(candidates))))
-    choice = await _evaluated(base, candidates, instructions, scores_needed=trades or soundings.evaluator == "hybrid")
+        return await _person(contest, candidates, list(range(len(candidates))))
+    needed = trades or soundings.evaluator == "hybrid"
+    choice = await _evaluated(contest, candidates, instructions, scores_needed=needed)
     if soundings.evaluator == "hybrid":
         ranked = sorted(choice.scores, key=lambda i: -choice.scores[i])[: soundings.llm_prefilter]
-        return await _person(base, candidates, sorted(ranked))
+        return await _person(contest, candidates, sorted(ranked))
     if pareto and pareto.enabled:
-        return await _pareto(base, candidates, choice)
+        return await _pareto(contest, candidates, choice)
     if costs and costs.enabled:
-        return _weighed(base, candidates, choice)
+        return _weighed(contest, candidates, choice)
     return choice
 
 
-async def _evaluated(base: Execution, candidates: list[Candidate], instructions: str, *, scores_needed: bool) -> Choice:
+async def _evaluated(
+    contest: Contest, candidates: list[Candidate], instructions: str, *, scores_needed: bool
+) -> Choice:
     """Ask the evaluator, once more where its answer cannot be used, then fall back and say so."""
-    soundings, run = base.phase.soundings, base.engine
-    assert soundings is not None
-    path = (*base.path, "soundings", "evaluator_instructions")
-    how = instructions or base.render(soundings.evaluator_instructions, path) or DEFAULT
-    request = messages(base.task(), how, [_shown(base, candidate) for candidate in candidates])
-    text = await ask_model(run, base.world, base.place(), "evaluation", request, base.visit.model_name)
+    soundings, run = contest.soundings, contest.engine
+    path = (*contest.path, "evaluator_instructions")
+    how = instructions or contest.render(soundings.evaluator_instructions, path) or DEFAULT
+    request = messages(contest.task, how, [_shown(contest, candidate) for candidate in candidates])
+    text = await ask_model(run, contest.world, contest.place, "evaluation", request, contest.model)
     found = read_evaluation(text, len(candidates), scores_needed=scores_needed)
     if isinstance(found, str):
         again = [*request, Message("assistant", text), Message("user", f"{found} Answer again with the object alone.")]
-        second = await ask_model(run, base.world, base.place(), "evaluation", again, base.visit.model_name)
+        second = await ask_model(run, contest.world, contest.place, "evaluation", again, contest.model)
         lenient = read_evaluation(second, len(candidates), scores_needed=False)
         if isinstance(lenient, str):
-            run.warn("evaluator", f"no usable evaluation ({lenient}); the first candidate wins", base.path)
+            run.warn("evaluator", f"no usable evaluation ({lenient}); the first candidate wins", contest.path)
             lenient = Evaluation(0, {}, "the evaluator's answer could not be used")
         found = lenient
     assumed = scores_needed and len(found.scores) < len(candidates)
@@ -101,39 +137,37 @@ async def _evaluated(base: Execution, candidates: list[Candidate], instructions:
     return Choice(found.winner, scores, found.reason, found.winner, assumed=assumed)
 
 
-def _shown(base: Execution, candidate: Candidate) -> Shown:
-    soundings = base.phase.soundings
-    assert soundings is not None
+def _shown(contest: Contest, candidate: Candidate) -> Shown:
+    soundings = contest.soundings
     notes = []
     if soundings.models:
         notes.append(f"Model: {candidate.execution.model}")
     costs = soundings.cost_aware_evaluation
     if costs and costs.enabled and costs.show_costs_to_evaluator:
-        cost, _ = base.engine.branch_cost(candidate.execution.place().branch)
+        cost, _ = contest.engine.branch_cost(candidate.execution.place().branch)
         notes.append("Cost: unknown" if cost is None else f"Cost: ${cost:.6f}")
     if candidate.verdict is not None and not candidate.verdict.valid:
         notes.append(f"Rejected by the validator: {candidate.verdict.reason}")
     return Shown(candidate.output, " · ".join(notes), candidate.images)
 
 
-def _scored(base: Execution, candidates: list[Candidate], qualities: dict[int, float]) -> list[Scored]:
+def _scored(contest: Contest, candidates: list[Candidate], qualities: dict[int, float]) -> list[Scored]:
     """Quality and cost of each; empty, with a warning, where no cost is known."""
     costs = {
-        position: base.engine.branch_cost(candidate.execution.place().branch)[0]
+        position: contest.engine.branch_cost(candidate.execution.place().branch)[0]
         for position, candidate in enumerate(candidates)
     }
     scored = with_known_costs(qualities, costs)
     if not scored:
-        base.engine.warn("L713", "no cost is known: quality alone decides", (*base.path, "soundings"))
+        contest.engine.warn("L713", "no cost is known: quality alone decides", contest.path)
     return scored
 
 
-def _weighed(base: Execution, candidates: list[Candidate], choice: Choice) -> Choice:
-    soundings = base.phase.soundings
-    assert soundings is not None
+def _weighed(contest: Contest, candidates: list[Candidate], choice: Choice) -> Choice:
+    soundings = contest.soundings
     assert soundings.cost_aware_evaluation is not None
     rule = soundings.cost_aware_evaluation
-    scored = _scored(base, candidates, choice.scores)
+    scored = _scored(contest, candidates, choice.scores)
     if scored:
         best = best_by_weight(scored, rule.quality_weight, rule.cost_weight, rule.cost_normalization)
         choice.winner, choice.decided_by = best.index, "quality and cost"
@@ -142,13 +176,12 @@ def _weighed(base: Execution, candidates: list[Candidate], choice: Choice) -> Ch
     return choice
 
 
-async def _pareto(base: Execution, candidates: list[Candidate], choice: Choice) -> Choice:
-    soundings = base.phase.soundings
-    assert soundings is not None
+async def _pareto(contest: Contest, candidates: list[Candidate], choice: Choice) -> Choice:
+    soundings = contest.soundings
     assert soundings.pareto_frontier is not None
     rule = soundings.pareto_frontier
     qualities = await _qualities(candidates, choice, rule.quality_metric)
-    scored = _scored(base, candidates, qualities)
+    scored = _scored(contest, candidates, qualities)
     if not scored:
         choice.winner, choice.decided_by = max(qualities, key=lambda i: (qualities[i], -i)), "quality"
         return choice
@@ -157,11 +190,11 @@ async def _pareto(base: Execution, candidates: list[Candidate], choice: Choice) 
     policy = rule.policy
     if policy == "interactive":
         try:
-            picked = await _person(base, candidates, choice.frontier, raises=True)
+            picked = await _person(contest, candidates, choice.frontier, raises=True)
             choice.winner, choice.decided_by = picked.winner, "a person, from the frontier"
             return choice
         except NobodyToAsk:
-            base.engine.warn("pareto", "nobody is there to choose: policy balanced", (*base.path, "soundings"))
+            contest.engine.warn("pareto", "nobody is there to choose: policy balanced", contest.path)
             policy = "balanced"
     choice.winner, choice.decided_by = by_policy(front, policy).index, f"frontier, {policy}"
     return choice
@@ -182,10 +215,9 @@ async def _qualities(candidates: list[Candidate], choice: Choice, metric: str) -
     return scores
 
 
-async def _person(base: Execution, candidates: list[Candidate], offered: list[int], *, raises: bool = False) -> Choice:
+async def _person(contest: Contest, candidates: list[Candidate], offered: list[int], *, raises: bool = False) -> Choice:
     """Let a person pick. Raises PhaseFailed when all are rejected; NobodyToAsk, if ``raises``."""
-    soundings = base.phase.soundings
-    assert soundings is not None
+    soundings = contest.soundings
     options = [f"Attempt {number}" for number in range(1, len(offered) + 1)]
     rejectable = soundings.human_eval is None or soundings.human_eval.allow_reject_all
     shown = "\n\n".join(f"Attempt {n}:\n{candidates[i].output}" for n, i in enumerate(offered, 1))
@@ -195,12 +227,12 @@ async def _person(base: Execution, candidates: list[Candidate], offered: list[in
         (*options, *([REJECT] if rejectable else [])),
         "choice",
     )
-    answer = await base.ask(question, raises=raises)
+    answer = await contest.execution.ask(question, raises=raises)
     if answer.strip().lower() == REJECT:
         raise PhaseFailed("all candidates were rejected", "soundings")
     number = "".join(c for c in answer if c.isdigit())
     position = int(number) - 1 if number else 0
     if not number or not 0 <= position < len(offered):
-        base.engine.warn("evaluator", f"'{answer}' names no attempt; the first one wins", base.path)
+        contest.engine.warn("evaluator", f"'{answer}' names no attempt; the first one wins", contest.path)
         position = 0
     return Choice(offered[position], decided_by="a person", reason=answer)

@@ -37,7 +37,6 @@ NOT_RUN: tuple[NotRun, ...] = (
     NotRun("phases[].human_input.generator_prompt", "the form is shown as text"),
     NotRun("phases[].human_input.on_timeout", "the phase fails, as with abort", only="escalate"),
     NotRun("tool_caching.tools.*.key", "args_hash is used", only="custom"),
-    NotRun("soundings", "the cascade runs once, without candidates"),
     NotRun("phases[].rag", "the rag tools are not offered"),
     NotRun("phases[].audibles", "no feedback is taken"),
     NotRun("phases[].context.mode", "nothing is selected; 'from' is taken as it is listed", only="auto"),

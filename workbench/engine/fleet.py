@@ -1,0 +1,86 @@
+"""Soundings of a whole cascade: its walk runs several times side by side, each in a branch, and one walk wins."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+from workbench.engine.candidates import Candidate, gather
+from workbench.engine.execution import Execution
+from workbench.engine.faults import PhaseBlocked, PhaseFailed
+from workbench.engine.mutation import Mutation, mutations
+from workbench.engine.soundings import adopt, settle
+from workbench.engine.visit import Visit
+from workbench.engine.winner import Contest
+from workbench.engine.world import World
+
+if TYPE_CHECKING:
+    from workbench.engine.run import Run
+
+
+async def walk_candidates(run: Run) -> str:
+    """The output of the walk that won. Raises PhaseFailed or PhaseBlocked when none came to an end."""
+    cascade = run.definition.cascade
+    soundings = cascade.soundings
+    assert soundings is not None
+    base = Execution(Visit(run, run.world, 0, 0), run.world)
+    contest = Contest(soundings, base, ("soundings",), _task(run), run.options.default_model)
+    varied = mutations(soundings, soundings.candidates)
+    run.scribe.emit("candidates_started", base.place(), kind="cascade", factor=len(varied))
+    limit = asyncio.Semaphore(soundings.max_parallel)
+
+    async def one(index: int) -> Candidate:
+        async with limit:
+            session = f"{run.options.session_id}_sounding_{index}"
+            return await _walk(run, f"s{index}", index, session, varied[index], "")
+
+    async def refine(step: int, attempt: int, text: str, _: Candidate) -> Candidate:
+        session = f"{run.options.session_id}_reforge{step}_{attempt}"
+        return await _walk(run, f"r{step}.{attempt}", step * 1000 + attempt, session, None, text)
+
+    candidates = await gather([one(index) for index in range(len(varied))])
+    winner = await settle(contest, candidates, refine)
+    adopt(base, winner)
+    run.world.records[:] = winner.execution.world.records
+    run.world.lineage[:] = winner.execution.world.lineage
+    return winner.execution.output
+
+
+def _task(run: Run) -> str:
+    """What the cascade is for, as the evaluator reads it."""
+    cascade = run.definition.cascade
+    given = json.dumps(run.world.input, indent=2, ensure_ascii=False)
+    return "\n\n".join(filter(None, (cascade.description, f"Input:\n{given}")))
+
+
+async def _walk(run: Run, branch: str, index: int, session: str, mutation: Mutation | None, refine: str) -> Candidate:
+    """One walk in a world of its own; it is judged by its final output, phase by phase."""
+    world: World = run.world.copy()
+    last = Execution(Visit(run, world, 0, 0, branch), world, branch=branch)
+    candidate = Candidate(index, last, mutation)
+    try:
+        last.output = await run.walk(world, branch, mutation, refine)
+    except PhaseBlocked as fault:
+        candidate.status, candidate.reason = "blocked", fault.reason
+    except PhaseFailed as fault:
+        candidate.status, candidate.reason = "failed", fault.reason
+    last.state_set = {key: value for key, value in world.state.items() if run.world.state.get(key) != value}
+    candidate.shown = "\n\n".join(f"### {entry['phase']}\n{entry['output']}" for entry in world.lineage)
+    cost, tokens = run.branch_cost(branch)
+    run.scribe.emit(
+        "candidate_finished",
+        last.place(),
+        index=index,
+        kind="cascade",
+        session_id=session,
+        status=candidate.status,
+        reason=candidate.reason,
+        output=last.output,
+        cost=cost,
+        tokens=tokens,
+        mutation_type=mutation.mode if mutation else None,
+        mutation_template=mutation.template if mutation else None,
+    )
+    run.scribe.sync()
+    return candidate
