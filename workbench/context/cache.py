@@ -106,7 +106,7 @@ class PrefixCache:
             cached=cached,
             fresh=fresh,
             written=written,
-            cost=_cost(price, cached, fresh, written),
+            cost=input_cost(price, cached, fresh, written),
             break_at=shared if cached else 0,
             reason=self._reason(assembly, rule, shared, cached, now),
         )
@@ -162,8 +162,8 @@ def _as_sent(entry: Entry) -> str:
     return "full" if entry.sent == entry.item.message else str(entry.action)
 
 
-def _cost(price: Price, cached: int, fresh: int, written: int) -> float | None:
-    """US dollars; None as soon as a price that is needed is unknown."""
+def input_cost(price: Price, cached: int, fresh: int, written: int) -> float | None:
+    """US dollars for the input of a call; None as soon as a price that is needed is unknown."""
     cost = 0.0
     for tokens, per_token in ((fresh, price.input), (cached, price.cache_read), (written, price.cache_write)):
         if tokens and per_token is None:

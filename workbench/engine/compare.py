@@ -1,0 +1,288 @@
+"""Two looks at a run, or two runs, side by side: each call's contexts, their sums, and when masking pays for itself.
+
+Pure: what was sent comes from journals, what would have been sent from ``whatif``. Costs are those of the input, as
+predicted by the rules of context.md 6; what a provider reported stands beside them where this very request was sent.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from workbench.context.align import Change, changes
+from workbench.context.assembly import Assembly, Broken, Entry, Grade
+from workbench.context.cache import Forecast, Price, Prices, break_even, input_cost
+from workbench.context.place import Place
+from workbench.context.strategy import Strategy, parse
+from workbench.context.tokens import Counter
+from workbench.engine.definition import Definition
+from workbench.engine.parts import CallState
+from workbench.engine.state import RunState
+from workbench.engine.whatif import what_if
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What the provider counted for a request that was really sent, in tokens and US dollars."""
+
+    input: int
+    cached: int | None
+    written: int | None
+    cost: float | None
+    """Of the input, at the same prices as the prediction; None where a number is missing."""
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A call at which a strategy takes back what it had sent before, and so breaks the prefix the provider held."""
+
+    freed: int
+    """Tokens that are no longer sent."""
+    rewritten: int
+    """Tokens that would have been read from the cache, and are read anew."""
+    turns: float | None
+    """How many turns it must last to pay: ``break_even``. None when a price is unknown."""
+    left: int
+    """Calls of this visit that follow it in the run."""
+    price: Price
+
+    @property
+    def pays(self) -> bool | None:
+        """Whether the run is long enough; None when a price is unknown."""
+        return None if self.turns is None else self.left >= self.turns
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One call as one side saw it."""
+
+    call: CallState
+    """As it was recorded."""
+    strategy: str
+    entries: tuple[Entry, ...]
+    digest: str
+    tokens: int
+    grade: Grade
+    forecast: Forecast | None
+    problems: tuple[Broken, ...]
+    breach: Breach | None = None
+    reported: Reported | None = None
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over the calls of one side."""
+
+    calls: int
+    tokens: int
+    cached: int
+    fresh: int
+    written: int
+    cost: float | None
+    """US dollars of the calls whose price is known; None when none is."""
+    unknown: int
+    """Calls without a known price."""
+    peak: int
+    """Tokens of the largest request."""
+    broken: int
+    """Requests that break an invariant."""
+
+    @classmethod
+    def of(cls, seen: Sequence[Seen]) -> Totals:
+        forecasts = [one.forecast for one in seen if one.forecast is not None]
+        costs = [forecast.cost for forecast in forecasts if forecast.cost is not None]
+        return cls(
+            len(seen),
+            sum(one.tokens for one in seen),
+            sum(forecast.cached for forecast in forecasts),
+            sum(forecast.fresh for forecast in forecasts),
+            sum(forecast.written for forecast in forecasts),
+            sum(costs) if costs else None,
+            len(seen) - len(costs),
+            max((one.tokens for one in seen), default=0),
+            sum(1 for one in seen if one.problems),
+        )
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two looks."""
+
+    label: str
+    """The strategy, or the name of the run."""
+    seen: tuple[Seen, ...]
+    totals: Totals
+    prices: Mapping[str, Price]
+    """By model."""
+
+    @property
+    def breaches(self) -> tuple[Breach, ...]:
+        return tuple(one.breach for one in self.seen if one.breach is not None)
+
+    @property
+    def pays_after(self) -> float | None:
+        """Turns that what was freed must last, on the whole, to pay for all that was read anew: ``break_even``.
+
+        None where a price is unknown, or where several prices are at play.
+        """
+        prices = {breach.price for breach in self.breaches}
+        if len(prices) != 1:
+            return None
+        freed = sum(breach.freed for breach in self.breaches)
+        return break_even(freed, sum(breach.rewritten for breach in self.breaches), prices.pop())
+
+    @property
+    def reported(self) -> tuple[Seen, ...]:
+        """The calls for which a provider's own numbers stand beside the prediction."""
+        return tuple(one for one in self.seen if one.reported is not None)
+
+
+@dataclass(frozen=True)
+class CallPair:
+    """The same call on both sides; one is None where only the other made it."""
+
+    place: Place
+    a: Seen | None
+    b: Seen | None
+    changes: tuple[Change, ...]
+    """Every message that a provider would see otherwise, in the order of the context."""
+
+    @property
+    def same(self) -> bool:
+        """Whether both sides send the same request."""
+        return self.a is not None and self.b is not None and self.a.digest == self.b.digest
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides, call by call."""
+
+    a: Side
+    b: Side
+    pairs: tuple[CallPair, ...]
+
+    @property
+    def differing(self) -> tuple[CallPair, ...]:
+        return tuple(pair for pair in self.pairs if not pair.same)
+
+
+def compare(a: Side, b: Side) -> Comparison:
+    """Align two sides by the places of their calls, and the contexts of each call by message identity."""
+    places_a, places_b = [one.call.place for one in a.seen], [one.call.place for one in b.seen]
+    pairs: list[CallPair] = []
+    matcher = difflib.SequenceMatcher(None, places_a, places_b, autojunk=False)
+    for tag, a1, a2, b1, b2 in matcher.get_opcodes():
+        if tag == "equal":
+            pairs += [_pair(a.seen[a1 + i], b.seen[b1 + i]) for i in range(a2 - a1)]
+        else:
+            pairs += [CallPair(one.call.place, one, None, ()) for one in a.seen[a1:a2]]
+            pairs += [CallPair(one.call.place, None, one, ()) for one in b.seen[b1:b2]]
+    return Comparison(a, b, tuple(pairs))
+
+
+def under(
+    label: str, state: RunState, definition: Definition, strategy: Strategy | None, counter: Counter, prices: Prices
+) -> Side:
+    """A stored run's calls under a strategy; without one, under what the file says."""
+    found = [one for one in what_if(state, definition, strategy, counter, prices) if one.call.status != "assembled"]
+    left = _calls_left(one.call for one in found)
+    seen: list[Seen] = []
+    before: dict[tuple[str, str, int], tuple[Assembly, str]] = {}
+    for one in found:
+        call, assembly = one.call, one.assembly
+        price = prices.price(call.model)
+        earlier = before.get(call.place.visit_key)
+        waited = _seconds(earlier[1], call.at) if earlier else 0.0
+        breach = _breach(earlier[0], assembly, one.forecast, price, waited, left[call.place]) if earlier else None
+        before[call.place.visit_key] = (assembly, call.at)
+        seen.append(
+            Seen(
+                call,
+                assembly.strategy,
+                assembly.entries,
+                assembly.request.digest,
+                assembly.tokens_sent,
+                assembly.grade,
+                one.forecast,
+                assembly.problems,
+                breach,
+                _reported(call, price) if assembly.request.digest == call.digest else None,
+            )
+        )
+    return _side(label, seen, prices)
+
+
+def as_recorded(label: str, state: RunState, definition: Definition | None, counter: Counter, prices: Prices) -> Side:
+    """The calls of a run as they were made. Where the run can be assembled again to the same requests, the prediction
+    is worked out anew with ``prices``; where not (an edit at a gate, a text that no longer loads), as it was stored."""
+    known: dict[Place, Seen] = {}
+    if definition is not None:
+        spec = str(state.options.get("strategy", ""))
+        again = under(label, state, definition, parse(spec) if spec else None, counter, prices)
+        known = {one.call.place: one for one in again.seen if one.digest == one.call.digest}
+    calls = [call for call in state.calls if not call.beside and call.status != "assembled"]
+    return _side(label, [known.get(call.place) or _stored(call, prices) for call in calls], prices)
+
+
+def _side(label: str, seen: Sequence[Seen], prices: Prices) -> Side:
+    models = dict.fromkeys(one.call.model for one in seen)
+    return Side(label, tuple(seen), Totals.of(seen), {model: prices.price(model) for model in models})
+
+
+def _pair(a: Seen, b: Seen) -> CallPair:
+    same = a.digest == b.digest
+    return CallPair(a.call.place, a, b, () if same else tuple(changes(a.entries, b.entries)))
+
+
+def _stored(call: CallState, prices: Prices) -> Seen:
+    return Seen(
+        call,
+        call.strategy,
+        call.entries,
+        call.digest,
+        call.tokens_sent,
+        call.grade,
+        call.forecast,
+        call.problems,
+        reported=_reported(call, prices.price(call.model)),
+    )
+
+
+def _reported(call: CallState, price: Price) -> Reported | None:
+    usage = call.usage
+    if usage.input is None:
+        return None
+    cached, written = usage.cached or 0, usage.written or 0
+    cost = input_cost(price, cached, max(usage.input - cached - written, 0), written)
+    return Reported(usage.input, usage.cached, usage.written, cost if usage.cached is not None else None)
+
+
+def _calls_left(calls: Iterable[CallState]) -> dict[Place, int]:
+    """How many calls of the same visit follow each call."""
+    left: dict[Place, int] = {}
+    following: dict[tuple[str, str, int], int] = {}
+    for call in reversed(list(calls)):
+        left[call.place] = following.get(call.place.visit_key, 0)
+        following[call.place.visit_key] = left[call.place] + 1
+    return left
+
+
+def _seconds(since: str, until: str) -> float:
+    return (datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds()
+
+
+def _breach(
+    before: Assembly, now: Assembly, forecast: Forecast, price: Price, waited: float, left: int
+) -> Breach | None:
+    """What a call takes back of the call before it in its visit; None when it only adds."""
+    pairs = zip(before.entries, now.entries, strict=False)
+    freed = sum(a.tokens_sent - b.tokens_sent for a, b in pairs if a is not b and a.item == b.item)
+    if freed <= 0:
+        return None
+    rule, held = price.rule, before.prefix_tokens[-1]
+    if rule.provider == "none" or held < rule.minimum or waited > rule.lifetime:
+        held = 0
+    rewritten = max(held // rule.step * rule.step - forecast.cached - freed, 0)
+    return Breach(freed, rewritten, break_even(freed, rewritten, price), left, price)
