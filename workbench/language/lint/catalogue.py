@@ -329,7 +329,11 @@ _SETTINGS = (
     ),
     Lint("L720", W, "storage '{name}' is not available; memory is used", "tool_caching.storage", "write memory"),
     Lint(
-        "L721", E, "strategy '{name}' cannot be read: {problem}", "strategy, strategies", "context.md names the parts"
+        "L721",
+        E,
+        "strategy '{name}' cannot be read: {problem}",
+        "strategy, strategies",
+        "docs/reference/contexts.md lists the parts",
     ),
 )
 

@@ -1,0 +1,320 @@
+"""Writes ``docs/reference/``: every page is made from the tables that the program itself uses.
+
+``python -m scripts.make_reference`` writes, ``--check`` says which pages are out of date and exits with 1.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs" / "reference"
+DESIGN = re.compile(r" \([\w-]+\.md [^)]*\)")
+NOTICE = "<!-- Made by `python -m scripts.make_reference`; edits here are lost. -->\n\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; bars and line breaks in the fields are made harmless."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(_field(field) for field in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _field(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def _sentence(text: str) -> str:
+    """A docstring for Markdown: literals in single backticks, without references to design documents."""
+    return " ".join(DESIGN.sub("", text).replace("``", "`").split())
+
+
+# -- the language ----------------------------------------------------------------------------------------------------
+
+
+def language() -> str:
+    """Every mapping of a cascade file with its fields."""
+    from workbench.language.schema import json_schema
+
+    schema = json_schema()
+    parts = [
+        "# The cascade language\n",
+        "One section per mapping of a cascade file. A type in **bold** links to its section. `workbench schema` prints "
+        "the same as JSON Schema for editors.\n",
+        "## Cascade\n",
+        _fields(schema),
+    ]
+    for name in _in_order(schema):
+        definition = schema["$defs"][name]
+        body = next((option for option in definition.get("anyOf", ()) if option.get("type") == "object"), definition)
+        parts += [f"## {name}\n", f"{_sentence(definition['description'])}\n"]
+        short = [option for option in definition.get("anyOf", ()) if option is not body]
+        if short:
+            parts.append(
+                "Short forms: " + "; ".join(f"{_type(o)} ({o['description'].rstrip('.')})" for o in short) + ".\n"
+            )
+        parts.append(_fields(body))
+    return "\n".join(parts)
+
+
+def _fields(body: Mapping[str, Any]) -> str:
+    required = set(body.get("required", ()))
+    rows = []
+    for key, schema in body["properties"].items():
+        if schema.get("deprecated"):
+            continue
+        default = "required" if key in required else f"`{_json(schema['default'])}`" if "default" in schema else ""
+        rows.append((f"`{key}`", _type(schema), default, _sentence(schema.get("description", ""))))
+    return table(("field", "type", "default", "meaning"), rows)
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """A JSON Schema type in a few words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"**[{name}](#{name.lower()})**"
+    if "enum" in schema:
+        return " · ".join(f"`{choice}`" for choice in schema["enum"])
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    options = [o for o in schema.get("anyOf", schema.get("oneOf", ())) if o.get("type") != "null"]
+    if options:
+        return " or ".join(dict.fromkeys(_type(option) for option in options))
+    if schema.get("type") == "array":
+        return f"list of {_type(schema.get('items', {}))}"
+    if schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"map to {_type(schema['additionalProperties'])}"
+    words = {"string": "text", "integer": "int", "boolean": "bool", "object": "map", "number": "number"}
+    name = words.get(schema.get("type", ""), "any")
+    return f"{name} ≥ {schema['minimum']}" if "minimum" in schema else name
+
+
+def _json(value: object) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _in_order(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Definitions in the order in which a reader meets them."""
+    seen: dict[str, None] = {}
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            name = str(value.get("$ref", "")).rpartition("/")[2]
+            if name and name not in seen:
+                seen[name] = None
+                walk(schema["$defs"][name])
+            for item in value.values():
+                walk(item)
+        elif isinstance(value, list):
+            for item in value:
+                walk(item)
+
+    walk(schema["properties"])
+    yield from seen
+
+
+# -- the command line ------------------------------------------------------------------------------------------------
+
+
+def command_line() -> str:
+    """The help of every command."""
+    from workbench.cli.errors import Exit
+    from workbench.cli.main import COMMANDS, main
+
+    parts = ["# The command line\n", "The same text as `workbench COMMAND --help`.\n", "## Exit codes\n"]
+    rows = [(f"`{code.value}`", EXIT_CODES[code]) for code in Exit if code is not Exit.INTERRUPTED]
+    parts.append(table(("code", "when"), [*rows, ("`128 + n`", "A signal n ended it; 130 after Ctrl+C.")]))
+    root = click.Context(main, info_name="workbench")
+    for group, names in COMMANDS.items():
+        parts.append(f"## {group}\n")
+        for name in names:
+            command = main.get_command(root, name)
+            assert command is not None
+            parts += _help(command, click.Context(command, parent=root, info_name=name))
+    return "\n".join(parts)
+
+
+EXIT_CODES = {
+    0: "It worked; for `run`, also when it was held at `--until`.",
+    1: "The run or test did not succeed (failed, blocked, stopped, diverged), or `check` found errors.",
+    2: "The command line was wrong, or a file cannot run.",
+    3: "Something needs trust: see `workbench trust`.",
+    4: "The provider of the model did not answer, or refused the credentials.",
+    5: "The store cannot be used.",
+}
+
+
+def _help(command: click.Command, context: click.Context) -> list[str]:
+    context.max_content_width = context.terminal_width = 100
+    parts = [
+        f"### workbench {context.command_path.partition(' ')[2]}\n",
+        f"```text\n{command.get_help(context)}\n```\n",
+    ]
+    if isinstance(command, click.Group):
+        for name, inner in command.commands.items():
+            parts += _help(inner, click.Context(inner, parent=context, info_name=name))
+    return parts
+
+
+# -- tables of the program -------------------------------------------------------------------------------------------
+
+
+def checks() -> str:
+    """Everything that ``check`` can say."""
+    from workbench.language.lint.catalogue import CATALOGUE
+
+    rows = [(f"`{lint.code}`", str(lint.severity), lint.message, lint.when, lint.hint) for lint in CATALOGUE.values()]
+    return (
+        "# What `workbench check` says\n\n"
+        "An error opens but does not run; a warning runs, probably not as meant. Words in braces are filled in.\n\n"
+        + table(("code", "severity", "message", "when", "what to do"), rows)
+    )
+
+
+def settings() -> str:
+    """Every setting."""
+    from workbench.workspace.settings import TABLE
+
+    rows = [
+        (
+            f"`{row.name}`",
+            row.type.__name__,
+            f"`{_json(row.default)}`" if row.default not in (None, "", [], {}) else "",
+            " ".join(f"`{name}`" for name in row.env),
+            "yes" if row.workspace else "no",
+            row.help + (f" One of {', '.join(row.choices)}." if row.choices else ""),
+        )
+        for row in TABLE
+    ]
+    return (
+        "# Settings\n\nA value comes from a flag, else the environment, else `workbench.yaml` of the workspace, else "
+        "`config.yaml` of the user's config folder, else the default. `workbench config show` says which it was.\n\n"
+        + table(("setting", "type", "default", "environment", "in a workspace", "meaning"), rows)
+    )
+
+
+def keys() -> str:
+    """Every key of the app."""
+    from workbench.tui.keys import KEYS
+
+    parts = ["# Keys\n", "Every command has an id; `keys:` in the settings binds it to other keys.\n"]
+    for group in dict.fromkeys(key.group for key in KEYS):
+        rows = [(f"`{key.keys}`", key.help, key.context, f"`{key.id}`") for key in KEYS if key.group == group]
+        parts += [f"## {group}\n", table(("key", "does", "where", "id"), rows)]
+    return "\n".join(parts)
+
+
+def contexts() -> str:
+    """Strategies and the reasons that a context gives."""
+    from workbench.context.catalogue import PARTS
+    from workbench.context.reasons import REASONS
+
+    strategies = [
+        (
+            f"`{name}`",
+            str(part.ROLE),
+            ", ".join(_parameters(part)),
+            _sentence((part.__doc__ or "").partition("\n\n")[0]),
+        )
+        for name, part in PARTS.items()
+    ]
+    reasons = [(f"`{words.text}`", words.meaning, f"`{code}`") for code, words in REASONS.items()]
+    return "\n".join(
+        [
+            "# Contexts\n",
+            "A strategy is one or more parts joined by `+`: `selective+mask(after=3)`. `workbench context --strategy` "
+            "tries one on a stored run without a call.\n",
+            "## Parts of a strategy\n",
+            table(("part", "decides what", "parameters", "meaning"), strategies),
+            "## Why an entry is as it is\n",
+            table(("shown as", "meaning", "code"), reasons),
+        ]
+    )
+
+
+def _parameters(part: type) -> Iterator[str]:
+    for field in fields(part):
+        if (
+            field.init
+            and field.metadata.get("spec", True)
+            and not field.name.startswith("_")
+            and field.name != "written"
+        ):
+            yield f"`{field.name}={field.default}`"
+
+
+def tools() -> str:
+    """The built-in tools, as a model sees them."""
+    from workbench.tools.paths import Workspace
+    from workbench.tools.sandbox import Sandbox
+    from workbench.tools.toolbox import Toolbox
+
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace.of(Path(folder))
+        toolbox = Toolbox.of(workspace, Sandbox(workspace.root), [], trusted=False)
+        for name in toolbox.names():
+            spec = toolbox.spec(name)
+            assert spec is not None
+            parameters = [p.name + ("" if p.required else f"={_json(p.default)}") for p in spec.parameters]
+            rows.append((f"`{name}`", f"`{', '.join(parameters)}`", spec.description.partition("\n")[0]))
+    return "# Built-in tools and validators\n\n" + table(("name", "parameters", "what it does"), rows)
+
+
+def events() -> str:
+    """The journal's events."""
+    from workbench.engine.event import KINDS
+
+    rows = [(f"`{kind}`", fields_) for kind, fields_ in KINDS.items()]
+    return (
+        "# Events of a journal\n\nWhat `workbench run --json` prints and `.workbench/journal/` holds, one JSON object "
+        "per line. Each has `seq`, `at`, `run_id`, `kind`, the place (`branch`, `phase`, `visit`, `attempt`, `turn`, "
+        "`call`) and `data` with the fields below.\n\n" + table(("kind", "data"), rows)
+    )
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "language.md": language,
+    "command-line.md": command_line,
+    "checks.md": checks,
+    "settings.md": settings,
+    "keys.md": keys,
+    "contexts.md": contexts,
+    "tools.md": tools,
+    "events.md": events,
+}
+
+
+def outdated() -> list[str]:
+    """Names of the pages that are not as they would be made now."""
+    return [
+        name
+        for name, make in PAGES.items()
+        if not (FOLDER / name).is_file() or (FOLDER / name).read_text("utf-8") != NOTICE + make()
+    ]
+
+
+def main(arguments: Sequence[str]) -> int:
+    if "--check" in arguments:
+        found = outdated()
+        for name in found:
+            print(f"docs/reference/{name} is out of date; run python -m scripts.make_reference")
+        return 1 if found else 0
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, make in PAGES.items():
+        (FOLDER / name).write_text(NOTICE + make(), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
