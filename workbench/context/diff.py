@@ -14,7 +14,8 @@ def splices_between(before: Sequence[Entry], after: Sequence[Entry]) -> tuple[Sp
     that occur once on both sides in the same order."""
     start = _common(before, after)
     end = _common(before[start:][::-1], after[start:][::-1])
-    anchors = _anchors(before[start : len(before) - end], after[start : len(after) - end])
+    left, right = before[start : len(before) - end], after[start : len(after) - end]
+    anchors = _anchors(left, right) if left and right else []
     splices: list[Splice] = []
     at_before = at_after = start
     stops = [(start + i, start + j) for i, j in anchors] + [(len(before) - end, len(after) - end)]

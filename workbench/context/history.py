@@ -29,7 +29,7 @@ class History:
         self._answer_at: dict[Place, int] = {}
 
     def add(self, item: Item, tokens: int) -> int | None:
-        """Append. Returns the index of an earlier answer that now shows to have called a tool, or None."""
+        """Append. Returns the index of an earlier answer that now shows to have called a tool in its text, or None."""
         index, place = len(self.items), item.place
         self._enter_attempt(place.attempt)
         self._longest = max(self._longest, place.turn)
@@ -44,7 +44,7 @@ class History:
             self._answer_at[place] = index
         elif item.kind is Kind.RESULT and (answer := self._answer_at.get(place)) is not None:
             self.tools_called.setdefault(answer, []).append(item.tool or item.message.name)
-            return answer
+            return None if self.items[answer].message.tool_calls else answer
         return None
 
     def turn(self, place: Place) -> int:

@@ -116,13 +116,16 @@ def is_json_object(text: str) -> bool:
     if text == "{}":
         return True
     try:
-        return isinstance(json.loads(text, parse_constant=_refused), dict)
+        return isinstance(_STRICT.decode(text), dict)
     except (ValueError, RecursionError):
         return False
 
 
 def _refused(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refused)
 
 
 def _wrapped(arguments: str) -> str:

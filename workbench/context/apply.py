@@ -1,0 +1,215 @@
+"""Writes a strategy into a cascade's text: into the fields that mean it, or as ``strategy:`` where there are none.
+
+Every text is read again before it is handed back: the phases must then have exactly the strategy that was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.context.parts.budget import Budget
+from workbench.context.parts.loop import Loop
+from workbench.context.parts.mask import Mask
+from workbench.context.parts.part import PhaseInFile
+from workbench.context.strategy import Strategy
+from workbench.language.edit import EditError, replace
+from workbench.language.load import load, read_source
+from workbench.language.model import Cascade, Phase
+from workbench.language.problem import Path
+from workbench.language.source import Source
+
+Edit = tuple[Path, Any]
+
+_MASK = {
+    "after": "mask_observations_after",
+    "window": "window",
+    "min_masked_size": "min_masked_size",
+    "step": "step",
+    "clear_at_least": "clear_at_least",
+}
+"""Parameters of ``mask`` that are always written: what a block leaves out is not what a spec leaves out."""
+_SHARED: Path = ("auto_context", "intra_phase")
+
+
+class ApplyError(ValueError):
+    """A strategy that cannot be written into this file; the message says why."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A cascade's text with the strategy written into it."""
+
+    text: str
+    paths: tuple[Path, ...]
+    """Where something was written; empty when the file said so already."""
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What is to become true, and of which file."""
+
+    source: Source
+    cascade: Cascade
+    strategy: Strategy
+    phases: tuple[tuple[int, Phase], ...]
+
+    def wanted(self, phase: Phase) -> Strategy:
+        return self.strategy.over(Strategy.of(self.cascade, phase))
+
+    @property
+    def is_everywhere(self) -> bool:
+        return len(self.phases) == len(self.cascade.phases)
+
+
+def apply(text: str, file: str, strategy: Strategy, phases: Collection[str]) -> Applied:
+    """The text with ``strategy`` laid over what it says for these phases; a token budget concerns all of them.
+
+    Comments, order and layout stay. Raises ApplyError, and SpecError for a strategy in the file that cannot be read.
+    """
+    loaded = load(text, file)
+    if loaded.cascade is None or not loaded.ok:
+        raise ApplyError(f"{file}: the file has errors; nothing is written")
+    cascade = loaded.cascade
+    missing = sorted(set(phases) - {phase.name for phase in cascade.phases})
+    if missing:
+        raise ApplyError(f"{file} has no phase '{missing[0]}'")
+    chosen = tuple(
+        (i, phase) for i, phase in enumerate(cascade.phases) if phase.name in phases or strategy.fits is not None
+    )
+    target = _Target(loaded.source, cascade, strategy, chosen)
+    if all(Strategy.of(cascade, phase) == target.wanted(phase) for _, phase in chosen):
+        return Applied(text, ())
+    failure = ""
+    for plan in (_as_fields, _as_spec):
+        try:
+            edits = list(plan(target))
+            written = _written(text, file, edits)
+        except EditError as fault:
+            failure = str(fault)
+            continue
+        failure = _fault(target, written, file)
+        if not failure:
+            return Applied(written, tuple(path for path, _ in edits))
+    raise ApplyError(failure)
+
+
+def _written(text: str, file: str, edits: Sequence[Edit]) -> str:
+    for path, value in edits:
+        text = replace(read_source(text, file)[0], path, value)
+    return text
+
+
+def _fault(target: _Target, text: str, file: str) -> str:
+    """Why a text is not what was asked for; empty if it is."""
+    again = load(text, file)
+    if again.cascade is None or not again.ok:
+        return "the file would have errors"
+    chosen = {index for index, _ in target.phases}
+    for index, (before, after) in enumerate(zip(target.cascade.phases, again.cascade.phases, strict=True)):
+        wanted = target.wanted(before) if index in chosen else Strategy.of(target.cascade, before)
+        if Strategy.of(again.cascade, after) != wanted:
+            return f"phase '{after.name}' would have another strategy"
+    return ""
+
+
+# -- as fields -------------------------------------------------------------------------------------------------------
+
+
+def _as_fields(target: _Target) -> Iterator[Edit]:
+    """``intra_context`` for masking and retries, ``token_budget`` for the budget."""
+    shared = target.source.has(_SHARED) and {phase.name for _, phase in target.phases} >= {
+        phase.name for phase in target.cascade.phases if phase.intra_context is None
+    }
+    bases = [
+        _SHARED if shared and phase.intra_context is None else ("phases", index, "intra_context")
+        for index, phase in target.phases
+    ]
+    if target.strategy.survives or target.strategy.enters is not None:
+        for base, (_, phase) in dict(zip(bases, target.phases, strict=True)).items():
+            yield from _block(target, base, _intra(target, phase))
+    if target.strategy.fits is not None:
+        yield from _block(target, ("token_budget",), _budget(target.strategy.fits))
+
+
+def _block(target: _Target, base: Path, values: dict[str, Any]) -> Iterator[Edit]:
+    """The fields one by one where the block is written, so that all else in it stays; else the block."""
+    if not values:
+        return
+    if not isinstance(_at(target.source.data, base), dict):
+        yield base, values
+        return
+    for name, value in values.items():
+        path = (*base, name)
+        if not target.source.has(path) or _at(target.source.data, path) != value:
+            yield path, value
+
+
+def _intra(target: _Target, phase: Phase) -> dict[str, Any]:
+    """The fields of an ``intra_context`` block; empty where none is needed. Raises EditError without such fields."""
+    survives = target.wanted(phase).survives
+    masks = [part for part in survives if isinstance(part, Mask)]
+    loops = [part for part in survives if isinstance(part, Loop)]
+    if not survives:
+        return {"enabled": False} if _in_force(target.cascade, phase) else {}
+    if len(masks) != 1 or tuple(survives) != (*masks, *loops) or len(loops) > 1:
+        raise EditError("no field says this")
+    mask = masks[0]
+    values = {field: getattr(mask, name) for name, field in _MASK.items()}
+    if None in values.values():
+        raise EditError("no field says this")
+    values |= {name: False for name in ("preserve_errors", "preserve_reasoning") if not getattr(mask, name)}
+    for name in ("preserve_errors", "preserve_reasoning"):
+        if phase.intra_context is not None and name in phase.intra_context.model_fields_set:
+            values[name] = getattr(mask, name)
+    values["compress_loops"] = bool(loops)
+    if loops:
+        values["loop_history_limit"] = loops[0].limit
+    if phase.intra_context is not None and not phase.intra_context.enabled:
+        values["enabled"] = True
+    return values
+
+
+def _in_force(cascade: Cascade, phase: Phase) -> bool:
+    from_file = (Mask.from_file, Loop.from_file)
+    index = next(i for i, one in enumerate(cascade.phases) if one is phase)
+    return any(read(PhaseInFile(cascade, phase, ("phases", index))) is not None for read in from_file)
+
+
+def _budget(budget: Budget) -> dict[str, Any]:
+    if budget.max is None:
+        raise EditError("no field says this")
+    return {
+        "max_total": budget.max,
+        "reserve_for_output": budget.reserve,
+        "strategy": budget.mode,
+        "warning_threshold": budget.warn,
+        "summarizer": {"target_size": budget.target},
+    }
+
+
+# -- as a spec -------------------------------------------------------------------------------------------------------
+
+
+def _as_spec(target: _Target) -> Iterator[Edit]:
+    """One ``strategy:`` of the cascade where it concerns every phase and none has its own; else one for each phase."""
+    spec = str(target.strategy)
+    own = any(phase.strategy is not None for phase in target.cascade.phases)
+    if target.is_everywhere and not own:
+        yield ("strategy",), spec
+        return
+    for index, _ in target.phases:
+        yield ("phases", index, "strategy"), spec
+
+
+def _at(data: Any, path: Path) -> Any:
+    for part in path:
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data
+
+
+Plan = Callable[[_Target], Iterator[Edit]]
