@@ -5,7 +5,7 @@ Every text is read again before it is handed back: the phases must then have exa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,7 +142,9 @@ def _block(target: _Target, base: Path, values: dict[str, Any]) -> Iterator[Edit
         return
     for name, value in values.items():
         path = (*base, name)
-        if not target.source.has(path) or _at(target.source.data, path) != value:
+        if isinstance(value, dict) and isinstance(_at(target.source.data, path), dict):
+            yield from _block(target, path, value)
+        elif not target.source.has(path) or _at(target.source.data, path) != value:
             yield path, value
 
 
@@ -159,9 +161,9 @@ def _intra(target: _Target, phase: Phase) -> dict[str, Any]:
     values = {field: getattr(mask, name) for name, field in _MASK.items()}
     if None in values.values():
         raise EditError("no field says this")
-    values |= {name: False for name in ("preserve_errors", "preserve_reasoning") if not getattr(mask, name)}
+    written = phase.intra_context.model_fields_set if phase.intra_context is not None else frozenset()
     for name in ("preserve_errors", "preserve_reasoning"):
-        if phase.intra_context is not None and name in phase.intra_context.model_fields_set:
+        if name in written or not getattr(mask, name):
             values[name] = getattr(mask, name)
     values["compress_loops"] = bool(loops)
     if loops:
@@ -210,6 +212,3 @@ def _at(data: Any, path: Path) -> Any:
         except (KeyError, IndexError, TypeError):
             return None
     return data
-
-
-Plan = Callable[[_Target], Iterator[Edit]]

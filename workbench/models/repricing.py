@@ -1,0 +1,77 @@
+"""Prices for a what-if: a file of the user's own, and another provider's cache rule or model in place of the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from workbench.context.cache import Price
+from workbench.models.prices import PriceTable
+from workbench.models.providers import BY_ID, by_prefix
+
+FIELDS = ("input", "output", "cache_read", "cache_write")
+
+
+class PricesError(ValueError):
+    """A file of prices, or a provider, that cannot be used; the message says why."""
+
+
+class Repriced:
+    """Implements ``Prices``: a run priced as if another provider had answered it.
+
+    ``provider`` is an id, whose cache rule then holds for every model at the model's own prices, or the name of a model
+    with its provider, ``anthropic/claude-sonnet-4.5``, whose rule and prices hold. Raises PricesError for others.
+    """
+
+    def __init__(self, table: PriceTable, provider: str) -> None:
+        known = by_prefix(provider.partition("/")[0])
+        if known is None:
+            raise PricesError(f"no provider is called '{provider}' (known: {', '.join(sorted(BY_ID))})")
+        if "/" not in provider and known.cache is None:
+            named = sorted(one.id for one in BY_ID.values() if one.cache is not None)
+            raise PricesError(f"no cache rule is known for '{provider}' (known for: {', '.join(named)})")
+        self._table = table
+        self._provider = provider
+        self._rule = known.cache
+
+    def price(self, model: str) -> Price:
+        """Never raises: what is not known is None."""
+        if "/" in self._provider:
+            return replace(self._table.price(self._provider), grade="estimate")
+        price = self._table.price(model)
+        assert self._rule is not None
+        source = f"{price.source}, cached as by {self._rule.provider}" if price.source else ""
+        grade = "estimate" if price.grade == "exact" else price.grade
+        return replace(price, rule=self._rule, grade=grade, source=source)
+
+
+def read_prices(text: str) -> dict[str, Mapping[str, float]]:
+    """Prices by model from YAML or JSON: input, output, cache_read, cache_write in US dollars per million tokens.
+
+    A number that is left out is unknown. Raises PricesError with line and column where it can.
+    """
+    try:
+        data = yaml.load(text, Loader=yaml.CSafeLoader)
+    except yaml.MarkedYAMLError as fault:
+        mark = fault.problem_mark
+        where = f"{mark.line + 1}:{mark.column + 1}: " if mark else ""
+        raise PricesError(f"{where}not valid YAML: {fault.problem}") from None
+    except yaml.YAMLError as fault:
+        raise PricesError(f"not valid YAML: {fault}") from None
+    if not isinstance(data, dict) or not data:
+        raise PricesError("prices are a mapping of models to input, output, cache_read, cache_write")
+    return {str(model): _checked(str(model), prices) for model, prices in data.items()}
+
+
+def _checked(model: str, prices: Any) -> Mapping[str, float]:
+    if not isinstance(prices, dict):
+        raise PricesError(f"the prices of '{model}' are no mapping of {', '.join(FIELDS)}")
+    for name, value in prices.items():
+        if name not in FIELDS:
+            raise PricesError(f"'{model}' has no price '{name}' (known: {', '.join(FIELDS)})")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+            raise PricesError(f"'{model}': {name} must be US dollars per million tokens, got {value!r}")
+    return {str(name): float(value) for name, value in prices.items()}
