@@ -150,14 +150,12 @@ def _block(target: _Target, base: Path, values: dict[str, Any]) -> Iterator[Edit
 
 def _intra(target: _Target, phase: Phase) -> dict[str, Any]:
     """The fields of an ``intra_context`` block; empty where none is needed. Raises EditError without such fields."""
-    survives = target.wanted(phase).survives
-    masks = [part for part in survives if isinstance(part, Mask)]
-    loops = [part for part in survives if isinstance(part, Loop)]
+    survives: list[object] = list(target.wanted(phase).survives)
     if not survives:
         return {"enabled": False} if _in_force(target.cascade, phase) else {}
-    if len(masks) != 1 or tuple(survives) != (*masks, *loops) or len(loops) > 1:
+    mask, loops = survives[0], [part for part in survives[1:] if isinstance(part, Loop)]
+    if not isinstance(mask, Mask) or len(loops) != len(survives) - 1 or len(loops) > 1:
         raise EditError("no field says this")
-    mask = masks[0]
     values = {field: getattr(mask, name) for name, field in _MASK.items()}
     if None in values.values():
         raise EditError("no field says this")

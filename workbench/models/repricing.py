@@ -1,4 +1,4 @@
-"""Prices for a what-if: a file of the user's own, and another provider's cache rule or model in place of the real one."""
+"""Prices for a what-if: from a file of the user's own, or as if another provider had answered."""
 
 from __future__ import annotations
 
