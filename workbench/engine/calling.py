@@ -209,7 +209,7 @@ def _journal_answer(sender: Sender, place: Place, assembly: Assembly, answer: An
         provider_id=answer.provider_id,
         first_token_s=answer.first_token_s,
         duration_s=answer.duration_s,
-        wire=run.scribe.wire(place.branch, answer.wire, beside=sender.beside),
+        wire=run.scribe.wire(place.branch, answer.wire, style=answer.wire_style, beside=sender.beside),
         partial=answer.partial,
         recorded=answer.recorded,
     )

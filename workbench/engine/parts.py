@@ -95,6 +95,8 @@ class Wire:
     keys: Mapping[str, Any]
     messages: tuple[str, ...]
     tools: str = ""
+    style: str = ""
+    """How the body became bytes: ``compact``, ``spaced``, or empty where that cannot be told."""
 
 
 @dataclass

@@ -85,6 +85,7 @@ class Recording:
                 first_token_s=data.get("first_token_s"),
                 duration_s=data.get("duration_s", 0.0),
                 wire=wire_body(self.state, place),
+                wire_style=state.wire.style if state.wire else "",
                 partial=data.get("partial", False),
                 recorded=True,
             )

@@ -122,10 +122,12 @@ class Scribe:
             for s in assembly.splices
         ]
 
-    def wire(self, branch: str, body: Mapping[str, Any] | None, *, beside: bool = False) -> dict[str, Any] | None:
+    def wire(
+        self, branch: str, body: Mapping[str, Any] | None, *, style: str = "", beside: bool = False
+    ) -> dict[str, Any] | None:
         """A request body as sent: messages and tools by hash, messages as a splice against the body before.
 
-        ``beside``: the body stands alone, and none is spliced against it."""
+        ``beside``: the body stands alone, and none is spliced against it. ``style``: how it became bytes."""
         if body is None:
             return None
         hashes = tuple(self._wire_part(message) for message in body.get("messages", ()))
@@ -136,6 +138,7 @@ class Scribe:
             self._wires[branch] = hashes
         return {
             "beside": beside,
+            "style": style,
             "order": list(body),
             "keys": {key: value for key, value in body.items() if key not in ("messages", "tools")},
             "at": at,

@@ -238,7 +238,7 @@ class RunState:
         messages = (*before[:at], *wire["messages"], *before[at + remove :])
         if not beside:
             self._branch_wires[call.place.branch] = messages
-        call.wire = Wire(tuple(wire["order"]), wire["keys"], messages, wire.get("tools", ""))
+        call.wire = Wire(tuple(wire["order"]), wire["keys"], messages, wire.get("tools", ""), wire.get("style", ""))
 
     def _tool_started(self, event: Event, data: Mapping[str, Any]) -> None:
         tool = ToolState(

@@ -94,7 +94,7 @@ class Graph:
 
     def is_branch(self, id: str) -> bool:
         """Whether a phase is a target somewhere, so that the list order does not lead to it."""
-        return any(edge.dst == id and edge.label != NEXT for edge in self.edges)
+        return any(edge.dst == id and (edge.kind, edge.label) != ("routed", NEXT) for edge in self.edges)
 
     @cached_property
     def _nodes(self) -> Mapping[str, Node]:
@@ -111,13 +111,13 @@ class Graph:
 def lower(cascade: Cascade, source: Source | None = None) -> Graph:
     """The graph of a cascade. Of phases with one name the first counts."""
     phases = {phase.name: (index, phase) for index, phase in reversed(list(enumerate(cascade.phases)))}
-    chosen = [edge for index, phase in enumerate(cascade.phases) for edge in _chosen(phase, index, source)]
-    branches = {edge.dst for edge in chosen}
+    chosen = [list(_chosen(phase, index, source)) for index, phase in enumerate(cascade.phases)]
+    branches = {edge.dst for out in chosen for edge in out}
     edges: list[Edge] = []
     for index, phase in enumerate(cascade.phases):
         if phases[phase.name][0] != index:
             continue
-        edges += [edge for edge in chosen if edge.src == phase.name and edge.dst in phases and edge not in edges]
+        edges += [edge for edge in chosen[index] if edge.dst in phases]
         following = cascade.phases[index + 1].name if index + 1 < len(cascade.phases) else ""
         if not phase.handoffs and following and following not in branches:
             edges.append(Edge(phase.name, following, "routed", NEXT, span=_span(source, ("phases", index, "name"))))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from workbench.engine.definition import Definition, Options
 from workbench.engine.event import Event
@@ -72,7 +73,7 @@ async def run_new(project: Project, start: Start, attached: Attached, *, run_id:
     with _journal(project, run_id) as sink:
         ports = _ports(project, start, attached, sink)
         run = Run(start.definition, start.input, start.options, ports, run_id=run_id, observe=attached.observe)
-        return await run.execute()
+        return await _executed(run, ports)
 
 
 async def resume(project: Project, run_id: str, start: Start, attached: Attached) -> Outcome:
@@ -91,7 +92,7 @@ async def resume(project: Project, run_id: str, start: Start, attached: Attached
             observe=attached.observe,
             journaled=events,
         )
-        return await run.execute()
+        return await _executed(run, live)
 
 
 async def replay_run(project: Project, run_id: str, start: Start, attached: Attached) -> tuple[Outcome, list[Event]]:
@@ -110,6 +111,33 @@ async def replay_run(project: Project, run_id: str, start: Start, attached: Atta
         parent=parent,
     )
     return await run.execute(), list(sink.events)
+
+
+async def _executed(run: Run, live: Ports) -> Outcome:
+    """Run with what the live model needs before and after: it loads while the first context is assembled, and gives
+    its connections back on the loop that opened them."""
+    model = live.model
+    if not isinstance(model, Connected):
+        return await run.execute()
+    warming = asyncio.ensure_future(model.warm())
+    try:
+        return await run.execute()
+    finally:
+        await asyncio.gather(warming, return_exceptions=True)
+        await model.aclose()
+
+
+@runtime_checkable
+class Connected(Protocol):
+    """A model that holds connections."""
+
+    async def warm(self) -> None:
+        """Load what the first call needs."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give connections back."""
+        ...
 
 
 def start_of(project: Project, run_id: str, choose: Callable[[Definition, Options], ModelChoice]) -> Start:

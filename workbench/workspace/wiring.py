@@ -11,9 +11,9 @@ from workbench.engine.ports import Model, Ports, Sink
 from workbench.engine.redact import Redactor
 from workbench.language.template import Renderer
 from workbench.models.encodings import Encodings
-from workbench.models.names import resolve
+from workbench.models.names import NoKey, resolve
 from workbench.models.offline import Offline
-from workbench.models.prices import PriceTable
+from workbench.models.prices import PriceTable, answered_by
 from workbench.models.replies import SUFFIX, Replies, read_replies
 from workbench.workspace.choice import ModelChoice
 from workbench.workspace.project import Project
@@ -37,7 +37,7 @@ def ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Por
     code = around.code(folder)
     toolbox = around.toolbox(folder, sandbox=start.sandbox, code=code)
     env = project.environment(trusted=around.trusted(folder, code=code))
-    clock, counter, prices = SystemClock(), encodings(), around.prices
+    clock, counter, prices = SystemClock(), encodings(), prices_of(project, start.choice, env)
     return Ports(
         model=_model(start, env, project, prices),
         tools=toolbox,
@@ -55,6 +55,21 @@ def ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Por
         redact=Redactor(env, shapes=project.settings.redact == "all"),
         notify=attached.notify,
     )
+
+
+def prices_of(project: Project, choice: ModelChoice, env: Mapping[str, str]) -> PriceTable:
+    """Prices by who answers: a model sold on by another provider has that provider's, and a base URL has none known."""
+
+    def via(name: str) -> str:
+        if choice.offline:
+            return answered_by(name)
+        try:
+            resolved = resolve(name, choice.base_url, env)
+        except NoKey:
+            return answered_by(name)
+        return "" if resolved.base_url else resolved.provider.id
+
+    return PriceTable(project.settings.prices, via)
 
 
 def _model(start: Start, env: Mapping[str, str], project: Project, prices: PriceTable) -> Model:
