@@ -114,6 +114,57 @@ def test_a_check_is_a_row_and_a_judgement() -> None:
     ]
 
 
+def test_candidates_and_refinements_have_their_names_and_one_of_each_step_has_won() -> None:
+    soundings = {
+        "factor": 2,
+        "evaluator_instructions": "Choose.",
+        "reforge": {"steps": 1, "factor_per_step": 2, "honing_prompt": "Shorter."},
+    }
+    played = play(
+        {"cascade_id": "poem", "phases": [{"name": "write", "instructions": "Write.", "soundings": soundings}]},
+        ["a", "b", '{"winner": 2, "scores": {"1": 10, "2": 80}}', "c", "d", '{"winner": 2, "scores": {"2": 99}}'],
+    )
+    assert played.outcome.output == "c"
+    rows = rows_of(played.events)
+    answers = [row for row in rows if isinstance(row, MessageRow) and row.node_type == "agent"]
+    assert [
+        (row.branch, row.session_id, row.parent_session_id, row.sounding_index, row.reforge_step, row.is_winner)
+        for row in answers
+    ] == [
+        ("s0", "test", None, 0, None, False),
+        ("s1", "test", None, 1, None, True),
+        ("r1.0", "test_reforge1_0", "test", 0, 1, True),
+        ("r1.1", "test_reforge1_1", "test", 1, 1, False),
+    ]
+    assert [row.node_type for row in rows if isinstance(row, MessageRow) and row.role == "assistant"].count(
+        "evaluator"
+    ) == 2
+    judged = [row for row in rows if isinstance(row, EvalRow)]
+    assert [(row.branch, row.score, row.preferred) for row in judged] == [
+        ("s0", 10.0, False),
+        ("s1", 80.0, True),
+        ("r1.0", 99.0, True),
+        ("r1.1", None, False),
+    ]
+
+
+def test_whole_walks_that_compete_have_sessions_of_their_own() -> None:
+    w = Writer("r")
+    events = [
+        w.event("run_started", session_id="sid"),
+        w.event("candidates_started", kind="cascade", factor=2),
+        w.event("phase_started", Place("s1", "p", 1), kind="llm"),
+        w.event("phase_started", Place("s1/s0", "p", 1), kind="llm"),
+        w.event("phase_started", Place("s1/r2.1", "p", 3), kind="llm"),
+    ]
+    rows = [row for row in messages_of(events) if row.node_type == "phase_start"]
+    assert [(row.session_id, row.parent_session_id, row.sounding_index) for row in rows] == [
+        ("sid_sounding_1", "sid", 1),
+        ("sid_sounding_1", None, 0),
+        ("sid_sounding_1_v3_reforge2_1", "sid_sounding_1", 1),
+    ]
+
+
 def test_a_child_run_names_its_parent() -> None:
     w = Writer("child")
     parent = {"run_id": "above", "session_id": "s", "kind": "sub", "depth": 1}

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from workbench.context.place import Place
 from workbench.engine.event import Event
 
-_REFORGE = re.compile(r"r(?:eforge)?(\d+)[._-](\d+)")
-_INDEX = re.compile(r"(\d+)$")
+_SOUNDING = re.compile(r"s(\d+)")
+_REFORGE = re.compile(r"r(\d+)\.(\d+)")
+_MUTATION = ("mutation_type", "mutation_applied", "mutation_template")
+STEP = 1000
+"""A refined candidate's index is its step times this, plus its attempt."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,10 @@ class Branch:
     """Names of one branch (language.md 3.8)."""
 
     session_id: str = ""
-    """Empty where the branch shares its run's."""
+    parent_session_id: str | None = None
+    """Set where the branch has a session of its own."""
+    index: int | None = None
+    """Of the candidate among all of its phase; None on the main line."""
     sounding_index: int | None = None
     reforge_step: int | None = None
     mutation_type: str | None = None
@@ -26,57 +33,64 @@ class Branch:
     mutation_template: str | None = None
 
 
-_NAMES = tuple(field.name for field in fields(Branch))
-
-
 class Branches:
     """Learns the branches of a run from its events."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Branch] = {}
+        self._known: dict[str, Branch] = {"": Branch()}
         self._plans: dict[tuple[str, int], Mapping[str, Any]] = {}
         """What was announced for a candidate, by parent branch and index."""
+        self._whole: set[str] = set()
+        """Branches below which whole walks of the cascade compete."""
 
-    def apply(self, event: Event) -> None:
-        """Take the next event. What it says of its branch wins over what the branch's name tells."""
+    def apply(self, event: Event) -> bool:
+        """Take the next event; whether it told something new of a branch that had rows before."""
         name = event.place.branch
-        if event.kind == "candidates_started":
-            for plan in event.data.get("plans", ()):
-                self._plans[name, plan["index"]] = plan
-        if not name:
-            return
-        if name not in self._known:
-            branch = _by_name(name)
-            plan = self._plans.get((name.rpartition("/")[0], branch.sounding_index or 0), {})
-            self._known[name] = _with(branch, plan)
+        match event.kind:
+            case "run_started":
+                self._known[""] = Branch(str(event.data.get("session_id", "")))
+            case "candidates_started":
+                if event.data.get("kind") == "cascade":
+                    self._whole.add(name)
+                for plan in event.data.get("plans", ()):
+                    self._plans[name, plan["index"]] = plan
+        before = self._known.get(name) or self._learn(event.place)
         if event.kind == "candidate_finished":
-            self._known[name] = _with(self._known[name], event.data)
+            self._known[name] = _mutated(before, event.data)
+        return self._known[name] != before
 
     def of(self, name: str) -> Branch:
-        """The main line has no names of its own."""
-        return self._known.get(name, Branch())
+        """The main line stands for a branch that nothing was told of."""
+        return self._known.get(name) or self._known[""]
 
-    def candidates(self, parent: str, step: int | None) -> dict[int, str]:
-        """Branches that stand side by side directly below one, of one refinement step, by their index."""
+    def candidates(self, parent: str, step: int) -> dict[int, str]:
+        """Branches that stand side by side directly below one by their index; step 0 is before any refinement."""
         return {
-            branch.sounding_index: name
+            branch.index: name
             for name, branch in self._known.items()
-            if name.rpartition("/")[0] == parent
-            and branch.sounding_index is not None
-            and (branch.reforge_step or None) == (step or None)
+            if branch.index is not None and name.rpartition("/")[0] == parent and (branch.reforge_step or 0) == step
         }
 
+    def _learn(self, place: Place) -> Branch:
+        name = place.branch
+        above, _, last = name.rpartition("/")
+        parent = self._known.get(above) or self._learn(place._replace(branch=above))
+        branch = replace(parent, parent_session_id=None, index=None, sounding_index=None, reforge_step=None)
+        if reforge := _REFORGE.fullmatch(last):
+            step, attempt = int(reforge[1]), int(reforge[2])
+            later = f"_v{place.visit}" if place.visit > 1 and above not in self._whole else ""
+            session = f"{parent.session_id}{later}_reforge{step}_{attempt}"
+            branch = Branch(session, parent.session_id, step * STEP + attempt, attempt, step)
+        elif sounding := _SOUNDING.fullmatch(last):
+            index = int(sounding[1])
+            branch = replace(branch, index=index, sounding_index=index)
+            if above in self._whole:
+                session = f"{parent.session_id}_sounding_{index}"
+                branch = replace(branch, session_id=session, parent_session_id=parent.session_id)
+            branch = _mutated(branch, self._plans.get((above, index), {}))
+        self._known[name] = branch
+        return branch
 
-def _by_name(name: str) -> Branch:
-    last = name.rpartition("/")[2]
-    if reforge := _REFORGE.search(last):
-        return Branch(sounding_index=int(reforge[2]), reforge_step=int(reforge[1]))
-    index = _INDEX.search(last)
-    return Branch(sounding_index=int(index[1]) if index else None)
 
-
-def _with(branch: Branch, data: Mapping[str, Any]) -> Branch:
-    said = {name: data[name] for name in _NAMES if data.get(name) is not None}
-    if "index" in data and "sounding_index" not in said and isinstance(data["index"], int):
-        said["sounding_index"] = data["index"]
-    return replace(branch, **said)
+def _mutated(branch: Branch, data: Mapping[str, Any]) -> Branch:
+    return replace(branch, **{name: data[name] for name in _MUTATION if data.get(name) is not None})

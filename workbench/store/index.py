@@ -45,10 +45,9 @@ class Index(Queries):
         return self._ingester.progress if self._ingester is not None else Progress()
 
     def close(self) -> None:
-        """Send what is there, then close. May be called twice."""
-        if self._ingester is not None:
-            self._ingester.stop()
-        self.engine.close()
+        """Send what was read, then close. May be called twice."""
+        if self._ingester is None or self._ingester.stop():
+            self.engine.close()  # Never under a writer that is still inside native code.
 
     def __enter__(self) -> Index:
         return self

@@ -5,16 +5,21 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from workbench.store import summary
-from workbench.store.database import WRITES, Engine, Handle
-from workbench.store.faults import StoreError
-from workbench.store.run_ingest import BACKLOG_RECORDS, BATCH_RECORDS, RunIngest
+from workbench.store.database import WRITES, DatabaseError, Engine, Handle
+from workbench.store.faults import StoreError, UnknownRun
+from workbench.store.run_ingest import BACKLOG_RECORDS, BATCH_RECORDS, NONSENSE, RunIngest
 from workbench.store.store import Store
 
 POLL_SECONDS = 1.0
+FAULT_SECONDS = 10.0
+"""Before another try after a fault."""
 STOP_SECONDS = 30.0
+_OF_THE_MACHINE = frozenset({0, 74, 75, 76, 107, 159, 236, 241, 243, 252, 394, 425, 1000, 1001, 1002})
+"""Codes of the engine that no run is to blame for: files, memory, space, time, an end of the engine."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +74,8 @@ class Ingester:
         """Begin to follow the journals."""
         self._thread.start()
 
-    def stop(self, seconds: float = STOP_SECONDS) -> None:
-        """Send what was read and end; what was not stays for the next owner. Gives up waiting after ``seconds``.
+    def stop(self, seconds: float = STOP_SECONDS) -> bool:
+        """Send what was read and end; what was not stays for the next owner. False if it takes over ``seconds``.
 
         May be called twice, or without a start.
         """
@@ -79,6 +84,7 @@ class Ingester:
             self._wake.notify_all()
         if self._thread.ident is not None:
             self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def catch_up(self, seconds: float = 600.0) -> None:
         """Return when every record that is on disk now is in the tables. Raises StoreError when it cannot be."""
@@ -86,9 +92,10 @@ class Ingester:
             self._asked += 1
             asked = self._asked
             self._wake.notify_all()
-            done = self._wake.wait_for(lambda: self._passed >= asked or not self._thread.is_alive(), seconds)
-            if not done:
-                raise StoreError(f"the index is still {self.progress.waiting} records behind after {seconds:.0f} s")
+            self._wake.wait_for(lambda: self._passed >= asked or not self._thread.is_alive(), seconds)
+            if self._passed < asked:
+                what = f"is still behind after {seconds:.0f} s" if self._thread.is_alive() else "has no writer any more"
+                raise StoreError(f"the index {what}")
             if self._fault:
                 raise StoreError(f"the index cannot be brought up to date: {self._fault}")
 
@@ -105,7 +112,7 @@ class Ingester:
             while True:
                 with self._wake:
                     if self._asked == self._passed and not self._stopping:
-                        self._wake.wait(POLL_SECONDS)
+                        self._wake.wait(FAULT_SECONDS if self._fault else POLL_SECONDS)
                     asked, stopping = self._asked, self._stopping
                 self._pass(handle, flush=stopping or asked > self._passed)
                 with self._wake:
@@ -121,7 +128,8 @@ class Ingester:
         try:
             self._forget_removed(handle)
             for run_id in list(self._active) if self._stopping else self._store.run_ids():
-                self._step(run_id, handle, flush=flush)
+                with suppress(UnknownRun, FileNotFoundError):  # Removed since the folder was listed.
+                    self._step(run_id, handle, flush=flush)
         except (StoreError, OSError) as error:
             self._fault = str(error)
 
@@ -130,33 +138,40 @@ class Ingester:
         settled, changed = self._settled.get(run_id), folder.stat().st_mtime_ns
         if settled is not None and not settled.written and settled.changed == changed:
             return
-        sizes = summary.sizes(folder)
-        if settled is not None and settled.sizes == sizes:
-            self._settle(run_id, changed, sizes)
+        written = self._store.writer(run_id) is not None
+        now = _Settled(changed, summary.sizes(folder), written)
+        if settled is not None and settled.sizes == now.sizes:
+            self._settle(run_id, now)
             return
         ingest = self._active.get(run_id)
         if ingest is None:
-            batch = BATCH_RECORDS if self._store.writer(run_id) is not None else BACKLOG_RECORDS
+            batch = BATCH_RECORDS if written else BACKLOG_RECORDS
             ingest = RunIngest(folder, handle, self._identity, self._clock, batch=batch)
             self._active[run_id] = ingest
         try:
             self._records += ingest.step(flush=flush, enough=lambda: self._stopping)
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            self._refused[run_id] = f"{type(error).__name__}: {error}"
-            self._settle(run_id, changed, sizes)
-        except (StoreError, OSError):
+        except (DatabaseError, OSError) as error:
             del self._active[run_id]
-            raise
+            if not isinstance(error, DatabaseError) or error.code in _OF_THE_MACHINE:
+                raise
+            self._refuse(run_id, str(error), now)
+        except NONSENSE as error:
+            self._refuse(run_id, f"{type(error).__name__}: {error}", now)
         else:
             self._refused.pop(run_id, None)
             if not ingest.waiting and not self._stopping:
-                self._settle(run_id, changed, sizes)
+                self._settle(run_id, now)
 
-    def _settle(self, run_id: str, changed: int, sizes: dict[str, int]) -> None:
-        """Nothing is waiting; a run that nobody writes is let out of memory."""
-        written = self._store.writer(run_id) is not None
-        self._settled[run_id] = _Settled(changed, sizes, written)
-        if not written:
+    def _refuse(self, run_id: str, reason: str, now: _Settled) -> None:
+        """Leave a run out until it grows; the others must not wait for it."""
+        self._refused[run_id] = reason
+        self._active.pop(run_id, None)
+        self._settle(run_id, now)
+
+    def _settle(self, run_id: str, now: _Settled) -> None:
+        """Nothing is waiting; a run that nobody wrote when it was looked at is let out of memory."""
+        self._settled[run_id] = now
+        if not now.written:
             self._active.pop(run_id, None)
 
     def _forget_removed(self, handle: Handle) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -68,7 +69,7 @@ class Journal:
         """Whether the name of the segment is durable."""
         self._size = 0
         self._segment_bytes = segment_bytes
-        self._waiting: list[tuple[str, bytes]] = []
+        self._waiting: deque[tuple[str, bytes]] = deque()
         """(name of a blob file, or "" for a record; bytes), in the order in which they must reach the disk."""
         self._unsynced: list[bytes] = []
         self._on_append = on_append
@@ -174,7 +175,7 @@ class Journal:
             except OSError as error:
                 self.fault = error.strerror or str(error)
                 return
-            self._waiting.pop(0)
+            self._waiting.popleft()
         self.fault = ""
 
     def _write_blob(self, name: str, data: bytes) -> None:
@@ -192,7 +193,7 @@ class Journal:
         try:
             written = segment.write(line)
             if written != len(line):
-                raise OSError(errno.EIO, f"only {written} of {len(line)} bytes were written")
+                raise OSError(errno.EIO, f"the disk took only {written} of {len(line)} bytes")
         except OSError as error:
             if error.errno not in _NOTHING_WRITTEN:
                 with suppress(OSError):
@@ -234,7 +235,7 @@ class Journal:
             with suppress(OSError):
                 self._disk.remove(self._path)
         self._size = 0
-        self._waiting[:0] = [("", line) for line in self._unsynced]
+        self._waiting.extendleft(("", line) for line in reversed(self._unsynced))
         self._unsynced.clear()
 
     def _sync(self) -> None:

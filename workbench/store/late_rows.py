@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from workbench.engine.event import Event
+from workbench.store.branches import STEP
 from workbench.store.row_base import RowBase
 from workbench.store.row_values import count, json_text, number, time_of
 from workbench.store.tables import CardRow, MessageRow, Row
@@ -16,25 +17,28 @@ class LateRows(RowBase):
     """Makes rows anew, with the sequence number of the late record as their version."""
 
     def _evaluation_finished(self, event: Event) -> list[Row]:
-        data, winner, parent = event.data, event.data.get("winner"), event.place.branch
+        """Judgements of all that were compared; the rows of the candidates of this step learn whether they won."""
+        data, parent = event.data, event.place.branch
+        reason = str(data.get("reason", ""))
         row = self._row(
             event,
             "evaluator",
-            content_json=json_text(data.get("reason", "")),
+            content_json=json_text(reason),
             metadata_json=json_text(dict(data)),
             semantic_actor="evaluator",
             semantic_purpose="evaluation",
         )
         rows: list[Row] = [row]
-        scores = _scores(data.get("scores"))
-        candidates = self._branches.candidates(parent, count(data.get("step")))
+        scores, winner = _scores(data.get("scores")), data.get("winner")
+        candidates = self._branches.candidates(parent, _step_of(data))
         for index in sorted({*candidates, *scores}):
-            judged = self._eval(
-                event, index, "evaluator", scores.get(index), index == winner, "", str(data.get("reason", ""))
-            )
-            rows.append(replace(judged, sounding_index=index, branch=candidates.get(index, parent)))
-        for index, name in candidates.items():
-            rows += self._anew(event, _inside(name), is_winner=index == winner)
+            name = candidates.get(index) or self._branches.candidates(parent, index // STEP).get(index, parent)
+            judged = self._eval(event, index, "evaluator", scores.get(index), index == winner, "", reason)
+            sounding = self._branches.of(name).sounding_index
+            rows.append(replace(judged, sounding_index=sounding, branch=name))
+        if winner is not None:
+            for index, name in candidates.items():
+                rows += self._anew(event, _inside(name), is_winner=index == winner)
         return rows
 
     def _candidate_finished(self, event: Event) -> list[Row]:
@@ -45,8 +49,13 @@ class LateRows(RowBase):
         rows: list[Row] = [
             self._row(event, node_type, content_json=json_text(data.get("output", "")), metadata_json=metadata)
         ]
-        if branch.mutation_applied is not None:
-            rows += self._anew(event, _inside(name), mutation_applied=branch.mutation_applied)
+        if self._told_late:
+            said = {
+                "mutation_type": branch.mutation_type,
+                "mutation_applied": branch.mutation_applied,
+                "mutation_template": branch.mutation_template,
+            }
+            rows += self._anew(event, _inside(name), **said)
         return rows
 
     def _callout(self, event: Event) -> list[Row]:
@@ -86,7 +95,7 @@ class LateRows(RowBase):
         message = next((m for m in self._messages.values() if m.content_hash == known["content_hash"]), None)
         made = message.timestamp if message else time_of(event.at)
         known |= {
-            "session_id": known.get("session_id") or self.state.session_id,
+            "session_id": known.get("session_id") or self._branches.of(event.place.branch).session_id,
             "keywords": tuple(map(str, known.get("keywords", ()))),
             "embedding": tuple(float(x) for x in known.get("embedding", ())),
             "estimated_tokens": count(known.get("estimated_tokens")) or 0,
@@ -94,6 +103,12 @@ class LateRows(RowBase):
             "message_timestamp": time_of(known.get("message_timestamp", made)),
         }
         return [CardRow(**known)]
+
+
+def _step_of(data: Mapping[str, Any]) -> int:
+    """The refinement step of an evaluation, from its kind: ``soundings``, ``aggregate`` or ``reforge 2``."""
+    word, _, number = str(data.get("kind", "")).partition(" ")
+    return int(number) if word == "reforge" and number.isdigit() else 0
 
 
 def _inside(branch: str) -> Callable[[MessageRow], bool]:

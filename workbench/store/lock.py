@@ -40,7 +40,7 @@ class FileLock:
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise StoreError(f"cannot open {path.name}: {error.strerror}") from error
+            raise StoreError(f"cannot open {path}: {error.strerror}") from error
         if not _locked(self._fd, fcntl.LOCK_EX):
             holder = _read_holder(self._fd)
             os.close(self._fd)

@@ -14,7 +14,7 @@ from workbench.store.database import WRITES, Engine, Handle
 from workbench.store.faults import StoreBusy, StoreError
 from workbench.store.migrate import NewerSchema, Schema, migrate
 from workbench.store.offsets import Offsets, offsets_file
-from workbench.store.run_ingest import TARGET, RunIngest
+from workbench.store.run_ingest import NONSENSE, TARGET, RunIngest
 from workbench.store.store import Store
 
 BATCH_RECORDS = 2000
@@ -96,7 +96,7 @@ def _ingest(
     ingest = RunIngest(folder, handle, schema.identity, time.monotonic, suffix=_NEW, batch=BATCH_RECORDS)
     try:
         sent = ingest.step(flush=True)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except NONSENSE as error:
         refused[run_id] = f"{type(error).__name__}: {error}"
         with suppress(OSError):
             offsets_file(folder, TARGET + _NEW).unlink()

@@ -37,6 +37,8 @@ class RowBase:
         self.run_id = run_id
         self.state = RunState()
         self._branches = Branches()
+        self._told_late = False
+        """The last event told something of its branch that earlier rows do not say."""
         self._messages: dict[str, MessageRow] = {}
         """By message id; kept because late facts make rows anew."""
         self._answers: dict[Place, str] = {}
@@ -91,10 +93,10 @@ class RowBase:
         trace, parent = self._traces(place, node)
         return MessageRow(
             timestamp=time_of(event.at),
-            session_id=branch.session_id or state.session_id or self.run_id,
+            session_id=branch.session_id or self.run_id,
             trace_id=trace,
             parent_id=parent,
-            parent_session_id=state.parent.get("session_id"),
+            parent_session_id=branch.parent_session_id or state.parent.get("session_id"),
             node_type=node_type,
             depth=min(state.parent.get("depth", 0), 255),
             sounding_index=branch.sounding_index,
@@ -130,21 +132,23 @@ class RowBase:
         call = trace_id(self.run_id, *place)
         return (trace_id(call, *node), call) if node else (call, visit)
 
-    def _message_row(self, event: Event, item: Item, node_type: str, index: int, **said: Any) -> MessageRow:
+    def _message_row(
+        self,
+        event: Event,
+        item: Item,
+        node_type: str,
+        index: int,
+        metadata: Mapping[str, Any] | None = None,
+        **said: Any,
+    ) -> MessageRow:
+        """A row of a message; ``metadata`` joins what its item tells."""
         message = item.message
         actor = "human" if item.kind is Kind.USER else "main" if message.role != "system" else "framework"
-        metadata = {name: value for name in ("source", "note", "redacted", "tool") if (value := getattr(item, name))}
+        told = {name: value for name in ("source", "note", "redacted", "tool") if (value := getattr(item, name))}
         if item.kind is Kind.INJECTED:
-            metadata["selective_context"] = True
-            metadata["context_from"] = [item.source.partition(".")[0]]
-        said = {
-            "semantic_actor": actor,
-            "semantic_purpose": _PURPOSES[item.kind],
-            "metadata_json": json_text(metadata),
-            **self._content(message),
-            **said,
-        }
-        return self._row(event, node_type, index, **said)
+            told |= {"selective_context": True, "context_from": [item.source.partition(".")[0]]}
+        said = {"semantic_actor": actor, "semantic_purpose": _PURPOSES[item.kind], **self._content(message), **said}
+        return self._row(event, node_type, index, metadata_json=json_text(told | dict(metadata or {})), **said)
 
     def _content(self, message: Message) -> dict[str, Any]:
         calls = [{"tool": c.name, "arguments": c.arguments, "id": c.id} for c in message.tool_calls]
@@ -194,7 +198,7 @@ class RowBase:
     ) -> EvalRow:
         branch = self._branches.of(event.place.branch)
         return EvalRow(
-            session_id=branch.session_id or self.state.session_id,
+            session_id=branch.session_id or self.run_id,
             eval_id=row_id(event.at, index, self.run_id, event.seq, "eval"),
             run_id=self.run_id,
             seq=event.seq,

@@ -21,7 +21,6 @@ from workbench.store.tables import MessageRow, Row
 
 _ACTORS = {
     "evaluation": "evaluator",
-    "evaluator": "evaluator",
     "selection": "auto_context",
     "summary": "auto_context",
     "turn": "main",
@@ -44,7 +43,7 @@ class RowMaker(LateRows):
     def apply(self, event: Event) -> list[Row]:
         """The rows of the next event. Raises KeyError, TypeError or ValueError for a journal that makes no sense."""
         self.state.apply(event)
-        self._branches.apply(event)
+        self._told_late = self._branches.apply(event)
         maker = _MAKERS.get(event.kind)
         rows = [self._event(event), *(maker(self, event) if maker is not None else ())]
         for row in rows:
@@ -102,7 +101,7 @@ class RowMaker(LateRows):
             return rows
         head = {"model": call.model, "parameters": call.parameters, "tools": call.tools_hash}
         rows += self._blob(event, call.digest, "request", canonical(head))
-        session = self._branches.of(event.place.branch).session_id or self.state.session_id
+        session = self._branches.of(event.place.branch).session_id or self.run_id
         rows.append(context_row(event, call, session))
         metadata = json_text(selection(call))
         rows.append(
@@ -157,6 +156,7 @@ class RowMaker(LateRows):
             items[0],
             _node_type(event, purpose),
             0,
+            {name: data.get(name) for name in ("finish_reason", "partial", "recorded", "first_token_s")},
             model=data.get("model") or call.model,
             model_requested=call.model,
             request_id=data.get("provider_id", ""),
@@ -178,9 +178,6 @@ class RowMaker(LateRows):
             estimated_tokens=call.tokens_sent,
             semantic_actor=_ACTORS.get(purpose, "framework" if purpose else "main"),
             semantic_purpose=purpose or "turn",
-            metadata_json=json_text(
-                {n: data.get(n) for n in ("finish_reason", "partial", "recorded", "first_token_s")}
-            ),
         )
         self._answers[event.place] = row.message_id
         self._answer_ids.append(row.message_id)
@@ -213,37 +210,31 @@ class RowMaker(LateRows):
         data, index = event.data, event.data.get("index")
         call = {"tool": data.get("tool", ""), "id": data.get("call_id", "")}
         images = [dict(image) for image in data.get("images", ())]
-        node: tuple[object, ...] = ("tool", index, "result")
-        said: dict[str, Any] = {
+        metadata = {name: data.get(name) for name in ("index", "tool", "is_error", "sandbox", "cached")}
+        shared: dict[str, Any] = {
             "parent_message_id": self._answers.get(event.place),
             "duration_ms": _milliseconds(data.get("duration_s")),
             "tool_calls_json": json_text([call]),
-            "metadata_json": json_text(
-                {name: data.get(name) for name in ("index", "tool", "is_error", "sandbox", "cached")}
-            ),
         }
-        made: dict[str, Any] = {"images_json": json_text(images), "has_images": True} if images else {}
+        result = shared | {"node": ("tool", index, "result")}
+        if images:
+            result |= {"images_json": json_text(images), "has_images": True}
         items = self._added(event)
         if not items:
-            content = json_text(data.get("text", ""))
-            said |= {
+            said: dict[str, Any] = {
                 "role": "tool",
-                "content_json": content,
-                "semantic_actor": "main",
-                "semantic_purpose": "tool_result",
+                "content_json": json_text(data.get("text", "")),
+                "metadata_json": json_text(metadata),
             }
-            return [self._row(event, "tool_result", node=node, **said, **made)]
-        rows: list[Row] = []
-        for place, item in enumerate(items):
-            if item.kind is Kind.IMAGES:
-                rows.append(
-                    self._message_row(event, item, "tool_result", place, node=("tool", index, "images"), **said)
-                )
-            else:
-                rows.append(
-                    self._message_row(event, item, "tool_result", place, node=("tool", index, "result"), **said, **made)
-                )
-        return rows
+            said |= {"semantic_actor": "main", "semantic_purpose": "tool_result"}
+            return [self._row(event, "tool_result", **result, **said)]
+        shown = shared | {"node": ("tool", index, "images")}
+        return [
+            self._message_row(
+                event, item, "tool_result", number, metadata, **(shown if item.kind is Kind.IMAGES else result)
+            )
+            for number, item in enumerate(items)
+        ]
 
     def _check_finished(self, event: Event) -> list[Row]:
         data = event.data

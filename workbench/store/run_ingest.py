@@ -16,6 +16,8 @@ BACKLOG_RECORDS = 1000
 """Of a run that nobody writes: there is no reason to hurry a small batch."""
 BATCH_SECONDS = 10.0
 TARGET = "chdb"
+NONSENSE = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
+"""What making rows raises for records that are whole and make no sense."""
 
 
 class RunIngest:
