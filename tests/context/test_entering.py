@@ -158,6 +158,12 @@ def test_system_texts_follow_the_tool_text() -> None:
     assert sent(where)[:2] == [("system", "Tools."), ("system", "[Output from fix]:\nSecond fix.")]
 
 
+def test_a_conversation_that_an_assistant_would_open_gets_its_header_from_the_user() -> None:
+    source = {"phase": "fix", "include": ["messages"], "messages_filter": "assistant_only", "as_role": "system"}
+    assert selected(source) == [("user", "[Conversation from fix]:"), ("assistant", "Second fix.")]
+    assert [role for role, _ in selected("gather", source)] == ["system", "user", "assistant"]
+
+
 def test_images_and_messages_keep_their_roles_under_as_role_system() -> None:
     shown = Conversation("gather").task("Draw.").says("Here.").shows("draw", image("a")).record("x")
     source = {"phase": "gather", "include": ["images", "messages"], "as_role": "system"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from tests.context.support import Conversation, alone, assembled, sent_text, texts
+from tests.context.support import Conversation, WordCounter, alone, assembled, sent_text, texts
+from workbench.context.assembler import Assembler
 from workbench.context.assembly import Action
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope
+from workbench.context.strategy import Strategy
 
 LOOPED = {"intra_context": {"mask_observations_after": 1, "min_masked_size": 0}}
 RESULT = "line " * 50
@@ -49,6 +51,20 @@ def test_only_the_last_failed_attempts_are_shown() -> None:
         "[Attempt #2]\nSecond output.",
         "[Validation Failed]\ntoo long\n\nAgain, 3 of 3.",
     ]
+
+
+def test_growing_from_attempt_to_attempt_gives_what_starting_over_gives() -> None:
+    where = alone(intra_context={"loop_history_limit": 1})
+    assembler, talk = Assembler(where, Strategy(), WordCounter()), Conversation().task().says("Output 1.")
+    for item in talk.items:
+        assembler.add(item)
+    for attempt in range(2, 6):
+        before = len(talk.items)
+        talk.retry(f"reason {attempt - 1}", f"Attempt {attempt}.")
+        assembler.add(talk.items[before])
+        assert assembler.assemble(talk.place).entries == assembled(where, talk).entries
+        talk.says(f"Output {attempt}.")
+        assembler.add(talk.items[-1])
 
 
 def test_a_limit_of_none_shows_the_retry_message_alone() -> None:

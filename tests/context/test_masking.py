@@ -136,6 +136,12 @@ def test_arguments_beyond_the_window_become_a_marked_json_object() -> None:
     assert (calls[0].id, calls[0].name) == ("call_2", "read_log")
 
 
+def test_unreadable_arguments_are_mended_beyond_the_window_too() -> None:
+    assembly = seen(run(1).rewrite_arguments(["{oops"]), 9, "mask(window=0)")
+    assert assembly.request.messages[1].tool_calls[0].arguments == '{"unreadable": "{oops"}'
+    assert not assembly.problems
+
+
 def test_metadata_of_a_shortened_call_goes_back_verbatim() -> None:
     talk = run(1, thinking=[{"signature": "abc"}]).rewrite_arguments(['{"q": "' + "z" * 300 + '"}'])
     assembly = seen(talk, 9, "mask(after=0,window=0)")
@@ -168,6 +174,13 @@ def test_clearing_waits_for_its_trigger_and_spares_the_newest() -> None:
     """Each turn is about 110 words: the trigger of 450 is passed before turn 5, and then again before turn 8."""
     masked = [masked_turns(seen(run(turn - 1), turn, "clear(trigger=450,keep=1)")) for turn in range(4, 9)]
     assert masked == [[], [1, 2, 3], [1, 2, 3], [1, 2, 3], [1, 2, 3, 4, 5, 6]]
+
+
+def test_clearing_looks_once_a_turn_and_not_at_the_closing_call() -> None:
+    """The result of turn 2 passes the trigger, but the turn has been looked at before it came."""
+    talk = run(2).closing()
+    assert masked_turns(assembled(alone(), talk, talk.place, "clear(trigger=200,keep=0)")) == []
+    assert masked_turns(seen(talk, 3, "clear(trigger=200,keep=0)")) == [1, 2]
 
 
 def test_clearing_needs_to_free_enough() -> None:

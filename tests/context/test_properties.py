@@ -14,7 +14,8 @@ from workbench.context.message import Message
 from workbench.context.scope import PhaseScope
 from workbench.context.strategy import Strategy, parse
 
-modest = settings(max_examples=40, deadline=None)
+modest = settings(max_examples=30, deadline=None)
+thorough = settings(max_examples=80, deadline=None)
 
 
 def chosen(spec: str) -> Strategy:
@@ -33,14 +34,14 @@ def all_calls(where: PhaseScope, visit: Visit, spec: str) -> list[Assembly]:
 
 
 @given(scopes(), visits(), SPECS)
-@modest
+@thorough
 def test_every_request_is_valid(where: PhaseScope, visit: Visit, spec: str) -> None:
     for assembly in all_calls(where, visit, spec):
         assert assembly.problems == ()
 
 
 @given(scopes(), visits(), SPECS)
-@modest
+@thorough
 def test_growing_a_context_gives_what_assembling_from_scratch_gives(where: PhaseScope, visit: Visit, spec: str) -> None:
     assembler = Assembler(where, chosen(spec), WordCounter())
     before: tuple[object, ...] = ()
@@ -132,7 +133,7 @@ def test_a_budget_holds_or_says_by_how_much_it_does_not(where: PhaseScope, visit
 
 
 @given(scopes(), visits(), SPECS, st.data())
-@modest
+@thorough
 def test_checking_what_changed_finds_what_checking_everything_finds(
     where: PhaseScope, visit: Visit, spec: str, data: st.DataObject
 ) -> None:

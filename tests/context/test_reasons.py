@@ -41,6 +41,13 @@ def test_the_columns_of_a_context() -> None:
     ]
 
 
+def test_an_answer_with_calls_in_its_text_says_what_it_called() -> None:
+    talk = Conversation().task().calls(("read_log", "x"), ("search", "y")).turn(2).says("Done.").turn(3, "go on")
+    entries = assembled(alone(), talk).entries
+    here = Place("", "work", 1, 1, 3, 1)
+    assert [explain(entries[i], here) for i in (1, 4)] == ["calls read_log, search", "answer"]
+
+
 def test_messages_of_another_phase_name_their_turn() -> None:
     before = Conversation("intake", 2).task().calls(("read_log", "x")).turn(2).says("ok").record("ok")
     where = scope(cascade({"name": "intake"}, {"name": "work"}, context_default="snowball"), visits=(before,))

@@ -73,7 +73,7 @@ class Ledger:
                 before = self.entries[index]
                 self.entries[index] = entry
                 self._grade(before, -1)
-                if not _same(before.sent, entry.sent) or before.tokens_sent != entry.tokens_sent:
+                if not _same(before.sent, entry.sent):
                     first = min(first, index)
             self._grade(entry, 1)
         return self._rebuild(first)
