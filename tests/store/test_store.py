@@ -229,7 +229,7 @@ def test_images_are_kept_by_digest_and_checked(tmp_path: Path) -> None:
     digest = hashlib.sha256(data).hexdigest()
     with store.create(RUN) as journal:
         journal.blob(digest, data)
-    assert store.image(RUN, digest) == data
+    assert store.image(RUN, digest) == data == store.image_path(RUN, digest).read_bytes()
     (store.folder(RUN) / "blobs" / digest).write_bytes(b"other")
     with pytest.raises(StoreError, match="altered"):
         store.image(RUN, digest)
@@ -273,7 +273,8 @@ def test_a_run_of_nonsense_does_not_hide_the_others(tmp_path: Path) -> None:
 
 
 def test_importing_the_store_loads_neither_the_database_nor_the_screen() -> None:
-    code = "import sys, workbench.store.store, workbench.store.journal\n"
+    modules = ("index", "formats", "health", "rebuild", "queries", "store", "journal")
+    code = f"import sys, {', '.join(f'workbench.store.{module}' for module in modules)}\n"
     code += "print(sorted({'chdb', 'textual', 'litellm', 'pyarrow'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

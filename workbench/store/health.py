@@ -11,6 +11,7 @@ from workbench.store import ddl
 from workbench.store.database import Engine, Handle
 from workbench.store.disk import LocalDisk, write_whole
 from workbench.store.faults import StoreBusy, StoreError
+from workbench.store.journal import writer_lock
 from workbench.store.lock import Holder, holder_of
 from workbench.store.migrate import VERSION
 from workbench.store.offsets import Offsets
@@ -117,19 +118,33 @@ def examine(store: Store, *, database: bool = True) -> Report:
 def fix(store: Store) -> list[str]:
     """Move torn ends of segments to ``<segment>.torn`` and drop files that were never finished; says what it did.
 
-    Runs that are being written are left alone. Raises OSError.
+    Runs that are being written are left alone. Raises StoreError, OSError.
     """
     done: list[str] = []
     for run_id in store.run_ids():
-        if store.writer(run_id) is not None:
-            continue
         folder = store.folder(run_id)
-        for torn in store.health(run_id).torn:
-            _move_tail(folder / torn.segment, torn.at)
-            done.append(f"run {run_id}: {torn.size} bytes of {torn.segment} moved to {torn.segment}.torn")
-        for part in [*folder.glob(".*.part"), *folder.glob("blobs/.*.part")]:
-            part.unlink()
-            done.append(f"run {run_id}: unfinished file {part.name} removed")
+        try:
+            lock = writer_lock(folder)
+        except StoreBusy:
+            continue
+        try:
+            done += (f"run {run_id}: {what}" for what in _fix_run(folder, store.health(run_id)))
+        finally:
+            lock.release()
+    for gone in store.journals.glob(".*.removed"):
+        shutil.rmtree(gone)
+        done.append(f"the rest of a removed run deleted: {gone.name[1:-8]}")
+    return done
+
+
+def _fix_run(folder: Path, health: Health) -> list[str]:
+    done = []
+    for torn in health.torn:
+        _move_tail(folder / torn.segment, torn.at)
+        done.append(f"{torn.size} bytes of {torn.segment} moved to {torn.segment}.torn")
+    for part in [*folder.glob(".*.part"), *folder.glob("blobs/.*.part")]:
+        part.unlink()
+        done.append(f"unfinished file {part.name} removed")
     return done
 
 

@@ -16,7 +16,7 @@ from workbench.store.disk import Disk, LocalDisk
 from workbench.store.faults import StoreBusy, StoreError, UnknownRun
 from workbench.store.journal import Journal, writer_lock
 from workbench.store.lock import FileLock, Holder, holder_of
-from workbench.store.names import is_id, safe_join
+from workbench.store.names import is_digest, is_id, safe_join
 from workbench.store.reading import Health, Tail, read_blob, segments
 from workbench.store.summary import RunSummary, Summarizer
 
@@ -73,7 +73,9 @@ class Store:
         try:
             self.removed.mkdir(mode=0o700, exist_ok=True)
             (self.removed / run_id).touch(mode=0o600)
-            shutil.rmtree(folder)
+            gone = self.journals / f".{run_id}.removed"
+            folder.rename(gone)  # At once, so that nobody reads a run of which a part is left.
+            shutil.rmtree(gone)
         except OSError as error:
             raise StoreError(f"cannot remove run {run_id}: {error.strerror}") from error
 
@@ -172,6 +174,12 @@ class Store:
         shown = ", ".join(run.session_id or run.run_id for run in close[:_SHOWN])
         more = f" and {len(close) - _SHOWN} more" if len(close) > _SHOWN else ""
         raise UnknownRun(f"{name[:80]!a} names several runs: {shown}{more}", tuple(run.run_id for run in close))
+
+    def image_path(self, run_id: str, digest: str) -> Path:
+        """Where the bytes of an image lie, for a hard link under a name for people. Raises StoreError."""
+        if not is_digest(digest):
+            raise StoreError(f"{digest[:80]!a} is no sha256 digest")
+        return self.folder(run_id) / "blobs" / digest
 
     def image(self, run_id: str, digest: str) -> bytes:
         """The bytes of an image of a run. Raises StoreError when they are missing or altered."""
