@@ -39,11 +39,13 @@ class Progress:
             console = Console(stderr=True, no_color=not self._printer.colour, highlight=False)
             self._status = console.status("starting", spinner="dots")
             self._status.start()
+            self._printer.stream = sys.stderr  # replaced while the line moves, so that what is printed stands above it
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._status is not None:
             self._status.stop()
+            self._printer.stream = sys.stderr
 
     def person(self) -> AbstractContextManager[object]:
         """Around a question to a person: the moving line must not run over it."""

@@ -43,20 +43,34 @@ class Prepared:
 
 
 class Terminal:
-    """Asks on the terminal, on stderr, because stdout is data."""
+    """Asks on the terminal, on stderr, because stdout is data. A question that is cancelled leaves nothing waiting."""
 
     async def ask(self, question: Question, place: Place, index: int) -> str:
-        return await asyncio.to_thread(self._ask, question, place)
-
-    def _ask(self, question: Question, place: Place) -> str:
         lines = [clean(text) for text in (question.context, question.question) if text]
         lines += [f"  {number}. {clean(option)}" for number, option in enumerate(question.options, 1)]
         print(f"\n{place.phase} asks:", *lines, sep="\n", file=sys.stderr)
         print("> ", end="", file=sys.stderr, flush=True)
+        await _readable(sys.stdin.fileno())
         line = sys.stdin.readline()
         if not line:
             raise NobodyToAsk(question.question)
         return chosen(question, line.strip())
+
+
+async def _readable(descriptor: int) -> None:
+    """Wait until a line was typed. Not in a thread: one that reads a terminal cannot be stopped."""
+    loop = asyncio.get_running_loop()
+    ready: asyncio.Future[None] = loop.create_future()
+
+    def typed() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(descriptor, typed)
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)
 
 
 def chosen(question: Question, text: str) -> str:
