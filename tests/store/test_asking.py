@@ -22,6 +22,7 @@ def test_the_guard_refuses(seen: Observed, sql: str) -> None:
 
 
 def test_what_was_refused_left_no_trace(seen: Observed) -> None:
+    assert seen["refused under a limit"] == []
     assert seen["files left"] == []
     assert seen["tables left"] is True
 

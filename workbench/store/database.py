@@ -71,7 +71,11 @@ class Handle:
         self._connection = connection
 
     def query(self, sql: str, params: Mapping[str, Value] | None = None) -> Table:
-        return Table.from_compact_json(self.raw(sql, "JSONCompact", params))
+        data = self.raw(sql, "JSONCompact", params)
+        try:
+            return Table.from_compact_json(data)
+        except (ValueError, TypeError, KeyError) as error:
+            raise DatabaseError("the answer has a form of its own (is there a FORMAT in the statement?)") from error
 
     def raw(self, sql: str, form: str, params: Mapping[str, Value] | None = None) -> bytes:
         """The answer in one of the engine's formats. Raises DatabaseError."""

@@ -94,8 +94,8 @@ class Queries:
         cancel = cancel or Cancel()
 
         def ask() -> Table:
+            statement = cancel.marked(self._engine, self._checked(text, params))
             with self._guarded(limit, seconds) as handle:
-                statement = cancel.marked(self._engine, checked(handle, text, params))
                 return handle.query(statement, params)
 
         table = attended(ask, cancel.cancel)
@@ -107,8 +107,8 @@ class Queries:
         cancel = Cancel()
 
         def ask() -> bytes:
+            statement = cancel.marked(self._engine, self._checked(text, params))
             with self._guarded(limit and limit - 1, SECONDS) as handle:
-                statement = cancel.marked(self._engine, checked(handle, text, params))
                 return handle.raw(statement, "Arrow", params)
 
         return attended(ask, cancel.cancel)
@@ -164,6 +164,11 @@ class Queries:
         if not wanted:
             raise StoreError("nothing to search for")
         return self._engine.reader.query(f"{_SEARCH} LIMIT {int(limit)}", {"words": wanted})
+
+    def _checked(self, text: str, params: Mapping[str, Value] | None) -> str:
+        """Judged on a handle of its own: no limit of the query may cut what the guard sees."""
+        with self._guarded(None, SECONDS) as handle:
+            return checked(handle, text, params)
 
     @contextmanager
     def _guarded(self, limit: int | None, seconds: float) -> Iterator[Handle]:
