@@ -10,25 +10,23 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, work
-from textual.app import App
 from textual.binding import BindingType
 from textual.dom import DOMNode
 from textual.message import Message
 from textual.screen import Screen
-from textual.theme import Theme
 from textual.worker import Worker, WorkerState
 
 from workbench.language.clean import clean
 from workbench.tui import terminal
 from workbench.tui.clipboard import osc52, save_copy, system_copy
 from workbench.tui.keys import Key, bindings, resolve
-from workbench.tui.palette import Palette
 from workbench.tui.screens.bench import BenchScreen
 from workbench.tui.screens.too_small import TooSmall, too_small
-from workbench.tui.themes import DEFAULT, find_theme, load_themes, theme_folders
+from workbench.tui.themes import DEFAULT, Themes, load_themes
+from workbench.tui.theming import ThemedApp
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -47,10 +45,11 @@ def _palette_commands() -> type[Provider]:
 class SessionOpened(Message):
     """The session is open."""
 
-    def __init__(self, session: Session, presenter: Presenter) -> None:
+    def __init__(self, session: Session, presenter: Presenter, themes: Themes) -> None:
         super().__init__()
         self.session = session
         self.presenter = presenter
+        self.themes = themes
 
 
 class Reloaded(Message):
@@ -61,7 +60,7 @@ class Reloaded(Message):
         self.reload = reload
 
 
-class WorkbenchApp(App[int]):
+class WorkbenchApp(ThemedApp):
     """Drives one session. ``make`` is called in a thread after the first frame."""
 
     TITLE = "Cascade Workbench"
@@ -74,68 +73,27 @@ class WorkbenchApp(App[int]):
         self,
         make: Callable[[], Session],
         *,
+        file: Path | None = None,
         theme: str = DEFAULT,
         themes: Sequence[Path] | None = None,
         keys: Mapping[str, str] | None = None,
         given: Mapping[str, Any] | None = None,
     ) -> None:
-        """``themes`` are folders; ``keys`` a user's keys by command id; ``given`` inputs for the run."""
-        super().__init__()
+        """``file`` is the cascade that ``make`` will open, for a first look at its phases; ``themes`` are folders;
+        ``keys`` a user's keys by command id; ``given`` inputs for the run."""
+        super().__init__(theme, themes)
         self._make = make
-        self._theme_folders = tuple(themes) if themes is not None else theme_folders()
-        self.notices: list[str] = []
-        """What went wrong before there was a screen to say it on."""
+        self._file = file
         self.keys: tuple[Key, ...]
         self.keys, clashes = resolve(keys or {})
-        self.notices += clashes
+        self.early_notices += clashes
         self.last_words = ""
         """What is to be said on stderr once the screen is gone."""
         self.given: dict[str, Any] = dict(given or {})
         self.session: Session | None = None
         self.watcher: Watcher | None = None
-        self._palette: Palette | None = None
-        self._choose_theme(theme)
         if keys:
             self.set_keymap({key.id: key.keys for key in self.keys if key.id in keys})
-
-    # -- themes ------------------------------------------------------------------------------------------------------
-
-    def _choose_theme(self, name: str) -> None:
-        found: Theme | None = find_theme(name, reversed(self._theme_folders))
-        if found is not None:
-            self.register_theme(found)
-        elif name not in self.available_themes:
-            self.notices.append(f"theme '{name}' is not there or not usable; {self.theme} is used")
-            return
-        self.theme = name
-        self.stylesheet.set_variables(self.get_css_variables())
-
-    @property
-    def palette(self) -> Palette:
-        """The tokens of the visual language in the current theme."""
-        theme = self.current_theme
-        if self._palette is None or self._palette.theme is not theme:
-            self._palette = Palette(theme, self.theme_variables)
-        return self._palette
-
-    def load_themes(self) -> None:
-        """Read all theme files again; the current theme is applied anew, or stays when its file became unusable."""
-        themes = load_themes(self._theme_folders)
-        for theme in themes.by_name.values():
-            self.register_theme(theme)
-        for problem in themes.problems:
-            self.say(problem, "error")
-        if self.theme in themes.by_name:
-            self._palette = None
-            self.refresh_css(animate=False)
-            self.theme_changed_signal.publish(self.current_theme)
-
-    def action_next_theme(self) -> None:
-        names = sorted(load_themes(self._theme_folders).by_name)
-        if names:
-            at = names.index(self.theme) if self.theme in names else -1
-            self.theme = names[(at + 1) % len(names)]
-            self.say(f"theme {self.theme}")
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -164,9 +122,13 @@ class WorkbenchApp(App[int]):
         self.exit(128 + number, return_code=128 + number)
 
     def _begin(self) -> None:
-        for theme in load_themes(self._theme_folders).by_name.values():
-            self.register_theme(theme)
-        self._open()
+        if self._file is not None:
+            from workbench.tui.preview import preview
+
+            self.bench.show_preview(preview(self._file))
+            self.call_after_refresh(self._open)
+        else:
+            self._open()
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="open")
     def _open(self) -> None:
@@ -174,10 +136,11 @@ class WorkbenchApp(App[int]):
         collecting = gc.isenabled()
         gc.disable()
         try:
-            from workbench.tui.opening import presenter_of
+            from workbench.tui.opening import presenter_of, warm_up
 
             session = self._make()
-            self.post_message(SessionOpened(session, presenter_of(session)))
+            self.post_message(SessionOpened(session, presenter_of(session), load_themes(self.theme_folders)))
+            warm_up()
         finally:
             if collecting:
                 gc.enable()
@@ -198,10 +161,13 @@ class WorkbenchApp(App[int]):
 
         self.session = session = event.session
         self.bench.open(event.presenter)
-        for notice in self.notices:
-            self.say(notice, "warning")
+        for theme in event.themes.by_name.values():
+            self.register_theme(theme)
+        for problem in event.themes.problems:
+            self.say(problem, "error")
+        self.say_early()
         self.watcher = Watcher(
-            lambda: watched_files(session, self._theme_folders),
+            lambda: watched_files(session, self.theme_folders),
             self._noticed,
             {session.file: (session.opened.source.bom + session.opened.text).encode("utf-8", "surrogateescape")},
         )
@@ -214,8 +180,8 @@ class WorkbenchApp(App[int]):
         self.call_later(self._saved, path)
 
     def _saved(self, path: Path) -> None:
-        if path.parent in self._theme_folders:
-            self.load_themes()
+        if path.parent in self.theme_folders:
+            self.reload_themes()
         else:
             self._reload()
 
@@ -229,10 +195,6 @@ class WorkbenchApp(App[int]):
             self.bench.reloaded(self.session, event.reload, f"{datetime.now():%H:%M:%S}")
 
     # -- services for screens ----------------------------------------------------------------------------------------
-
-    def say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:
-        """A short message in the corner."""
-        self.notify(clean(text), severity=severity, markup=False, timeout=8 if severity == "error" else 4)
 
     def copy(self, text: str, what: str) -> None:
         """Copy text by OSC 52 and the system's clipboard; what is too long for both goes to a file."""
@@ -308,6 +270,7 @@ def run_app(
     make: Callable[[], Session],
     *,
     log: Path,
+    file: Path | None = None,
     theme: str = DEFAULT,
     themes: Iterable[Path] | None = None,
     keys: Mapping[str, str] | None = None,
@@ -322,7 +285,8 @@ def run_app(
     if (reason := terminal.why_not(os.environ, instead)) is not None:
         print(reason, file=sys.stderr)
         return 2
-    app = WorkbenchApp(make, theme=theme, themes=None if themes is None else tuple(themes), keys=keys, given=given)
+    folders = None if themes is None else tuple(themes)
+    app = WorkbenchApp(make, file=file, theme=theme, themes=folders, keys=keys, given=given)
     with terminal.own_screen(log):
         app.run()
     code = app.return_code or 0

@@ -69,7 +69,7 @@ KEYS: tuple[Key, ...] = (
     Key("view.again", "N", "find_again", "bench", "Find the same text again", "Look"),
     Key("view.filter", "f", "filter", "bench", "Show only rows that hold a text", "Look"),
     Key("view.copy", "y", "copy", "bench", "Copy the row or message to the clipboard", "Look", "copy"),
-    Key("view.edit", "e", "edit", "bench", "Open the file at this place in $EDITOR", "Look"),
+    Key("view.edit", "e", "edit", "bench", "Open the file at this place in $EDITOR", "Look", "edit"),
     Key("pane.next", "tab", "pane(1)", "bench", "Go to the next pane", "Panes"),
     Key("pane.previous", "shift+tab", "pane(-1)", "bench", "Go to the pane before", "Panes"),
     Key("pane.zoom", "z", "zoom", "bench", "Give the pane the whole screen, or give it back", "Panes", "zoom"),
@@ -205,7 +205,7 @@ def display(keys: str) -> str:
 def hints(ids: Iterable[str], table: Iterable[Key] = KEYS) -> tuple[tuple[str, str, str], ...]:
     """``(command, key, word)`` for a footer."""
     by_id = {key.id: key for key in table}
-    return tuple((id, display(by_id[id].keys), by_id[id].short or by_id[id].help) for id in ids)
+    return tuple((id, display(by_id[id].keys), by_id[id].short) for id in ids)
 
 
 def bindings(context: str) -> list[BindingType]:

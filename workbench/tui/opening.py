@@ -47,3 +47,12 @@ def watched_files(session: Session, themes: Sequence[Path]) -> tuple[Path, ...]:
     included = [file for name in names for base in bases if (file := (base / name)).is_file()]
     colours = [file for folder in themes for file in sorted(folder.glob("*.yaml"))]
     return (session.file, *included, *colours)
+
+
+def warm_up() -> None:
+    """Import what the first run and the first dialog will need, so that no keystroke waits for it."""
+    import workbench.tui.screens.inputs
+    import workbench.tui.screens.question
+    import workbench.tui.screens.sheet
+    import workbench.workspace.live
+    import workbench.workspace.wiring  # noqa: F401

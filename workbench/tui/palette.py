@@ -99,7 +99,7 @@ class Palette:
         self.name = theme.name
         self._ansi = theme.ansi
         self._variables = variables
-        self._floor = int(variables.get("minimum-strength", "0%").rstrip("%")) / 100
+        self._lift = int(variables.get("text-lift", "0%").rstrip("%")) / 100
         self._colors = {key: Color.parse(variables[key]) for key in _VARIABLES if key in variables}
         self.styles = {token: self._style(paint) for token, paint in PAINTS.items()}
         self.tones = {tone: self._background(tone, paint) for tone, paint in TONES.items()}
@@ -119,7 +119,7 @@ class Palette:
         attributes = set(paint.attributes.split())
         if not self._ansi:
             back = self._mixed(paint.back, paint.back_strength).rich_color if paint.back else None
-            strength = paint.strength if paint.color != "foreground" else max(paint.strength, self._floor)
+            strength = paint.strength + (1 - paint.strength) * (0 if paint in _LINES else self._lift)
             return _rich(self._mixed(paint.color, strength), back, attributes)
         if paint.back:
             attributes.add("reverse")
@@ -136,6 +136,9 @@ class Palette:
             return None
         return Style(bgcolor=self._mixed(paint.back, paint.back_strength).rich_color)
 
+
+_LINES = (PAINTS["rule"], PAINTS["separator"])
+"""Lines are not text: a theme that lifts its text leaves them as thin as they are."""
 
 _VARIABLES = ("foreground", "background", "primary", "secondary", "accent", "warning", "error", "success")
 

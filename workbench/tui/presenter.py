@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 from workbench.engine.state import CallState
 from workbench.language.problem import Problem, Severity
-from workbench.language.problem import Span as FileSpan
-from workbench.tui.rows import documents
-from workbench.tui.rows.cells import Row, Span, flat
-from workbench.tui.rows.context import ContextRows, Live, View
-from workbench.tui.rows.definition import CardRows, ProblemRows, budget_of, outline, phase_lines
+from workbench.tui.rows import documents, problems, reasons, wire
+from workbench.tui.rows.back import Live
+from workbench.tui.rows.cells import Span, flat
+from workbench.tui.rows.context import ContextRows, View
+from workbench.tui.rows.definition import CardRows, budget_of, outline, phase_lines
 from workbench.tui.rows.header import Facts, header, waiting
 from workbench.tui.rows.log import EventRows, state_rows
 from workbench.tui.rows.model import Lines, Rows
@@ -21,21 +21,13 @@ from workbench.tui.rows.sides import SideRows
 from workbench.tui.rows.text import Line, TextRows
 from workbench.tui.rows.tree import PhaseOutline, TreeRows, TreeView, breadcrumb
 from workbench.tui.state import BenchState
+from workbench.tui.tabs import Tab, tab_title
 
 if TYPE_CHECKING:
     from workbench.language.model import Cascade
     from workbench.language.source import Source
 
 Detail = Literal["message", "why", "wire", "problem"]
-Tab = Literal["log", "problems", "state", "output", "events"]
-
-TABS: tuple[tuple[Tab, str], ...] = (
-    ("log", "Log"),
-    ("problems", "Problems"),
-    ("state", "State"),
-    ("output", "Output"),
-    ("events", "Events"),
-)
 
 
 @dataclass(frozen=True)
@@ -204,14 +196,14 @@ class Presenter:
             return self._file_doc()
         rows = self._context[1] if self._context else None
         if self.detail_mode == "wire":
-            return documents.wire_doc(call, self.state.run, whole=whole)
+            return wire.wire_doc(call, self.state.run, whole=whole)
         if rows is None or not 0 <= row < len(rows.refs):
             return TextRows([], (("Message", "title"),), empty=("Select a message.",))
         ref = rows.refs[row]
         if ref.kind in ("entry", "fold"):
             if self.detail_mode == "why":
                 text, file = self._pinned_text()
-                return documents.why_doc(call, ref.index, text, file)
+                return reasons.why_doc(call, ref.index, text, file)
             return documents.message_doc(call, ref.index, full=self.state.full, whole=whole)
         if ref.kind == "answer" or ref.kind == "back":
             return documents.answer_doc(call, whole=whole)
@@ -222,11 +214,11 @@ class Presenter:
         if ref.kind == "tools":
             return documents.tools_doc(call, self.state.run)
         if ref.kind == "break":
-            return documents.break_doc(call)
+            return reasons.break_doc(call)
         wait = self.state.waiting.get(call.place)
         if wait is not None and wait.text:
             return documents.streaming_doc(wait.text, self.tick)
-        return documents.wire_doc(call, self.state.run, whole=whole)
+        return wire.wire_doc(call, self.state.run, whole=whole)
 
     @property
     def streaming(self) -> bool:
@@ -299,11 +291,11 @@ class Presenter:
         first, last = phase_lines(self.file.cascade, self.file.source, self.phase)
         title: tuple[Span, ...] = (("File", "title"), (f"  {flat(self.file.shown)}", "name"))
         right = ((f"lines {first}–{last}", "dim"),) if self.phase else ()
-        return documents.with_file((), self.file.source.text, first, title, right, last)
+        return reasons.with_file((), self.file.source.text, first, title, right, last)
 
     def _problem_doc(self) -> TextRows:
         problem = self.problems[min(self.problem, len(self.problems) - 1)]
-        return documents.problem_doc(problem, self.file.source.text if self.file else "")
+        return reasons.problem_doc(problem, self.file.source.text if self.file else "")
 
     # -- below -------------------------------------------------------------------------------------------------------
 
@@ -316,30 +308,8 @@ class Presenter:
             found = list(self.file.problems) if self.file else []
             if self.file and self.file.gone:
                 found.insert(0, Problem(Severity.ERROR, "file", self.file.gone, self.file.shown))
-            for event in run.warnings:
-                data = event.data
-                line = int(data.get("line") or 0)
-                span = FileSpan(line, int(data.get("column") or 1), line, int(data.get("column") or 1))
-                found.append(
-                    Problem(
-                        Severity.WARNING,
-                        str(data.get("code", "run")),
-                        str(data.get("message", "")),
-                        str(data.get("file", "")),
-                        span,
-                    )
-                )
-            for broken in call.problems if call else ():
-                line = call.entries[broken.entry].rule.line if call and 0 <= broken.entry < len(call.entries) else 0
-                found.append(
-                    Problem(
-                        Severity.ERROR,
-                        f"invariant {broken.invariant}",
-                        f"{call.place.phase if call else ''} · turn {call.place.turn if call else 0}: {broken.message}",
-                        run.cascade_file,
-                        FileSpan(line, 1, line, 1),
-                    )
-                )
+            found += problems.of_run(run)
+            found += problems.of_call(call, run.cascade_file) if call is not None else ()
             self._problems = (key, tuple(found))
         return self._problems[1]
 
@@ -350,7 +320,7 @@ class Presenter:
         if tab == "log":
             rows = state.log
         elif tab == "problems":
-            rows = ProblemRows(self.problems)
+            rows = problems.ProblemRows(self.problems)
         elif tab == "state":
             rows = Lines(state_rows(state.run), ("The state is empty.", "set_state and output_extraction write to it."))
         elif tab == "output":
@@ -364,33 +334,13 @@ class Presenter:
 
     def tabs(self, current: Tab) -> tuple[Span, ...]:
         """The tabs of the lower pane, with how much each holds."""
-        counts = {
+        state = self.state
+        counts: dict[Tab, int] = {
             "problems": len(self.problems),
-            "state": len(self.state.run.state),
-            "events": len(self.state.events),
+            "state": len(state.run.state),
+            "events": len(state.events),
         }
-        spans: list[Span] = []
-        for name, label in TABS:
-            if spans:
-                spans.append((" │ ", "separator"))
-            spans.append((label, "tab-on" if name == current else "tab"))
-            if number := counts.get(name):
-                token = (
-                    "error" if name == "problems" and self._errors() else "warning" if name == "problems" else "faint"
-                )
-                spans.append((f" {number:,}", token))
-        return tuple(spans)
-
-    def tab_at(self, current: Tab, x: int) -> Tab | None:
-        """The tab that is drawn at a cell of the title."""
-        position, index = 0, 0
-        for text, token in self.tabs(current):
-            if token == "separator":
-                index += 1
-            elif position <= x < position + len(text):
-                return TABS[index][0]
-            position += len(text)
-        return None
+        return tab_title(current, counts, alarm="error" if self._errors() else "warning")
 
     def _errors(self) -> bool:
         return any(problem.severity is Severity.ERROR for problem in self.problems)
@@ -430,6 +380,3 @@ class Presenter:
         if state.alive:
             return "running"
         return "done" if state.started else "idle"
-
-
-__all__ = ["TABS", "Detail", "FileView", "Presenter", "Row", "Tab"]

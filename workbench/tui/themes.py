@@ -125,7 +125,7 @@ def _variable(key: Any, value: Any, file: str) -> None:
         if not words or any(word not in _STYLES for word in words):
             raise ThemeError(f"{file}: {label}: '{value}' is no text style")
         return
-    if key == "minimum-strength":
+    if key == "text-lift":
         if not _share(value):
             raise ThemeError(f"{file}: {label}: '{value}' is no share such as 75%")
         return

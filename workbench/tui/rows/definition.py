@@ -158,38 +158,3 @@ def _checks(phase: Phase) -> str:
     if phase.output_schema is not None:
         names.append("output schema")
     return ", ".join(flat(name) for name in names)
-
-
-class ProblemRows(Rows):
-    """Problems of the file, then what the run warned of: ``L22:5  error  message (hint)``."""
-
-    empty = ("No problems.",)
-
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
-
-    def __len__(self) -> int:
-        return len(self.problems)
-
-    def row(self, index: int, width: int) -> Row:
-        problem = self.problems[index]
-        token = {"error": "error", "warning": "warning"}.get(str(problem.severity), "dim")
-        glyph = {"error": "✗", "warning": "⚠"}.get(str(problem.severity), "·")
-        hint = f"  ({flat(problem.hint)})" if problem.hint else ""
-        where = f"L{problem.span.line}:{problem.span.column}" if problem.span.line else ""
-        return Row(
-            crop(
-                (
-                    (" ", "plain"),
-                    (f"{glyph} ", token),
-                    (fit(where, 9), "faint"),
-                    (flat(problem.message), "plain"),
-                    (hint, "dim"),
-                    (f"  {problem.code}", "faint"),
-                ),
-                width,
-            )
-        )
-
-    def plain(self, index: int) -> str:
-        return flat(str(self.problems[index]))

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from workbench.context.assembly import Action, Entry
+from workbench.context.assembly import Entry
 from workbench.context.message import Message
 from workbench.context.reasons import explain, origin, turns_before
 from workbench.engine.event import Event
 from workbench.engine.state import CallState, RunState, ToolState
-from workbench.language.problem import Problem
 from workbench.tui.rows import syntax
 from workbench.tui.rows.cells import Span, flat
-from workbench.tui.rows.numbers import count, money, plural, seconds
+from workbench.tui.rows.numbers import count, plural, seconds
 from workbench.tui.rows.signs import sign
 from workbench.tui.rows.text import HEAD_AND_TAIL, Line, Paint, TextRows, text_lines
-
-AROUND = 400
-"""Lines of the file kept on each side of the one that decided."""
 
 
 def message_lines(message: Message, token: str = "plain", *, whole: bool = False) -> list[Line]:
@@ -69,14 +65,14 @@ def message_doc(call: CallState, index: int, *, full: bool, whole: bool = False)
     lines: list[Line] = []
     token = "plain"
     if entry.sent is None:
-        lines += [Line(f"Not sent: {_reason(call, entry)}", "faint"), Line("")]
+        lines += [Line(f"Not sent: {reason(call, entry)}", "faint"), Line("")]
         token = "dim"
     elif differs and not full:
         token = "placeholder"
         lines += [
             *message_lines(message, token, whole=whole),
             Line(""),
-            Line(f"{entry.action}: {_reason(call, entry)}. Press m for the full text.", "dim"),
+            Line(f"{entry.action}: {reason(call, entry)}. Press m for the full text.", "dim"),
         ]
         return TextRows(lines, *_entry_title(index, entry, full=full), copy=message.text)
     elif differs:
@@ -88,7 +84,7 @@ def message_doc(call: CallState, index: int, *, full: bool, whole: bool = False)
     return TextRows(lines, *_entry_title(index, entry, full=full), copy=_copy_of(message))
 
 
-def _reason(call: CallState, entry: Entry) -> str:
+def reason(call: CallState, entry: Entry) -> str:
     return explain(entry, call.place, turns_before(call.entries, call.place))
 
 
@@ -168,137 +164,6 @@ def tools_doc(call: CallState, run: RunState) -> TextRows:
     text = json.dumps(schemas, indent=2, ensure_ascii=False)
     title = (("Tools", "title"), (f"  {plural(len(schemas), 'definition')}", "name"))
     return TextRows(text_lines(text, paint=syntax.json), title, ((count(call.tools_tokens, call.grade), "dim"),))
-
-
-# -- why ---------------------------------------------------------------------------------------------------------------
-
-
-def why_doc(call: CallState, index: int, text: str, file: str) -> TextRows:
-    """Why an entry is as it is, and the line of the file that decided, in the file."""
-    entry = call.entries[index]
-    saved = entry.tokens_full - entry.tokens_sent
-    tokens = f"{entry.tokens_full:,} tokens in full"
-    if entry.sent is None:
-        tokens += ", none sent"
-    elif saved:
-        tokens += f", {entry.tokens_sent:,} sent, {saved:,} held back"
-    action = "sent as it is" if entry.action is Action.KEPT else str(entry.action)
-    reason = _reason(call, entry)
-    lines = [Line(reason if reason.startswith(action) else f"{action}: {reason}", "bold"), Line(tokens, "dim")]
-    broken = [problem for problem in call.problems if problem.entry == index]
-    lines += [Line(f"✗ invariant {problem.invariant}: {problem.message}", "error") for problem in broken]
-    if entry.item.note:
-        lines.append(Line(flat(entry.item.note), "dim"))
-    if entry.rule.line:
-        lines.append(Line(f"decided by {entry.rule.path}", "dim"))
-    else:
-        lines.append(Line("decided by the default: the file says nothing about this", "dim"))
-    title = (("Why", "title"), (f"  {index + 1} {entry.item.message.role}", "name"))
-    if not entry.rule.line or not text:
-        return TextRows(lines, title)
-    return with_file(lines, text, entry.rule.line, title, ((f"{flat(file)}:{entry.rule.line}", "dim"),))
-
-
-def break_doc(call: CallState) -> TextRows:
-    """Why the reusable prefix ends where it does, and what that costs."""
-    forecast = call.forecast
-    if forecast is None:
-        return TextRows([Line("Nothing is known about the cache of this call.", "dim")], (("Cache", "title"),))
-    lines = [
-        Line(flat(forecast.reason) or "The prefix that the provider can reuse ends here.", "bold"),
-        Line(f"{forecast.cached:,} tokens can come from the cache, {forecast.fresh:,} are new.", "plain"),
-    ]
-    if forecast.written:
-        lines.append(Line(f"{forecast.written:,} tokens are billed as cache writes.", "plain"))
-    price = f" (prices: {flat(call.price_source)}, {call.price_grade})" if call.price_source else ""
-    lines.append(Line(f"Predicted cost of the input: {money(forecast.cost)}{price}", "dim"))
-    if call.usage.cached is not None:
-        off = call.usage.cached - forecast.cached
-        lines.append(
-            Line(f"The provider reported {call.usage.cached:,} cached: {off:+,} against the prediction.", "dim")
-        )
-    return TextRows(lines, (("Cache", "title"),))
-
-
-def with_file(
-    lines: Sequence[Line], text: str, line: int, title: tuple[Span, ...], right: tuple[Span, ...], end: int = 0
-) -> TextRows:
-    """Lines, then the file around one of its lines (or several, up to ``end``), marked."""
-    end = max(line, end)
-    source = text.split("\n")
-    first, last = max(0, line - 1 - AROUND), min(len(source), end + AROUND)
-    numbered = [
-        Line(
-            flat_code(source[i]),
-            tone="rule-line" if line <= i + 1 <= end else "",
-            paint=syntax.yaml,
-            number=i + 1,
-            hang=2,
-        )
-        for i in range(first, last)
-    ]
-    return TextRows(numbered, title, right, copy=text, focus=line - 1 - first, above=lines)
-
-
-def flat_code(line: str) -> str:
-    """A line of a file as it can be drawn."""
-    return text_lines(line.rstrip("\r"), whole=True)[0].text
-
-
-def problem_doc(problem: Problem, text: str) -> TextRows:
-    """A problem, and its line in the file."""
-    token = "error" if problem.severity == "error" else "warning"
-    lines = [Line(f"{problem.severity}: {flat(problem.message)}", token)]
-    if problem.hint:
-        lines.append(Line(flat(problem.hint), "dim"))
-    if problem.fix is not None:
-        lines.append(Line(f"could be: {flat(problem.fix)}", "ok"))
-    title = (("Problem", "title"), (f"  {problem.code}", "name"))
-    where = f"{flat(problem.file)}:{problem.span.line}:{problem.span.column}"
-    return with_file(lines, text, problem.span.line, title, ((where, "dim"),))
-
-
-# -- the wire ----------------------------------------------------------------------------------------------------------
-
-
-def wire_text(call: CallState, run: RunState) -> str | None:
-    """The request body exactly as it was sent; None while nothing was."""
-    wire = call.wire
-    if wire is None:
-        return None
-    parts = []
-    for key in wire.order:
-        if key == "messages":
-            value = "[" + ",".join(run.wire_bodies.get(digest, "null") for digest in wire.messages) + "]"
-        elif key == "tools":
-            value = run.wire_bodies.get(wire.tools, "null")
-        else:
-            value = json.dumps(wire.keys.get(key), ensure_ascii=True, separators=(",", ":"))
-        parts.append(f"{json.dumps(key)}:{value}")
-    return "{" + ",".join(parts) + "}"
-
-
-def wire_doc(call: CallState, run: RunState, *, whole: bool = False) -> TextRows:
-    """The wire request; before it is sent, what will be handed to the provider's client."""
-    text = wire_text(call, run)
-    if text is not None:
-        lines = text_lines(pretty(text), whole=whole, paint=syntax.json)
-        return TextRows(
-            lines,
-            (("Wire", "title"), ("  the body as it was sent", "name")),
-            ((f"{len(text):,} bytes", "dim"),),
-            copy=text,
-        )
-    body: dict[str, Any] = {"model": call.model, **call.parameters}
-    if call.tools_hash in run.tool_schemas:
-        body["tools"] = run.tool_schemas[call.tools_hash]
-    body["messages"] = [entry.sent.to_json() for entry in call.entries if entry.sent is not None]
-    text = json.dumps(body, indent=2, ensure_ascii=False)
-    title = (("Wire", "title"), ("  not sent yet: what the provider's client will get", "name"))
-    return TextRows(text_lines(text, whole=whole, paint=syntax.json), title, ((call.digest[:8], "dim"),), copy=text)
-
-
-# -- the rest ----------------------------------------------------------------------------------------------------------
 
 
 def event_doc(event: Event) -> TextRows:

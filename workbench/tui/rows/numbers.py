@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from functools import lru_cache
 
-from workbench.context.assembly import Grade
-
 UNKNOWN = "–"
 
-GRADE_SIGN = {Grade.EXACT: "", Grade.CALIBRATED: "≈", Grade.ESTIMATE: "~"}
+GRADE_SIGN = {"exact": "", "calibrated": "≈", "estimate": "~"}
+"""By the value of ``Grade``."""
 
 
-def count(value: int | None, grade: Grade = Grade.EXACT) -> str:
+def count(value: int | None, grade: str = "exact") -> str:
     """``1,812``; ``≈1,812`` when calibrated, ``~1,812`` when estimated."""
     return UNKNOWN if value is None else f"{GRADE_SIGN[grade]}{value:,}"
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from workbench.context.place import Place
-from workbench.engine.state import CallState, RunState, VisitState
 from workbench.tui.rows.cells import Row, Span, crop, flat, justify
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.numbers import count, seconds
 from workbench.tui.rows.signs import sign, status_sign
+
+if TYPE_CHECKING:
+    from workbench.context.place import Place
+    from workbench.engine.state import CallState, RunState, VisitState
 
 NodeId = tuple[str, ...]
 

@@ -156,6 +156,11 @@ def _callout(it: Happened) -> Words:
     return "callout", str(it.data.get("name", "")), "accent"
 
 
+def _tools_chosen(it: Happened) -> Words:
+    chosen = ", ".join(it.data.get("tools", ())) or "none"
+    return "tools", f"{chosen}, of {count(it.data.get('offered'))}: {it.data.get('reason', '')}", "plain"
+
+
 def _warning(it: Happened) -> Words:
     line = f"L{it.data['line']}: " if it.data.get("line") else ""
     return "warning", f"⚠ {line}{it.data.get('message', '')}", "warning"
@@ -199,6 +204,7 @@ _WORDS: dict[str, Callable[[Happened], Words]] = {
     "human_answered": _answered,
     "edited": _edited,
     "callout": _callout,
+    "tools_chosen": _tools_chosen,
     "warning": _warning,
     "phase_finished": _phase_finished,
     "run_finished": _run_finished,

@@ -9,6 +9,7 @@ from textual.binding import BindingType
 
 from workbench.tui.keys import bindings
 from workbench.tui.screens.bench_run import RunActions
+from workbench.tui.tabs import tab_at
 from workbench.tui.widgets.line import Footer
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
@@ -91,7 +92,7 @@ class BenchScreen(RunActions):
 
     @on(RowView.TitleClicked, "#dock")
     def _dock_title(self, event: RowView.TitleClicked) -> None:
-        if self.presenter is not None and (name := self.presenter.tab_at(self.tab, event.x - 2)) is not None:
+        if (name := tab_at(self.dock_pane.rows.title, event.x - 2)) is not None:
             self.action_tab(name)
 
     @on(Footer.Pressed)

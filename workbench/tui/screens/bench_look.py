@@ -9,7 +9,8 @@ from workbench.tui.screens.bench_view import BenchView
 from workbench.tui.widgets.rowview import RowView
 
 if TYPE_CHECKING:
-    from workbench.tui.presenter import Detail, Tab
+    from workbench.tui.presenter import Detail
+    from workbench.tui.tabs import Tab
 
 
 class LookActions(BenchView):

@@ -19,8 +19,9 @@ from workbench.tui.widgets.tree import TreePane
 if TYPE_CHECKING:
     from workbench.context.place import Place
     from workbench.tui.app import WorkbenchApp
-    from workbench.tui.presenter import Presenter, Tab
+    from workbench.tui.presenter import Presenter
     from workbench.tui.rows.tree import Node, NodeId, TreeRows
+    from workbench.tui.tabs import Tab
 
 PANES = ("tree", "context", "detail", "dock")
 
@@ -85,6 +86,11 @@ class BenchView(Screen[None]):
             view.forget()
         for line in self.query(SpanLine):
             line.refresh()
+
+    def show_preview(self, rows: TreeRows | None) -> None:
+        """Show the phases of the file while the rest is still being opened."""
+        if rows is not None and self.presenter is None:
+            self.tree_pane.show(rows)
 
     # -- rows into panes ---------------------------------------------------------------------------------------------
 

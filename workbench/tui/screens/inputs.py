@@ -10,9 +10,10 @@ from textual import on
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from workbench.language.clean import clean
+from workbench.language.clean import clean, clean_line
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
+from workbench.tui.widgets.entry import LineInput
 
 
 class InputForm(Dialog[Mapping[str, Any]]):
@@ -30,14 +31,12 @@ class InputForm(Dialog[Mapping[str, Any]]):
         for number, (name, description) in enumerate(self._declared.items()):
             parts.append(Static(plain(name), classes="label"))
             value = as_line(self._given[name]) if name in self._given else ""
-            parts.append(Input(value, placeholder=clean(description), id=f"input-{number}"))
+            parts.append(LineInput(value, placeholder=clean(description), id=f"input-{number}"))
         parts.append(Static(plain("JSON is taken as JSON, everything else as text. Enter goes on."), classes="muted"))
         parts.append(Button(plain("Run"), id="run", compact=True))
         return parts
 
     def on_mount(self) -> None:
-        for entry in self.query(Input):
-            entry.cursor_blink = self.app.animation_level != "none"
         self.query(Input).first().focus()
 
     @on(Input.Submitted)
@@ -59,8 +58,10 @@ class InputForm(Dialog[Mapping[str, Any]]):
 
 
 def as_line(value: Any) -> str:
-    """A value as one line of the form."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """A value as one line of the form; text that is no clean line, or would be read as JSON, as JSON."""
+    if isinstance(value, str) and clean_line(value) == value and from_line(value) == value:
+        return value
+    return json.dumps(value)
 
 
 def from_line(line: str) -> Any:

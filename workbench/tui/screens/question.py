@@ -9,9 +9,9 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from workbench.engine.event import Event
-from workbench.language.clean import clean
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
+from workbench.tui.widgets.entry import LineInput
 
 LONGEST = 8000
 """Characters of a context that are shown; the rest is in the journal."""
@@ -40,12 +40,11 @@ class QuestionDialog(Dialog[str]):
             for number, option in enumerate(self._options, 1)
         ]
         words = "or another answer" if self._options else "your answer"
-        parts.append(Input(placeholder=clean(f"{words}; enter sends it, escape leaves the run waiting"), id="answer"))
+        parts.append(LineInput(placeholder=f"{words}; enter sends it, escape leaves the run waiting", id="answer"))
         return parts
 
     def on_mount(self) -> None:
         entry = self.query_one(Input)
-        entry.cursor_blink = self.app.animation_level != "none"
         first = self.query("#option-1").first(Button) if self._options else entry
         first.focus()
 

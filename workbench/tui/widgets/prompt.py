@@ -11,6 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from workbench.language.clean import clean
+from workbench.tui.widgets.entry import LineInput
 from workbench.tui.widgets.line import SpanLine
 
 
@@ -42,12 +43,11 @@ class Prompt(Widget):
 
     def compose(self) -> ComposeResult:
         yield SpanLine(((f" {self._label} ", "key"),), id="prompt-label")
-        yield Input(self._value, placeholder=self._placeholder, id="prompt-input", compact=True)
+        yield LineInput(self._value, placeholder=self._placeholder, id="prompt-input", compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#prompt-label", SpanLine).styles.width = len(self._label) + 2
         entry = self.query_one(Input)
-        entry.cursor_blink = self.app.animation_level != "none"
         entry.focus()
 
     @on(Input.Changed)

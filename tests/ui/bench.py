@@ -1,0 +1,122 @@
+"""A bench to test at: the app over a real session, in a folder of its own, at a size of one's choice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from textual.pilot import Pilot
+
+from tests.ui.support import TRIAGE
+from workbench.engine.event import Event
+from workbench.engine.ports import Notice
+from workbench.tui.app import WorkbenchApp
+from workbench.tui.presenter import Presenter
+from workbench.tui.screens.bench import BenchScreen
+from workbench.workspace.project import Project
+from workbench.workspace.session import Session
+
+SAVED = 1_793_628_131
+"""When the file of a bench was last saved: 2026-11-02 14:02:11 UTC."""
+PATIENCE = 20.0
+"""Seconds that a condition may take to come true; on an idle machine none takes a tenth of one."""
+
+
+def session_at(folder: Path, text: str = TRIAGE, replies: str = "", name: str = "log_triage") -> Session:
+    """A session over a cascade file in a folder, with the offline model."""
+    file = folder / f"{name}.yaml"
+    file.write_text(text)
+    os.utime(file, (SAVED, SAVED))
+    if replies:
+        (folder / f"{name}.replies.yaml").write_text(replies)
+    env = {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
+    return Session(Project.at(folder, env=env), file, model="offline", session="log_triage-7f3a")
+
+
+class Bench:
+    """What a test holds: the pilot, and what it looks at."""
+
+    def __init__(self, app: WorkbenchApp, pilot: Pilot[int]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def screen(self) -> BenchScreen:
+        return self.app.bench
+
+    @property
+    def session(self) -> Session:
+        assert self.app.session is not None
+        return self.app.session
+
+    @property
+    def presenter(self) -> Presenter:
+        assert self.screen.presenter is not None
+        return self.screen.presenter
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        await self.pilot.press(*text)
+
+    async def until(self, condition: Callable[[], object], what: str = "") -> None:
+        """Let the app work until a condition holds. Fails when it does not come true."""
+        give_up = monotonic() + PATIENCE
+        while not condition():
+            assert monotonic() < give_up, what or "the condition did not come true"
+            await self.pilot.pause(0.01)
+        await self.pilot.pause()
+
+    async def feed(self, events: Iterable[Event] = (), notices: Iterable[Notice] = ()) -> None:
+        """Hand over what an engine would send, and let the app take it."""
+        self.session.events.extend(events)
+        self.session.notices.extend(notices)
+        await self.until(lambda: not self.session.events and not self.session.notices)
+
+    def text(self) -> str:
+        """The cells of the screen, line by line."""
+        return screen_text(self.app)
+
+    def pane(self, name: str) -> str:
+        """The cells of one pane."""
+        view = self.screen.query_one(f"#{name}")
+        return "\n".join(strip.text.rstrip() for strip in view.render_lines(view.size.region))
+
+
+def screen_text(app: WorkbenchApp) -> str:
+    """What a terminal would show, without colours."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips[: app.size.height]) + "\n"
+
+
+@asynccontextmanager
+async def bench(
+    folder: Path,
+    *,
+    size: tuple[int, int] = (120, 40),
+    text: str = TRIAGE,
+    replies: str = "",
+    events: Iterable[Event] = (),
+    notices: Iterable[Notice] = (),
+    given: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> AsyncIterator[Bench]:
+    """The app at a size, with its session open and everything drawn. Toasts and tooltips are on."""
+    session = session_at(folder, text, replies)
+    app = WorkbenchApp(lambda: session, given={"log": "night.log"} if given is None else given, **options)
+    app.animation_level = "none"
+    async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
+        it = Bench(app, pilot)
+        await it.until(lambda: app.session is not None and it.screen.presenter is not None, "the session did not open")
+        await app.workers.wait_for_complete()
+        if events or notices:
+            await it.feed(events, notices)
+        await pilot.pause()
+        yield it
+        await pilot.pause()

@@ -1,0 +1,305 @@
+"""The Bench driven by keys, over real runs with the offline model."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.ui.bench import Bench, bench
+
+CASCADE = """\
+cascade_id: night
+phases:
+  - name: intake
+    instructions: Say in one line what {{ input.log }} is about.
+    handoffs: [triage]
+  - name: triage
+    instructions: Find the first failure.
+    tackle: [set_state]
+    context:
+      from: [intake]
+    rules:
+      max_turns: 4
+    intra_context:
+      mask_observations_after: 1
+      min_masked_size: 10
+    handoffs: [report]
+  - name: report
+    instructions: Write the report.
+    context:
+      from: [triage]
+"""
+
+REPLIES = """\
+replies:
+  intake:
+    - text: Ingest workers time out.
+  triage:
+    - say: Noting the component.
+      calls: [{tool: set_state, arguments: {key: component, value: ingest}}]
+    - say: Noting the team.
+      calls: [{tool: set_state, arguments: {key: team, value: blue}}]
+    - text: The queue timed out first.
+  report:
+    - text: The queue timed out at 09:14.
+"""
+
+ASKING = """\
+cascade_id: asking
+phases:
+  - name: ask
+    instructions: Find the owner.
+    tackle: [ask_human]
+    rules: {max_turns: 2}
+"""
+
+ASKING_REPLIES = """\
+replies:
+  ask:
+    - say: I have to ask.
+      calls: [{tool: ask_human, arguments: {question: "Which team owns the queue?"}}]
+    - text: Owned by blue.
+"""
+
+
+async def step(it: Bench, key: str = "n") -> None:
+    """Press a key that lets the run go on, and wait until it is held again or over."""
+    before = it.presenter.state.held
+    await it.press(key)
+    state = it.presenter.state
+    await it.until(
+        lambda: state.started and (not state.alive or (state.held is not None and state.held is not before)),
+        f"after {key} the run neither held nor ended",
+    )
+
+
+def test_n_runs_to_the_first_call_and_shows_it_before_it_is_sent(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            await step(it)
+            call = it.presenter.state.call
+            assert call is not None
+            assert call.place.phase == "intake"
+            assert call.status == "assembled"
+            assert "Say in one line what night.log is about." in it.pane("detail")
+            assert "held before call" in it.text()
+
+    asyncio.run(scenario())
+
+
+def test_n_goes_turn_by_turn_and_the_newest_call_is_followed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            seen = []
+            for _ in range(5):
+                await step(it)
+                assert it.presenter.state.selected is not None
+                seen.append(it.presenter.state.selected[1:5:3])
+            assert [(phase, turn) for phase, turn in seen] == [
+                ("intake", 1),
+                ("triage", 1),
+                ("triage", 2),
+                ("triage", 3),
+                ("report", 1),
+            ]
+
+    asyncio.run(scenario())
+
+
+def test_a_masked_result_shows_as_masked_with_the_line_that_decided(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            for _ in range(4):
+                await step(it)
+            pane = it.pane("context")
+            assert "masked: age 2 > 1" in pane
+            line = CASCADE.split("\n").index("      mask_observations_after: 1") + 1
+            assert f"L{line}" in pane
+
+    asyncio.run(scenario())
+
+
+def test_i_stops_before_the_tool_runs_and_o_at_the_end_of_the_phase(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            await step(it)
+            await step(it)
+            kinds: list[str] = []
+            while "before_tool" not in kinds and len(kinds) < 6:
+                await step(it, "i")
+                assert it.presenter.state.held is not None
+                kinds.append(it.presenter.state.held.kind)
+            assert "before_tool" in kinds
+            assert "before tool set_state" in it.text()
+            await step(it, "o")
+            held = it.presenter.state.held
+            assert held is not None
+            assert held.kind == "after_phase"
+            assert held.place.phase == "triage"
+
+    asyncio.run(scenario())
+
+
+def test_r_runs_to_the_end_and_the_output_is_there(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            await step(it, "r")
+            assert it.presenter.state.run.status == "success"
+            await it.press("4")
+            assert "The queue timed out at 09:14." in it.pane("dock")
+            await it.press("3")
+            assert "component" in it.pane("dock")
+            assert "← triage" in it.pane("dock")
+
+    asyncio.run(scenario())
+
+
+def test_a_breakpoint_on_a_phase_of_the_tree_holds_a_continued_run(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            it.screen.focus_pane("tree")
+            await it.press("down", "down", "b")
+            assert "◆ report" in it.pane("tree")
+            await step(it, "c")
+            held = it.presenter.state.held
+            assert held is not None
+            assert held.place.phase == "report"
+            assert held.why == "breakpoint report"
+
+    asyncio.run(scenario())
+
+
+def test_a_condition_is_asked_for_checked_and_used(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            await it.press("B")
+            await it.type("triage turn >")
+            await it.press("enter")
+            assert not it.session.stepper.breakpoints
+            await it.type(" 1")
+            await it.press("enter")
+            assert [str(point) for point in it.session.stepper.breakpoints] == ["triage turn > 1"]
+            await step(it, "c")
+            assert it.presenter.state.selected is not None
+            assert it.presenter.state.selected.turn == 2
+
+    asyncio.run(scenario())
+
+
+def test_x_stops_a_held_run(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            await step(it)
+            await it.press("x")
+            await it.until(lambda: it.presenter.state.run.status == "stopped")
+            assert "■ stopped" in it.text()
+
+    asyncio.run(scenario())
+
+
+def test_space_holds_a_running_run_at_its_next_stop(tmp_path: Path) -> None:
+    slow = REPLIES.replace("replies:\n", "defaults: {latency: 0.3}\nreplies:\n", 1)
+
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=slow) as it:
+            await it.press("c")
+            await it.until(lambda: it.presenter.state.waiting)
+            await it.press("space")
+            await it.until(lambda: it.presenter.state.held is not None)
+            assert it.presenter.state.held is not None
+            assert it.presenter.state.held.why == "paused"
+
+    asyncio.run(scenario())
+
+
+def test_earlier_calls_are_looked_at_with_brackets_and_a_step_comes_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            for _ in range(3):
+                await step(it)
+            await it.press("left_square_bracket", "left_square_bracket")
+            selected = it.presenter.state.selected
+            assert selected is not None
+            assert selected.phase == "intake"
+            assert "Context  intake · turn 1" in it.pane("context")
+            assert not it.presenter.state.following
+            await it.press("right_square_bracket", "right_square_bracket", "right_square_bracket")
+            assert it.presenter.state.following
+            await it.press("left_square_bracket")
+            await step(it)
+            assert it.presenter.state.selected is not None
+            assert it.presenter.state.selected.turn == 3
+
+    asyncio.run(scenario())
+
+
+def test_a_question_opens_a_dialog_and_its_answer_goes_on_with_the_run(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=ASKING, replies=ASKING_REPLIES) as it:
+            await it.press("r")
+            await it.until(lambda: it.app.screen is not it.screen, "no dialog opened")
+            assert "Which team owns the queue?" in it.text()
+            await it.type("blue")
+            await it.press("enter")
+            await it.until(lambda: it.presenter.state.run.status == "success")
+            answered = [event for event in it.presenter.state.events if event.kind == "human_answered"]
+            assert [event.data["answer"] for event in answered] == ["blue"]
+
+    asyncio.run(scenario())
+
+
+def test_a_closed_question_stays_open_in_the_run_and_a_brings_it_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=ASKING, replies=ASKING_REPLIES) as it:
+            await it.press("r")
+            await it.until(lambda: it.app.screen is not it.screen)
+            await it.press("escape")
+            await it.until(lambda: it.app.screen is it.screen)
+            assert "waits for you" in it.text()
+            await it.press("a")
+            await it.until(lambda: it.app.screen is not it.screen)
+            await it.press("escape")
+
+    asyncio.run(scenario())
+
+
+def test_declared_inputs_that_nobody_gave_are_asked_for_first(tmp_path: Path) -> None:
+    declared = CASCADE.replace("phases:", "inputs_schema:\n  log: Path of the log\n  depth: How deep\nphases:", 1)
+
+    async def scenario() -> None:
+        async with bench(tmp_path, text=declared, replies=REPLIES, given={}) as it:
+            await it.press("n")
+            await it.until(lambda: it.app.screen is not it.screen, "no form opened")
+            assert "Path of the log" in it.text()
+            await it.type("night.log")
+            await it.press("enter")
+            await it.type("3")
+            await it.press("enter")
+            await it.until(lambda: it.presenter.state.held is not None)
+            assert it.presenter.state.run.input == {"log": "night.log", "depth": 3}
+
+    asyncio.run(scenario())
+
+
+def test_leaving_while_a_run_is_going_asks_and_escape_stays(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            await step(it)
+            await it.press("q")
+            assert "A run is going on." in it.text()
+            await it.press("escape")
+            assert it.app.screen is it.screen
+            assert it.session.running
+            await it.press("q", "q")
+            await it.until(lambda: not it.app.is_running or it.app.return_code == 0)
+
+    asyncio.run(scenario())
+
+
+def test_leaving_an_idle_app_asks_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE) as it:
+            await it.press("q")
+            await it.until(lambda: it.app.return_code == 0)
+
+    asyncio.run(scenario())

@@ -1,0 +1,224 @@
+"""The context pane's rows: what is sent, what is not, why, where the cache ends, and what came back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tests.ui.support import Story, entry, masked, triage_story
+from workbench.context.assembly import Action, Entry, Kind
+from workbench.context.cache import Forecast
+from workbench.context.message import Message
+from workbench.context.place import Place
+from workbench.engine.state import CallState, RunState
+from workbench.tui.rows.back import Live
+from workbench.tui.rows.bar import bar, cache_line, shares, stretches
+from workbench.tui.rows.cells import Row
+from workbench.tui.rows.context import ContextRows, View, summary, title_of
+
+PLACE = Place("", "triage", 1, 1, 3, 1)
+
+
+def last_call(story: Story) -> CallState:
+    return RunState.of(story.events).calls[-1]
+
+
+def shown(rows: ContextRows, width: int = 96) -> list[str]:
+    return [rows.row(i, width).text.rstrip() for i in range(len(rows))]
+
+
+def test_every_entry_has_a_row_with_its_origin_its_reason_and_its_line() -> None:
+    lines = shown(ContextRows(last_call(triage_story()), View()))
+    assert lines[2].split() == ["3", "┃", "user", "↪", "intake.output", "context.from[0]", "L16", "234", "234"]
+    assert lines[6].split() == [
+        "6",
+        "tool",
+        "◌",
+        "turn",
+        "1",
+        "read_log",
+        "masked:",
+        "age",
+        "2",
+        ">",
+        "1",
+        "L22",
+        "984",
+        "15",
+    ]
+
+
+def test_the_cache_break_stands_before_the_first_message_outside_the_prefix() -> None:
+    rows = ContextRows(last_call(triage_story()), View())
+    lines = shown(rows)
+    assert lines[5].strip() == "╋ cache breaks here: turn 1's result was full in the previous call"
+    assert [line[3] for line in lines[:5]] == ["┃"] * 5
+    assert lines[6][3] == " "
+
+
+def test_no_break_is_shown_when_nothing_is_cached() -> None:
+    call = replace(last_call(triage_story()), forecast=Forecast(0, 602, 0, 0.1, 0, "the first call"))
+    assert "break" not in [ref.kind for ref in ContextRows(call, View()).refs]
+
+
+def dropped_story() -> CallState:
+    story = Story().start()
+    place = story.phase("triage", max_turns=6)._replace(attempt=1, turn=3, call=1)
+    entries = [
+        entry(Message("user", "task"), Kind.TASK, place, reason=("task",)),
+        *(
+            entry(
+                Message("user", f"old {number}"),
+                Kind.PROMPT,
+                place._replace(turn=1),
+                reason=("slide", 1, 1),
+                action=Action.DROPPED,
+                sent=None,
+            )
+            for number in range(4)
+        ),
+        entry(Message("user", "go on"), Kind.PROMPT, place, reason=("prompt", 3)),
+    ]
+    story.context(place, entries)
+    return last_call(story)
+
+
+def test_dropped_entries_are_folded_into_one_row_that_counts_them() -> None:
+    call = dropped_story()
+    tokens = sum(e.tokens_full for e in call.entries[1:5])
+    lines = shown(ContextRows(call, View()))
+    assert len(lines) == 3
+    assert f"4 dropped, {tokens:,} tokens" in lines[1]
+
+
+def test_unfolded_dropped_entries_say_why_and_send_nothing() -> None:
+    lines = shown(ContextRows(dropped_story(), View(unfold=True)))
+    assert len(lines) == 6
+    assert "dropped: age 2 > 1" in lines[2]
+    assert lines[2].endswith("–")
+
+
+def test_a_broken_invariant_takes_the_place_of_the_reason() -> None:
+    call = replace(last_call(triage_story()))
+    story = triage_story()
+    place = call.place._replace(turn=4)
+    story.context(place, list(call.entries), problems=[(1, "tool message answers no open call", 7)])
+    rows = ContextRows(last_call(story), View())
+    assert any("✗ tool message answers no op" in line for line in shown(rows, 120))
+    assert "1 broken rule" in Row(summary(rows.call, 120)).text
+
+
+def test_a_comparison_marks_what_is_new_and_what_is_treated_differently() -> None:
+    run = RunState.of(triage_story().events)
+    rows = ContextRows(run.calls[-1], View(compare=True, before=run.calls[-2]))
+    marked = {line.split()[0]: line.split()[1] for line in shown(rows) if line.split()[1] in "+±"}
+    assert marked == {"6": "±", "7": "+", "8": "+"}
+    assert any("kept → masked: age 2 > 1" in line for line in shown(rows))
+    assert "".join(text for text, _ in rows.title_right) == "against turn 2: +2 new ±1 altered"
+
+
+def test_what_came_back_follows_with_the_providers_numbers() -> None:
+    lines = shown(ContextRows(last_call(triage_story(finished=True)), View()))
+    assert lines[-2].startswith(" ── came back after 0.8s  in 602 (512 cached)  out 28  $0.0026  gpt-4.1-mini offline")
+    assert "the answer" in lines[-1]
+    assert "The first failure is the queue" in lines[-1]
+
+
+def test_an_answer_from_a_recording_says_so() -> None:
+    call = replace(last_call(triage_story(finished=True)), recorded=True)
+    assert "⟲─ from a recording" in shown(ContextRows(call, View()))[-2]
+
+
+@pytest.mark.parametrize(
+    ("live", "words"),
+    [
+        (Live("held", "held before call: step over"), "‖ held before call: step over"),
+        (Live("waiting", "waits for the provider (try 2)", 34.2), "waits for the provider (try 2) 34.2s"),
+        (Live("answering", "The first failure", 1.0), "answers  The first failure"),
+    ],
+)
+def test_a_call_in_progress_says_what_it_is_doing_in_its_last_row(live: Live, words: str) -> None:
+    rows = ContextRows(last_call(triage_story()), View())
+    before = len(rows)
+    rows.set_live(live)
+    assert words in shown(rows)[-1]
+    rows.set_live(None)
+    assert len(rows) == before
+
+
+def test_failed_tries_are_rows_with_the_wait_before_the_next() -> None:
+    story = triage_story()
+    call = last_call(story)
+    error = {"kind": "rate_limit", "message": "slow down", "status": 429, "retry_after": 2.0}
+    story.emit("call_failed", call.place, digest="", error=error, retry_in=2.0, purpose="turn", **{"try": 1})
+    lines = shown(ContextRows(last_call(story), View()))
+    assert lines[-1].strip() == "✗ try 1: rate_limit 429: slow down, again in 2.0s"
+
+
+def test_a_title_leaves_out_what_is_one_and_could_not_be_more() -> None:
+    def text(place: Place, turns: int = 0) -> str:
+        return "".join(part for part, _ in title_of(place, turns))
+
+    assert text(PLACE, 6) == "Context  triage · turn 3/6"
+    assert text(PLACE._replace(visit=2, attempt=2), 6) == "Context  triage · visit 2 · turn 3/6 · attempt 2"
+    assert text(PLACE._replace(turn=0)) == "Context  triage · beside the turns"
+
+
+@pytest.mark.parametrize("width", [20, 30, 39, 60, 79, 96, 140])
+def test_no_row_is_wider_than_its_pane(width: int) -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    for call in run.calls:
+        rows = ContextRows(call, View(compare=True, before=run.calls[0]))
+        rows.set_live(Live("answering", "x" * 500))
+        for line in [*rows.heads(width), *(rows.row(i, width) for i in range(len(rows)))]:
+            assert cell_len(line.text) <= width
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1, max_size=12), st.integers(0, 200))
+@settings(max_examples=100, deadline=None)
+def test_shares_use_every_cell_and_give_each_part_one_while_there_are_enough(values: list[int], width: int) -> None:
+    cells = shares(tuple(values), width)
+    assert sum(cells) == (width if sum(values) and width else 0)
+    if sum(values) and width >= len(values):
+        assert min(cells) >= 1
+
+
+def test_the_bar_names_its_parts_and_shows_what_is_held_back_and_what_the_budget_leaves() -> None:
+    call = last_call(triage_story())
+    parts = stretches(call, budget=4000)
+    assert [part.sort for part in parts] == ["tools", "injected", "task", "turns", "masked", "free"]
+    assert sum(part.tokens for part in parts) + call.overhead_tokens >= 4000
+    text = bar(call, 100, budget=4000).text
+    assert cell_len(text) <= 100
+    assert "masked 969" in text
+    assert "free" in text
+
+
+def test_the_cached_part_is_drawn_to_the_scale_of_the_bar() -> None:
+    call = last_call(triage_story())
+    line = cache_line(call, 102).text
+    total = sum(part.tokens for part in stretches(call))
+    assert line.index("╋") - 1 == round(100 * 512 / total)
+    assert line.rstrip().endswith("512 cached")
+
+
+def test_rows_are_made_only_for_what_is_drawn() -> None:
+    place = Place("", "triage", 1, 1, 5000, 1)
+    made: list[Entry] = []
+    base = [
+        entry(Message("user", f"message {number}"), Kind.PROMPT, place._replace(turn=number), reason=("prompt", number))
+        for number in range(1, 10_001)
+    ]
+    made = [*base[:9000], masked(replace_tool(base[9000]), turn=1, after=1, line=3), *base[9001:]]
+    call = CallState(place, 1, entries=tuple(made))
+    rows = ContextRows(call, View())
+    assert len(rows) == 10_000
+    assert rows.row(9_999, 90).text.split()[0] == "10000"
+
+
+def replace_tool(one: Entry) -> Entry:
+    return replace(one, item=replace(one.item, tool="read_log", kind=Kind.RESULT))

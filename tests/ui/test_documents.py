@@ -1,0 +1,159 @@
+"""What the detail pane shows: messages, reasons with their line, the wire, two texts side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.ui.bench import session_at
+from tests.ui.support import LOG_TEXT, TRIAGE, entry, triage_story
+from workbench.context.assembly import Kind
+from workbench.context.message import Image, Message, Text, ToolCall
+from workbench.context.place import Place
+from workbench.engine.state import CallState, RunState
+from workbench.language.problem import Problem, Severity, Span
+from workbench.tui.opening import presenter_of
+from workbench.tui.rows import documents, reasons, wire
+from workbench.tui.rows.sides import SideRows
+from workbench.tui.rows.text import TextRows
+
+RESULT = 5
+"""Index of the masked result in the last call of the story."""
+
+
+def text_of(document: TextRows) -> str:
+    document.lay_out(120)
+    return "\n".join(document.row(i, 120).text.strip() for i in range(len(document)))
+
+
+def story_run(*, finished: bool = False) -> RunState:
+    return RunState.of(triage_story(finished=finished).events)
+
+
+def test_a_masked_message_shows_what_the_model_saw_and_where_the_rest_is() -> None:
+    document = documents.message_doc(story_run().calls[-1], RESULT, full=False)
+    text = text_of(document)
+    assert text.startswith("[read_log result · 3,921 chars · ref")
+    assert "masked: age 2 > 1. Press m for the full text." in text
+    assert "as sent, 15" in "".join(part for part, _ in document.title_right)
+
+
+def test_in_full_it_says_how_little_of_it_the_model_saw() -> None:
+    document = documents.message_doc(story_run().calls[-1], RESULT, full=True)
+    text = text_of(document)
+    assert text.startswith("The model saw 15 of these 984 tokens.")
+    assert LOG_TEXT.split("\n")[-1] in text
+    assert document.copy == LOG_TEXT
+
+
+def test_a_message_shows_its_calls_and_its_images_without_their_bytes() -> None:
+    call = ToolCall("c", "search_files", '{"pattern": "x", "depth": 2}')
+    image = Image("ab" * 32, "image/png", 32_768, 640, 480)
+    message = Message("assistant", (Text("Look:"), image), (call,))
+    lines = [line.text for line in documents.message_lines(message)]
+    assert lines[:2] == ["Look:", "[image/png 640×480 32,768 bytes abababab]"]
+    assert "→ search_files" in lines
+    assert '  "pattern": "x",' in lines
+
+
+def test_why_shows_the_reason_above_the_file_and_marks_the_line_that_decided() -> None:
+    document = reasons.why_doc(story_run().calls[-1], RESULT, TRIAGE, "log_triage.yaml")
+    heads = [row.text.strip() for row in document.heads(100)]
+    assert heads == [
+        "masked: age 2 > 1",
+        "984 tokens in full, 15 sent, 969 held back",
+        "decided by phases[1].intra_context.mask_observations_after",
+    ]
+    marked = [line.text for line in document.lines if line.tone == "rule-line"]
+    assert [line.strip() for line in marked] == ["mask_observations_after: 1"]
+    assert document.lines[document.focus].number == 22
+
+
+def test_why_of_a_default_says_that_the_file_says_nothing() -> None:
+    document = reasons.why_doc(story_run().calls[-1], 0, TRIAGE, "log_triage.yaml")
+    assert "decided by the default: the file says nothing about this" in text_of(document)
+
+
+def test_the_wire_is_the_body_byte_for_byte_and_in_the_order_it_was_sent() -> None:
+    run = story_run()
+    call = run.calls[1]
+    text = wire.wire_text(call, run)
+    assert text is not None
+    body = json.loads(text)
+    assert list(body) == ["model", "messages", "temperature"]
+    assert [message["role"] for message in body["messages"]] == ["system", "user", "user", "user"]
+    assert wire.wire_doc(call, run).copy == text
+
+
+def test_before_it_is_sent_the_wire_is_what_will_be_handed_over() -> None:
+    run = story_run()
+    call = run.calls[-1]
+    assert wire.wire_text(call, run) is None
+    body = json.loads(wire.wire_doc(call, run).copy)
+    assert body["messages"][RESULT]["content"].startswith("[read_log result")
+    assert body["messages"][4]["tool_calls"][0]["function"]["name"] == "read_log"
+
+
+def test_text_that_only_looks_like_json_is_not_coloured_as_json() -> None:
+    assert documents.message_lines(Message("user", "[read_log result]"))[0].paint is None
+    assert documents.message_lines(Message("user", '{"a": 1}'))[0].paint is not None
+
+
+def test_a_problem_is_shown_with_its_line_its_hint_and_its_repair() -> None:
+    problem = Problem(
+        Severity.ERROR, "L101", "no such phase", "a.yaml", Span(9, 16, 9, 22), hint="triage?", fix="[triage]"
+    )
+    document = reasons.problem_doc(problem, TRIAGE)
+    assert [row.text.strip() for row in document.heads(100)] == [
+        "error: no such phase",
+        "triage?",
+        "could be: [triage]",
+    ]
+    assert document.lines[document.focus].text.strip() == "handoffs: [triage]"
+
+
+def test_the_output_names_the_phase_that_it_comes_from() -> None:
+    lines = [line.text for line in documents.output_lines(story_run(finished=True))]
+    assert lines[0] == "the run, from triage"
+    assert "intake" in lines
+    assert documents.output_lines(None) == []
+
+
+def test_a_broken_cache_is_explained_with_the_providers_count_beside_the_forecast() -> None:
+    text = text_of(reasons.break_doc(story_run(finished=True).calls[-1]))
+    assert "turn 1's result was full in the previous call" in text
+    assert "The provider reported 512 cached: +0 against the prediction." in text
+
+
+def test_full_and_sent_stand_side_by_side_and_scroll_as_one(tmp_path: Path) -> None:
+    session = session_at(tmp_path)
+    presenter = presenter_of(session)
+    presenter.state.absorb(triage_story().events, (), 0.0)
+    rows = presenter.context(compact=False)
+    masked_row = next(i for i in range(len(rows)) if "masked" in rows.row(i, 100).text)
+    sides = presenter.sides(masked_row)
+    assert isinstance(sides, SideRows)
+    sides.lay_out(100)
+    assert len(sides) >= len(LOG_TEXT.split("\n"))
+    first = sides.row(0, 100).text
+    assert first.index("│") == 49
+    assert LOG_TEXT[:20] in first[:49]
+    assert "[read_log result" in first[50:]
+    assert [part.strip() for part in sides.heads(100)[0].text.split("│")] == [
+        "in full · 984 tokens",
+        "as sent · masked · 15 tokens",
+    ]
+
+
+def test_a_message_that_was_sent_as_it_is_needs_one_side(tmp_path: Path) -> None:
+    presenter = presenter_of(session_at(tmp_path))
+    presenter.state.absorb(triage_story().events, (), 0.0)
+    presenter.context(compact=False)
+    assert isinstance(presenter.sides(0), TextRows)
+
+
+def test_a_dropped_message_says_why_it_was_not_sent() -> None:
+    place = Place("", "triage", 1, 1, 3, 1)
+    gone = entry(Message("user", "old"), Kind.PROMPT, place, reason=("slide", 1, 1), sent=None)
+    document = documents.message_doc(CallState(place, 1, entries=(gone,)), 0, full=False)
+    assert text_of(document).startswith("Not sent: dropped: age 0 > 1")

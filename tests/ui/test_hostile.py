@@ -1,0 +1,231 @@
+"""Text from outside is data: in every pane, title, dialog, toast and tooltip it styles, links and moves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from textual import events
+from textual.widgets import Input
+
+from tests.ui.bench import Bench, bench, screen_text
+from tests.ui.support import TRIAGE, Story, entry
+from workbench.context.assembly import Kind
+from workbench.context.cache import Forecast
+from workbench.context.message import Message, ToolCall
+from workbench.context.place import Place
+from workbench.engine.event import Event
+from workbench.engine.ports import Notice
+from workbench.tui.presenter import Detail
+from workbench.tui.screens.dialog import Choice
+from workbench.tui.screens.inputs import InputForm, as_line
+from workbench.tui.screens.question import QuestionDialog
+from workbench.tui.tabs import TABS
+from workbench.tui.text import plain
+
+MARKUP = (
+    "[/]",
+    "[/x]",
+    "[link='x]",
+    "[link=http://example.invalid]here[/link]",
+    "[@click=app.quit]x[/]",
+    "[b]bold[/b]",
+    "[red]red",
+    "items[i]",
+    "[[nested]]",
+    "[on red]x[/on red",
+    "\\[escaped]",
+    "[!]",
+    "[$primary]x[/]",
+    "[#zz]x",
+    ":warning:",
+    "[bold][/italic]",
+)
+ESCAPES = (
+    "\x1b]52;c;aGVsbG8=\x07",
+    "\x1b]0;title\x07",
+    "\x1b[2J\x1b[H",
+    "\x9b31m",
+    "\x1bP+q544e\x1b\\",
+    "\x07\x08\x0b\x0c\r",
+    "\x7f",
+    "\u202egnp.exe",
+    "\u2066hidden\u2069",
+    "\ud800",
+    "\x00",
+    "\x1b[?1049l",
+    "\x1b]8;;http://example.invalid\x1b\\link\x1b]8;;\x1b\\",
+)
+ALL = (*MARKUP, *ESCAPES)
+MODES: tuple[Detail, ...] = ("why", "wire", "wire")
+
+
+def hostile_story(payload: str) -> Story:
+    """A run in which every text that can come from outside is the payload."""
+    story = Story().start(TRIAGE, {payload: payload})
+    triage = story.phase(payload, max_turns=3, tools=[payload])
+    place = triage._replace(attempt=1, turn=1, call=1)
+    call = ToolCall("c1", payload, payload)
+    base = [
+        entry(Message("user", payload), Kind.TASK, place, reason=("task",), rule=(payload, 3)),
+        entry(Message("user", payload), Kind.INJECTED, place, reason=("source", payload), source=payload),
+        entry(Message("assistant", payload, (call,)), Kind.ANSWER, place, reason=("calls", payload)),
+        entry(Message("tool", payload, tool_call_id="c1"), Kind.RESULT, place, reason=("x" + payload,), tool=payload),
+    ]
+    forecast = Forecast(10, 5, 0, 0.1, 1, payload)
+    story.context(place, base, strategy=payload, forecast=forecast, problems=[(1, payload, 2)], notes=[payload])
+    error = {"kind": payload, "message": payload, "status": payload, "body": payload}
+    story.emit("call_failed", place, digest="", error=error, retry_in=1.0, wire=None, purpose="turn", **{"try": 1})
+    story.answer(place, payload, [call])
+    story.tool(place, payload, payload, payload, error=True)
+    story.emit("state_set", triage, key=payload, value=payload, by=payload)
+    story.emit("check_finished", place, check=payload, name=payload, mode="retry", valid=False, reason=payload)
+    story.emit("warning", place, code=payload, message=payload, file=payload, line=3, column=1)
+    story.emit("human_asked", place, index=1, question=payload, context=payload, options=[payload])
+    story.emit("human_answered", place, index=1, answer=payload)
+    story.emit("callout", place, name=payload, target=payload)
+    story.emit("edited", place, what=payload, before=payload, after=payload)
+    story.emit(payload, place, text=payload)
+    story.end_phase(triage, payload, to=payload, reason=payload)
+    story.finish(payload, reason=payload)
+    return story
+
+
+def assert_harmless(it: Bench) -> None:
+    """Nothing on the screen moves a cursor, links or reacts, and what is drawn fits."""
+    text = screen_text(it.app)
+    bad = [char for char in text if (ord(char) < 32 and char != "\n") or 0x7F <= ord(char) < 0xA0]
+    bad += [char for char in text if 0x202A <= ord(char) <= 0x202E or 0x2066 <= ord(char) <= 0x2069]
+    bad += [char for char in text if 0xD800 <= ord(char) <= 0xDFFF]
+    assert not bad
+    for strip in it.app.screen._compositor.render_strips():
+        for segment in strip:
+            assert segment.control is None
+            assert segment.style is None or segment.style.link is None
+            assert segment.style is None or "@click" not in (segment.style.meta or {})
+
+
+@pytest.mark.parametrize("payloads", [ALL[i::4] for i in range(4)], ids=range(4))
+def test_no_pane_and_no_sheet_lets_a_payload_through(tmp_path: Path, payloads: tuple[str, ...]) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, size=(100, 30)) as it:
+            screen = it.screen
+            for payload in payloads:
+                await it.feed(hostile_story(payload).events)
+                for name, _ in TABS:
+                    screen.action_tab(name)
+                    assert_harmless(it)
+                for mode in MODES:
+                    screen.action_detail(mode)
+                    screen.context_pane.action_up()
+                    await it.pilot.pause()
+                    assert_harmless(it)
+                screen.open_row(screen.context_pane)
+                await it.pilot.pause()
+                assert it.app.screen is not screen
+                assert_harmless(it)
+                await it.press("escape")
+                place = it.presenter.state.run.calls[-1].place
+                notices = [
+                    Notice("waiting", place, {"try": 2}),
+                    Notice("text", place, {"text": payload}),
+                    Notice("held", place, {"stop": payload, "why": payload, "tool": payload}),
+                ]
+                await it.feed(notices=notices)
+                assert_harmless(it)
+                await it.feed(notices=[Notice("released", place), Notice("failed", place, {"message": payload})])
+                assert_harmless(it)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("payloads", [ALL[i::4] for i in range(4)], ids=range(4))
+def test_no_dialog_no_toast_and_no_tooltip_lets_a_payload_through(tmp_path: Path, payloads: tuple[str, ...]) -> None:
+    text = "\n".join(payloads)
+
+    async def scenario() -> None:
+        async with bench(tmp_path, size=(100, 40)) as it:
+            data = {"index": 1, "question": text, "context": text, "options": list(payloads)}
+            event = Event(1, "", "r", "human_asked", Place("", text, 1, 1, 1, 1), data)
+            for payload in payloads:
+                it.app.say(payload, "error")
+            for screen in (
+                QuestionDialog(event),
+                InputForm({payload: payload for payload in payloads}, dict.fromkeys(payloads, text)),
+                Choice(text, text, [(str(number), "a", payload) for number, payload in enumerate(payloads)]),
+            ):
+                await it.app.push_screen(screen)
+                await it.pilot.pause()
+                assert_harmless(it)
+                await it.press("escape")
+            it.app.clear_notifications()
+            it.screen.context_pane.tooltip = plain(text)
+            await it.pilot.hover("#context", offset=(5, 3))
+            await it.until(lambda: payloads[0][:2] in screen_text(it.app) or "�" in screen_text(it.app))
+            assert_harmless(it)
+
+    asyncio.run(scenario())
+
+
+def test_what_is_pasted_or_prefilled_into_a_line_is_clean_and_comes_back_as_it_was(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path) as it:
+            taken: list[object] = []
+            form = InputForm({"log": "Path"}, {"log": "a\x1b[31m\nb"})
+            it.app.push_screen(form, taken.append)
+            await it.pilot.pause()
+            assert_harmless(it)
+            form.query_one(Input).post_message(events.Paste("\x1b]0;x\x07"))
+            await it.pilot.pause()
+            assert_harmless(it)
+            form.query_one(Input).value = as_line("a\x1b[31m\nb")
+            await it.press("enter")
+            assert taken == [{"log": "a\x1b[31m\nb"}]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("payload", ["[/]", "[@click=app.quit]x[/]", "\\e]0;x\\x07", "a[b]c"])
+def test_a_hostile_file_is_shown_as_it_is(tmp_path: Path, payload: str) -> None:
+    text = f'cascade_id: "{payload}"\nphases:\n  - name: "{payload}"\n    instructions: "{payload}"\n'
+
+    async def scenario() -> None:
+        async with bench(tmp_path, size=(100, 30), text=text) as it:
+            assert_harmless(it)
+            for key in ("2", "p", "m", "ctrl+o", "escape", "question_mark"):
+                await it.press(key)
+                assert_harmless(it)
+
+    asyncio.run(scenario())
+
+
+def test_markup_in_a_reply_is_shown_literally_and_is_clickable_nowhere(tmp_path: Path) -> None:
+    payload = "[@click=app.quit]x[/] and [b]bold[/b]"
+
+    async def scenario() -> None:
+        async with bench(tmp_path, events=hostile_story(payload).events) as it:
+            await it.press("4")
+            assert payload in it.pane("dock")
+            await it.pilot.click("#dock", offset=(3, 3))
+            assert it.app.is_running
+
+    asyncio.run(scenario())
+
+
+def test_ten_megabytes_of_an_answer_do_not_stop_the_screen(tmp_path: Path) -> None:
+    story = Story().start()
+    triage = story.phase("triage", max_turns=3)
+    place = triage._replace(attempt=1, turn=1, call=1)
+    story.context(place, [entry(Message("user", "go"), Kind.TASK, place, reason=("task",))])
+    story.answer(place, "word " * 2_000_000)
+
+    async def scenario() -> None:
+        async with bench(tmp_path, events=story.events) as it:
+            start = time.process_time()
+            await it.press("down", "down", "G")
+            assert time.process_time() - start < 3.0
+            assert "characters left out here" in "".join(line.text for line in it.screen.detail_pane.rows.lines)  # type: ignore[attr-defined]
+
+    asyncio.run(scenario())

@@ -1,0 +1,150 @@
+"""The key table: every key resolves, none clashes, and everything that tells about keys is made from it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+from textual.dom import DOMNode
+
+from tests.ui.bench import bench
+from workbench.tui.app import WorkbenchApp
+from workbench.tui.commands import CONTEXTS as IN_PALETTE
+from workbench.tui.keys import ALWAYS, CONTEXTS, FOOTERS, KEYS, Key, display, hints, resolve
+from workbench.tui.screens.bench import BenchScreen
+from workbench.tui.screens.dialog import Dialog
+from workbench.tui.screens.help import HelpRows
+from workbench.tui.screens.sheet import Sheet
+from workbench.tui.widgets.rowview import RowView
+from workbench.tui.widgets.tree import TreePane
+
+HOLDERS: dict[str, type[DOMNode]] = {
+    "app": WorkbenchApp,
+    "bench": BenchScreen,
+    "list": RowView,
+    "tree": TreePane,
+    "sheet": Sheet,
+    "dialog": Dialog,
+}
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.id)
+def test_every_key_runs_an_action_that_exists(key: Key) -> None:
+    name = re.match(r"\w+", key.action)
+    assert name is not None
+    assert hasattr(HOLDERS[key.context], f"action_{name.group()}")
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.id)
+def test_every_key_is_bound_where_the_table_says(key: Key) -> None:
+    bound = [binding for binding in HOLDERS[key.context].BINDINGS if getattr(binding, "id", None) == key.id]
+    assert [binding.action for binding in bound] == [key.action]  # type: ignore[union-attr]
+
+
+def test_ids_are_unique_and_every_context_is_known() -> None:
+    ids = [key.id for key in KEYS]
+    assert len(ids) == len(set(ids))
+    assert {key.context for key in KEYS} == set(CONTEXTS) == set(HOLDERS)
+
+
+def test_no_key_means_two_things_where_both_work() -> None:
+    for key in KEYS:
+        assert resolve({key.id: key.keys}) == (KEYS, ()), key.id
+
+
+def test_no_command_relies_on_a_key_that_terminals_keep_for_themselves() -> None:
+    kept = {"ctrl+m", "ctrl+i", "ctrl+h", "ctrl+enter", "ctrl+b", "ctrl+a", "ctrl+q"}
+    used = {name.strip() for key in KEYS for name in key.keys.split(",")}
+    assert not used & kept
+
+
+def test_footers_name_commands_that_have_a_word_for_them() -> None:
+    words = {key.id: key.short for key in KEYS}
+    for situation, ids in FOOTERS.items():
+        for id in (*ids, *ALWAYS):
+            assert words.get(id), f"{situation}: {id}"
+
+
+def test_a_users_key_replaces_the_one_of_the_table() -> None:
+    table, problems = resolve({"run.over": "f10"})
+    assert problems == ()
+    assert next(key for key in table if key.id == "run.over").keys == "f10"
+    assert hints(("run.over",), table) == (("run.over", "f10", "next turn"),)
+
+
+def test_a_users_key_that_is_taken_is_reported_and_changes_nothing() -> None:
+    table, problems = resolve({"run.over": "c"})
+    assert table == KEYS
+    assert problems == ("keys.run.over: 'c' already means 'Go on to the next breakpoint or the end' (run.continue)",)
+
+
+def test_a_key_for_a_command_that_does_not_exist_is_reported() -> None:
+    assert resolve({"run.fly": "f"}) == (KEYS, ("keys.run.fly: there is no such command",))
+
+
+def test_keys_read_as_people_write_them() -> None:
+    written = ("ctrl+p", "slash", "question_mark,f1", "alt+left", "G", "left_square_bracket")
+    assert [display(keys) for keys in written] == [
+        "^p",
+        "/",
+        "?",
+        "alt+←",
+        "G",
+        "[",
+    ]
+
+
+def test_the_help_lists_every_key_and_every_sign() -> None:
+    rows = HelpRows(KEYS)
+    for key in KEYS:
+        assert key.help in rows.copy
+    for words in ("masked: the content", "the cache breaks here", "answered from a recording"):
+        assert words in rows.copy
+
+
+def test_a_rebound_key_works_and_the_old_one_does_not(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, keys={"app.help": "f5", "pane.zoom": "Z"}) as it:
+            assert "f5 help" in it.text()
+            await it.press("question_mark")
+            assert it.app.screen is it.screen
+            await it.press("f5")
+            assert it.app.screen is not it.screen
+            await it.press("escape", "Z")
+            assert it.screen.has_class("-zoom")
+
+    asyncio.run(scenario())
+
+
+def test_the_palette_knows_every_command_and_runs_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path) as it:
+            from workbench.tui.commands import Commands
+
+            provider = Commands(it.screen)
+            found = [str(hit.text) async for hit in provider.discover()]
+            for key in KEYS:
+                if key.context in IN_PALETTE and key.id != "app.palette":
+                    assert key.help in found
+            assert "Theme workbench-light" in found
+            hits = [hit async for hit in provider.search("give the pane the whole screen")]
+            assert hits
+            await it.app.run_command("pane.zoom")
+            assert it.screen.has_class("-zoom")
+            await it.app.run_command("theme:workbench-light")
+            assert it.app.current_theme.name == "workbench-light"
+
+    asyncio.run(scenario())
+
+
+def test_a_click_on_the_footer_is_a_press(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path) as it:
+            x = it.text().split("\n")[39].index("help")
+            await it.pilot.click("#footer", offset=(x, 0))
+            await it.pilot.pause()
+            assert it.app.screen is not it.screen
+
+    asyncio.run(scenario())

@@ -1,0 +1,184 @@
+"""The state of the Bench: the fold over events and notices, what is selected, what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.ui.support import Story, triage_story
+from workbench.context.place import Place
+from workbench.engine.event import KINDS, Event
+from workbench.engine.ports import Notice
+from workbench.engine.state import RunState
+from workbench.tui.rows.words import words_of
+from workbench.tui.state import STREAM_KEPT, BenchState
+
+
+def fed(events: Sequence[Event], notices: Sequence[Notice] = ()) -> BenchState:
+    state = BenchState()
+    state.absorb(events, notices, 0.0)
+    return state
+
+
+def held(place: Place, why: str = "step over") -> Notice:
+    return Notice("held", place, {"stop": "before_call", "why": why, "tool": ""})
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=30))
+@settings(max_examples=50, deadline=None)
+def test_it_does_not_matter_in_how_many_pieces_the_events_come(sizes: list[int]) -> None:
+    events = triage_story(finished=True).events
+    whole, pieces = fed(events), BenchState()
+    at = 0
+    for size in [*sizes, len(events)]:
+        pieces.absorb(events[at : at + size], (), 0.0)
+        at += size
+    assert pieces.selected == whole.selected
+    assert list(pieces.log.lines) == list(whole.log.lines)
+    assert pieces.run.status == whole.run.status == "success"
+
+
+def test_the_newest_call_is_followed_until_the_user_looks_elsewhere() -> None:
+    events = triage_story().events
+    state = fed(events)
+    assert state.selected == events[-1].place
+    assert state.move(-1)
+    assert not state.following
+    story = triage_story()
+    place = events[-1].place._replace(turn=4)
+    story.context(place, story.entries)
+    state.absorb(story.events[len(events) :], (), 0.0)
+    assert state.selected is not None
+    assert state.selected.turn == 2
+    assert state.move(1)
+    assert state.move(1)
+    assert state.following
+    assert state.selected == place
+
+
+def test_moving_stops_at_both_ends() -> None:
+    state = fed(triage_story().events)
+    assert not state.move(1)
+    while state.move(-1):
+        pass
+    assert state.selected == state.run.calls[0].place
+    assert not BenchState().move(-1)
+
+
+def test_being_held_selects_the_call_and_says_why_in_the_log() -> None:
+    events = triage_story().events
+    state = fed(events)
+    state.move(-1)
+    state.absorb((), [held(events[-1].place)], 0.0)
+    assert state.held is not None
+    assert state.held.words == "before call"
+    assert state.selected == events[-1].place
+    assert state.log.lines[-1].text == "before call (step over)"
+    state.absorb((), [Notice("released", events[-1].place)], 0.0)
+    assert state.held is None
+
+
+def test_the_call_before_is_the_one_of_the_same_phase() -> None:
+    state = fed(triage_story().events)
+    assert state.before is not None
+    assert state.before.place.turn == 2
+    state.select(state.run.calls[1].place)
+    assert state.before is None
+
+
+def test_a_stream_grows_with_its_notices_and_ends_with_the_answer() -> None:
+    story = triage_story()
+    place = story.events[-1].place
+    state = fed(story.events)
+    notices = [Notice("waiting", place, {"try": 1}), *(Notice("text", place, {"text": "word "}) for _ in range(3))]
+    state.absorb((), notices, 10.0)
+    doing = state.doing(12.5)
+    assert doing is not None
+    assert doing[:2] == ("answering", 2.5)
+    assert state.waiting[place].text == "word word word "
+    start = len(story.events)
+    story.answer(place, "word word word done")
+    state.absorb(story.events[start:], (), 13.0)
+    assert state.doing(14.0) is None
+
+
+def test_what_is_kept_of_a_stream_is_bounded() -> None:
+    place = triage_story().events[-1].place
+    state = fed(triage_story().events, [Notice("waiting", place, {"try": 1})])
+    for _ in range(5):
+        state.absorb((), [Notice("text", place, {"text": "x" * STREAM_KEPT})], 0.0)
+    assert len(state.waiting[place].text) == STREAM_KEPT
+
+
+def test_a_retry_keeps_the_time_of_the_first_try() -> None:
+    place = triage_story().events[-1].place
+    state = fed(triage_story().events)
+    state.absorb((), [Notice("waiting", place, {"try": 1})], 100.0)
+    state.absorb((), [Notice("retry", place, {"seconds": 4.0, "try": 2})], 110.0)
+    wait = state.waiting[place]
+    assert (wait.since, wait.tries, wait.pause_until) == (100.0, 2, 114.0)
+
+
+def test_a_new_run_starts_clean_and_keeps_the_log() -> None:
+    state = fed(triage_story(finished=True).events)
+    lines = len(state.log.lines)
+    story = Story("0190c6f2-7f3a-7000-8000-00000000b002").start()
+    state.absorb(story.events, (), 0.0)
+    assert state.run.run_id == story.run_id
+    assert state.selected is None
+    assert len(state.events) == 1
+    assert len(state.log.lines) == lines + 1
+
+
+def test_a_nested_cascade_is_told_about_but_does_not_replace_its_parent() -> None:
+    story = triage_story()
+    state = fed(story.events)
+    child = Story("0190c6f2-7f3a-7000-8000-00000000c003")
+    child.emit("run_started", cascade_id="inner", input={}, parent={"run_id": story.run_id, "kind": "sub"})
+    child.emit("run_finished", status="success", output="done", state={}, reason="")
+    state.absorb(child.events, (), 0.0)
+    assert state.run.run_id == story.run_id
+    assert state.alive
+    assert state.children[child.run_id].status == "success"
+    assert [line.text for line in list(state.log.lines)[-2:]] == ["started inner", "success"]
+
+
+def test_a_question_is_open_until_it_is_answered() -> None:
+    story = triage_story()
+    place = story.events[-1].place
+    state = fed(story.events)
+    story.emit("human_asked", place, index=1, question="Who owns it?", context="", options=[])
+    state.absorb(story.events[-1:], (), 0.0)
+    question = state.current_question()
+    assert question is not None
+    assert question.data["question"] == "Who owns it?"
+    story.emit("human_answered", place, index=1, answer="blue")
+    state.absorb(story.events[-1:], (), 0.0)
+    assert state.current_question() is None
+
+
+def test_a_stored_run_is_the_same_fold() -> None:
+    events = triage_story(finished=True).events
+    stored, live = BenchState(), fed(events)
+    stored.show_stored(events)
+    assert stored.run.output == live.run.output
+    assert stored.selected == live.selected
+
+
+def test_every_kind_of_event_reads_without_failing_even_when_its_data_is_damaged() -> None:
+    run = RunState.of(triage_story().events)
+    place = triage_story().events[-1].place
+    for kind in KINDS:
+        for data in ({}, {"input": 3, "error": "x", "problems": 5, "usage": None, "index": "a"}, {"added": None}):
+            words = words_of(Event(1, "2026-11-02T14:02:31.204567Z", "r", kind, place, data), run)
+            if words is not None:
+                assert all(isinstance(part, str) for part in words)
+
+
+def test_what_a_person_wants_to_know_has_a_line() -> None:
+    silent = {"call_started", "tool_started", "blob", "card", "cost_known"}
+    run = RunState()
+    for kind in set(KINDS) - silent:
+        assert words_of(Event(1, "", "r", kind, Place(), {}), run) is not None, kind

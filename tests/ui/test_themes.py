@@ -1,0 +1,183 @@
+"""Themes: the shipped ones can be used, a bad one is named with its key and never reaches the app."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from rich.style import Style
+from textual.color import Color
+
+from tests.ui.bench import bench
+from tests.ui.support import triage_story
+from workbench.resources import folder
+from workbench.tui.palette import PAINTS, TONES, Palette
+from workbench.tui.themes import ThemeError, find_theme, load_theme, load_themes
+
+SHIPPED = folder("themes")
+
+GOOD = """\
+name: mine
+dark: true
+primary: "#4488ff"
+secondary: "#8844ff"
+warning: "#ffaa00"
+error: "#ff4444"
+success: "#44ff44"
+accent: "#00ffcc"
+foreground: "#eeeeee"
+background: "#101010"
+"""
+
+
+def write(directory: Path, text: str, name: str = "mine") -> Path:
+    directory.mkdir(exist_ok=True)
+    file = directory / f"{name}.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_the_shipped_themes_are_usable_and_of_every_sort() -> None:
+    themes = load_themes([SHIPPED])
+    assert themes.problems == ()
+    found = themes.by_name.values()
+    assert sum(theme.dark and not theme.ansi for theme in found) >= 3
+    assert sum(not theme.dark and not theme.ansi for theme in found) >= 1
+    assert sum(theme.ansi for theme in found) == 2
+    assert "high-contrast" in themes.by_name
+    assert find_theme("workbench-dark", [SHIPPED]) is not None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("#4488ff", "notacolor"), "primary: 'notacolor' is no colour"),
+        (('"#4488ff"', "#4488ff"), "primary: 'None' is no colour"),
+        (("primary", "primaryy"), "primaryy: no such key"),
+        (('accent: "#00ffcc"\n', ""), "accent: is missing"),
+        (("dark: true", "dark: dusk"), "dark: true or false"),
+        (("dark: true", "text_alpha: 7"), "text_alpha: a number from 0 to 1"),
+        (("name: mine", "name: '../evil'"), "name: letters, digits and dashes"),
+        (("dark: true", "variables: {border: nope}"), "variables.border: 'nope' is no colour"),
+        (("dark: true", "variables: {link-style: blink}"), "variables.link-style: 'blink' is no text style"),
+        (("dark: true", "variables: {text-lift: loud}"), "variables.text-lift: 'loud' is no share"),
+        (("dark: true", "variables: [1]"), "variables: a mapping"),
+        (("dark: true", "dark: ["), ":"),
+    ],
+)
+def test_a_bad_theme_is_refused_with_its_file_and_key(tmp_path: Path, change: tuple[str, str], words: str) -> None:
+    file = write(tmp_path, GOOD.replace(*change, 1))
+    with pytest.raises(ThemeError) as fault:
+        load_theme(file)
+    assert str(fault.value).startswith(str(file))
+    assert words in str(fault.value)
+
+
+def test_a_file_that_is_no_theme_at_all_is_refused(tmp_path: Path) -> None:
+    for text in ("", "- a", "\x00", "a: &a [*a]"):
+        with pytest.raises(ThemeError):
+            load_theme(write(tmp_path, text))
+
+
+@pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.yaml")), ids=lambda file: file.stem)
+def test_every_token_has_a_style_in_every_theme(file: Path) -> None:
+    theme = load_theme(file)
+    palette = Palette(theme, {**theme.to_color_system().generate(), **theme.variables})
+    assert set(palette.styles) == set(PAINTS)
+    assert set(palette.tones) == set(TONES)
+    assert isinstance(palette["masked"], Style)
+    assert palette["masked"] != palette["plain"]
+    assert palette.tone("cursor") is not None
+
+
+@pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.yaml")), ids=lambda file: file.stem)
+def test_faint_text_can_still_be_read(file: Path) -> None:
+    theme = load_theme(file)
+    if theme.ansi:
+        return
+    palette = Palette(theme, {**theme.to_color_system().generate(), **theme.variables})
+    back = Color.parse(theme.background or "")
+    least = {"plain": 7.0, "dim": 4.5, "faint": 2.5, "error": 4.0, "warning": 4.0, "masked": 3.0}
+    for token, wanted in least.items():
+        color = palette[token].color
+        assert color is not None
+        ratio = _contrast(Color.from_rich_color(color), back)
+        assert ratio >= wanted, f"{theme.name}: {token} has a contrast of {ratio:.1f}"
+
+
+def _contrast(a: Color, b: Color) -> float:
+    """By the formula of WCAG 2."""
+
+    def luminance(color: Color) -> float:
+        def channel(value: int) -> float:
+            share = value / 255
+            return share / 12.92 if share <= 0.03928 else float(((share + 0.055) / 1.055) ** 2.4)
+
+        red, green, blue = color.rgb
+        return 0.2126 * channel(red) + 0.7152 * channel(green) + 0.0722 * channel(blue)
+
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_a_theme_that_is_not_there_is_told_about_and_another_is_used(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, theme="no-such-theme") as it:
+            assert it.app.current_theme.name == it.app.theme
+            assert "theme 'no-such-theme' is not there" in it.text()
+
+    asyncio.run(scenario())
+
+
+def test_switching_themes_redraws_every_line(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, events=triage_story().events) as it:
+
+            def colours() -> set[object]:
+                view = it.screen.context_pane
+                strips = view.render_lines(view.size.region)
+                return {segment.style.color for strip in strips for segment in strip if segment.style}
+
+            before = colours()
+            it.app.theme = "workbench-light"
+            await it.until(lambda: colours() & before == set() or colours() != before)
+            palette = it.app.palette
+            assert palette.name == "workbench-light"
+            assert palette["cached"].color in colours()
+            assert not before & {palette["cached"].color, palette["plain"].color}
+
+    asyncio.run(scenario())
+
+
+def test_a_saved_theme_shows_at_once_and_a_broken_one_changes_nothing(tmp_path: Path) -> None:
+    themes = tmp_path / "themes"
+    file = write(themes, GOOD)
+
+    async def scenario() -> None:
+        async with bench(tmp_path, theme="mine", themes=(SHIPPED, themes)) as it:
+            assert it.app.current_theme.primary == "#4488ff"
+            file.write_text(GOOD.replace("#4488ff", "#ff8844"))
+            await it.until(lambda: it.app.current_theme.primary == "#ff8844", "the saved theme did not show")
+            file.write_text(GOOD.replace('"#4488ff"', '"notacolor"'))
+            await it.until(lambda: "is no colour" in it.text(), "the broken theme was not told about")
+            assert it.app.current_theme.primary == "#ff8844"
+
+    asyncio.run(scenario())
+
+
+def test_without_colour_the_focus_the_cursor_and_the_signs_still_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    async def scenario() -> None:
+        async with bench(tmp_path, events=triage_story().events) as it:
+            assert it.app.no_color
+            text = it.text()
+            assert "━ Context" in text
+            assert "─ Cascade" in text
+            assert "▌8" in text
+            assert "◌" in text
+
+    asyncio.run(scenario())

@@ -1,0 +1,131 @@
+"""The tree: the phases of the file, what ran under each, and the marks that matter."""
+
+from __future__ import annotations
+
+from tests.ui.support import Story, triage_story
+from workbench.context.place import Place
+from workbench.engine.state import RunState
+from workbench.tui.preview import outline_of
+from workbench.tui.rows.cells import Row
+from workbench.tui.rows.tree import PhaseOutline, TreeRows, TreeView, breadcrumb
+
+OUTLINE = (
+    PhaseOutline("intake", line=6),
+    PhaseOutline("triage", line=10, from_=("intake",), warnings=1),
+    PhaseOutline("crash", line=25, from_=("triage",)),
+)
+
+
+def shown(rows: TreeRows, width: int = 40) -> list[str]:
+    return [rows.row(i, width).text.rstrip() for i in range(len(rows))]
+
+
+def test_before_a_run_the_phases_of_the_file_are_there() -> None:
+    assert shown(TreeRows(None, TreeView(OUTLINE))) == [
+        "   ○ intake",
+        "   ○ triage ⚠1 (handoff)",
+        "   ○ crash (handoff)",
+    ]
+
+
+def test_the_selected_phase_is_unfolded_and_its_turns_name_their_tools() -> None:
+    run = RunState.of(triage_story().events)
+    lines = shown(TreeRows(run, TreeView(OUTLINE, selected=run.calls[-1].place)))
+    assert lines[0].split() == ["▸", "✓", "intake", "17"]
+    assert lines[2].split() == ["✓", "turn", "1", "read_log", "0.8s"]
+    assert lines[3].split() == ["✓", "turn", "2", "search_files", "0.8s"]
+
+
+def test_what_the_user_folded_stays_folded() -> None:
+    run = RunState.of(triage_story().events)
+    view = TreeView(OUTLINE, selected=run.calls[-1].place, folding={("phase", "triage"): False})
+    assert len(TreeRows(run, view)) == 3
+
+
+def test_a_held_call_and_its_phase_carry_the_same_sign() -> None:
+    run = RunState.of(triage_story().events)
+    place = run.calls[-1].place
+    lines = shown(TreeRows(run, TreeView(OUTLINE, held=place, held_kind="before call", selected=place)))
+    assert lines[1].strip().startswith("▾ ‖ triage")
+    assert lines[4].strip().startswith("‖ turn 3  before call")
+
+
+def test_changed_phases_and_breakpoints_are_marked_and_listed() -> None:
+    view = TreeView(
+        OUTLINE, changed=frozenset({"triage"}), stopped_at=frozenset({"crash"}), broken=("crash", "tokens > 5")
+    )
+    lines = shown(TreeRows(None, view))
+    assert "●" in lines[1]
+    assert "◆" in lines[2]
+    assert [line.strip() for line in lines[-3:]] == ["Breakpoints", "◆ crash", "◆ tokens > 5"]
+
+
+def test_a_second_visit_makes_a_branch_of_its_own() -> None:
+    story = triage_story(finished=True)
+    story.events.pop()
+    again = story.phase("triage", max_turns=6, visit=2)
+    place = again._replace(attempt=1, turn=1, call=1)
+    story.context(place, story.entries)
+    run = RunState.of(story.events)
+    lines = shown(TreeRows(run, TreeView(OUTLINE, selected=place)))
+    assert "×2" in lines[1]
+    assert [line.split()[2:4] for line in lines if "visit" in line] == [["visit", "1"], ["visit", "2"]]
+    assert lines[4].strip().startswith("▷ turn 1")
+
+
+def test_a_failed_check_shows_its_reason_under_the_phase() -> None:
+    story = triage_story()
+    place = story.events[-1].place
+    story.emit(
+        "check_finished",
+        place,
+        check="tests_pass",
+        name="tests_pass",
+        mode="retry",
+        valid=False,
+        reason="2 of 5 failed",
+    )
+    run = RunState.of(story.events)
+    lines = shown(TreeRows(run, TreeView(OUTLINE, selected=place)), 60)
+    assert any("✗ tests_pass: 2 of 5 failed" in line for line in lines)
+
+
+def test_a_phase_that_the_file_does_not_name_any_more_is_still_shown() -> None:
+    run = RunState.of(triage_story().events)
+    assert any("triage" in line for line in shown(TreeRows(run, TreeView((OUTLINE[0],)))))
+
+
+def test_a_nodes_row_is_found_again_after_the_tree_grew() -> None:
+    story = triage_story()
+    before = TreeRows(RunState.of(story.events[:-3]), TreeView(OUTLINE))
+    after = TreeRows(RunState.of(story.events), TreeView(OUTLINE, selected=story.events[-1].place))
+    for node in before.nodes:
+        index = after.index_of(node.id)
+        assert index is not None
+        assert after.nodes[index].phase == node.phase
+
+
+def test_the_breadcrumb_leads_to_the_selected_call() -> None:
+    run = RunState.of(triage_story().events)
+    view = TreeView(OUTLINE, selected=run.calls[-1].place)
+    assert Row(breadcrumb(run, view, 80)).text == " ✓ intake › ⠋ triage › turn 3"
+    assert Row(breadcrumb(None, TreeView(OUTLINE), 80)).text.split() == ["○", "intake", "○", "triage", "○", "crash"]
+
+
+def test_the_first_look_at_a_file_finds_its_phases_without_the_language() -> None:
+    name, phases = outline_of("cascade_id: a\nphases:\n  - name: one\n  - {name: two, tool: sql}\n")
+    assert name == "a"
+    assert [(phase.name, phase.kind, phase.line) for phase in phases] == [("one", "llm", 3), ("two", "tool", 4)]
+    assert outline_of('{"cascade_id": "j", "phases": [{"name": "x"}]}')[1][0].name == "x"
+
+
+def test_a_file_that_is_no_cascade_has_no_first_look() -> None:
+    for text in ("", "phases: 3", "- a\n- b", "phases: [", "[" * 5000, "a: &x [*x]\nphases: [*x]"):
+        assert outline_of(text)[1] == ()
+
+
+def test_a_place_without_a_row_leads_to_its_phase() -> None:
+    run = RunState.of(triage_story().events)
+    rows = TreeRows(run, TreeView(OUTLINE, folding={("phase", "triage"): False}))
+    assert rows.row_of(Place("", "triage", 1, 1, 1, 1)) == 1
+    assert Story().events == []

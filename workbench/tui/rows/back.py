@@ -1,0 +1,100 @@
+"""The rows of what comes out of a call: what it is doing, its failed tries, its answer, its tool results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from workbench.engine.state import CallState, ToolState
+from workbench.tui.rows.cells import Row, Span, crop, fit, flat, justify
+from workbench.tui.rows.columns import ROLE, Columns
+from workbench.tui.rows.entry import BLANK
+from workbench.tui.rows.numbers import count, money, seconds
+from workbench.tui.rows.signs import sign
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What a call in progress is doing: held at a gate, waiting for the provider, or answering."""
+
+    doing: Literal["held", "waiting", "answering"]
+    text: str = ""
+    """Why it is held; what is awaited; what has come so far."""
+    since_s: float = 0.0
+    tick: int = 0
+
+
+def live_row(columns: Columns, live: Live) -> Row:
+    """The last row while a call is not over."""
+    width = columns.width
+    if live.doing == "held":
+        return Row(crop((BLANK, sign("held"), (f" {flat(live.text)}", "held")), width), "held")
+    mark = sign("running", live.tick)
+    if live.doing == "waiting":
+        return Row(crop((BLANK, mark, (f" {flat(live.text)} {seconds(live.since_s)}", "running")), width))
+    size: Span = (f"  {len(live.text):,} chars", "dim")
+    tail = flat(live.text[-400:])
+    room = width - 14 - len(size[0])
+    shown = tail if len(tail) <= room else "…" + tail[-room:] if room > 1 else ""
+    return Row(justify((BLANK, mark, (" answers  ", "running"), (shown, "plain")), (size,), width))
+
+
+def failure_row(columns: Columns, data: Mapping[str, Any], number: int) -> Row:
+    """A try that gave no answer."""
+    error = data.get("error") or {}
+    status = f" {error['status']}" if error.get("status") else ""
+    text = f" try {data.get('try', number)}: {error.get('kind', 'failed')}{status}: {error.get('message', '')}"
+    wait = data.get("retry_in")
+    after = f", again in {seconds(wait)}" if wait is not None else ""
+    return Row(crop((BLANK, sign("failed"), (" " + flat(text, 400), "error"), (after, "dim")), columns.width))
+
+
+def back_row(columns: Columns, call: CallState) -> Row:
+    """The line between what went out and what came back, with the provider's own numbers."""
+    usage = call.usage
+    cached = f" ({count(usage.cached)} cached)" if usage.cached else ""
+    parts = (
+        "from a recording" if call.recorded else f"came back after {seconds(call.duration_s)}",
+        f"in {count(usage.input)}{cached}",
+        f"out {count(usage.output)}",
+        money(call.cost, exact=call.cost_grade == "exact"),
+        " ".join(dict.fromkeys(call.answered_by.split())),
+    )
+    text = "  ".join(flat(part) for part in parts if part)
+    lead: tuple[Span, ...] = (sign("recorded"), ("─", "rule")) if call.recorded else (("──", "rule"),)
+    left = (BLANK, *lead, (f" {text} ", "recorded" if call.recorded else "dim"))
+    return Row(justify(left, (), columns.width, ("─", "rule")))
+
+
+def answer_row(columns: Columns, call: CallState) -> Row:
+    """What the model said, or which tools it called."""
+    answer = call.answer
+    calls = answer.tool_calls if answer is not None else ()
+    text = "calls " + ", ".join(c.name for c in calls) if calls else answer.text if answer is not None else ""
+    text = f"cut off: {text}" if call.partial else text
+    return _result(
+        columns, "assistant", BLANK, "the answer", text, "warning" if call.partial else "dim", count(call.usage.output)
+    )
+
+
+def tool_row(columns: Columns, tool: ToolState) -> Row:
+    """What a tool gave back."""
+    if tool.status == "running":
+        return _result(columns, "tool", sign("running"), tool.tool, "running", "running", "")
+    failed = tool.status == "failed"
+    mark = sign("error result") if failed else BLANK
+    return _result(columns, "tool", mark, tool.tool, tool.text, "error" if failed else "dim", seconds(tool.duration_s))
+
+
+def _result(columns: Columns, role: str, mark: Span, source: str, text: str, token: str, number: str) -> Row:
+    left: list[Span] = [
+        (columns.indent, "plain"),
+        (fit(role, ROLE), role),
+        BLANK,
+        mark,
+        BLANK,
+        (fit(source, columns.source - 1) + " ", "plain"),
+        (fit(text, columns.rest - 1) + " ", token),
+    ]
+    return columns.row(left, (number, "dim"))

@@ -1,0 +1,170 @@
+"""What a comparison says, in words: changes of a number, first differences, and whether masking pays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from workbench.context.align import Change, ChangeKind
+from workbench.context.assembly import Action, Entry
+from workbench.context.cache import Price
+from workbench.context.place import Place
+from workbench.context.reasons import name_of
+from workbench.engine.compare import Breach, CallPair, Comparison
+from workbench.tui.rows.numbers import UNKNOWN, count, plural
+
+SMALL = 0.01
+"""US dollars: below it a table shows six digits, because four would hide the differences."""
+
+
+def percent(before: float | None, after: float | None) -> str:
+    """``-37%``, ``+4%``; ``0`` for no change, nothing where it cannot be said."""
+    if before is None or after is None or (before == 0 and after != 0):
+        return UNKNOWN
+    if before == after:
+        return "0"
+    change = 100 * (after - before) / before
+    return f"{change:+.0f}%" if abs(change) >= 0.5 else ("<+1%" if change > 0 else ">-1%")
+
+
+def dollars(value: float | None, largest: float | None) -> str:
+    """A number of a column whose largest is given: four digits, six where all are small. No sign: the head has it."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:.6f}" if largest is not None and largest < SMALL else f"{value:,.4f}"
+
+
+def call_name(place: Place) -> str:
+    """``triage:3``, with branch, visit, attempt and call where they are not the first."""
+    name = f"{place.branch}/{place.phase}" if place.branch else place.phase
+    name += f"#{place.visit}" if place.visit > 1 else ""
+    more = (f" attempt {place.attempt}" if place.attempt > 1 else "") + (
+        f" call {place.call}" if place.call > 1 else ""
+    )
+    return f"{name}:{place.turn}{more}"
+
+
+_STATES = {Action.MASKED: "masked", Action.TRUNCATED: "shortened", Action.SUMMARIZED: "summarized"}
+
+
+def state_of(entry: Entry) -> str:
+    """``full``, ``masked``, ``dropped`` …: how a message went out."""
+    if entry.sent is None:
+        return "dropped"
+    return "full" if entry.sent == entry.item.message else _STATES.get(entry.action, "changed")
+
+
+def change_words(pair: CallPair, change: Change, arrow: str = "→") -> str:
+    """``4 turn 1's result: full → masked``."""
+    assert pair.a is not None
+    assert pair.b is not None
+    old = pair.a.entries[change.old] if change.old >= 0 else None
+    new = pair.b.entries[change.new] if change.new >= 0 else None
+    shown = new or old
+    assert shown is not None
+    number = (change.new if new is not None else change.old) + 1
+    if change.kind is ChangeKind.REWORDED:
+        said = "reworded"
+    elif change.kind is ChangeKind.MOVED:
+        said = "moved"
+    elif old is None:
+        said = "only in B"
+    elif new is None:
+        said = "only in A"
+    else:
+        said = f"{state_of(old)} {arrow} {state_of(new)}"
+    return f"{number} {name_of(shown.item)}: {said}"
+
+
+def first_difference(pair: CallPair, arrow: str = "→") -> str:
+    """The first message that a provider would see otherwise, and how many more there are."""
+    if pair.a is None or pair.b is None:
+        return f"only {'B' if pair.a is None else 'A'} made this call"
+    if pair.same:
+        return ""
+    if not pair.changes:
+        return "model, tools or parameters differ"
+    more = len(pair.changes) - 1
+    return change_words(pair, pair.changes[0], arrow) + (f" +{more}" if more else "")
+
+
+def verdict(comparison: Comparison) -> tuple[bool, str]:
+    """Whether to be warned, and how B stands to A in one sentence."""
+    a, b = comparison.a.totals, comparison.b.totals
+    if not comparison.differing:
+        return False, "both send the same requests"
+    tokens = f"B sends {_more_or_less(a.tokens, b.tokens, 'tokens')}"
+    if a.cost is None or b.cost is None or a.unknown or b.unknown:
+        return False, f"{tokens}; what that costs is unknown, because a price is"
+    cheaper = _more_or_less(a.cost, b.cost, "")
+    paradox = b.tokens < a.tokens and b.cost > a.cost
+    joined = f"{tokens} and costs {cheaper or 'the same'}"
+    if paradox and comparison.b.breaches:
+        joined += f": {_deed(comparison)} breaks the cached prefix at {plural(len(comparison.b.breaches), 'call')}"
+    return paradox, joined
+
+
+def pay_lines(comparison: Comparison) -> Iterator[str]:
+    """For each side that takes back what it sent: what that freed and broke, and from how many turns on it pays."""
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        if breaches := side.breaches:
+            freed, rewritten = sum(b.freed for b in breaches), sum(b.rewritten for b in breaches)
+            yield f"{name} frees {count(freed)} tokens and has {count(rewritten)} read anew that were cached"
+            left = sum(b.left for b in breaches) / len(breaches)
+            paying = sum(1 for b in breaches if b.pays)
+            here = f"on average {left:.0f} are left here, and at {paying} of {plural(len(breaches), 'call')} it paid"
+            yield _pays(side.pays_after, here)
+
+
+def breach_line(breach: Breach) -> str:
+    """What one call took back, and whether that pays."""
+    what = f"frees {count(breach.freed)} tokens, {count(breach.rewritten)} are read anew that were cached"
+    return f"{what}: {_pays(breach.turns, f'{breach.left} left')}"
+
+
+def _pays(turns: float | None, here: str) -> str:
+    if turns is None:
+        return "whether it pays is unknown, because a price is"
+    if math.isinf(turns):
+        return "it never pays, because reading the cache is free"
+    if turns == 0:
+        return "it pays at once"
+    return f"it pays from {plural(math.ceil(turns), 'more turn')} on; {here}"
+
+
+def _deed(comparison: Comparison) -> str:
+    kinds = {change.kind for pair in comparison.pairs for change in pair.changes}
+    return "dropping" if ChangeKind.DROPPED in kinds and ChangeKind.MASKED not in kinds else "masking"
+
+
+def _more_or_less(before: float, after: float, noun: str) -> str:
+    if before == after:
+        return f"as many {noun}" if noun else ""
+    if not before:
+        return f"more {noun}".strip()
+    change = 100 * (after - before) / before
+    share = f"{abs(change):.0f}%" if abs(change) >= 0.5 else "less than 1%"
+    if noun:
+        return f"{share} {'fewer' if change < 0 else 'more'} {noun}"
+    return f"{share} {'less' if change < 0 else 'more'}"
+
+
+def price_words(model: str, price: Price) -> tuple[str, str]:
+    """The prices of a model with their source, and the rule by which its provider caches."""
+    numbers = [
+        f"{name} {_per_million(value)}"
+        for name, value in (("input", price.input), ("cached", price.cache_read), ("written", price.cache_write))
+        if name != "written" or price.rule.writes
+    ]
+    rule = price.rule
+    source = f" ({price.source})" if price.source else ""
+    step = f"in steps of {rule.step:,}" if rule.step > 1 else "at message boundaries"
+    cached = f"as by {rule.provider}: from {rule.minimum:,} tokens, {step}, kept for {rule.lifetime / 60:,.0f} minutes"
+    return (
+        f"{model}: {', '.join(numbers)} per million tokens{source}",
+        f"prompt cache {'unknown' if rule.provider == 'none' else cached}",
+    )
+
+
+def _per_million(price: float | None) -> str:
+    return "unknown" if price is None else f"${price * 1e6:,.2f}"

@@ -1,0 +1,73 @@
+"""An app whose colours come from theme files: chosen before the first frame, read again when a file is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from textual.app import App
+from textual.theme import Theme
+
+from workbench.language.clean import clean
+from workbench.tui.palette import Palette
+from workbench.tui.themes import DEFAULT, Themes, find_theme, load_themes, theme_folders
+
+
+class ThemedApp(App[int]):
+    """Knows its palette. Themes that cannot be used are told about, and never applied."""
+
+    def __init__(self, theme: str = DEFAULT, themes: Sequence[Path] | None = None) -> None:
+        """``theme`` is a name; ``themes`` the folders where theme files lie, those of the package if None."""
+        super().__init__()
+        self.theme_folders = tuple(themes) if themes is not None else theme_folders()
+        self.early_notices: list[str] = []
+        """What went wrong before there was a screen to say it on."""
+        self._palette: Palette | None = None
+        found: Theme | None = find_theme(theme, reversed(self.theme_folders))
+        if found is not None:
+            self.register_theme(found)
+        elif theme not in self.available_themes:
+            self.early_notices.append(f"theme '{theme}' is not there or not usable; {self.theme} is used")
+            return
+        self.theme = theme
+        self.stylesheet.set_variables(self.get_css_variables())
+
+    @property
+    def palette(self) -> Palette:
+        """The tokens of the visual language in the current theme."""
+        theme = self.current_theme
+        if self._palette is None or self._palette.theme is not theme:
+            self._palette = Palette(theme, self.theme_variables)
+        return self._palette
+
+    def take_themes(self, themes: Themes) -> None:
+        """Register themes that were read; the current one is applied anew if it is among them."""
+        for theme in themes.by_name.values():
+            self.register_theme(theme)
+        for problem in themes.problems:
+            self.say(problem, "error")
+        if self.theme in themes.by_name:
+            self.refresh_css(animate=False)
+            self.theme_changed_signal.publish(self.current_theme)
+
+    def reload_themes(self) -> None:
+        """Read all theme files again: one of them was saved."""
+        self.take_themes(load_themes(self.theme_folders))
+
+    def action_next_theme(self) -> None:
+        names = sorted(load_themes(self.theme_folders).by_name)
+        if names:
+            at = names.index(self.theme) if self.theme in names else -1
+            self.theme = names[(at + 1) % len(names)]
+            self.say(f"theme {self.theme}")
+
+    def say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:
+        """A short message in the corner."""
+        self.notify(clean(text), severity=severity, markup=False, timeout=8 if severity == "error" else 4)
+
+    def say_early(self, more: Iterable[str] = ()) -> None:
+        """Say what went wrong before there was a screen."""
+        for notice in (*self.early_notices, *more):
+            self.say(notice, "warning")
+        self.early_notices.clear()
