@@ -45,13 +45,20 @@ class Injection:
         want a user's message first."""
         first = next((i for i, (_, verdict) in enumerate(self._rows) if _opens(verdict)), None)
         if first is not None and self._rows[first][0].message.role == "assistant":
-            item, verdict = self._rows[first]
-            message = Message("user", f"[Conversation from {item.place.phase}]:")
-            header = Item(message, Kind.INJECTED, item.place._replace(attempt=0, turn=0, call=0), source=item.source)
-            is_headed = first > 0 and self._rows[first - 1][0].message.text == message.text
-            row = (header, Verdict(message, Action.INJECTED, verdict.reason, verdict.rule))
-            self._rows[first - is_headed : first] = [row]
+            self._head(first)
         return Entered(tuple(self._rows), tuple(self._notes))
+
+    def _head(self, first: int) -> None:
+        """Put a user's header before this row, in place of the system's where there is one."""
+        item, verdict = self._rows[first]
+        message = Message("user", f"[Conversation from {item.place.phase}]:")
+        header = Item(message, Kind.INJECTED, item.place._replace(attempt=0, turn=0, call=0), source=item.source)
+        row = (header, Verdict(message, Action.INJECTED, verdict.reason, verdict.rule))
+        hoisted = [i for i in range(first) if self._rows[i][0].source == item.source and _sends(self._rows[i][1])]
+        if hoisted:
+            self._rows[hoisted[-1]] = row
+        else:
+            self._rows.insert(first, row)
 
     # -- what can be added -------------------------------------------------------------------------------------------
 
@@ -215,6 +222,10 @@ class Injection:
     def _phase_rule(self, phase: Phase, *path: str) -> Rule:
         index = next(i for i, p in enumerate(self._scope.cascade.phases) if p is phase)
         return self._scope.rule_at(("phases", index, *path))
+
+
+def _sends(verdict: Verdict) -> bool:
+    return verdict.sent is not None
 
 
 def _opens(verdict: Verdict) -> bool:
