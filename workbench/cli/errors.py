@@ -63,6 +63,7 @@ class Failure(click.ClickException):
 _KNOWN = (
     ("workbench.store.faults", "UnknownRun", Exit.USAGE),
     ("workbench.store.faults", "StoreError", Exit.STORE),
+    ("workbench.snapshots.faults", "SnapshotError", Exit.USAGE),
     ("workbench.workspace.settings", "SettingsError", Exit.USAGE),
     ("workbench.workspace.opened", "CannotOpen", Exit.USAGE),
     ("workbench.workspace.wiring", "RepliesError", Exit.USAGE),

@@ -23,9 +23,14 @@ COMMANDS: dict[str, dict[str, str]] = {
         "runs": "List the stored runs.",
         "show": "One run: its phases, turns, costs and output.",
         "context": "What a model call saw, entry by entry, and why.",
+        "diff": "Two strategies on one run, or two runs, side by side.",
+        "sweep": "Strategies by grid over many runs: tokens, cost, what breaks.",
         "tree": "The execution tree of a run.",
         "graph": "The phases of a cascade or a run, and what leads where.",
         "sql": "Ask all stored runs in SQL.",
+    },
+    "Test": {
+        "test": "Freeze runs as tests, and replay them without a model.",
     },
     "Set up": {
         "check": "Find what is wrong with cascade files.",

@@ -1,0 +1,238 @@
+"""``workbench test``: frozen runs as tests of cascades, without a model and without tools."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import as_json, find_run, plain, project_here, session_argument
+from workbench.cli.output import Cell, Column, Printer, talk, write_json
+
+if TYPE_CHECKING:
+    from workbench.workspace.testing import Snapshots, Verdict
+
+MODES = ("strict", "plumbing")
+
+mode_option = click.option(
+    "--mode", type=click.Choice(MODES), help="strict: every request must match; plumbing: phases, state and status."
+)
+
+
+@click.group(short_help="Freeze runs as tests, and replay them without a model.")
+def command() -> None:
+    """Tests made of runs: a frozen run is replayed by the engine with its recorded answers. A changed route, check,
+    state, tool or request fails, and the first difference is told in words.
+
+    \b
+    Examples:
+      workbench test freeze router-1f3a --name router_repairs
+      workbench test run
+      workbench test review
+    """
+
+
+@command.command()
+@session_argument
+@click.option("--name", required=True, help="Name of the snapshot, and of its file.")
+@click.option("--description", default="", help="What it is a test of.")
+@click.option("--mode", type=click.Choice(MODES), default="strict", show_default=True, help="What must hold.")
+def freeze(session: str | None, name: str, description: str, mode: Any) -> None:
+    """Write a stored run as a test to snapshots/NAME.json. Secrets are replaced before anything is written; a run that
+    does not replay to the same end is refused. A snapshot of the same name is replaced.
+
+    \b
+    Examples:
+      workbench test freeze --name router_repairs
+      workbench test freeze router-1f3a --name router_repairs --description "a lamp that may be repaired"
+    """
+    from workbench.snapshots.freeze import Label
+
+    with _snapshots() as snapshots:
+        project = snapshots.project
+        path, snapshot = snapshots.freeze(find_run(project, session), Label(name, description, mode))
+    calls = len(snapshot.expectations.requests)
+    talk(f"{project.shown(path)}: {calls} calls of {snapshot.session_id}, {snapshot.mode}", "good")
+    if snapshot.redacted:
+        talk(f"{snapshot.redacted} secrets were replaced", "warn")
+    if (project.root / snapshot.cascade_file).is_file():
+        with _snapshots() as snapshots:
+            verdict = snapshots.replay(path)
+        if not verdict.passed:
+            talk(f"it fails with {snapshot.cascade_file} as it is now: {verdict.first}", "warn")
+
+
+@command.command()
+@click.argument("name")
+@mode_option
+@as_json
+def replay(name: str, mode: Any, json: bool) -> None:
+    """Replay one snapshot against the cascade file of today. Exit code 1 when something is different.
+
+    \b
+    Examples:
+      workbench test replay router_repairs
+      workbench test replay router_repairs --mode plumbing
+    """
+    with _snapshots() as snapshots:
+        path = snapshots.path(name)
+        if not path.is_file():
+            known = ", ".join(file.stem for file in snapshots.files()) or "none"
+            raise Failure(Exit.USAGE, f"no snapshot '{name}'", hint=f"there are: {known}")
+        verdict = snapshots.replay(path, mode)
+    if json:
+        write_json(verdict_json(verdict))
+    else:
+        _print_verdict(verdict, Printer(), everything=True)
+    _exit([verdict])
+
+
+@command.command()
+@click.option("-k", "pattern", metavar="PATTERN", default="", help="Only names that hold this, or match it (*, ?).")
+@mode_option
+@as_json
+@plain
+def run(pattern: str, mode: Any, json: bool, plain: bool) -> None:
+    """Replay all snapshots of this workspace. Exit code 1 when one fails.
+
+    \b
+    Examples:
+      workbench test run
+      workbench test run -k 'router*' --json
+    """
+    with _snapshots() as snapshots:
+        verdicts = [snapshots.replay(file, mode) for file in _chosen(snapshots.files(), pattern)]
+        folder = snapshots.folder
+    if json:
+        write_json([verdict_json(verdict) for verdict in verdicts])
+        _exit(verdicts)
+    printer = Printer(plain)
+    for verdict in verdicts:
+        _print_verdict(verdict, printer, everything=False)
+    failed = sum(not verdict.passed for verdict in verdicts)
+    if not verdicts:
+        talk(f"no snapshots in {folder}" if not pattern else f"no snapshot matches '{pattern}'", "warn")
+    else:
+        calls = sum(verdict.calls for verdict in verdicts)
+        counts = f"{len(verdicts) - failed} passed, {failed} failed; {calls} calls replayed, 0 made"
+        talk(counts, "bad" if failed else "good")
+    _exit(verdicts)
+
+
+@command.command(name="list")
+@as_json
+@plain
+def list_(json: bool, plain: bool) -> None:
+    """List the snapshots: what they test, and what is wrong with their files.
+
+    \b
+    Examples:
+      workbench test list
+      workbench test list --json
+    """
+    from workbench.workspace.testing import Listed
+
+    with _snapshots() as snapshots:
+        listed: list[Listed] = snapshots.listed()
+        folder = snapshots.folder
+    if json:
+        write_json([one.to_json() for one in listed])
+        return
+    if not listed:
+        talk(f"no snapshots in {folder} (workbench test freeze makes one)", "warn")
+        return
+    about = Column("about", flexible=True)
+    columns = [Column("name"), Column("tests"), Column("calls", right=True), Column("cascade"), about]
+    rows = [
+        [
+            one.name,
+            Cell(one.kind, "bad" if one.problem else ""),
+            str(one.calls) if one.calls is not None else "–",
+            one.cascade_file,
+            Cell(one.problem, "bad") if one.problem else one.description,
+        ]
+        for one in listed
+    ]
+    Printer(plain).table(columns, rows)
+
+
+@command.command()
+@click.option("-k", "pattern", metavar="PATTERN", default="", help="Only names that hold this, or match it (*, ?).")
+@as_json
+def review(pattern: str, json: bool) -> None:
+    """Go through the changed snapshots one by one: accept writes what happens now as the new expectation.
+
+    In a terminal it asks; elsewhere, and with --json, it prints the differences and changes nothing. Exit code 1 while
+    a snapshot is not as its cascade.
+
+    \b
+    Examples:
+      workbench test review
+      workbench test review --json | jq '.[].differences[0].words'
+    """
+    from workbench.cli.reviewing import Review
+
+    with _snapshots() as snapshots:
+        verdicts = [snapshots.replay(file) for file in _chosen(snapshots.files(), pattern)]
+        changed = [verdict for verdict in verdicts if not verdict.passed]
+        if json:
+            write_json([verdict_json(verdict) for verdict in changed])
+        elif not changed:
+            talk(f"{len(verdicts)} snapshots, all as their cascades", "good")
+        elif sys.stdin.isatty() and sys.stdout.isatty():
+            changed = Review(snapshots, Printer(), click.getchar).go(changed)
+        else:
+            for verdict in changed:
+                _print_verdict(verdict, Printer(), everything=True)
+    _exit(changed)
+
+
+def verdict_json(verdict: Verdict) -> dict[str, Any]:
+    """One snapshot for programs."""
+    fault = verdict.fault
+    return {
+        "name": verdict.name,
+        "file": verdict.file,
+        "cascade_file": verdict.cascade_file,
+        "mode": verdict.mode,
+        "passed": verdict.passed,
+        "calls_replayed": verdict.calls,
+        "calls_made": 0,
+        "error": str(fault) if fault is not None else "",
+        "differences": [one.to_json(verdict.cascade_file) for one in verdict.differences],
+    }
+
+
+def _snapshots() -> Snapshots:
+    from workbench.workspace.testing import Snapshots
+
+    return Snapshots(project_here())
+
+
+def _chosen(files: Sequence[Path], pattern: str) -> list[Path]:
+    return [f for f in files if not pattern or pattern in f.stem or fnmatch.fnmatchcase(f.stem, pattern)]
+
+
+def _print_verdict(verdict: Verdict, printer: Printer, *, everything: bool) -> None:
+    word = Cell("passed  ", "good") if verdict.passed else Cell("FAILED  ", "bad")
+    note = f"  ({verdict.note})" if verdict.note else ""
+    printer.line(word, verdict.name, Cell(f"  {verdict.calls} calls{note}", "dim"))
+    if verdict.fault is not None:
+        printer.block(str(verdict.fault), indent="  ")
+    shown = verdict.differences if everything else verdict.differences[:1]
+    for one in shown:
+        printer.block(one.sentence(verdict.cascade_file), indent="  ")
+        for detail in one.details if everything else ():
+            printer.block(detail, indent="    ")
+    if len(verdict.differences) > len(shown):
+        printer.line(Cell(f"  and {len(verdict.differences) - 1} more: workbench test replay {verdict.name}", "dim"))
+
+
+def _exit(verdicts: Sequence[Verdict]) -> None:
+    if not all(verdict.passed for verdict in verdicts):
+        raise SystemExit(int(Exit.FAILED))

@@ -1,0 +1,407 @@
+"""What is different between a frozen run and the same run today: in words, with the rule and the line, first things
+first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from workbench.context.align import changes
+from workbench.context.assembly import Entry, Kind, Rule
+from workbench.context.place import Place
+from workbench.engine.definition import Definition
+from workbench.engine.event import Event
+from workbench.engine.parts import CallState
+from workbench.engine.state import RunState
+from workbench.language.problem import Path, path_text
+from workbench.snapshots.expectations import Expectations, Row, check_row, outputs_of, request_row, route_row
+from workbench.snapshots.kept import Kept
+
+
+class Kinds(StrEnum):
+    """What differs."""
+
+    PHASES = "phases"
+    STATE = "state"
+    STATUS = "status"
+    ROUTE = "route"
+    CHECK = "check"
+    TOOL = "tool"
+    OUTPUT = "output"
+    REQUEST = "request"
+    TOKENS = "tokens"
+    CHILD = "child"
+
+
+PLUMBING = frozenset({Kinds.PHASES, Kinds.STATE, Kinds.STATUS})
+"""What the mode ``plumbing`` looks at: the expectations of seed 004."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not as frozen."""
+
+    kind: Kinds
+    words: str
+    """``call research/turn 3: message 5 (turn 1's result) was sent in full, is now masked``."""
+    rule: Rule = field(default_factory=Rule)
+    """What decided; its line is of today's file, or of the frozen text where the rule is gone."""
+    frozen_rule: bool = False
+    at: str = ""
+    """The place in full, for programs; empty for what concerns the whole run."""
+    details: tuple[str, ...] = ()
+    """What else differs in the same request."""
+
+    def sentence(self, file: str) -> str:
+        """With the rule and the line of the file."""
+        if not self.rule.line:
+            return self.words
+        where = f"{file}:{self.rule.line}{' as frozen' if self.frozen_rule else ''}"
+        return f"{self.words} ({self.rule.path}, {where})"
+
+    def to_json(self, file: str) -> dict[str, Any]:
+        return {
+            "kind": str(self.kind),
+            "at": self.at,
+            "words": self.words,
+            "rule": self.rule.path if self.rule.line else "",
+            "file": file,
+            "line": self.rule.line or None,
+            "rule_of": "frozen" if self.frozen_rule else "file",
+            "details": list(self.details),
+        }
+
+
+def differences(
+    expected: Expectations, old: Kept, new: Kept, definition: Definition, *, frozen: Definition | None = None
+) -> list[Difference]:
+    """Everything that is not as expected, in the order in which the new run came to it.
+
+    ``old`` is what was recorded, for the words; ``expected`` decides. ``frozen`` is the definition of that run.
+    """
+    return list(_Comparison(expected, old, new, definition, frozen).all())
+
+
+class _Comparison:
+    def __init__(
+        self, expected: Expectations, old: Kept, new: Kept, definition: Definition, frozen: Definition | None
+    ) -> None:
+        self.expected = expected
+        self.old, self.new = old, new
+        self.definition, self.frozen = definition, frozen
+        self.requests = {row["at"]: row for row in expected.requests}
+        self.routes = {row["at"]: row for row in expected.routes}
+        self.checks = {(row["at"], n): row for row, n in _numbered(expected.checks)}
+        self.tools = {(row["at"], row.get("index", 0)): row for row in expected.tool_calls}
+        self._seen_checks: Counter[str] = Counter()
+        self._phases = iter((*expected.phases_executed, *[""] * len(new.events)))
+        self._phases_differ = False
+        self._new_call = ""
+
+    @cached_property
+    def old_state(self) -> RunState:
+        """The frozen run; worked out only where something is different."""
+        return self.old.recording.state
+
+    @cached_property
+    def new_state(self) -> RunState:
+        """Today's run, likewise."""
+        return self.new.recording.state
+
+    def all(self) -> Iterator[Difference]:
+        for event in self.new.events:
+            yield from self._event(event)
+        finished = next((e.data for e in reversed(self.new.events) if e.kind == "run_finished"), {})
+        diverged = finished.get("status") == "diverged"
+        yield from self._left(diverged)
+        if not diverged:
+            yield from _maps(Kinds.STATE, "state", self.expected.final_state, finished.get("state", {}))
+            yield from _maps(Kinds.OUTPUT, "output of", self.expected.outputs, outputs_of(self.new.events))
+        yield from self._children()
+
+    def _event(self, event: Event) -> Iterator[Difference]:
+        match event.kind:
+            case "phase_started" if not event.place.branch:
+                yield from self._phase(event.place)
+            case "context_assembled":
+                yield from self._request(event)
+            case "tool_started":
+                yield from self._tool(event)
+            case "tool_finished":
+                yield from self._tool_result(event)
+            case "check_finished":
+                yield from self._check(event)
+            case "route_chosen":
+                yield from self._route(event)
+            case "run_finished":
+                yield from self._status(event.data)
+
+    # -- one event ---------------------------------------------------------------------------------------------------
+
+    def _phase(self, place: Place) -> Iterator[Difference]:
+        was = next(self._phases)
+        if was != place.phase and not self._phases_differ:
+            self._phases_differ = True
+            ran = f"'{was}' ran" if was else "nothing more ran"
+            words = f"phases: where {ran}, '{place.phase}' runs now"
+            yield Difference(Kinds.PHASES, words, self._rule(place.phase), at=str(place))
+
+    def _request(self, event: Event) -> Iterator[Difference]:
+        row, at = request_row(event) or {}, str(event.place)
+        was = self.requests.pop(at, None)
+        where = f"call {self._where(event)}"
+        if was is None:
+            self._new_call = where
+            words = f"{where} was not made before: the recording has no answer to it"
+            yield Difference(Kinds.REQUEST, words, self._rule(event.place.phase), at=at)
+        elif was["digest"] != row["digest"]:
+            yield self._changed(event.place, where)
+        elif was["tokens"] != row["tokens"]:
+            words = f"{where}: the same request counts {row['tokens']:,} tokens, was {was['tokens']:,}"
+            yield Difference(Kinds.TOKENS, words, self._rule(event.place.phase), at=at)
+
+    def _changed(self, place: Place, where: str) -> Difference:
+        old, new = self.old_state.call_at(place), self.new_state.call_at(place)
+        if old is None or new is None:
+            return Difference(Kinds.REQUEST, f"{where}: the request is not the frozen one", at=str(place))
+        found: list[tuple[str, Rule, bool]] = []
+        for change in changes(old.entries, new.entries):
+            rule, is_frozen = change.rule, change.new < 0
+            if not rule.line and change.old >= 0 and old.entries[change.old].rule.line:
+                rule, is_frozen = old.entries[change.old].rule, True
+            entry = new.entries[change.new] if change.new >= 0 else old.entries[change.old]
+            if not rule.line:
+                rule, is_frozen = self._rule(place.phase, *_field(entry)), False
+            found.append((change.words, rule, is_frozen))
+        found += [(words, rule, False) for words, rule in self._beside_messages(place, old, new)]
+        if not found:
+            words = f"{where}: the digest of the request is {new.digest[:12]}, not the frozen one"
+            return Difference(Kinds.REQUEST, words, self._rule(place.phase), at=str(place))
+        (words, rule, is_frozen), *others = found
+        details = tuple(words for words, _, _ in others)
+        return Difference(Kinds.REQUEST, f"{where}: {words}", rule, is_frozen, str(place), details)
+
+    def _beside_messages(self, place: Place, old: CallState, new: CallState) -> Iterator[tuple[str, Rule]]:
+        """Model, parameters and native tools."""
+        if old.model != new.model:
+            yield f"the model was {old.model}, is now {new.model}", self._rule(place.phase, "model")
+        for key in sorted({*old.parameters, *new.parameters}):
+            if old.parameters.get(key) != new.parameters.get(key):
+                was, now = (_shown(call.parameters.get(key)) for call in (old, new))
+                yield f"{key} was {was}, is now {now}", self._rule(place.phase, "model")
+        if old.tools_hash != new.tools_hash:
+            before = _by_name(self.old_state.tool_schemas.get(old.tools_hash, ()))
+            after = _by_name(self.new_state.tool_schemas.get(new.tools_hash, ()))
+            yield _tools_words(before, after), self._rule(place.phase, "tackle")
+
+    def _tool(self, event: Event) -> Iterator[Difference]:
+        index, tool = event.data["index"], event.data.get("tool", "")
+        was = self.tools.get((str(event.place), index))
+        where = f"call {self._where(event)}: tool call {index}"
+        rule, at = self._rule(event.place.phase, "tackle"), str(event.place)
+        if was is None:
+            yield Difference(Kinds.TOOL, f"{where} ({tool}) was not made before", rule, at=at)
+        elif was.get("tool") != tool:
+            yield Difference(Kinds.TOOL, f"{where} was {was.get('tool')}, is now {tool}", rule, at=at)
+        elif was.get("arguments") != event.data.get("arguments"):
+            now = _cut(str(event.data.get("arguments")))
+            words = f"{where} ({tool}) had the arguments {_cut(str(was.get('arguments')))}, has now {now}"
+            yield Difference(Kinds.TOOL, words, rule, at=at)
+
+    def _tool_result(self, event: Event) -> Iterator[Difference]:
+        was = self.tools.pop((str(event.place), event.data["index"]), None)
+        failed = event.data.get("is_error", False)
+        if was is not None and was.get("is_error", False) != failed:
+            words = (
+                f"call {self._where(event)}: tool call {event.data['index']} ({event.data.get('tool')}) "
+                f"{'fails now' if failed else 'failed before'}: {_cut(event.data.get('text', ''))}"
+            )
+            yield Difference(Kinds.TOOL, words, self._rule(event.place.phase, "tackle"), at=str(event.place))
+
+    def _check(self, event: Event) -> Iterator[Difference]:
+        row, at = check_row(event) or {}, str(event.place)
+        self._seen_checks[at] += 1
+        was = self.checks.pop((at, self._seen_checks[at]), None)
+        if was == row:
+            return
+        where = f"check {self._where(event)}"
+        if was is None:
+            words = f"{where}: {row['name']} was not asked before"
+        elif was.get("name") != row["name"]:
+            words = f"{where}: was {was.get('name')}, is now {row['name']}"
+        elif was.get("valid") != row["valid"]:
+            verdict = "is now accepted" if row["valid"] else f"is now rejected: {_cut(row['reason'])}"
+            words = f"{where}: {row['name']} {'accepted' if was.get('valid') else 'rejected'} this, it {verdict}"
+        else:
+            key = next(key for key in row if row[key] != was.get(key))
+            words = f"{where}: {row['name']}: {key} was {_shown(was.get(key))}, is now {_shown(row[key])}"
+        yield Difference(Kinds.CHECK, words, self._rule(event.place.phase, *_check_field(row)), at=at)
+
+    def _route(self, event: Event) -> Iterator[Difference]:
+        row = route_row(event) or {}
+        was = self.routes.pop(row["at"], None)
+        if was is None or was.get("to") != row["to"]:
+            before = _target(was["to"]) if was is not None else "did not come to its end"
+            words = f"route after {row['at'].removesuffix('/1')}: {before} before, {_target(row['to'])} now"
+        elif was.get("rule") != row["rule"]:
+            words = f"route after {row['at'].removesuffix('/1')}: chosen by '{was.get('rule')}', now by '{row['rule']}'"
+        else:
+            return
+        yield Difference(Kinds.ROUTE, words, self._rule(event.place.phase, "handoffs"), at=row["at"])
+
+    def _status(self, data: Mapping[str, Any]) -> Iterator[Difference]:
+        status, reason = data.get("status", ""), data.get("reason", "")
+        if status == self.expected.completion_status or (status == "diverged" and self._new_call):
+            return
+        because = f": {reason}" if reason else ""
+        words = f"the run was {self.expected.completion_status}, is now {status}{because}"
+        yield Difference(Kinds.STATUS, words)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def _left(self, diverged: bool) -> Iterator[Difference]:
+        """What was expected and did not come."""
+        if self.requests:
+            names = [self._named(at) for at in self.requests]
+            shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+            words = f"no longer made: call {shown}"
+            yield Difference(Kinds.REQUEST, words, at=next(iter(self.requests)), details=tuple(names[3:]))
+        if diverged:
+            return
+        if (missing := next(self._phases)) and not self._phases_differ:
+            yield Difference(Kinds.PHASES, f"phases: '{missing}' does not run any more")
+        for row in self.checks.values():
+            phase = Place.parse(row["at"]).phase
+            words = f"check {self._named(row['at'])}: {row.get('name')} is not asked any more"
+            yield Difference(Kinds.CHECK, words, self._rule(phase, *_check_field(row)), at=row["at"])
+        for row in self.tools.values():
+            call = f"tool call {row.get('index')} ({row.get('tool')})"
+            words = f"call {self._named(row['at'])}: {call} is not made any more"
+            yield Difference(Kinds.TOOL, words, at=row["at"])
+        for at in self.routes:
+            yield Difference(Kinds.ROUTE, f"route after {at.removesuffix('/1')}: not taken any more", at=at)
+
+    def _children(self) -> Iterator[Difference]:
+        """The runs that this one started, compared in the same way."""
+        before, after = (_started(kept.events) for kept in (self.old, self.new))
+        for key, expected in self.expected.children.items():
+            old, new = before.get(key, ""), after.get(key, "")
+            if new not in self.new.children:
+                yield Difference(Kinds.CHILD, f"cascade {key} is not started any more")
+                continue
+            about = self.new.children[new][0].data
+            definition = Definition.of(about["cascade_text"], about.get("cascade_file", ""), about.get("includes"))
+            inner = differences(
+                expected,
+                Kept(old, self.old.children.get(old, ()), self.old.children, self.old.images),
+                Kept(new, self.new.children[new], self.new.children, self.new.images),
+                definition,
+            )
+            for one in inner:
+                file = f" ({definition.source.file}:{one.rule.line})" if one.rule.line else ""
+                yield Difference(one.kind, f"in {key}: {one.words}{file}", at=one.at, details=one.details)
+        for key in after:
+            if key not in self.expected.children:
+                yield Difference(Kinds.CHILD, f"cascade {key} was not started before")
+
+    # -- words -------------------------------------------------------------------------------------------------------
+
+    def _where(self, event: Event) -> str:
+        return _place_words(event.place, event.data.get("purpose", ""))
+
+    def _named(self, at: str) -> str:
+        place = Place.parse(at)
+        call = self.old_state.call_at(place)
+        return _place_words(place, call.purpose if call else "")
+
+    def _rule(self, phase: str, *field: str) -> Rule:
+        """The rule of a phase's field: its line, else that of the phase; line 0 where the phase is not in the file."""
+        for index, each in enumerate(self.definition.cascade.phases):
+            if each.name == phase:
+                paths: tuple[Path, ...] = (("phases", index, *field), ("phases", index))
+                for path in paths:
+                    if line := self.definition.line(path):
+                        return Rule(path_text(path), line)
+        return Rule()
+
+
+def _field(entry: Entry) -> tuple[str, ...]:
+    """Where a message comes from whose rule is written nowhere."""
+    fields = {Kind.SYSTEM: ("tackle",), Kind.RETRY: ("rules",), Kind.PROMPT: ("rules",), Kind.CLOSING: ("rules",)}
+    return fields.get(entry.item.kind, ())
+
+
+def _check_field(row: Row) -> tuple[str, ...]:
+    match row.get("check"):
+        case "output_schema":
+            return ("output_schema",)
+        case "loop_until":
+            return ("rules", "loop_until")
+    return ("wards",)
+
+
+def _place_words(place: Place, purpose: str) -> str:
+    """``research/turn 3``, with visit, attempt and call where they are not the first."""
+    parts = [f"{place.branch}/{place.phase}" if place.branch else place.phase]
+    if place.visit > 1:
+        parts.append(f"visit {place.visit}")
+    if place.attempt > 1:
+        parts.append(f"attempt {place.attempt}")
+    if place.turn:
+        parts.append(f"turn {place.turn}")
+    if purpose and purpose != "turn":
+        parts.append(f"{purpose} call")
+    elif place.call > 1:
+        parts.append(f"call {place.call}")
+    return "/".join(parts)
+
+
+def _numbered(rows: Sequence[Row]) -> Iterator[tuple[Row, int]]:
+    seen: Counter[str] = Counter()
+    for row in rows:
+        seen[row["at"]] += 1
+        yield row, seen[row["at"]]
+
+
+def _started(events: Sequence[Event]) -> dict[str, str]:
+    return {e.data["key"]: e.data["run_id"] for e in events if e.kind == "child_started"}
+
+
+def _by_name(schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {str(schema.get("function", schema).get("name", "")): schema for schema in schemas}
+
+
+def _tools_words(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    parts = [
+        *(f"{name} is gone" for name in old if name not in new),
+        *(f"{name} is new" for name in new if name not in old),
+        *(f"{name} is described otherwise" for name in new if name in old and new[name] != old[name]),
+    ]
+    return f"the tools offered are not the frozen ones: {', '.join(parts) or 'their order changed'}"
+
+
+def _maps(kind: Kinds, what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:
+    for key in (*old, *(key for key in new if key not in old)):
+        if key not in new:
+            yield Difference(kind, f"{what} '{key}': was {_shown(old[key])}, is gone")
+        elif key not in old:
+            yield Difference(kind, f"{what} '{key}': was not there, is now {_shown(new[key])}")
+        elif old[key] != new[key]:
+            yield Difference(kind, f"{what} '{key}': was {_shown(old[key])}, is now {_shown(new[key])}")
+
+
+def _target(to: str) -> str:
+    return f"to '{to}'" if to else "to the end of the run"
+
+
+def _shown(value: object) -> str:
+    return "not set" if value is None else _cut(repr(value))
+
+
+def _cut(text: str, longest: int = 100) -> str:
+    line = text.replace("\n", "⏎")
+    return line if len(line) <= longest else f"{line[:longest]}…"

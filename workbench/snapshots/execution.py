@@ -1,0 +1,43 @@
+"""The part of a snapshot that people read: phases and turns, what was said, what the tools gave (seed 004)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from workbench.engine.parts import CallState, VisitState
+from workbench.engine.state import RunState
+
+
+def execution_of(state: RunState) -> dict[str, Any]:
+    """``{"phases": [{"name", "visit", "status", "turns": […]}]}``, those of candidates with their ``branch``."""
+    return {"phases": [_phase(visit) for visit in state.visits]}
+
+
+def _phase(visit: VisitState) -> dict[str, Any]:
+    body: dict[str, Any] = {"name": visit.phase, "visit": visit.visit, "status": visit.status}
+    if visit.branch:
+        body["branch"] = visit.branch
+    return body | {"turns": list(_turns(visit))}
+
+
+def _turns(visit: VisitState) -> Iterator[dict[str, Any]]:
+    for call in visit.calls:
+        if call.answer is not None:
+            yield _turn(call)
+
+
+def _turn(call: CallState) -> dict[str, Any]:
+    assert call.answer is not None
+    body: dict[str, Any] = {"turn_number": call.place.turn, "attempt_number": call.place.attempt}
+    if call.purpose != "turn":
+        body["purpose"] = call.purpose
+    asked = [{"tool": tool.tool, "arguments": tool.arguments} for tool in call.tools]
+    results = [
+        {"tool": tool.tool, "arguments": tool.arguments, "result": tool.text, "is_error": tool.status == "failed"}
+        for tool in call.tools
+    ]
+    return body | {
+        "assistant_response": {"content": call.answer.text, "tool_calls": asked},
+        "tool_calls": results,
+    }

@@ -1,0 +1,128 @@
+"""Makes a snapshot of a run: secrets replaced, replayed once, so that what is written is known to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from workbench.engine.definition import Definition, DefinitionError
+from workbench.engine.event import Event
+from workbench.snapshots.differences import PLUMBING, differences
+from workbench.snapshots.execution import execution_of
+from workbench.snapshots.expectations import Expectations
+from workbench.snapshots.faults import SnapshotError
+from workbench.snapshots.kept import Kept
+from workbench.snapshots.rerun import Surround, rerun
+from workbench.snapshots.snapshot import NAME, Mode, Snapshot
+
+Redact = Callable[[str], tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a snapshot is called."""
+
+    name: str
+    description: str = ""
+    mode: Mode = "strict"
+
+    def __post_init__(self) -> None:
+        """Raises SnapshotError for a name that is no file name."""
+        if not NAME.fullmatch(self.name):
+            raise SnapshotError(f"'{self.name}' is no name", hint="letters, digits, '.', '_' and '-', at most 100")
+
+
+async def freeze(kept: Kept, label: Label, captured_at: str, redact: Redact, around: Surround) -> Snapshot:
+    """The snapshot of a run. Raises SnapshotError where it has not ended, or does not replay to the same end."""
+    kept = _settled(kept)
+    cleaned, secrets = _redacted(kept, redact)
+    started = _started(cleaned)
+    file, input = started.data.get("cascade_file", ""), started.data.get("input", {})
+    definition = _definition(started.data, file, secrets)
+    again = await rerun(definition, input, cleaned, around)
+    found = differences(Expectations.of(kept.events, kept.children), cleaned, again.kept, definition)
+    # Where a secret was replaced, the requests that held it cannot be what they were.
+    if wrong := [one for one in found if not secrets or one.kind in PLUMBING]:
+        raise SnapshotError(
+            f"this run cannot be frozen, it does not replay: {wrong[0].sentence(file)}",
+            hint="it was edited while it ran, or tools of the workspace have changed since",
+        )
+    return Snapshot(
+        name=label.name,
+        description=redact(label.description)[0],
+        captured_at=captured_at,
+        session_id=started.data.get("session_id", ""),
+        cascade_file=file,
+        input=input,
+        execution=execution_of(again.kept.recording.state),
+        expectations=Expectations.of(again.kept.events, again.kept.children),
+        cascade_text=definition.source.text,
+        cascade_sha256=definition.sha256,
+        mode=label.mode,
+        kept=again.kept.lean(),
+        includes=definition.includes,
+        redacted=secrets,
+    )
+
+
+def _started(kept: Kept) -> Event:
+    if not kept.events or kept.events[0].kind != "run_started":
+        raise SnapshotError("the journal of this run has lost its beginning: it cannot be frozen")
+    return kept.events[0]
+
+
+def _settled(kept: Kept) -> Kept:
+    """The run as it came to its end: faults that a resumed run went past do not count. Raises SnapshotError."""
+    ends = [e for e in kept.events if e.kind == "run_finished"]
+    if not ends or kept.events[-1].kind == "run_resumed":
+        raise SnapshotError("this run has not ended: it cannot be frozen", hint="workbench resume goes on with it")
+    if ends[-1].data.get("status") == "stopped":
+        raise SnapshotError("this run was stopped: it cannot be frozen", hint="workbench resume goes on with it")
+    resumed = max((e.seq for e in kept.events if e.kind == "run_resumed"), default=0)
+    if not resumed:
+        return kept
+    past = ("call_failed", "run_finished")
+    events = tuple(e for e in kept.events if e.seq > resumed or e.kind not in past)
+    return replace(kept, events=events)
+
+
+def _definition(data: Mapping[str, Any], file: str, secrets: int) -> Definition:
+    try:
+        return Definition.of(data.get("cascade_text", ""), file, data.get("includes"))
+    except DefinitionError as fault:
+        because = "; a secret in it was replaced: take it out of the file" if secrets else ""
+        raise SnapshotError(f"the cascade of this run cannot be loaded: {fault}{because}") from fault
+
+
+class _Cleaner:
+    def __init__(self, redact: Redact) -> None:
+        self._redact = redact
+        self.count = 0
+
+    def clean(self, value: Any) -> Any:
+        """A JSON value without secrets, in its keys too."""
+        if isinstance(value, str):
+            text, found = self._redact(value)
+            self.count += found
+            return text
+        if isinstance(value, Mapping):
+            return {self.clean(key): self.clean(one) for key, one in value.items()}
+        if isinstance(value, Sequence) and not isinstance(value, bytes):
+            return [self.clean(one) for one in value]
+        return value
+
+
+def _redacted(kept: Kept, redact: Redact) -> tuple[Kept, int]:
+    cleaner = _Cleaner(redact)
+
+    def cleaned(events: Sequence[Event]) -> tuple[Event, ...]:
+        return tuple(
+            replace(event, data=cleaner.clean(event.data))
+            for event in events
+            if not (event.kind == "blob" and event.data.get("kind") == "wire")
+        )
+
+    events = cleaned(kept.events)
+    children = {run_id: cleaned(rows) for run_id, rows in kept.children.items()}
+    return Kept(kept.run_id, events, children, kept.images), cleaner.count

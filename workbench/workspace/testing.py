@@ -1,0 +1,333 @@
+"""The snapshots of a workspace: frozen, listed, replayed against the cascades of today, and brought up to date."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.engine.definition import Definition, DefinitionError
+from workbench.engine.event import Event
+from workbench.engine.ports import Ports
+from workbench.engine.redact import Redactor
+from workbench.language.template import Renderer
+from workbench.snapshots.differences import PLUMBING, Difference, differences
+from workbench.snapshots.faults import SnapshotError
+from workbench.snapshots.freeze import Label, freeze
+from workbench.snapshots.kept import Kept
+from workbench.snapshots.rerun import Rerun, Surround, rerun
+from workbench.snapshots.snapshot import Mode, Snapshot
+from workbench.workspace.opened import Reader, included
+from workbench.workspace.people import Nobody
+from workbench.workspace.shelf import Shelf
+from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from workbench.context.tokens import Counter
+    from workbench.engine.ports import Sink
+    from workbench.workspace.project import Project
+
+FOLDER = "snapshots"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a replay showed. Passed where there is neither a fault nor a difference."""
+
+    name: str
+    file: str
+    """As messages name it."""
+    cascade_file: str = ""
+    mode: str = "strict"
+    description: str = ""
+    differences: tuple[Difference, ...] = ()
+    fault: SnapshotError | None = None
+    """Why it could not be replayed at all."""
+    calls: int = 0
+    """Model calls answered from the recording; none was made."""
+    note: str = ""
+    """What the verdict does not say: that only the structure was compared."""
+    again: Rerun | None = field(default=None, repr=False)
+    snapshot: Snapshot | None = field(default=None, repr=False)
+
+    @property
+    def passed(self) -> bool:
+        return self.fault is None and not self.differences
+
+    @property
+    def first(self) -> str:
+        """The first difference with rule and line, or the fault; empty where it passed."""
+        if self.fault is not None:
+            return str(self.fault)
+        return self.differences[0].sentence(self.cascade_file) if self.differences else ""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A file of the folder, as it is listed."""
+
+    name: str
+    file: str
+    kind: str
+    """strict, plumbing, structure (a file of the original), orphaned, unreadable."""
+    cascade_file: str = ""
+    description: str = ""
+    captured_at: str = ""
+    calls: int | None = None
+    problem: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Snapshots:
+    """The folder ``snapshots`` of a workspace. A context manager: it keeps an event loop for its replays."""
+
+    def __init__(self, project: Project, folder: Path | None = None) -> None:
+        self.project = project
+        self.folder = folder or project.root / FOLDER
+        self._loop = asyncio.new_event_loop()
+        self._around: dict[Path, Surround] = {}
+        self._definitions: dict[tuple[str, str, str], Definition] = {}
+
+    def __enter__(self) -> Snapshots:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the event loop."""
+        self._loop.close()
+
+    # -- files -------------------------------------------------------------------------------------------------------
+
+    def files(self) -> list[Path]:
+        """The JSON files of the folder, by name."""
+        return sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
+
+    def path(self, name: str) -> Path:
+        """The file of a snapshot. Raises SnapshotError for a name that is no file name."""
+        return self.folder / f"{Label(name).name}.json"
+
+    def read(self, file: Path) -> Snapshot:
+        """Raises SnapshotError with the place."""
+        shown = self.project.shown(file)
+        return Snapshot.from_text(_text(file, shown), shown)
+
+    def listed(self) -> list[Listed]:
+        """Every JSON file of the folder, whatever it holds."""
+        return [self._listed(file) for file in self.files()]
+
+    def _listed(self, file: Path) -> Listed:
+        shown = self.project.shown(file)
+        try:
+            snapshot = self.read(file)
+        except SnapshotError as fault:
+            return Listed(file.stem, shown, "unreadable", problem=str(fault))
+        orphaned = not (self.project.root / snapshot.cascade_file).is_file()
+        return Listed(
+            file.stem,
+            shown,
+            "orphaned" if orphaned else snapshot.mode,
+            snapshot.cascade_file,
+            snapshot.description,
+            snapshot.captured_at,
+            len(snapshot.expectations.requests),
+            "its cascade does not exist any more" if orphaned else "",
+        )
+
+    # -- replay ------------------------------------------------------------------------------------------------------
+
+    def replay(self, file: Path, mode: Mode | None = None) -> Verdict:
+        """Run the cascade of today with the recorded answers. No model is called and no tool runs."""
+        shown = self.project.shown(file)
+        try:
+            snapshot = self.read(file)
+        except SnapshotError as fault:
+            return Verdict(file.stem, shown, fault=fault)
+        about = Verdict(
+            file.stem, shown, snapshot.cascade_file, mode or snapshot.mode, snapshot.description, snapshot=snapshot
+        )
+        try:
+            definition = self._definition(snapshot)
+            again = self._rerun(definition, snapshot)
+        except SnapshotError as fault:
+            return replace(about, fault=fault.at(shown))
+        found = differences(snapshot.expectations, snapshot.kept, again.kept, definition)
+        if about.mode == "plumbing":
+            found = [one for one in found if one.kind in PLUMBING]
+        return replace(about, differences=tuple(found), calls=again.calls, again=again)
+
+    def _rerun(self, definition: Definition, snapshot: Snapshot) -> Rerun:
+        around = self._surround((self.project.root / snapshot.cascade_file).parent)
+        return self._loop.run_until_complete(rerun(definition, snapshot.input, snapshot.kept, around))
+
+    def _definition(self, snapshot: Snapshot) -> Definition:
+        """The cascade as its file says it now. Raises SnapshotError."""
+        root, file = self.project.root, snapshot.cascade_file
+        path = (root / file).resolve()
+        if not path.is_relative_to(root):
+            raise SnapshotError(f"the cascade {file} lies outside the workspace")
+        if not path.is_file():
+            raise SnapshotError(
+                f"orphaned: the cascade {file} does not exist any more",
+                hint="delete the snapshot, or move it with the file",
+            )
+        text = _text(path, file)
+        if snapshot.redacted:
+            text = self._redactor(path.parent)(text)[0]
+        key = (str(path), file, text)
+        if key not in self._definitions:
+            try:
+                definition = Definition.of(text, file)
+            except DefinitionError as fault:
+                raise SnapshotError(f"the cascade cannot run: {fault}") from fault
+            texts = included(definition.cascade, Reader(path.parent, root))
+            self._definitions[key] = replace(definition, includes=texts)
+        return self._definitions[key]
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def freeze(self, run_id: str, label: Label) -> tuple[Path, Snapshot]:
+        """Write a stored run as a snapshot; one of the same name is replaced. Raises SnapshotError, StoreError."""
+        path = self.path(label.name)
+        if path.exists():
+            self.read(path)  # What is no snapshot of ours is not replaced.
+        kept = self._stored(run_id)
+        file = kept.events[0].data.get("cascade_file", "") if kept.events else ""
+        inside = (self.project.root / file).resolve()
+        if not file or not inside.is_relative_to(self.project.root):
+            raise SnapshotError(f"the cascade {file or 'of this run'} lies outside the workspace: it cannot be frozen")
+        snapshot = self._freeze(kept, label)
+        self._write(path, snapshot)
+        return path, snapshot
+
+    def accept(self, verdict: Verdict) -> Snapshot:
+        """Write what the replay showed as the new expectation. Raises SnapshotError where it could not be replayed to
+        the end: then there is no answer to freeze."""
+        if verdict.snapshot is None or verdict.again is None:
+            raise SnapshotError(f"{verdict.name} cannot be accepted: {verdict.first}")
+        if verdict.again.status == "diverged":
+            raise SnapshotError(
+                f"{verdict.name} cannot be accepted: {verdict.again.reason}",
+                hint="run the cascade and freeze that run under the same name",
+            )
+        old = verdict.snapshot
+        snapshot = self._freeze(verdict.again.kept, Label(old.name, old.description, old.mode))
+        self._write(self.project.root / verdict.file, snapshot)
+        return snapshot
+
+    def _freeze(self, kept: Kept, label: Label) -> Snapshot:
+        folder = (self.project.root / kept.events[0].data.get("cascade_file", "")).parent
+        work = freeze(kept, label, SystemClock().now(), self._redactor(folder), self._surround(folder))
+        return self._loop.run_until_complete(work)
+
+    def _write(self, path: Path, snapshot: Snapshot) -> None:
+        from workbench.store.disk import LocalDisk, write_whole
+
+        try:
+            write_whole(LocalDisk(), path, snapshot.to_text().encode())
+        except OSError as fault:
+            raise SnapshotError(f"cannot be written: {fault.strerror}", file=self.project.shown(path)) from fault
+
+    def _stored(self, run_id: str) -> Kept:
+        """A run of the store and those that it started, with their images."""
+        store = self.project.store
+        images: dict[str, bytes] = {}
+
+        def events_of(run: str) -> tuple[Event, ...]:
+            found = tuple(store.events(run))
+            for event in found:
+                if event.kind == "blob" and event.data.get("kind") == "image":
+                    images[event.data["hash"]] = store.image(run, event.data["hash"])
+            return found
+
+        events = events_of(run_id)
+        children: dict[str, tuple[Event, ...]] = {}
+        waiting = _started_by(events)
+        while waiting:
+            child = waiting.pop()
+            children[child] = events_of(child)
+            waiting += [each for each in _started_by(children[child]) if each not in children]
+        return Kept(run_id, events, children, images)
+
+    # -- the workspace -----------------------------------------------------------------------------------------------
+
+    def _redactor(self, folder: Path) -> Redactor:
+        return Redactor(self.project.environment(trusted=self.project.around.trusted(folder)), shapes=True)
+
+    def _surround(self, folder: Path) -> Surround:
+        """The live tools describe themselves: a changed description is a changed request."""
+        folder = folder.resolve()
+        if folder not in self._around:
+            toolbox = self.project.around.toolbox(folder)
+            self._around[folder] = Surround(
+                tools=toolbox,
+                validators=toolbox.validators,
+                library=_Shelf(self.project, folder),
+                render=self._renderer,
+                counter=_counter,
+                human=Nobody(),
+                clock=SystemClock(),
+                ids=SystemIds(),
+                random=SystemRandom(),
+            )
+        return self._around[folder]
+
+    @cached_property
+    def _renderer(self) -> Renderer:
+        return Renderer()
+
+
+class _Shelf(Shelf):
+    """The cascades of the workspace; what a child writes goes nowhere."""
+
+    @contextmanager
+    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
+        yield replace(parent, sink=_Images(parent.sink))
+
+
+class _Images:
+    """The sink of a child run in a replay: its events are observed, its images are kept with the parent's."""
+
+    def __init__(self, parent: Sink) -> None:
+        self._parent = parent
+
+    def append(self, event: Event) -> None:
+        """Seen by the observer already."""
+
+    def blob(self, digest: str, data: bytes) -> None:
+        self._parent.blob(digest, data)
+
+    def sync(self) -> None:
+        """Nothing is stored."""
+
+
+def _counter() -> Counter:
+    from workbench.workspace.wiring import encodings
+
+    return encodings()
+
+
+def _started_by(events: Sequence[Event]) -> list[str]:
+    return [event.data["run_id"] for event in events if event.kind == "child_started"]
+
+
+def _text(file: Path, shown: str) -> str:
+    try:
+        return file.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise SnapshotError("no such file", file=shown) from None
+    except UnicodeDecodeError:
+        raise SnapshotError("not UTF-8", file=shown) from None
+    except OSError as fault:
+        raise SnapshotError(f"cannot be read: {fault.strerror}", file=shown) from fault
