@@ -129,6 +129,11 @@ def _fit(text: str, width: int, right: bool) -> str:
     return padding + text if right else text + padding
 
 
+def fitted(text: str, width: int) -> str:
+    """A text in exactly so many columns: cleaned, on one line, cut with an ellipsis or filled with blanks."""
+    return _fit(_cell(text).text, width, right=False)
+
+
 def write_json(value: Any, *, lines: bool = False) -> None:
     """One JSON document on stdout, or one line of a stream of them. ASCII, so that no terminal can be steered by it."""
     indent, separators = (None, (",", ":")) if lines else (2, None)

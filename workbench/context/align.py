@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from workbench.context.assembly import Action, Entry, Rule
+from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.context.reasons import explain, name_of
 
@@ -168,3 +170,23 @@ def why(entry: Entry, viewed_from: Place) -> str:
     """The reason of an entry with its rule and line, for a message about a difference."""
     line = f", line {entry.rule.line}" if entry.rule.line else ""
     return f"{explain(entry, viewed_from)} (rule {entry.rule.path}{line})"
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Neighbouring rows of two aligned contexts that are all the same on the wire, or all different."""
+
+    equal: bool
+    pairs: tuple[Pair, ...]
+
+
+def stretches(old: Sequence[Entry], new: Sequence[Entry]) -> list[Stretch]:
+    """The rows of ``align``, folded: what neither side sends counts as equal."""
+    folded: list[Stretch] = []
+    for equal, pairs in itertools.groupby(align(old, new), lambda pair: _sent(old, pair.old) == _sent(new, pair.new)):
+        folded.append(Stretch(equal, tuple(pairs)))
+    return folded
+
+
+def _sent(entries: Sequence[Entry], index: int) -> Message | None:
+    return entries[index].sent if index >= 0 else None

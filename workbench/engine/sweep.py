@@ -67,6 +67,8 @@ class Tried:
     """One strategy on all runs."""
 
     label: str
+    spec: str
+    """What the label means; empty for what each file says."""
     trials: tuple[Trial, ...]
     tokens: Spread
     cost: Spread | None
@@ -100,14 +102,19 @@ def candidates(specs: Sequence[str], definitions: Sequence[Definition]) -> tuple
     A name of ``strategies:`` counts where every file gives it the same spec. Raises SpecError.
     """
     found = [Candidate(BASELINE, with_named({})(BASELINE)), Candidate(FILE, None)]
-    known = [set(definition.cascade.strategies.items()) for definition in definitions]
-    shared = dict(set.intersection(*known)) if known else {}
+    shared = shared_strategies(definitions)
     for spec in specs:
         if spec.strip() in shared:
             found.append(Candidate(spec.strip(), with_named(shared)(spec)))
         elif spec.strip() not in (BASELINE, FILE):
             found += [Candidate(str(strategy), strategy) for strategy in grid(spec)]
     return tuple({candidate.label: candidate for candidate in found}.values())
+
+
+def shared_strategies(definitions: Sequence[Definition]) -> dict[str, str]:
+    """What all these files name under ``strategies:``, with the same spec."""
+    first, *others = [definition.cascade.strategies for definition in definitions] or [{}]
+    return {name: spec for name, spec in first.items() if all(other.get(name) == spec for other in others)}
 
 
 def sweep(subjects: Sequence[Subject], tried: Sequence[Candidate], counter: Counter, prices: Prices) -> Sweep:
@@ -123,6 +130,7 @@ def sweep(subjects: Sequence[Subject], tried: Sequence[Candidate], counter: Coun
         rows.append(
             Tried(
                 candidate.label,
+                "" if candidate.strategy is None else str(candidate.strategy),
                 trials,
                 tokens,
                 Spread.of([trial.cost for trial in trials if trial.cost is not None]),

@@ -1,0 +1,235 @@
+"""``workbench diff``: one run under two strategies, or two runs, call by call and message by message."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from workbench.cli.comparing import pricing
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import SessionName, as_json, find_run, plain, project_here
+from workbench.cli.output import Cell, Printer, talk, write_json
+
+if TYPE_CHECKING:
+    from workbench.context.apply import Applied
+    from workbench.context.cache import Prices
+    from workbench.engine.compare import CallPair, Comparison, Side
+    from workbench.engine.state import RunState
+    from workbench.workspace.project import Project
+
+
+@click.command(short_help="Two strategies on one run, or two runs, side by side.")
+@click.argument("sessions", type=SessionName(), nargs=-1, metavar="[SESSION] | A B")
+@click.option("--strategies", "-s", nargs=2, metavar="A B", help="Specs, names of the file's strategies, or 'file'.")
+@click.option("--at", metavar="PLACE", help="Messages of this call: PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL.")
+@click.option("--text", is_flag=True, help="Texts of differing messages whole, with the words that differ marked.")
+@click.option("--html", "html_file", metavar="FILE", help="Write the comparison to one self-contained HTML file.")
+@click.option("--apply", "applied", type=click.Choice(["A", "B"]), help="Write this strategy into the cascade's file.")
+@click.option("--yes", "-y", is_flag=True, help="With --apply: write without asking.")
+@pricing
+@as_json
+@plain
+def command(
+    sessions: tuple[str, ...],
+    strategies: tuple[str, str] | None,
+    at: str | None,
+    text: bool,
+    html_file: str | None,
+    applied: str | None,
+    yes: bool,
+    provider: str | None,
+    prices_file: str | None,
+    json: bool,
+    plain: bool,
+) -> None:
+    """Compare what a run sent, would have cost and kept in the cache under two strategies; or two runs. No model is
+    called: contexts are assembled again from the journal.
+
+    \b
+    Examples:
+      workbench diff debug_agent-1f3a --strategies selective 'selective+mask(after=3)'
+      workbench diff --strategies everything 'in batches' --at investigate:9 --text
+      workbench diff --strategies file 'mask(after=4,window=16)' --apply B
+      workbench diff before-3b1c after-77d0 --html comparison.html
+    """
+    from workbench.cli.comparing import prices_of
+
+    project = project_here()
+    prices = prices_of(project, provider, prices_file)
+    if strategies is None:
+        if len(sessions) != 2:
+            raise Failure(Exit.USAGE, "name two runs, or one with --strategies A B", hint="workbench diff --help")
+        if applied is not None:
+            raise Failure(Exit.USAGE, "--apply needs --strategies", hint="a run is no strategy")
+        comparison, title = _runs(project, sessions, prices), "two runs, as recorded"
+    else:
+        if len(sessions) > 1:
+            raise Failure(Exit.USAGE, "with --strategies, name one run", hint="or leave it out for the newest")
+        state = project.store.state(find_run(project, sessions[0] if sessions else None))
+        comparison = _strategies(state, strategies, prices)
+        title = f"{state.session_id or state.run_id}  {state.cascade_file or state.cascade_id}"
+    if not comparison.pairs:
+        raise Failure(Exit.FAILED, "no calls to compare: nothing was sent inside a turn")
+    _show(comparison, title, strategies is not None, at, text, Printer(plain), json and applied is None)
+    if html_file is not None:
+        from workbench.cli.comparing import write_file
+        from workbench.cli.views.compare_html import comparison_html
+
+        write_file(Path(html_file), comparison_html(comparison, title))
+        talk(f"written: {html_file}")
+    if applied is not None and strategies is not None:
+        spec = strategies["AB".index(applied)]
+        _apply(project, state, comparison, applied, spec, prices, yes=yes, json=json, printer=Printer(plain))
+
+
+def _strategies(state: RunState, specs: tuple[str, str], prices: Prices) -> Comparison:
+    from workbench.cli.comparing import definition_of, strategy_of
+    from workbench.engine.compare import compare, under
+    from workbench.workspace.wiring import encodings
+
+    definition = definition_of(state)
+    chosen = [strategy_of(definition, spec) for spec in specs]
+    sides = [
+        under(spec, state, definition, strategy, encodings(), prices)
+        for spec, strategy in zip(specs, chosen, strict=True)
+    ]
+    return compare(*sides)
+
+
+def _runs(project: Project, sessions: tuple[str, ...], prices: Prices) -> Comparison:
+    from workbench.engine.compare import compare
+
+    a, b = (project.store.state(find_run(project, session)) for session in sessions)
+    return compare(_recorded(a, prices), _recorded(b, prices))
+
+
+def _recorded(state: RunState, prices: Prices) -> Side:
+    from workbench.cli.comparing import definition_of
+    from workbench.engine.compare import as_recorded
+    from workbench.engine.definition import DefinitionError
+    from workbench.workspace.wiring import encodings
+
+    label = state.session_id or state.run_id
+    try:
+        definition = definition_of(state)
+    except DefinitionError as fault:
+        talk(f"{label}: its cascade cannot be loaded, so the stored predictions are shown: {fault}", "warn")
+        definition = None
+    return as_recorded(label, state, definition, encodings(), prices)
+
+
+def _show(
+    comparison: Comparison, title: str, one_run: bool, at: str | None, text: bool, printer: Printer, json: bool
+) -> None:
+    from workbench.cli.views.compare import print_comparison, print_pair
+    from workbench.cli.views.compare_json import comparison_json
+
+    pair = _chosen(comparison, at)
+    if json:
+        write_json(comparison_json(comparison))
+        return
+    note = "   what-if: no call was made; all numbers are predicted" if one_run else "   predicted for the input"
+    printer.line(Cell(title, "head"), Cell(note, "dim"))
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        full = dict.fromkeys(one.strategy for one in side.seen)
+        more = "" if not one_run or list(full) == [side.label] else f"   {' · '.join(full)}"
+        printer.line(Cell(f"{name}  ", "head"), Cell(side.label, "accent"), Cell(more, "dim"))
+    printer.line()
+    print_comparison(comparison, printer)
+    if pair is not None and pair.a is not None and pair.b is not None:
+        printer.line()
+        print_pair(pair, printer, whole=text)
+        if at is None and len(comparison.differing) > 1:
+            talk(f"{len(comparison.differing) - 1} more calls differ: --at PHASE:TURN shows one, --text whole texts")
+
+
+def _chosen(comparison: Comparison, at: str | None) -> CallPair | None:
+    """The call whose messages are shown: the one asked for, else the first that differs on both sides."""
+    from workbench.tui.rows.compare_words import call_name
+
+    if at is None:
+        return next((pair for pair in comparison.differing if pair.a is not None and pair.b is not None), None)
+    found = [pair for pair in comparison.pairs if at in (call_name(pair.place), str(pair.place), _short(pair))]
+    if not found:
+        raise Failure(Exit.USAGE, f"no call at {at}", hint="as in the first column, or phase/visit/attempt/turn/call")
+    return found[-1]
+
+
+def _short(pair: CallPair) -> str:
+    return f"{pair.place.phase}:{pair.place.turn}"
+
+
+def _apply(
+    project: Project,
+    state: RunState,
+    comparison: Comparison,
+    letter: str,
+    spec: str,
+    prices: Prices,
+    *,
+    yes: bool,
+    json: bool,
+    printer: Printer,
+) -> None:
+    """Show what changes in the file, ask, write."""
+    from workbench.cli.comparing import definition_of, strategy_of, write_file
+    from workbench.cli.views.compare_json import comparison_json
+    from workbench.context.apply import ApplyError, apply
+    from workbench.workspace.opened import read_bytes
+
+    definition = definition_of(state)
+    strategy = strategy_of(definition, spec)
+    if strategy is None or not state.cascade_file:
+        reason = "'file' is what the file says already" if strategy is None else "this run has no cascade file"
+        raise Failure(Exit.USAGE, reason, hint="--apply needs a strategy and a file to write it into")
+    file = project.root / state.cascade_file
+    text = read_bytes(file, state.cascade_file).decode("utf-8", "strict")
+    if text.removeprefix("\ufeff") != state.cascade_text.removeprefix("\ufeff"):
+        talk(f"{state.cascade_file} has changed since this run; the strategy goes into the file as it is now", "warn")
+    own = _strategies(state, ("file", spec), prices)
+    phases = {pair.place.phase for pair in own.differing}
+    try:
+        result = apply(text, state.cascade_file, strategy, phases)
+    except ApplyError as fault:
+        raise Failure(Exit.USAGE, str(fault)) from None
+    change = _change(text, result, state.cascade_file)
+    written = bool(result.paths) and (yes or (not json and _agreed(change, printer, letter)))
+    if written:
+        if read_bytes(file, state.cascade_file).decode("utf-8", "strict") != text:
+            raise Failure(Exit.FAILED, "the file was saved meanwhile; nothing is written", file=state.cascade_file)
+        if yes and not json:
+            _print_change(change, printer)
+        write_file(file, result.text)
+    if json:
+        body: dict[str, Any] = {"file": state.cascade_file, "strategy": spec, "phases": sorted(phases)}
+        write_json(comparison_json(comparison) | {"apply": body | {"change": "".join(change), "written": written}})
+    elif not result.paths:
+        talk(f"{state.cascade_file} says so already in every phase of this run; nothing to write")
+    elif written:
+        talk(f"written: {state.cascade_file}", "good")
+    else:
+        raise Failure(Exit.FAILED, "nothing was written", hint="--yes writes without asking")
+
+
+def _change(text: str, result: Applied, file: str) -> list[str]:
+    before, after = text.splitlines(keepends=True), result.text.splitlines(keepends=True)
+    lines = difflib.unified_diff(before, after, file, file, "now", "applied", n=2)
+    return [line if line.endswith("\n") else f"{line}\n" for line in lines]
+
+
+def _print_change(change: list[str], printer: Printer) -> None:
+    printer.line()
+    styles = {"+": "good", "-": "bad", "@": "dim"}
+    for line in change:
+        printer.line(Cell(line.rstrip("\r\n"), "head" if line[:3] in ("+++", "---") else styles.get(line[:1], "")))
+
+
+def _agreed(change: list[str], printer: Printer, letter: str) -> bool:
+    _print_change(change, printer)
+    if not sys.stdin.isatty():
+        return False
+    return click.confirm(f"Write {letter} into the file?", default=False, err=True)

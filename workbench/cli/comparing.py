@@ -1,0 +1,104 @@
+"""What ``diff`` and ``sweep`` share: stored runs, strategies and prices as a user names them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.context.spec import SpecError
+from workbench.context.strategy import Strategy, with_named
+from workbench.engine.definition import Definition
+from workbench.engine.sweep import FILE
+from workbench.models.prices import PriceTable
+from workbench.models.repricing import PricesError, Repriced, read_prices
+
+if TYPE_CHECKING:
+    from workbench.context.cache import Prices
+    from workbench.engine.state import RunState
+    from workbench.workspace.project import Project
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def pricing(function: F) -> F:
+    """The options that price a run otherwise than it was."""
+    options = (
+        click.option(
+            "--provider",
+            metavar="NAME[/MODEL]",
+            help="Cache rule of this provider; with a model, its prices too: anthropic/claude-sonnet-4.5.",
+        ),
+        click.option(
+            "--prices",
+            "prices_file",
+            metavar="FILE",
+            help="YAML or JSON: model to input, output, cache_read, cache_write in US dollars per million tokens.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def prices_of(project: Project, provider: str | None, prices_file: str | None) -> Prices:
+    """The prices to predict with. Raises Failure for a file or a provider that cannot be used."""
+    own = dict(project.settings.prices)
+    if prices_file is not None:
+        try:
+            own |= read_prices(Path(prices_file).read_text("utf-8"))
+        except (OSError, UnicodeDecodeError) as fault:
+            reason = fault.strerror if isinstance(fault, OSError) else "not UTF-8"
+            raise Failure(Exit.USAGE, f"cannot be read: {reason}", file=prices_file) from None
+        except PricesError as fault:
+            raise Failure(Exit.USAGE, str(fault), file=prices_file) from None
+    table = PriceTable(own)
+    if provider is None:
+        return table
+    try:
+        return Repriced(table, provider)
+    except PricesError as fault:
+        raise Failure(Exit.USAGE, str(fault)) from None
+
+
+def definition_of(state: RunState) -> Definition:
+    """The cascade that a run is pinned to. Raises DefinitionError."""
+    return Definition.of(state.cascade_text, state.cascade_file)
+
+
+def strategy_of(definition: Definition, spec: str) -> Strategy | None:
+    """A spec, or a name of the file's ``strategies:``; None for what the file says. Raises Failure."""
+    if spec.strip() == FILE:
+        return None
+    try:
+        return with_named(definition.cascade.strategies)(spec)
+    except SpecError as fault:
+        raise spec_failure(spec, fault) from None
+
+
+def spec_failure(spec: str, fault: SpecError) -> Failure:
+    """The complaint about a spec, in the one form."""
+    hint = fault.hint or "for example selective+mask(after=3)"
+    return Failure(Exit.USAGE, f"strategy '{spec}', column {fault.column}: {fault.message}", hint=hint)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Put a text in place of a file, whole or not at all; its permissions stay. Raises Failure."""
+    real = path.resolve()
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+            Path(name).chmod(real.stat().st_mode & 0o777 if real.exists() else 0o644)
+            Path(name).replace(real)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as fault:
+        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=str(path)) from None

@@ -1,0 +1,221 @@
+"""A comparison as one HTML file that needs nothing else: no script, no font, no request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from workbench.cli.views.compare import cost_of, reported_lines
+from workbench.cli.views.context import message_text
+from workbench.cli.views.plot import svg_lines
+from workbench.context.align import Stretch, stretches
+from workbench.context.assembly import Entry
+from workbench.context.reasons import explain, origin
+from workbench.context.wording import passages
+from workbench.engine.compare import CallPair, Comparison, Seen
+from workbench.language.clean import clean
+from workbench.tui.rows.compare_words import (
+    breach_line,
+    call_name,
+    dollars,
+    first_difference,
+    pay_lines,
+    percent,
+    price_words,
+    state_of,
+    verdict,
+)
+from workbench.tui.rows.numbers import UNKNOWN, count, plural
+
+STYLE = """
+:root { color-scheme: light dark; --dim: #777; --line: #8884; --warn: #b56a00; --good: #17803d; --bad: #c02626; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 1500px; padding: 0 1rem; }
+h1 { font-size: 1.3rem; } h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child, td:first-child, th:last-child, td:last-child { text-align: left; white-space: normal; }
+tr.same { color: var(--dim); } tr.total td { font-weight: 600; border-top: 2px solid var(--line); }
+.more { color: var(--warn); } .less { color: var(--good); } .bad { color: var(--bad); } .dim { color: var(--dim); }
+.verdict { font-size: 1.05rem; padding: .6rem 1rem; border-left: 4px solid var(--good); background: #8881; }
+.verdict.warns { border-color: var(--warn); }
+.row { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; padding: .3rem 0; }
+.row { border-bottom: 1px solid var(--line); }
+.row > div { min-width: 0; } .head { display: flex; justify-content: space-between; font-weight: 600; }
+.masked .head, .shortened .head, .summarized .head, .changed .head { color: var(--warn); font-style: italic; }
+.dropped .head, .absent { color: var(--dim); }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .2rem 0; max-height: 24rem; overflow: auto; }
+ins { background: #2a24; text-decoration: none; } del { background: #c224; text-decoration: none; }
+details > summary { cursor: pointer; color: var(--dim); padding: .3rem 0; } nav { float: right; font-size: .9rem; }
+svg { max-width: 100%; height: auto; }
+"""
+
+
+def comparison_html(comparison: Comparison, title: str) -> str:
+    """The whole page. Everything a model, a tool or a file said is escaped and stripped of control characters."""
+    return "\n".join(_page(comparison, title)) + "\n"
+
+
+def _page(comparison: Comparison, title: str) -> Iterator[str]:
+    yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+    yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+    yield f"<title>{_text(title)}: two contexts compared</title><style>{STYLE}</style></head><body>"
+    yield f"<h1>{_text(title)}</h1>"
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        full = " · ".join(dict.fromkeys(one.strategy for one in side.seen))
+        more = f' <span class="dim">{_text(full)}</span>' if full != side.label else ""
+        yield f"<p><b>{name}</b> {_text(side.label)}{more}</p>"
+    warns, sentence = verdict(comparison)
+    yield f'<p class="verdict{" warns" if warns else ""}">{_text(sentence)}.</p>'
+    yield from (f"<p>{_text(line)}.</p>" for line in pay_lines(comparison))
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        yield from (f"<p>{name} {_text(line)}</p>" for line in reported_lines(side))
+    yield from _table(comparison)
+    yield '<p class="dim">Costs are US dollars for the input, predicted.</p>'
+    for model, price in {**comparison.a.prices, **comparison.b.prices}.items():
+        yield from (f'<p class="dim">{_text(line)}</p>' for line in price_words(model, price))
+    yield from _plots(comparison)
+    different = [pair for pair in comparison.differing if pair.a is not None and pair.b is not None]
+    for number, pair in enumerate(different, 1):
+        yield from _call(pair, number, len(different))
+    yield "</body></html>"
+
+
+def _table(comparison: Comparison) -> Iterator[str]:
+    heads = ["call", "tokens A", "B", "±", "cached A", "B", "fresh A", "B", "written A", "B", "cost A", "B", "±"]
+    titles = "".join(f"<th>{head}</th>" for head in [*heads, "first difference"])
+    yield f"<table><thead><tr>{titles}</tr></thead><tbody>"
+    largest = max((cost_of(s) or 0.0 for pair in comparison.pairs for s in (pair.a, pair.b)), default=0.0)
+    number = 0
+    for pair in comparison.pairs:
+        linked = not pair.same and pair.a is not None and pair.b is not None
+        number += linked
+        said = _text(first_difference(pair))
+        broken = "".join(
+            f' <span class="bad">{name}: {_text(b.message)}</span>'
+            for name, s in (("A", pair.a), ("B", pair.b))
+            for b in (s.problems if s else ())
+        )
+        cells = [
+            f'<a href="#d{number}">{_text(call_name(pair.place))}</a>' if linked else _text(call_name(pair.place)),
+            *_numbers(_amounts(pair.a), _amounts(pair.b), largest),
+            said + broken,
+        ]
+        yield f'<tr class="{"same" if pair.same else ""}">{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+    yield _total(comparison, largest)
+    yield "</tbody></table>"
+
+
+Amounts = tuple[float | None, float | None, float | None, float | None, float | None]
+"""Tokens, cached, fresh, written; cost."""
+
+
+def _amounts(seen: Seen | None) -> Amounts:
+    if seen is None or seen.forecast is None:
+        return (seen.tokens if seen else None, None, None, None, None)
+    forecast = seen.forecast
+    return (seen.tokens, forecast.cached, forecast.fresh, forecast.written, forecast.cost)
+
+
+def _numbers(a: Amounts, b: Amounts, largest: float) -> Iterator[str]:
+    yield from (_whole(a[0]), _whole(b[0]), _change(a[0], b[0]))
+    for index in (1, 2, 3):
+        yield from (_whole(a[index]), _whole(b[index]))
+    yield from (dollars(a[4], largest), dollars(b[4], largest), _change(a[4], b[4]))
+
+
+def _total(comparison: Comparison, largest: float) -> str:
+    sides = [comparison.a.totals, comparison.b.totals]
+    a, b = ((t.tokens, t.cached, t.fresh, t.written, None if t.unknown else t.cost) for t in sides)
+    broken = sum(t.broken for t in sides)
+    said = f'<span class="bad">{plural(broken, "request")} invalid</span>' if broken else "all requests valid"
+    cells = ["total", *_numbers(a, b, largest), said]
+    peak = f"peak: A {count(sides[0].peak)}, B {count(sides[1].peak)}"
+    return (
+        f'<tr class="total">{"".join(f"<td>{cell}</td>" for cell in cells)}</tr><tr><td colspan="14">{peak}</td></tr>'
+    )
+
+
+def _whole(value: float | None) -> str:
+    return UNKNOWN if value is None else count(int(value))
+
+
+def _change(before: float | None, after: float | None) -> str:
+    said = escape(percent(before, after))
+    if before is None or after is None or before == after:
+        return f'<span class="dim">{said}</span>'
+    return f'<span class="{"more" if after > before else "less"}">{said}</span>'
+
+
+def _plots(comparison: Comparison) -> Iterator[str]:
+    yield "<h2>Over the calls</h2>"
+    names = [call_name(pair.place) for pair in comparison.pairs]
+    tokens = [[float(s.tokens) if s else None for s in sides] for sides in _sides(comparison)]
+    costs = [[cost_of(s) for s in sides] for sides in _sides(comparison)]
+    yield svg_lines("tokens sent", names, tokens)
+    if any(cost is not None for line in costs for cost in line):
+        yield svg_lines("US dollars for the input, predicted", names, costs)
+
+
+def _sides(comparison: Comparison) -> Sequence[Sequence[Seen | None]]:
+    return [pair.a for pair in comparison.pairs], [pair.b for pair in comparison.pairs]
+
+
+def _call(pair: CallPair, number: int, last: int) -> Iterator[str]:
+    assert pair.a is not None
+    assert pair.b is not None
+    links = [f'<a href="#d{number - 1}">previous</a>'] if number > 1 else []
+    links += [f'<a href="#d{number + 1}">next difference</a>'] if number < last else []
+    yield f'<h2 id="d{number}">{_text(call_name(pair.place))}<nav>{" · ".join(links)}</nav></h2>'
+    for name, seen in (("A", pair.a), ("B", pair.b)):
+        if seen.breach is not None:
+            yield f"<p>{name} {_text(breach_line(seen.breach))}.</p>"
+        if seen.forecast is not None and seen.forecast.reason:
+            yield f'<p class="dim">{name} cache: {_text(seen.forecast.reason)}.</p>'
+    for stretch in stretches(pair.a.entries, pair.b.entries):
+        if stretch.equal:
+            yield from _folded(stretch, pair.a, pair.b)
+        else:
+            for row in stretch.pairs:
+                old = pair.a.entries[row.old] if row.old >= 0 else None
+                new = pair.b.entries[row.new] if row.new >= 0 else None
+                left, right = _side(old, row.old, pair.a, None), _side(new, row.new, pair.b, old)
+                yield f'<div class="row">{left}{right}</div>'
+
+
+def _folded(stretch: Stretch, a: Seen, b: Seen) -> Iterator[str]:
+    tokens = sum(b.entries[row.new].tokens_sent for row in stretch.pairs if row.new >= 0)
+    summary = f"{plural(len(stretch.pairs), 'equal message')}, {count(tokens)} tokens"
+    yield f"<details><summary>{summary}</summary>"
+    for row in stretch.pairs:
+        index, seen = (row.new, b) if row.new >= 0 else (row.old, a)
+        yield _side(seen.entries[index], index, seen, None)
+    yield "</details>"
+
+
+def _side(entry: Entry | None, index: int, seen: Seen, against: Entry | None) -> str:
+    if entry is None:
+        return '<div class="absent">not here</div>'
+    state = state_of(entry)
+    why = "" if state == "full" else f": {explain(entry, seen.call.place)}"
+    name = f"{index + 1} {entry.item.message.role} {origin(entry)}{why}"
+    size = count(entry.tokens_sent if entry.sent is not None else 0, entry.grade)
+    body = "" if entry.sent is None else f"<pre>{_body(entry, against)}</pre>"
+    return f'<div class="{state}"><div class="head"><span>{_text(name)}</span><span>{size}</span></div>{body}</div>'
+
+
+def _body(entry: Entry, against: Entry | None) -> str:
+    """The text that went out; the words that differ are marked where a message was reworded."""
+    text = message_text(entry)
+    if against is None or against.sent is None or state_of(against) != state_of(entry):
+        return _text(text)
+    parts = []
+    for passage in passages(message_text(against), text):
+        if passage.same:
+            parts.append(_text(passage.new))
+        else:
+            parts.append(f"<del>{_text(passage.old)}</del><ins>{_text(passage.new)}</ins>")
+    return "".join(parts)
+
+
+def _text(text: str) -> str:
+    return escape(clean(text))

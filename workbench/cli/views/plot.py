@@ -1,0 +1,134 @@
+"""Plots: points in a terminal, points and lines as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from workbench.language.clean import clean
+
+COLOURS = ("#2563eb", "#d97706")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A point with its mark, one character, and what it stands for."""
+
+    x: float
+    y: float
+    mark: str
+    label: str
+
+
+def scatter(points: Sequence[Point], x_title: str, y_title: str, width: int = 72, height: int = 18) -> Iterator[str]:
+    """Lines of a scatter plot. Of several points in one cell, the one that comes first is drawn."""
+    x_low, x_high = _range([point.x for point in points])
+    y_low, y_high = _range([point.y for point in points])
+    cells: dict[tuple[int, int], str] = {}
+    for point in points:
+        column = round((point.x - x_low) / (x_high - x_low) * (width - 1))
+        row = round((y_high - point.y) / (y_high - y_low) * (height - 1))
+        cells.setdefault((row, column), point.mark)
+    yield f"{y_title}"
+    for row in range(height):
+        value = y_high - row / (height - 1) * (y_high - y_low)
+        tick = f"{value:6.2f}" if row % 4 == 0 or row == height - 1 else " " * 6
+        yield f"{tick} |{''.join(cells.get((row, column), ' ') for column in range(width))}".rstrip()
+    yield " " * 7 + "+" + "-" * width
+    middle = (x_low + x_high) / 2
+    left, centre, right = f"{x_low:.2f}", f"{middle:.2f}", f"{x_high:.2f}"
+    yield " " * 8 + left + centre.center(width - len(left) - len(right)) + right
+    yield " " * 8 + x_title.center(width).rstrip()
+
+
+def svg_scatter(points: Sequence[Point], x_title: str, y_title: str) -> str:
+    """The same as an SVG document, each point named when pointed at."""
+    x_low, x_high = _range([point.x for point in points])
+    y_low, y_high = _range([point.y for point in points])
+    frame = _Frame(720, 480)
+    parts = [frame.open(), frame.axes(x_title, y_title, (x_low, x_high), (y_low, y_high))]
+    for point in reversed(points):
+        x = frame.x((point.x - x_low) / (x_high - x_low))
+        y = frame.y((point.y - y_low) / (y_high - y_low))
+        name = escape(clean(point.label))
+        plain = point.mark in ("·", "✗")
+        colour = "#c02626" if point.mark == "✗" else "#999" if plain else COLOURS[0]
+        parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{4 if plain else 6}" fill="{colour}"><title>{name}</title></circle>'
+        )
+        if not plain:
+            parts.append(f'<text x="{x + 9:.1f}" y="{y - 6:.1f}">{name}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def svg_lines(title: str, names: Sequence[str], lines: Sequence[Sequence[float | None]]) -> str:
+    """Two lines over the same calls, A and B; a call without a value breaks its line."""
+    frame = _Frame(720, 220)
+    values = [value for line in lines for value in line if value is not None]
+    high = max(values, default=1.0) or 1.0
+    last = max(len(names) - 1, 1)
+    parts = [frame.open(), frame.axes("calls", title, None, (0.0, high))]
+    for line, colour, name in zip(lines, COLOURS, "AB", strict=False):
+        pen, path = "M", []
+        for index, value in enumerate(line):
+            if value is None:
+                pen = "M"
+                continue
+            x, y = frame.x(index / last), frame.y(value / high)
+            path.append(f"{pen}{x:.1f} {y:.1f}")
+            pen = "L"
+            told = f"{name} {escape(clean(names[index]))}: {value:,.6g}"
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"><title>{told}</title></circle>')
+        parts.append(f'<path d="{" ".join(path)}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        parts.append(f'<text x="{frame.width - 30}" y="{30 + 18 * "AB".index(name)}" fill="{colour}">{name}</text>')
+    return "\n".join([*parts, "</svg>"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """The drawing area with its margins, in pixels."""
+
+    width: int
+    height: int
+    left: int = 80
+    bottom: int = 40
+    top: int = 24
+    right: int = 40
+
+    def x(self, share: float) -> float:
+        return self.left + share * (self.width - self.left - self.right)
+
+    def y(self, share: float) -> float:
+        return self.height - self.bottom - share * (self.height - self.bottom - self.top)
+
+    def open(self) -> str:
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
+            f'width="{self.width}" height="{self.height}" '
+            'font-family="system-ui, sans-serif" font-size="12" fill="#777">'
+        )
+
+    def axes(self, x_title: str, y_title: str, xs: tuple[float, float] | None, ys: tuple[float, float]) -> str:
+        x0, x1, y0, y1 = self.x(0), self.x(1), self.y(0), self.y(1)
+        parts = [
+            f'<path d="M{x0:.1f} {y1:.1f} L{x0:.1f} {y0:.1f} L{x1:.1f} {y0:.1f}" fill="none" stroke="#999"/>',
+            f'<text x="{x0:.1f}" y="{y1 - 8:.1f}">{escape(y_title)}</text>',
+            f'<text x="{(x0 + x1) / 2:.1f}" y="{self.height - 6}" text-anchor="middle">{escape(x_title)}</text>',
+        ]
+        for share in (0.0, 0.5, 1.0):
+            value = ys[0] + share * (ys[1] - ys[0])
+            parts.append(f'<text x="{x0 - 8:.1f}" y="{self.y(share) + 4:.1f}" text-anchor="end">{value:,.4g}</text>')
+            if xs is not None:
+                value = xs[0] + share * (xs[1] - xs[0])
+                parts.append(
+                    f'<text x="{self.x(share):.1f}" y="{y0 + 16:.1f}" text-anchor="middle">{value:,.4g}</text>'
+                )
+        return "\n".join(parts)
+
+
+def _range(values: Sequence[float]) -> tuple[float, float]:
+    """A little more than the values span, and never nothing."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = (high - low) * 0.04 or 0.05
+    return low - room, high + room

@@ -1,0 +1,37 @@
+"""The words in which two texts differ, for a message that was reworded."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_WORD = re.compile(r"\s+|\w+|[^\w\s]")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+MOST_WORDS = 4000
+"""Words beyond which whole lines are compared: the comparison of words takes their number squared at worst."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of both texts: the same, or what one has in place of the other's; either may be empty then."""
+
+    same: bool
+    old: str
+    new: str
+
+
+def passages(old: str, new: str) -> list[Passage]:
+    """Both texts from beginning to end. All ``old`` together give the old text, all ``new`` the new one."""
+    a, b = _WORD.findall(old), _WORD.findall(new)
+    if max(len(a), len(b)) > MOST_WORDS:
+        a, b = _LINE.findall(old), _LINE.findall(new)
+    matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
+    return [
+        Passage(tag == "equal", _joined(a[a1:a2]), _joined(b[b1:b2])) for tag, a1, a2, b1, b2 in matcher.get_opcodes()
+    ]
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    return "".join(pieces)
