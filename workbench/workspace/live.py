@@ -19,6 +19,7 @@ from workbench.store.faults import UnknownRun
 from workbench.store.journal import Journal, MemorySink
 from workbench.store.store import Store
 from workbench.workspace.people import Nobody
+from workbench.workspace.pictures import Pictures
 from workbench.workspace.project import Project, new_session_id
 from workbench.workspace.system import SystemIds
 
@@ -72,7 +73,14 @@ async def run_new(project: Project, start: Start, attached: Attached, *, run_id:
     run_id = run_id or SystemIds().run_id()
     with _journal(project, run_id) as sink:
         ports = _ports(project, start, attached, sink)
-        run = Run(start.definition, start.input, start.options, ports, run_id=run_id, observe=attached.observe)
+        run = Run(
+            start.definition,
+            start.input,
+            start.options,
+            ports,
+            run_id=run_id,
+            observe=_watched(project, run_id, start, attached),
+        )
         return await _executed(run, ports)
 
 
@@ -89,7 +97,7 @@ async def resume(project: Project, run_id: str, start: Start, attached: Attached
             start.options,
             replay.ports(live),
             run_id=run_id,
-            observe=attached.observe,
+            observe=_watched(project, run_id, start, attached),
             journaled=events,
         )
         return await _executed(run, live)
@@ -182,6 +190,19 @@ class StoredImages(Mapping[str, bytes]):
 
     def __len__(self) -> int:
         return len(self._store.state(self._run_id).images)
+
+
+def _watched(project: Project, run_id: str, start: Start, attached: Attached) -> Callable[[Event], None]:
+    """Who sees each event: whoever is attached, and what gives images their names."""
+    store = project.store
+    blobs = store.folder(run_id) / "blobs"
+    pictures = Pictures(store.root, blobs, start.options.session_id, project.notes.append)
+
+    def observe(event: Event) -> None:
+        pictures(event)
+        attached.observe(event)
+
+    return observe
 
 
 def _journal(project: Project, run_id: str) -> Journal:

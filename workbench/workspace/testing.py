@@ -236,6 +236,7 @@ class Snapshots:
 
         try:
             write_whole(LocalDisk(), path, snapshot.to_text().encode())
+            path.chmod(0o644)  # The store's own files are private; these are committed.
         except OSError as fault:
             raise SnapshotError(f"cannot be written: {fault.strerror}", file=self.project.shown(path)) from fault
 
