@@ -1,0 +1,122 @@
+"""Takes the pictures of the guide: runs the app on the examples, presses keys, exports what stands there as SVG.
+
+``python -m scripts.pictures [NAME]...`` writes ``docs/pictures/NAME.svg``; without names, all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from workbench.cli.commands.demo import copy_examples
+from workbench.tui.app import WorkbenchApp
+from workbench.workspace.inputs import default_input
+from workbench.workspace.project import Project
+from workbench.workspace.session import Session
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+SAVED = 1_793_628_131
+"""When the files were last saved, as the header tells it: 2026-11-02 14:02:11 UTC."""
+PATIENCE = 60.0
+"""Seconds that the app may take to come to rest."""
+_FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture: the example that is open, the keys that are pressed, and how large the terminal is.
+
+    A key ``n*3`` is pressed three times. After ``n``, ``c`` and ``r`` the run comes to rest before the next key.
+    """
+
+    name: str
+    example: str
+    keys: str
+    size: tuple[int, int] = (120, 36)
+
+
+PICTURES = (
+    Picture("opened", "log_triage.yaml", ""),
+    Picture("held", "log_triage.yaml", "n"),
+    Picture("masked", "log_triage.yaml", "n*7"),
+    Picture("finished", "log_triage.yaml", "r"),
+    Picture("cost", "debug_agent.yaml", "n*12"),
+    Picture("small", "log_triage.yaml", "n*7", (80, 24)),
+)
+_RUNS = ("n", "c", "r", "i", "o")
+
+
+async def take(picture: Picture, folder: Path) -> str:
+    """The picture as SVG, without fonts from elsewhere."""
+    file = folder / picture.example
+    env = {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
+
+    def make() -> Session:
+        return Session(Project.at(folder, env=env), file, model="offline", session=f"{file.stem}-7f3a")
+
+    app = WorkbenchApp(make, given=default_input(file))
+    app.animation_level = "none"
+    async with app.run_test(size=picture.size) as pilot:
+        await _until(pilot, lambda: app.session is not None and app.bench.presenter is not None)
+        for key, times in _keys(picture.keys):
+            for _ in range(times):
+                await pilot.press(key)
+                if key in _RUNS:
+                    await _until(pilot, lambda: _rests(app))
+        await pilot.pause(0.2)
+        return _FONTS.sub("", app.export_screenshot(title="", simplify=True))
+
+
+def _keys(text: str) -> list[tuple[str, int]]:
+    return [(key, int(times or 1)) for key, _, times in (word.partition("*") for word in text.split())]
+
+
+def _rests(app: WorkbenchApp) -> bool:
+    """The run is held or over, and all it said has been drawn."""
+    session = app.session
+    if session is None or session.events or session.notices:
+        return False
+    return session.stepper.held is not None or not session.running
+
+
+async def _until(pilot: Pilot[int], rests: object) -> None:
+    assert callable(rests)
+    give_up = time.monotonic() + PATIENCE
+    await pilot.pause(0.05)
+    while not rests():
+        if time.monotonic() > give_up:
+            raise TimeoutError("the app did not come to rest")
+        await pilot.pause(0.02)
+    await pilot.pause(0.1)
+
+
+def main(names: Sequence[str]) -> int:
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for picture in PICTURES:
+        if names and picture.name not in names:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            copy = copy_examples(Path(folder))
+            for file in copy.glob("*.yaml"):
+                if file.name.endswith(".replies.yaml"):
+                    file.write_text(re.sub(r"latency: [0-9.]+", "latency: 0", file.read_text("utf-8")), "utf-8")
+                os.utime(file, (SAVED, SAVED))
+            svg = asyncio.run(take(picture, copy))
+        (FOLDER / f"{picture.name}.svg").write_text(svg, "utf-8")
+        print(f"docs/pictures/{picture.name}.svg")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

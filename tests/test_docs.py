@@ -1,0 +1,82 @@
+"""The guide does what it says: its commands exist, its tutorial runs, its numbers are those of the example."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.cli.conftest import alone, run_cli
+from workbench.cli.commands.demo import copy_examples
+from workbench.cli.main import main
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/guide/*.md")])
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`(workbench [^`]+)`")
+LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for found, text in FENCE.findall(page.read_text("utf-8")) if found == language]
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The arguments of every ``workbench`` command of a page, up to a pipe."""
+    lines = [line for block in blocks(page, "sh") for line in block.splitlines() if line.startswith("workbench ")]
+    text = [*lines, *INLINE.findall(FENCE.sub("", page.read_text("utf-8")))]
+    words = [shlex.split(command.partition(" | ")[0].replace(" …", "")) for command in text]
+    return [each[1:] for each in words if "COMMAND" not in each]
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    targets = [target for target in LINK.findall(page.read_text("utf-8")) if "://" not in target]
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", [page for page in DOCS if commands(page)], ids=lambda page: page.name)
+def test_every_command_is_understood(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    root = click.Context(main, info_name="workbench")
+    for name, *arguments in commands(page):
+        command = main.get_command(root, name)
+        assert command is not None, name
+        if arguments:
+            command.make_context(name, arguments, parent=root)
+
+
+def test_the_tutorial_runs_as_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ROOT / "docs" / "guide" / "first-cascade.md"
+    alone(monkeypatch, tmp_path, tmp_path / "work")
+    cascade, replies = blocks(page, "yaml")
+    Path("release.yaml").write_text(cascade)
+    Path("release.replies.yaml").write_text(replies.replace("latency: 0.3", "latency: 0"))
+    Path("release.input.json").write_text(blocks(page, "json")[0])
+    Path("commits.txt").write_text(blocks(page, "text")[0])
+    checked = run_cli("check", "release.yaml", "release.replies.yaml")
+    assert (checked.code, checked.out) == (0, "")
+    ran = run_cli("run", "release.yaml")
+    assert (ran.code, ran.out) == (0, "- New: a dark theme\n- Fixed: a crash when the file is empty\n")
+    assert "↪ sort.output" in run_cli("context", "--phase", "write").out
+
+
+def test_the_prices_of_the_guide_are_those_of_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone(monkeypatch, tmp_path, tmp_path / "work")
+    copy = copy_examples(Path("cascades"))
+    replies = copy / "debug_agent.replies.yaml"
+    replies.write_text(replies.read_text("utf-8").replace("latency: 0.5", "latency: 0"), "utf-8")
+    assert run_cli("run", "cascades/debug_agent.yaml", "--session", "hunt", "-q").code == 0
+
+    def row(*strategy: str) -> str:
+        shown = run_cli("context", "hunt", "--phase", "investigate", "--json", *strategy).json
+        tokens = sum(call["tokens_sent"] for call in shown)
+        return f"{tokens:,} | ${sum(call['predicted_cost'] for call in shown):.4f} |"
+
+    page = (ROOT / "docs" / "guide" / "what-did-it-see.md").read_text("utf-8")
+    wanted = [row(), row("-s", "everything"), row("-s", "in batches")]
+    found = re.findall(r"^\| [^|]+ \| ([\d,]+ \| \$[\d.]+ \|)$", page, re.MULTILINE)
+    assert found == wanted
