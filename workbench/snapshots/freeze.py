@@ -55,7 +55,7 @@ async def freeze(kept: Kept, label: Label, captured_at: str, redact: Redact, aro
         session_id=started.data.get("session_id", ""),
         cascade_file=file,
         input=input,
-        execution=execution_of(again.kept.recording.state),
+        execution=execution_of(again.kept.recording),
         expectations=Expectations.of(again.kept.events, again.kept.children),
         cascade_text=definition.source.text,
         cascade_sha256=definition.sha256,
