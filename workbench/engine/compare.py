@@ -77,6 +77,8 @@ class Totals:
 
     calls: int
     tokens: int
+    grade: Grade
+    """The worst of the calls'."""
     cached: int
     fresh: int
     written: int
@@ -96,6 +98,7 @@ class Totals:
         return cls(
             len(seen),
             sum(one.tokens for one in seen),
+            max((one.grade for one in seen), key=list(Grade).index, default=Grade.EXACT),
             sum(forecast.cached for forecast in forecasts),
             sum(forecast.fresh for forecast in forecasts),
             sum(forecast.written for forecast in forecasts),

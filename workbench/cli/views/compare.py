@@ -61,12 +61,16 @@ def _table(comparison: Comparison, plain: bool) -> tuple[list[Column], list[list
     largest = max((s.forecast.cost or 0.0 for p in comparison.pairs for s in (p.a, p.b) if s and s.forecast), default=0)
     rows: list[list[str | Cell]] = [_call_row(pair, writes, largest, plain) for pair in comparison.pairs]
     total: list[str | Cell] = [Cell("total", "head")]
-    total += [count(a.tokens), count(b.tokens), _change(a.tokens, b.tokens), count(a.cached), count(b.cached)]
+    total += [count(a.tokens, a.grade), count(b.tokens, b.grade), _change(a.tokens, b.tokens)]
+    total += [count(a.cached), count(b.cached)]
     total += [count(a.written), count(b.written)] if writes else []
     total += [_sum(comparison.a, largest), _sum(comparison.b, largest), _change(*_comparable(comparison))]
     total.append(_validity(comparison))
     fill: list[str | Cell] = [""] * (len(columns) - 4)
-    rows += [total, [Cell("peak", "head"), count(a.peak), count(b.peak), _change(a.peak, b.peak), *fill]]
+    rows += [
+        total,
+        [Cell("peak", "head"), count(a.peak, a.grade), count(b.peak, b.grade), _change(a.peak, b.peak), *fill],
+    ]
     return columns, rows
 
 

@@ -1,0 +1,76 @@
+"""Many strategies on several runs: ratios, medians and the front, worked out again by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.engine.support import FlatPrices, Words
+from tests.engine.test_compare import Unknown, played
+from workbench.context.strategy import parse
+from workbench.engine.sweep import Subject, candidates, shared_strategies, sweep
+from workbench.engine.whatif import what_if
+
+SIZES = (40, 400, 900)
+
+
+def subjects() -> list[Subject]:
+    runs = [played(words) for words in SIZES]
+    return [Subject(f"run{words}", run.state, run.definition) for words, run in zip(SIZES, runs, strict=True)]
+
+
+def sums(subject: Subject, spec: str) -> tuple[int, float]:
+    """Tokens and cost, straight from the what-if."""
+    found = what_if(subject.state, subject.definition, parse(spec), Words(), FlatPrices())
+    return sum(one.assembly.tokens_sent for one in found), sum(one.forecast.cost or 0.0 for one in found)
+
+
+def test_ratios_and_medians_are_those_worked_out_by_hand() -> None:
+    runs = subjects()
+    found = sweep(runs, candidates(["mask(after=1..3)"], [r.definition for r in runs]), Words(), FlatPrices())
+    assert [row.label for row in found.rows] == ["snowball", "file", "mask(after=1)", "mask(after=2)", "mask(after=3)"]
+    for row in found.rows[2:]:
+        tokens, costs = [], []
+        for run in runs:
+            base, mine = sums(run, "snowball"), sums(run, row.label)
+            tokens.append(mine[0] / base[0])
+            costs.append(mine[1] / base[1])
+        assert row.cost is not None
+        assert (row.tokens.low, row.tokens.median, row.tokens.high) == pytest.approx(tuple(sorted(tokens)))
+        assert (row.cost.low, row.cost.median, row.cost.high) == pytest.approx(tuple(sorted(costs)))
+        assert row.invalid == 0
+    assert found.rows[0].tokens.median == 1.0
+
+
+def test_no_strategy_of_the_front_is_beaten_and_every_other_one_is() -> None:
+    runs = subjects()
+    found = sweep(
+        runs, candidates(["mask(after=1..4,step=[1,3])"], [r.definition for r in runs]), Words(), FlatPrices()
+    )
+    points = [(row.tokens.median, row.cost.median if row.cost else 0.0, row.on_front) for row in found.rows]
+    for tokens, cost, on_front in points:
+        beaten = any(t <= tokens and c <= cost and (t, c) != (tokens, cost) for t, c, _ in points)
+        assert on_front != beaten
+
+
+def test_without_prices_tokens_are_compared_and_costs_stay_unknown() -> None:
+    runs = subjects()
+    found = sweep(runs, candidates(["mask(after=1)"], [r.definition for r in runs]), Words(), Unknown())
+    assert [(row.cost, row.unknown, row.on_front) for row in found.rows] == [(None, 3, False)] * 3
+    assert found.rows[-1].tokens.median < 1
+
+
+def test_a_run_without_calls_is_left_out_by_name() -> None:
+    run = played()
+    empty = Subject("empty", type(run.state)(), run.definition)
+    found = sweep([empty, subjects()[0]], candidates(["mask(after=1)"], [run.definition]), Words(), FlatPrices())
+    assert (found.runs, found.skipped) == (("run40",), ("empty",))
+
+
+def test_a_name_counts_only_where_every_file_means_the_same_by_it() -> None:
+    one = played().definition
+    first = type(one).of(
+        one.source.text.replace('"c"', '"c", "strategies": {"m": "mask(after=1)", "n": "selective"}', 1)
+    )
+    second = type(one).of(first.source.text.replace("after=1", "after=2"))
+    assert shared_strategies([first, second]) == {"n": "selective"}
+    assert shared_strategies([first]) == {"m": "mask(after=1)", "n": "selective"}
