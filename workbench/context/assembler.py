@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from workbench.context.assembly import Action, Assembly, Broken, Entry, Fit, Grade, Item, Kind, Reason, Request
 from workbench.context.diff import splices_between, splices_of
+from workbench.context.edits import EDIT_RULE, dropped, own_verdict_of
 from workbench.context.fitting import Fitter, SummaryRequest
 from workbench.context.history import History
 from workbench.context.invariants import (
@@ -34,10 +36,17 @@ class Assembler:
     """The contexts of one phase visit, in order. Give it each message of the visit once, when it joins the history."""
 
     def __init__(
-        self, scope: PhaseScope, strategy: Strategy, counter: Counter, previous: Assembly | None = None
+        self,
+        scope: PhaseScope,
+        strategy: Strategy,
+        counter: Counter,
+        previous: Assembly | None = None,
+        *,
+        entered: Entered | None = None,
     ) -> None:
         """``strategy`` is laid over the file's own, so it may leave open what enters or what fits; ``previous``
-        is the last assembly of the same branch, which the first one here is spliced against.
+        is the last assembly of the same branch, which the first one here is spliced against. ``entered``: the messages
+        that precede the visit's own, where an edit has changed them.
 
         Raises SpecError when the file's own ``strategy`` cannot be read.
         """
@@ -59,6 +68,9 @@ class Assembler:
         self._altered_faults: dict[int, Broken] = {}
         self._last: tuple[Assembly, Place] | None = None
         self._added = False
+        self._summaries: list[Summary] = []
+        self.entered = entered or self._entering()
+        """The messages that precede the visit's own, in wire order."""
         self._notes = self._enter()
         self._survivors = self._surviving()
 
@@ -69,18 +81,31 @@ class Assembler:
         tokens, grade = self._count(item.message)
         answer = self._history.add(item, tokens)
         index = len(self._history.items) - 1
-        row = self._add_row(item, tokens, grade, own_verdict(self._scope, self._history, index))
+        base = own_verdict_of(item) or own_verdict(self._scope, self._history, index)
+        row = self._add_row(item, tokens, grade, base)
         if item.kind is Kind.TASK:
             self._tasks.append(row)
-        if answer is not None:
+        if answer is not None and not dropped(self._history.items[answer]):
             self._table.rows[self._table.head + answer].base = own_verdict(self._scope, self._history, answer)
             self._dirty.add(self._table.head + answer)
-        for survivor in self._survivors.values():
+        for survivor in () if dropped(item) else self._survivors.values():
             survivor.added(index)
         self._added = True
 
+    def edited(self, scope: PhaseScope, entered: Entered, items: Iterable[Item]) -> Assembler:
+        """An assembler of the same visit whose history an edit has made another; its next assembly is spliced against
+        this one's last. Takes time proportional to the history: an edit is a person's, and rare."""
+        scope = replace(scope, summaries=(*scope.summaries, *self._summaries))
+        previous = self._last[0] if self._last is not None else self._previous
+        other = Assembler(scope, self.strategy, self._counter, previous, entered=entered)
+        other._summaries = list(self._summaries)
+        for item in items:
+            other.add(item)
+        return other
+
     def add_summary(self, summary: Summary) -> None:
         """A summary that ``summary_wanted`` asked for."""
+        self._summaries.append(summary)
         if self._fitter is not None:
             self._fitter.add_summary(summary)
             self._added = True
@@ -152,8 +177,8 @@ class Assembler:
 
     # -- building ----------------------------------------------------------------------------------------------------
 
-    def _enter(self) -> tuple[str, ...]:
-        """The rows that precede the visit's own: tool text, other system texts, the rest in order."""
+    def _entering(self) -> Entered:
+        """The messages that precede the visit's own: tool text, other system texts, the rest in order."""
         scope, entering = self._scope, self.strategy.enters
         rows: list[tuple[Item, Verdict]] = []
         if scope.tool_text:
@@ -164,11 +189,14 @@ class Assembler:
         hoisted = [_is_system(verdict) for _, verdict in entered.rows]
         rows += [row for row, is_system in zip(entered.rows, hoisted, strict=True) if is_system]
         rows += [row for row, is_system in zip(entered.rows, hoisted, strict=True) if not is_system]
-        self._table.head = len(rows)
-        for item, verdict in rows:
+        return Entered(tuple(rows), entered.notes)
+
+    def _enter(self) -> tuple[str, ...]:
+        self._table.head = len(self.entered.rows)
+        for item, verdict in self.entered.rows:
             tokens, grade = self._count(item.message)
             self._measure(self._add_row(item, tokens, grade, verdict))
-        return entered.notes
+        return self.entered.notes
 
     def _surviving(self) -> dict[int, Survivor]:
         """Those who decide about the visit's own messages, by layer; the higher one wins."""
@@ -221,9 +249,10 @@ class Assembler:
         is_measured = verdict.sent is row.sent
         tokens, grade = (row.tokens, row.sent_grade) if is_measured else self._size(verdict.sent, row)
         self.work.entries += 1
-        return Entry(
-            row.item, verdict.sent, verdict.action, verdict.reason, verdict.rule, row.tokens_full, tokens, grade
-        )
+        reason, rule = verdict.reason, verdict.rule
+        if row.item.edited and verdict.sent is row.item.message:
+            reason, rule = Reason("edited", (row.item.edited,)), EDIT_RULE
+        return Entry(row.item, verdict.sent, verdict.action, reason, rule, row.tokens_full, tokens, grade)
 
     def _size(self, sent: Message | None, row: Row) -> tuple[int, Grade]:
         """Tokens of what is sent, and the worse grade of both counts."""

@@ -72,10 +72,12 @@ class Item:
     note: str = ""
     redacted: int = 0
     """How many secrets were replaced where this text entered the run."""
+    edited: str = ""
+    """What a person did to it: changed, dropped, added or moved; empty for what the run itself made."""
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {"m": self.message.body_hash, "kind": str(self.kind), "place": str(self.place)}
-        for key in ("tool", "is_error", "source", "note", "redacted"):
+        for key in ("tool", "is_error", "source", "note", "redacted", "edited"):
             if value := getattr(self, key):
                 body[key] = value
         return body
@@ -91,6 +93,7 @@ class Item:
             body.get("source", ""),
             body.get("note", ""),
             body.get("redacted", 0),
+            body.get("edited", ""),
         )
 
 

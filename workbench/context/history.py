@@ -32,7 +32,8 @@ class History:
         """Append. Returns the index of an earlier answer that now shows to have called a tool in its text, or None."""
         index, place = len(self.items), item.place
         self._enter_attempt(place.attempt)
-        self._longest = max(self._longest, place.turn)
+        if place.attempt == self._attempt:  # An edit may have moved an earlier attempt's message behind it.
+            self._longest = max(self._longest, place.turn)
         self.items.append(item)
         self.turns.append(self._before[place.attempt] + place.turn)
         self.sizes.append(tokens)

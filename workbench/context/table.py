@@ -33,6 +33,8 @@ class Row:
 
     def decided(self) -> Verdict:
         """The verdict before the budget."""
+        if self.item.edited == "dropped":
+            return self.base
         highest = max(self.layers, default=IMAGES)
         verdict = self.layers.get(highest, self.base)
         if verdict is WHOLE:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.context.assembly import Assembly, Broken, Grade, Item, Kind
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
+from workbench.engine.edits import Edit, SetAnswer
 from workbench.engine.faults import PhaseFailed
-from workbench.engine.gate import Stop, StopKind
+from workbench.engine.gate import Decision, Stop, StopKind
 from workbench.engine.ports import Answer, ModelFault, Notice
 from workbench.engine.world import World
 
@@ -33,6 +34,10 @@ class Sender(Protocol):
 
     def join(self, items: list[Item], /, *, carried: bool = False) -> None: ...
 
+    def edit(self, stop: Stop, edits: Sequence[Edit]) -> None:
+        """Make edits at a stop of the call. Raises EditFault."""
+        ...
+
 
 MAX_WAIT = 120.0
 """Seconds: a provider that asks for more gets the next try after this long."""
@@ -45,26 +50,41 @@ async def call_model(sender: Sender, place: Place, purpose: str, *, tool_choice:
     """
     run = sender.engine
     run.check_limits()
-    assembly = sender.assemble(place, tool_choice=tool_choice)
-    _journal_assembly(sender, place, assembly, purpose)
-    answered_by = run.ports.model.recorded(assembly.request, place)
-    stop = Stop(
-        StopKind.BEFORE_CALL,
-        place,
-        run.depth,
-        assembly,
-        state=sender.world.state,
-        problems=len(assembly.problems),
-        answered_by=answered_by,
-    )
-    decision = await run.gate(stop)
+    assembly, decision = await _ready(sender, place, purpose, tool_choice)
     if assembly.problems and not decision.send_anyway:
         raise PhaseFailed(f"the request is not valid: {_words(assembly.problems[0])}", "request")
     answer = await _send(sender, place, assembly, purpose)
     run.cache(place.branch, assembly.request.model).sent(assembly, _seconds(run.scribe.last_at))
-    _journal_answer(sender, place, assembly, answer, purpose)
-    await run.gate(Stop(StopKind.AFTER_CALL, place, run.depth, state=sender.world.state))
+    message = _journal_answer(sender, place, assembly, answer, purpose)
+    stop = Stop(StopKind.AFTER_CALL, place, run.depth, state=sender.world.state, answer=message)
+    while (decision := await run.gate(stop)).edits:
+        sender.edit(stop, decision.edits)
+        said = [edit.message for edit in decision.edits if isinstance(edit, SetAnswer)]
+        stop = replace(stop, answer=said[-1] if said else stop.answer, edited=True)
     return answer
+
+
+async def _ready(sender: Sender, place: Place, purpose: str, tool_choice: str) -> tuple[Assembly, Decision]:
+    """The context of the call, journaled and let through the gate; anew after each edit there."""
+    run, edited = sender.engine, False
+    while True:
+        assembly = sender.assemble(place, tool_choice=tool_choice)
+        _journal_assembly(sender, place, assembly, purpose, edited=edited)
+        stop = Stop(
+            StopKind.BEFORE_CALL,
+            place,
+            run.depth,
+            assembly,
+            state=sender.world.state,
+            problems=len(assembly.problems),
+            answered_by=run.ports.model.recorded(assembly.request, place),
+            edited=edited,
+        )
+        decision = await run.gate(stop)
+        if not decision.edits:
+            return assembly, decision
+        sender.edit(stop, decision.edits)
+        edited = True
 
 
 def _words(broken: Broken) -> str:
@@ -75,7 +95,7 @@ def _seconds(at: str) -> float:
     return datetime.fromisoformat(at).timestamp()
 
 
-def _journal_assembly(sender: Sender, place: Place, assembly: Assembly, purpose: str) -> None:
+def _journal_assembly(sender: Sender, place: Place, assembly: Assembly, purpose: str, *, edited: bool) -> None:
     run, request = sender.engine, assembly.request
     price = run.ports.prices.price(request.model)
     cache = run.cache(place.branch, request.model)
@@ -109,6 +129,7 @@ def _journal_assembly(sender: Sender, place: Place, assembly: Assembly, purpose:
         price={"source": price.source, "grade": price.grade},
         problems=[[b.invariant, b.message, b.entry] for b in assembly.problems],
         notes=list(assembly.notes),
+        **({"edited": True} if edited else {}),
     )
 
 
@@ -186,7 +207,8 @@ def _journal_fault(
     run.scribe.emit("call_failed", place, digest=digest, error=error, purpose=purpose, **data)
 
 
-def _journal_answer(sender: Sender, place: Place, assembly: Assembly, answer: Answer, purpose: str) -> None:
+def _journal_answer(sender: Sender, place: Place, assembly: Assembly, answer: Answer, purpose: str) -> Message:
+    """Journal the answer and let it join the history; its message."""
     run = sender.engine
     item = _answer_item(sender, place, answer)
     usage, predicted = answer.usage, assembly.tokens_sent
@@ -214,6 +236,7 @@ def _journal_answer(sender: Sender, place: Place, assembly: Assembly, answer: An
         recorded=answer.recorded,
     )
     sender.join([item], carried=True)
+    return item.message
 
 
 def _answer_item(sender: Sender, place: Place, answer: Answer) -> Item:

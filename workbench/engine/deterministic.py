@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.context.place import Place
+from workbench.engine.editing import before_tool, checked, edit_state, journal
+from workbench.engine.edits import SetResult, SetState
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import Stop, StopKind
 from workbench.engine.ports import ToolResult
@@ -45,19 +48,11 @@ async def _call(execution: Execution, arguments: dict[str, Any], place: Place) -
     run, phase = execution.engine, execution.phase
     name = phase.tool or ""
     maybe = run.ports.tools.maybe_ran(place, 1)
-    before = Stop(StopKind.BEFORE_TOOL, place, run.depth, tool=name, answered_by="maybe" if maybe else "live")
-    await run.gate(before)
-    spec = run.ports.tools.spec(name)
+    stop = Stop(StopKind.BEFORE_TOOL, place, run.depth, tool=name, state=execution.world.state, index=1)
     text = json.dumps(arguments, ensure_ascii=False)
-    side_effects = spec is None or spec.side_effects
-    run.scribe.emit(
-        "tool_started", place, index=1, call_id="", tool=name, arguments=text, native=False, side_effects=side_effects
-    )
-    run.scribe.sync()
-    try:
-        result = await asyncio.wait_for(run.ports.tools.call(name, arguments, place, 1), phase.timeout)
-    except TimeoutError:
-        result = ToolResult(f"the time limit of {phase.timeout:g} s is over", is_error=True)
+    before = replace(stop, answered_by="maybe" if maybe else "live", arguments=text)
+    ready = await before_tool(run, execution.world, before)
+    result = ready.result or await _started(execution, ready.arguments, place)
     shown, _ = run.ports.redact(result.text)
     images = [run.scribe.image(image) for image in result.images]
     run.scribe.emit(
@@ -73,8 +68,40 @@ async def _call(execution: Execution, arguments: dict[str, Any], place: Place) -
         sandbox=result.sandbox,
         text=shown,
     )
-    await run.gate(Stop(StopKind.AFTER_TOOL, place, run.depth, tool=name))
-    return ToolResult(shown, result.is_error, result.images, result.sandbox, result.duration_s, result.value)
+    made = ToolResult(shown, result.is_error, result.images, result.sandbox, result.duration_s, result.value)
+    return await _after(execution, replace(stop, kind=StopKind.AFTER_TOOL, result=shown), made)
+
+
+async def _started(execution: Execution, text: str, place: Place) -> ToolResult:
+    """Run the tool once, within the phase's time limit; durable that it began before it can have changed anything."""
+    run, phase = execution.engine, execution.phase
+    name = phase.tool or ""
+    spec = run.ports.tools.spec(name)
+    side_effects = spec is None or spec.side_effects
+    run.scribe.emit(
+        "tool_started", place, index=1, call_id="", tool=name, arguments=text, native=False, side_effects=side_effects
+    )
+    run.scribe.sync()
+    try:
+        return await asyncio.wait_for(run.ports.tools.call(name, json.loads(text), place, 1), phase.timeout)
+    except TimeoutError:
+        return ToolResult(f"the time limit of {phase.timeout:g} s is over", is_error=True)
+
+
+async def _after(execution: Execution, stop: Stop, result: ToolResult) -> ToolResult:
+    """Wait at the stop behind the tool; its result as it is then."""
+    run = execution.engine
+    while (decision := await run.gate(stop)).edits:
+        checked(decision.edits, stop)
+        for edit in decision.edits:
+            if isinstance(edit, SetState):
+                edit_state(run, execution.world, stop, edit)
+            elif isinstance(edit, SetResult):
+                text, _ = run.ports.redact(edit.text)
+                journal(run, stop, SetResult(text, edit.is_error), result.text, text)
+                result = ToolResult(text, edit.is_error, sandbox=result.sandbox)
+        stop = replace(stop, result=result.text, edited=True)
+    return result
 
 
 def _value(result: ToolResult) -> Any:

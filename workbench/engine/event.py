@@ -33,7 +33,10 @@ KINDS: dict[str, str] = {
     "evaluation_finished": "winner, scores, reason",
     "human_asked": "index, question, context, options",
     "human_answered": "index, answer",
-    "edited": "what, before, after",
+    "edited": (
+        "stop, index (of a tool call), what (change, drop, add, move, state, model, answer, arguments, skip, result), "
+        "before, after, edit (as it was asked for), own and at (messages: the visit's own, and where), tool"
+    ),
     "callout": "name, target",
     "tools_chosen": "tools, offered (how many), reason (the Quartermaster's choice)",
     "warning": "code, message, file, line, column",

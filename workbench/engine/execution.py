@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 from workbench.context.assembler import Assembler
 from workbench.context.assembly import Assembly, Item, Kind
 from workbench.context.diff import splices_between
+from workbench.context.edits import remaining
 from workbench.context.message import Message
+from workbench.context.parts.part import Entered
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope
 from workbench.engine import budget, texts
 from workbench.engine.attempt import Failure
 from workbench.engine.checks import Checks
+from workbench.engine.editing import checked, edit_answer, edit_request, edit_state
+from workbench.engine.edits import Edit, SetAnswer, SetState
 from workbench.engine.engine_tools import ROUTE_TO
 from workbench.engine.faults import PhaseFailed
+from workbench.engine.gate import Stop
 from workbench.engine.model_name import split_effort
 from workbench.engine.people import ask_person
 from workbench.engine.ports import Question, TemplateFault
@@ -167,6 +173,22 @@ class Execution:
         for item in items:
             self.assembler.add(item)
 
+    def reassemble(self, entered: Entered | None = None) -> None:
+        """After an edit: the visit's contexts are put together from its history as it is now."""
+        self.assembler = self.assembler.edited(self._scope(), entered or self.assembler.entered, self.items)
+
+    def edit(self, stop: Stop, edits: Sequence[Edit]) -> None:
+        """Make edits at a stop of a call. Raises EditFault."""
+        checked(edits, stop)
+        for edit in edits:
+            if isinstance(edit, SetState):
+                edit_state(self.engine, self.world, stop, edit)
+                self.state_set[edit.key] = self.world.state[edit.key]
+            elif isinstance(edit, SetAnswer):
+                edit_answer(self, stop, edit)
+            else:
+                edit_request(self, stop, edit)
+
     def assemble(self, place: Place, *, tool_choice: str = "") -> Assembly:
         """The context of the next call. Raises PhaseFailed where it cannot be made to fit its budget."""
         assembly = self.assembler.assemble(place, tool_choice=tool_choice)
@@ -201,7 +223,7 @@ class Execution:
         """Render a template of the file; undefined names become warnings with their place. Raises PhaseFailed."""
         if not template:
             return ""
-        run, names = self.engine, self.world.names(self.items, template, extra)
+        run, names = self.engine, self.world.names(remaining(self.items), template, extra)
         source = run.definition.source
         try:
             rendered = run.ports.render(template, names)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.context.assembly import Assembly
+from workbench.context.message import Message
 from workbench.context.place import Place
+
+if TYPE_CHECKING:
+    from workbench.engine.edits import Edit
 
 
 class StopKind(StrEnum):
@@ -41,7 +45,18 @@ class Stop:
     """Broken invariants of the assembly."""
     answered_by: str = "live"
     """At ``before_call`` of a run that replays another: ``recorded``, ``changed`` (recorded, but the request is no
-    longer the same) or ``live``. At ``before_tool`` of a resumed run: ``maybe`` where the tool may have run already."""
+    longer the same), ``pinned`` (its recorded answer is kept, whatever the request) or ``live``. At ``before_tool`` of
+    a resumed run: ``maybe`` where the tool may have run already."""
+    index: int = 0
+    """At a tool's stops: the number of the call in its turn, from 1."""
+    arguments: str = ""
+    """At ``before_tool``: JSON text."""
+    answer: Message | None = None
+    """At ``after_call``: what the model said."""
+    result: str = ""
+    """At ``after_tool``: what the model will see."""
+    edited: bool = False
+    """The same stop again, after an edit: what it shows has changed."""
 
     @property
     def level(self) -> int:
@@ -56,6 +71,8 @@ class Decision:
 
     send_anyway: bool = False
     """Send a request although it breaks an invariant."""
+    edits: tuple[Edit, ...] = ()
+    """Edits to make here. The run then comes to the same stop again, so that what they did can be seen."""
 
 
 class RunStopped(Exception):

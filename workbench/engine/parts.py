@@ -31,7 +31,7 @@ class ToolState:
     """JSON text as the model wrote it."""
     call_id: str = ""
     status: str = "running"
-    """running, done, failed (its error flag is set)."""
+    """running, done, failed (its error flag is set); skipped until the result that stands for it has come."""
     text: str = ""
     duration_s: float = 0.0
     sandbox: str = ""

@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.context.assembly import Entry
 from workbench.context.place import Place
+from workbench.engine.edits import Edit, from_json
 from workbench.engine.event import Event
 from workbench.engine.ports import (
     Answer,
@@ -32,6 +33,14 @@ class RecordedCall:
     outcomes: list[Answer | ModelFault] = field(default_factory=list)
 
 
+@dataclass
+class RecordedEdits:
+    """What a person edited at once, and the digest of the request as it was before (at calls)."""
+
+    digest: str
+    edits: list[Edit] = field(default_factory=list)
+
+
 class Recording:
     """The answers of one run, by place. Raises nothing on a journal that ends early: it then has fewer answers."""
 
@@ -49,6 +58,8 @@ class Recording:
         self.draws: dict[tuple[Place, int], float] = {}
         self.children: dict[str, str] = {}
         """Run ids of the cascades that it started, by key (``sub_0``)."""
+        self.edits: dict[tuple[str, Place, int], list[RecordedEdits]] = {}
+        """Edits by kind of stop, place and number of the tool call; made together, they stand together."""
         self.times: list[str] = []
         self.digests: dict[str, Place] = {}
         self._images = images or {}
@@ -59,6 +70,16 @@ class Recording:
             self.times.append(event.at)
             if (reader := _READERS.get(event.kind)) is not None:
                 reader(self, event.place, event.data)
+
+    def _edited(self, place: Place, data: Mapping[str, Any]) -> None:
+        if "edit" not in data:
+            return
+        batches = self.edits.setdefault((data.get("stop", ""), place, data.get("index", 0)), [])
+        call = self.calls.get(place)
+        digest = call.digest if call is not None else ""
+        if not batches or batches[-1].digest != digest:
+            batches.append(RecordedEdits(digest))
+        batches[-1].edits.append(from_json(data["edit"]))
 
     def _context(self, place: Place, data: Mapping[str, Any]) -> None:
         call = self.state.call_at(place)
@@ -146,6 +167,7 @@ class Recording:
 _READERS = {
     "context_assembled": Recording._context,
     "call_finished": Recording._answer,
+    "edited": Recording._edited,
     "call_failed": Recording._fault,
     "tool_started": Recording._tool_started,
     "tool_finished": Recording._tool_finished,

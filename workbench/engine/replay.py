@@ -16,6 +16,7 @@ from typing import Any
 from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.engine.definition import Definition
+from workbench.engine.gate import Decision, Gate, Stop, StopKind
 from workbench.engine.library import Library
 from workbench.engine.ports import (
     Answer,
@@ -49,13 +50,21 @@ class Replay:
     lenient: bool = False
     """Answer a place that has an answer even where the request has changed: a test then sees all that is different,
     not the first alone."""
+    pins: frozenset[Place] = frozenset()
+    """Calls that keep their recorded answers and results whatever they are asked now."""
+    forks: bool = False
+    """Nothing but the recording answers until ``cut``; from there on, nothing but the pins does."""
+    new_run: bool = False
+    """The run has a journal of its own: it starts now, whatever the times of what it takes over."""
     live_calls: int = 0
     live_tools: int = 0
 
     def ports(self, base: Ports) -> Ports:
-        """``base`` with every source of chance replaced by the recording; its gate, sink and renderer stay."""
+        """``base`` with every source of chance replaced by the recording; its sink and renderer stay, and its gate
+        is asked after the recorded edits were made again."""
         return replace(
             base,
+            gate=RecordedGate(self, base.gate),
             model=RecordedModel(self),
             tools=RecordedTools(self, base.tools),
             validators=RecordedValidators(self, base.validators),
@@ -71,6 +80,33 @@ class Replay:
 
     def __post_init__(self) -> None:
         self._answered: set[Place] = set()
+        self._cut: Place | None = None
+        self._all_live = False
+
+    def cut(self, place: Place) -> None:
+        """From here on the run is live. Candidates that run beside the one of ``place`` are replayed to their end."""
+        self._cut = place
+
+    @property
+    def is_live(self) -> bool:
+        """Whether anything has happened, or may have, that the recording does not hold."""
+        return self.live_calls > 0 or self._cut is not None
+
+    @property
+    def past_all(self) -> bool:
+        """Whether whatever comes now lies behind the cut, wherever it is."""
+        return self._all_live or (self._cut is not None and not self._cut.branch)
+
+    def past(self, place: Place) -> bool:
+        """Whether a place lies behind the cut."""
+        if self._cut is None or self._all_live:
+            return self._all_live
+        here, cut = place.branch, self._cut.branch
+        if here == cut or here.startswith(f"{cut}/") or not cut:
+            return True
+        # The line that the candidates left goes on after all of them.
+        self._all_live = not here or cut.startswith(f"{here}/")
+        return self._all_live
 
     def mark(self, place: Place) -> None:
         self._answered.add(place)
@@ -87,14 +123,19 @@ class RecordedModel:
 
     def recorded(self, request: Request, place: Place) -> str:
         call = self._call(place)
-        if call is None or not call.outcomes:
+        if call is not None and call.outcomes and place in self._replay.pins:
+            return "pinned"
+        if call is None or not call.outcomes or self._replay.past(place):
             return "live"
         return "recorded" if call.digest == request.digest else "changed"
 
     async def complete(self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]) -> Answer:
         call = self._call(place)
         number = self._tries[place]
-        same = call is not None and (self._replay.lenient or call.digest == request.digest)
+        pinned = place in self._replay.pins
+        if self._replay.past(place) and not pinned:
+            return await self._live(request, place, images, on_text)
+        same = call is not None and (self._replay.lenient or pinned or call.digest == request.digest)
         if call is not None and same and number < len(call.outcomes):
             self._tries[place] += 1
             outcome = call.outcomes[number]
@@ -102,6 +143,18 @@ class RecordedModel:
                 raise outcome
             self._replay.mark(place)
             return outcome
+        if self._replay.forks and not self._replay.is_live:
+            raise _diverged(request, place, call)
+        return await self._live(request, place, images, on_text, call)
+
+    async def _live(
+        self,
+        request: Request,
+        place: Place,
+        images: Images,
+        on_text: Callable[[str], None],
+        call: RecordedCall | None = None,
+    ) -> Answer:
         if self._replay.live is None:
             raise _diverged(request, place, call)
         self._replay.live_calls += 1
@@ -137,6 +190,35 @@ def _diverged(request: Request, place: Place, call: RecordedCall | None) -> Dive
     return Divergence(place, f"call {place}: model, parameters or tools are not as recorded")
 
 
+class RecordedGate:
+    """Makes the recorded edits again where they were made, and lets through what a person let through."""
+
+    def __init__(self, replay: Replay, gate: Gate) -> None:
+        self._replay = replay
+        self._gate = gate
+        self._depth: int | None = None
+        self._made: dict[tuple[str, Place, int], int] = defaultdict(int)
+
+    async def __call__(self, stop: Stop) -> Decision:
+        if self._depth is None:
+            self._depth = stop.depth  # A run's own gate is asked before that of any child.
+        if stop.depth == self._depth and not self._replay.past(stop.place):
+            key = (str(stop.kind), stop.place, stop.index)
+            batches, number = self._replay.recording.edits.get(key, []), self._made[key]
+            if number < len(batches) and _was(stop, batches[number].digest):
+                self._made[key] += 1
+                return Decision(edits=tuple(batches[number].edits))
+        decision = await self._gate(stop)
+        return replace(decision, send_anyway=decision.send_anyway or stop.answered_by == "recorded")
+
+
+def _was(stop: Stop, digest: str) -> bool:
+    """Whether the request at a stop is the one that was edited; at other stops there is none to compare."""
+    if stop.kind is not StopKind.BEFORE_CALL or stop.assembly is None:
+        return True
+    return stop.assembly.request.digest == digest
+
+
 class RecordedTools:
     """Answers the tool calls of recorded answers; specs come from the registry, since they are part of requests."""
 
@@ -153,13 +235,14 @@ class RecordedTools:
     def maybe_ran(self, place: Place, index: int) -> bool:
         recording = self._replay.recording
         started = recording.started.get((place, index))
-        if started is None or (place, index) in recording.tools:
+        if started is None or (place, index) in recording.tools or self._replay.new_run:
             return False
         spec = self._registry.spec(started[0])
         return spec is not None and spec.side_effects
 
     async def call(self, name: str, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
-        recorded = self._replay.recording.tools.get((place, index))
+        behind = self._replay.past(place) and place not in self._replay.pins
+        recorded = None if behind else self._replay.recording.tools.get((place, index))
         # A deterministic phase has no call that asked: its own tool and arguments are what must be equal.
         own = (
             not place.call
@@ -187,7 +270,7 @@ class RecordedValidators:
     async def judge(
         self, name: str, content: str, input: Mapping[str, Any], state: Mapping[str, Any], place: Place, index: int
     ) -> Verdict:
-        recorded = self._replay.recording.verdicts.get((place, index))
+        recorded = None if self._replay.past(place) else self._replay.recording.verdicts.get((place, index))
         if recorded is not None and recorded[0] == name and (self._replay.live is None or self._still(place)):
             return recorded[1]
         if self._replay.live is None:
@@ -206,11 +289,12 @@ class RecordedHuman:
         self._replay = replay
 
     async def ask(self, question: Question, place: Place, index: int) -> str:
-        recorded = self._replay.recording.answers.get((place, index))
+        behind = self._replay.past(place) and place not in self._replay.pins
+        recorded = None if behind else self._replay.recording.answers.get((place, index))
         # A question beside the turns has no call of its own that could have been answered live.
         if recorded is not None and (not place.call or self._replay.recorded(place)):
             return recorded
-        if (place, index) in self._replay.recording.timed_out:
+        if (place, index) in self._replay.recording.timed_out and not behind:
             raise TimeoutError
         if self._replay.live is None:
             raise Divergence(place, f"call {place}: the recording has no answer to '{question.question}'")
@@ -229,7 +313,7 @@ class RecordedRandom:
         return self._random.uniform()
 
     def draw(self, place: Place, index: int) -> float:
-        recorded = self._replay.recording.draws.get((place, index))
+        recorded = None if self._replay.past(place) else self._replay.recording.draws.get((place, index))
         return self._random.draw(place, index) if recorded is None else recorded
 
 
@@ -251,7 +335,7 @@ class RecordedLibrary:
 
     @contextmanager
     def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
-        recorded = self._replay.recording.children.get(key)
+        recorded = None if self._replay.past_all else self._replay.recording.children.get(key)
         recording = self._replay.children(recorded) if recorded else None
         if recording is None and self._replay.live is None:
             raise Divergence(Place(), f"the recording has no child run '{key}'")
@@ -278,7 +362,8 @@ class RecordedClock:
     def now(self) -> str:
         times = self._replay.recording.times
         self._count += 1
-        if self._replay.live_calls or self._count > len(times):
+        starts = self._replay.new_run and self._count == 1
+        if starts or self._replay.is_live or self._count > len(times):
             return self._clock.now()
         return times[self._count - 1]
 
@@ -287,5 +372,5 @@ class RecordedClock:
 
     async def sleep(self, seconds: float) -> None:
         """Nothing waits in a recording."""
-        if self._replay.live_calls:
+        if self._replay.is_live:
             await self._clock.sleep(seconds)

@@ -16,6 +16,7 @@ from workbench.context.cache import PrefixCache
 from workbench.context.place import Place
 from workbench.engine.children import AsyncChild
 from workbench.engine.definition import Definition, Options
+from workbench.engine.edits import EDITS_AT, EditFault
 from workbench.engine.engine_tools import cascade_spec, engine_spec
 from workbench.engine.event import Event
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
@@ -51,7 +52,7 @@ class Parent:
     run_id: str
     session_id: str
     kind: str
-    """fork, replay, sub, async, spawn, tool, validator or ward."""
+    """fork, rerun, replay, sub, async, spawn, tool, validator or ward."""
     depth: int = 0
 
 
@@ -80,7 +81,7 @@ class Run:
         self.options = options
         self.ports = ports
         self.parent = parent
-        self.depth = parent.depth if parent and parent.kind not in ("fork", "replay") else 0
+        self.depth = parent.depth if parent and parent.kind not in ("fork", "replay", "rerun") else 0
         self.scribe = Scribe(run_id or ports.ids.run_id(), ports.clock, ports.sink, observe, journaled)
         self.scribe.ports = {"model": ports.model.name}
         self.world = World(self.redacted_json(dict(input)))
@@ -186,8 +187,11 @@ class Run:
     # -- what visits use ---------------------------------------------------------------------------------------------
 
     async def gate(self, stop: Stop) -> Decision:
-        """Wait at a stop until the run may go on."""
-        return await self.ports.gate(stop)
+        """Wait at a stop until the run may go on. Raises EditFault for edits where nothing can be edited."""
+        decision = await self.ports.gate(stop)
+        if decision.edits and stop.kind not in EDITS_AT:
+            raise EditFault(f"{stop.place}: nothing can be edited at {stop.kind}")
+        return decision
 
     def warn(self, code: str, message: str, path: Path = (), place: Place = Place(), at: Span | None = None) -> None:
         """Journal a warning, once for each place in the file and text."""

@@ -10,6 +10,9 @@ from workbench.context.ledger import next_digest, request_digest, seed_digest
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.calling import call_model
+from workbench.engine.editing import checked, edit_state
+from workbench.engine.edits import Edit, EditFault, SetState
+from workbench.engine.gate import Stop
 from workbench.engine.model_name import split_effort
 
 if TYPE_CHECKING:
@@ -59,6 +62,14 @@ class SideCall:
             prefix_digests=tuple(prefix),
             prefix_tokens=tuple(lengths),
         )
+
+    def edit(self, stop: Stop, edits: Sequence[Edit]) -> None:
+        """State alone: the messages of a call beside the turns belong to no history that could keep an edit."""
+        checked(edits, stop)
+        for edit in edits:
+            if not isinstance(edit, SetState):
+                raise EditFault(f"{stop.place}: a call beside the turns cannot be edited")
+            edit_state(self.engine, self.world, stop, edit)
 
     def join(self, items: list[Item], /, *, carried: bool = False) -> None:
         self.text = items[-1].message.text

@@ -299,6 +299,22 @@ class RunState:
 
     def _edited(self, event: Event, data: Mapping[str, Any]) -> None:
         self.edited += 1
+        visit, call = self.visit_of(event.place), self._by_place.get(event.place)
+        what, after = data.get("what", ""), data.get("after")
+        if visit is not None and data.get("own") and isinstance(after, list):
+            items = [Item.from_json(body, self.bodies) for body in after]
+            at = data.get("at", len(visit.items))
+            visit.items[at : at + len(data.get("before", ()))] = items
+            if what == "answer" and call is not None and items:
+                call.answer = items[0].message
+        tool = next((t for t in self._tools_at(event.place) if t.index == data.get("index")), None)
+        if what == "skip":
+            name, arguments = data.get("tool", ""), data.get("before", "")
+            skipped = ToolState(event.place, data["index"], name, arguments, status="skipped", sandbox="skipped")
+            self._tools_at(event.place).append(skipped)
+        elif what == "result" and tool is not None:
+            edit = data.get("edit", {})
+            tool.text, tool.status = edit.get("text", ""), "failed" if edit.get("is_error") else "done"
 
     def _warning(self, event: Event, data: Mapping[str, Any]) -> None:
         self.warnings.append(event)

@@ -12,12 +12,14 @@ from workbench.context.message import Image, Message, Text
 from workbench.context.place import Place
 from workbench.engine import texts
 from workbench.engine.children import run_child
+from workbench.engine.editing import before_tool, checked, edit_result, edit_state
+from workbench.engine.edits import SetResult, SetState
 from workbench.engine.engine_tools import ASK_HUMAN, ROUTE_TO, SET_STATE, SPAWN
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import Stop, StopKind
 from workbench.engine.library import CascadeNotFound
 from workbench.engine.people import ask_person
-from workbench.engine.ports import Answer, Question, ToolResult
+from workbench.engine.ports import Question, ToolResult
 from workbench.engine.toolcalls import ReadCall
 
 if TYPE_CHECKING:
@@ -37,9 +39,10 @@ class Wanted:
     problem: str = ""
 
 
-def native_calls(answer: Answer) -> list[Wanted]:
-    """The provider's tool calls; arguments that are no JSON object become a problem that the model is told."""
-    return [_native(call.name, call.arguments, call.id) for call in answer.calls]
+def native_calls(answer: Message) -> list[Wanted]:
+    """The tool calls of an answer as the history holds it; arguments that are no JSON object become a problem that
+    the model is told."""
+    return [_native(call.name, call.arguments, call.id) for call in answer.tool_calls]
 
 
 def _native(name: str, raw: str, call_id: str) -> Wanted:
@@ -76,38 +79,62 @@ class Tooling:
         parts: list[Text | Image] = []
         for index, call in enumerate(wanted, 1):
             maybe = self.engine.ports.tools.maybe_ran(self.place, index)
-            stop = Stop(
-                StopKind.BEFORE_TOOL,
-                self.place,
-                self.engine.depth,
-                tool=call.name,
-                state=self._state,
-                answered_by="maybe" if maybe else "live",
-            )
-            await self.engine.gate(stop)
-            spec = self.engine.tool_spec(call.name)
-            self.engine.scribe.emit(
-                "tool_started",
-                self.place,
-                index=index,
-                call_id=call.call_id,
-                tool=call.name,
-                arguments=call.raw,
-                native=bool(call.call_id),
-                side_effects=spec is not None and spec.side_effects,
-            )
-            if spec is not None and spec.side_effects:
-                self.engine.scribe.sync()
-            result = await self._result(call, index)
-            self._finish(call, index, result, parts, last=index == len(wanted))
-            after = Stop(StopKind.AFTER_TOOL, self.place, self.engine.depth, tool=call.name, state=self._state)
-            await self.engine.gate(after)
+            stop = self._stop(StopKind.BEFORE_TOOL, call, index, "maybe" if maybe else "live")
+            ready = await before_tool(self.engine, self.execution.world, replace(stop, arguments=call.raw))
+            if ready.changed:
+                call = _native(call.name, ready.arguments, call.call_id)
+            result = ready.result or await self._started(call, index)
+            text = self._finish(call, index, result, parts, last=index == len(wanted))
+            await self._after(replace(self._stop(StopKind.AFTER_TOOL, call, index), result=text), call)
+
+    def _stop(self, kind: StopKind, call: Wanted, index: int, answered_by: str = "live") -> Stop:
+        return Stop(
+            kind,
+            self.place,
+            self.engine.depth,
+            tool=call.name,
+            state=self._state,
+            answered_by=answered_by,
+            index=index,
+        )
+
+    async def _started(self, call: Wanted, index: int) -> ToolResult:
+        """Run one tool; durable that it began before it can have changed anything."""
+        spec = self.engine.tool_spec(call.name)
+        self.engine.scribe.emit(
+            "tool_started",
+            self.place,
+            index=index,
+            call_id=call.call_id,
+            tool=call.name,
+            arguments=call.raw,
+            native=bool(call.call_id),
+            side_effects=spec is not None and spec.side_effects,
+        )
+        if spec is not None and spec.side_effects:
+            self.engine.scribe.sync()
+        return await self._result(call, index)
+
+    async def _after(self, stop: Stop, call: Wanted) -> None:
+        """Wait at the stop behind a tool, where its result may be edited."""
+        while (decision := await self.engine.gate(stop)).edits:
+            checked(decision.edits, stop)
+            for edit in decision.edits:
+                if isinstance(edit, SetState):
+                    edit_state(self.engine, self.execution.world, stop, edit)
+                elif isinstance(edit, SetResult):
+                    text, _ = self.engine.ports.redact(edit.text)
+                    message = self._item(call, text, edit.is_error, 0).message
+                    edit_result(self.execution, stop, replace(edit, text=text), message)
+                    stop = replace(stop, result=text)
+            stop = replace(stop, edited=True)
 
     @property
     def _state(self) -> dict[str, Any]:
         return self.execution.world.state
 
-    def _finish(self, call: Wanted, index: int, result: ToolResult, parts: list[Text | Image], *, last: bool) -> None:
+    def _finish(self, call: Wanted, index: int, result: ToolResult, parts: list[Text | Image], *, last: bool) -> str:
+        """Journal a result and let it join the history; its text."""
         text, redacted = self.engine.ports.redact(result.text)
         images = [self.engine.scribe.image(image) for image in result.images]
         if images:
@@ -130,6 +157,7 @@ class Tooling:
             text=text,
         )
         self.execution.join(items, carried=True)
+        return text
 
     def _item(self, call: Wanted, text: str, is_error: bool, redacted: int) -> Item:
         if call.call_id:

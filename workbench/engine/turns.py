@@ -10,7 +10,6 @@ from workbench.engine import budget, texts
 from workbench.engine.attempt import Attempted, Failure
 from workbench.engine.calling import call_model
 from workbench.engine.engine_tools import ROUTE_TO
-from workbench.engine.ports import Answer
 from workbench.engine.toolcalls import read_calls, without_calls
 from workbench.engine.tooling import Tooling, Wanted, native_calls, prompt_calls
 
@@ -69,20 +68,22 @@ class Turns:
     async def _turn(self, turn: int) -> list[Wanted]:
         place = self.execution.place(self.attempt, turn, 1)
         await budget.prepare(self.execution, place)
-        answer = await call_model(self.execution, place, "turn")
-        wanted = self._read(answer)
+        await call_model(self.execution, place, "turn")
+        wanted = self._read()
         if wanted:
             tooling = Tooling(self.execution, place)
             await tooling.run(wanted)
             self.route = tooling.route or self.route
         return wanted
 
-    def _read(self, answer: Answer) -> list[Wanted]:
-        """The calls of an answer; its text, calls removed, is the attempt's text so far."""
+    def _read(self) -> list[Wanted]:
+        """The calls of the answer that joined the history, secrets replaced; its text, calls removed, is the attempt's
+        text so far."""
         execution = self.execution
-        redacted = execution.items[-1].message.text
+        message = execution.items[-1].message
+        redacted = message.text
         if execution.native:
-            wanted, text = native_calls(answer), redacted.strip()
+            wanted, text = native_calls(message), redacted.strip()
         else:
             read = read_calls(redacted, execution.tool_names)
             wanted, text = prompt_calls(read), without_calls(redacted, read)
@@ -117,6 +118,6 @@ class Turns:
         place = execution.place(self.attempt, turn, 2)
         execution.add(Kind.CLOSING, texts.CLOSING, place)
         forbid = "none" if execution.native and execution.tool_names else ""
-        answer = await call_model(execution, place, "closing", tool_choice=forbid)
-        self._read(answer)
+        await call_model(execution, place, "closing", tool_choice=forbid)
+        self._read()
         self.execution.engine.scribe.sync()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from workbench.context.edits import remaining
 from workbench.context.place import Place
 from workbench.context.scope import VisitRecord
 from workbench.context.strategy import Strategy, parse
@@ -11,6 +13,8 @@ from workbench.engine.aftermath import call_out, extract
 from workbench.engine.candidates import varied_task
 from workbench.engine.children import run_sub_cascades, start_async_cascades
 from workbench.engine.deterministic import ToolFailed, run_tool_phase
+from workbench.engine.editing import checked, edit_state
+from workbench.engine.edits import SetState
 from workbench.engine.engine_tools import ROUTE_TO, engine_spec
 from workbench.engine.execution import Execution
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
@@ -66,7 +70,7 @@ class Visit:
     async def run(self) -> str:
         """Run the phase to its end; its output. Raises PhaseFailed, PhaseBlocked, RunStopped."""
         run = self.engine
-        await run.gate(Stop(StopKind.BEFORE_PHASE, self.place(), run.depth, state=self.world.state))
+        await self._enter()
         self.tools = self._offered_tools()
         run.tool_cache.invalidate("phase_start")
         execution = Execution(self, self.world, branch=self._place.branch)
@@ -88,6 +92,17 @@ class Visit:
         self.output, self.route = execution.output, execution.route
         await run.gate(Stop(StopKind.AFTER_PHASE, self.place(), run.depth, state=self.world.state))
         return self.output
+
+    async def _enter(self) -> None:
+        """Wait at the door; the state may be edited there, before anything is rendered."""
+        run = self.engine
+        stop = Stop(StopKind.BEFORE_PHASE, self.place(), run.depth, state=self.world.state)
+        while (decision := await run.gate(stop)).edits:
+            checked(decision.edits, stop)
+            for edit in decision.edits:
+                if isinstance(edit, SetState):
+                    edit_state(run, self.world, stop, edit)
+            stop = replace(stop, edited=True)
 
     async def _execute(self, execution: Execution) -> Execution:
         """In the order of language.md 3.3; the execution whose result counts."""
@@ -182,7 +197,7 @@ class Visit:
                 visit=self._place.visit,
                 status=status,
                 output=output if passed else "",
-                items=tuple(execution.items),
+                items=remaining(execution.items),
                 state=dict(execution.state_set),
                 attempts=max((item.place.attempt for item in execution.items), default=0),
                 model=execution.model,

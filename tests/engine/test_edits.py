@@ -1,0 +1,225 @@
+"""Edits at a stop: what they change, how they are journaled, and that a replay makes them again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tests.engine.support import ListSink, Played, Reply, ScriptedModel, call, native, play, ports
+from workbench.context.assembly import Action
+from workbench.context.message import Message
+from workbench.engine.edits import (
+    AddMessage,
+    ChangeMessage,
+    DropMessage,
+    Edit,
+    MoveMessage,
+    SetAnswer,
+    SetArguments,
+    SetModel,
+    SetResult,
+    SetState,
+    SkipTool,
+    from_json,
+    to_json,
+)
+from workbench.engine.gate import Decision, Stop, StopKind
+from workbench.engine.recording import Recording, comparable
+from workbench.engine.replay import Replay
+from workbench.engine.run import Run
+
+LOOK: dict[str, Any] = {
+    "cascade_id": "c",
+    "phases": [
+        {
+            "name": "look",
+            "instructions": "Look.",
+            "tackle": ["search"],
+            "rules": {"max_turns": 4},
+            "intra_context": {"mask_observations_after": 1, "min_masked_size": 0},
+        },
+        {"name": "tell", "instructions": "Tell {{ state.who }}.", "context": {"from": ["look"]}},
+    ],
+}
+REPLIES: list[Reply] = ["a\n" + call("search", x="1"), "b\n" + call("search", x="2"), "c", "told"]
+BEFORE, AFTER = StopKind.BEFORE_CALL, StopKind.AFTER_CALL
+
+
+class EditAt:
+    """A gate that makes edits the first time it comes to a stop of this kind and turn."""
+
+    def __init__(self, kind: StopKind, phase: str, turn: int, *edits: Edit, send: bool = False) -> None:
+        self.where = (kind, phase, turn)
+        self.edits: tuple[Edit, ...] = edits
+        self.send = send
+        self.seen: list[Stop] = []
+
+    async def __call__(self, stop: Stop) -> Decision:
+        if (stop.kind, stop.place.phase, stop.place.turn) != self.where:
+            return Decision()
+        self.seen.append(stop)
+        return Decision(edits=self.edits) if len(self.seen) == 1 else Decision(send_anyway=self.send)
+
+
+def edit(gate: EditAt, replies: Sequence[Reply] = REPLIES, cascade: Mapping[str, Any] = LOOK) -> Played:
+    return play(cascade, list(replies), tools={"search": lambda x: f"hit {x}"}, gate=gate)
+
+
+def replayed(played: Played) -> tuple[list[Any], str]:
+    sink = ListSink()
+    base = ports(ScriptedModel([]), tools=played.tools, sink=sink)
+    run = Run(played.definition, {}, played.options, Replay(Recording(played.events)).ports(base))
+    return sink.events, asyncio.run(run.execute()).reason
+
+
+def texts(played: Played, call: int) -> list[str]:
+    return [text for _, text in played.texts(call)]
+
+
+def user(text: str) -> Message:
+    return Message("user", text)
+
+
+def test_a_changed_message_is_sent_and_later_turns_keep_it() -> None:
+    gate = EditAt(BEFORE, "look", 2, ChangeMessage(1, user("Look closely.")))
+    played = edit(gate)
+    assert "Look closely." in texts(played, 1)
+    assert "Look closely." in texts(played, 2)
+    assert [stop.edited for stop in gate.seen] == [False, True]
+    entry = played.state.calls[2].entries[1]
+    assert (entry.reason.code, entry.rule.path, entry.item.edited) == ("edited", "edit", "changed")
+
+
+def test_a_dropped_message_stays_in_sight_and_is_never_sent_again() -> None:
+    played = edit(EditAt(BEFORE, "look", 2, DropMessage(2), DropMessage(3)))
+    entries = played.state.calls[2].entries
+    assert [entry.action for entry in entries[2:4]] == [Action.DROPPED, Action.DROPPED]
+    assert not any("hit 1" in text for text in texts(played, 2))
+    tell = played.state.calls[3].entries
+    assert all("hit 1" not in entry.item.message.text for entry in tell), "later phases do not see it either"
+
+
+def test_an_added_message_ages_with_its_neighbours_and_a_moved_one_changes_places() -> None:
+    note = user("A note.")
+    played = edit(EditAt(BEFORE, "look", 2, AddMessage(2, note), MoveMessage(2, 1)))
+    assert texts(played, 1)[1:3] == ["A note.", "Look."]
+    assert texts(played, 2)[1:3] == ["A note.", "Look."]
+    with_mask = edit(EditAt(BEFORE, "look", 2, ChangeMessage(3, user("[Tool result: search]\nanother hit"))))
+    assert with_mask.state.calls[2].entries[3].action is Action.MASKED, "an edited result is masked when it is old"
+
+
+def test_an_edit_that_breaks_pairing_is_seen_at_once_and_not_sent() -> None:
+    cascade = {"cascade_id": "c", "phases": [{**LOOK["phases"][0], "use_native_tools": True}]}
+    gate = EditAt(BEFORE, "look", 2, DropMessage(1))
+    played = edit(gate, [native("a", search={"x": "1"}), "b"], cascade)
+    assert [stop.problems > 0 for stop in gate.seen] == [False, True]
+    assert played.outcome.status == "failed"
+    assert "invariant 1" in played.outcome.reason
+    assert len(played.model.requests) == 1
+
+
+def test_the_model_and_its_parameters_change_for_the_rest_of_the_visit() -> None:
+    played = edit(EditAt(BEFORE, "look", 2, SetModel("gpt-4o", {"temperature": 0})))
+    models = [request.model for _, request in played.model.requests]
+    assert models == ["gpt-4o-mini", "gpt-4o", "gpt-4o", "gpt-4o-mini"]
+    assert played.model.requests[1][1].parameters == {"temperature": 0}
+    assert played.state.calls[1].model == "gpt-4o"
+
+
+@pytest.mark.parametrize(("kind", "phase"), [(StopKind.BEFORE_PHASE, "tell"), (BEFORE, "look")])
+def test_state_set_before_a_phase_is_seen_by_its_instructions(kind: StopKind, phase: str) -> None:
+    turn = 0 if kind is StopKind.BEFORE_PHASE else 1
+    played = edit(EditAt(kind, phase, turn, SetState("who", "Ada")))
+    assert "Tell Ada." in texts(played, 3)
+    assert played.state.state == {"who": "Ada"}
+
+
+def test_an_edited_answer_is_what_the_turn_reads() -> None:
+    cascade = {"cascade_id": "c", "phases": [{**LOOK["phases"][0], "use_native_tools": True}]}
+    changed = Message("assistant", "Nothing to search.")
+    played = edit(EditAt(AFTER, "look", 1, SetAnswer(changed)), [native("a", search={"x": "1"})], cascade)
+    assert played.outcome.output == "Nothing to search."
+    assert played.tools.called == []
+    assert played.state.calls[0].answer == changed
+
+
+def test_arguments_can_be_changed_a_tool_skipped_and_a_result_rewritten() -> None:
+    played = edit(EditAt(StopKind.BEFORE_TOOL, "look", 1, SetArguments('{"x": "9"}')))
+    assert played.tools.called[0] == ("search", {"x": "9"})
+    played = edit(EditAt(StopKind.BEFORE_TOOL, "look", 1, SkipTool("not today", True)))
+    assert [arguments for _, arguments in played.tools.called] == [{"x": "2"}]
+    assert "[Tool error: search]\nnot today" in texts(played, 1)
+    assert [(t.status, t.text) for t in played.state.calls[0].tools] == [("failed", "[Tool error: search]\nnot today")]
+    played = edit(EditAt(StopKind.AFTER_TOOL, "look", 1, SetResult("a better hit")))
+    assert "[Tool result: search]\na better hit" in texts(played, 1)
+    assert played.state.calls[0].tools[0].text == "a better hit"
+
+
+def test_the_tool_of_a_deterministic_phase_can_be_edited_too() -> None:
+    cascade = {"cascade_id": "c", "phases": [{"name": "look", "tool": "search", "inputs": {"x": "1"}}]}
+    played = edit(EditAt(StopKind.BEFORE_TOOL, "look", 0, SetArguments('{"x": "9"}')), [], cascade)
+    assert played.outcome.output == "hit 9"
+    played = edit(EditAt(StopKind.AFTER_TOOL, "look", 0, SetResult("other")), [], cascade)
+    assert played.outcome.output == "other"
+
+
+EVERY: list[tuple[StopKind, str, int, tuple[Edit, ...]]] = [
+    (BEFORE, "look", 2, (ChangeMessage(1, user("Look closely.")), DropMessage(2), DropMessage(3))),
+    (BEFORE, "look", 1, (ChangeMessage(0, Message("system", "## Available Tools\nNone.")), SetState("who", 1))),
+    (BEFORE, "look", 2, (AddMessage(4, user("More.")), SetModel("gpt-4o", {"temperature": 0.5}))),
+    (BEFORE, "look", 3, (MoveMessage(5, 3),)),
+    (AFTER, "look", 2, (SetAnswer(Message("assistant", "enough")),)),
+    (StopKind.BEFORE_TOOL, "look", 1, (SetArguments('{"x": "7"}'),)),
+    (StopKind.BEFORE_TOOL, "look", 2, (SkipTool("no"),)),
+    (StopKind.AFTER_TOOL, "look", 1, (SetResult("x", True), SetState("who", ["a"]))),
+    (StopKind.BEFORE_PHASE, "tell", 0, (SetState("who", "Ada"),)),
+]
+
+
+@pytest.mark.parametrize("what", EVERY, ids=lambda what: f"{what[0]}-{type(what[3][0]).__name__}")
+def test_a_replay_makes_every_edit_again_and_gives_an_equal_journal(
+    what: tuple[StopKind, str, int, tuple[Edit, ...]],
+) -> None:
+    kind, phase, turn, edits = what
+    played = edit(EditAt(kind, phase, turn, *edits, send=True))
+    assert played.outcome.status == "success", played.outcome.reason
+    made = played.of_kind("edited")
+    assert len(made) == len(edits) == played.state.edited
+    assert all("before" in event.data and "after" in event.data for event in made)
+    assert [from_json(event.data["edit"]) for event in made] == list(edits)
+    events, reason = replayed(played)
+    assert reason == ""
+    assert comparable(events) == comparable(played.events)
+    again, _ = replayed(played)
+    assert comparable(again) == comparable(events)
+
+
+@pytest.mark.parametrize(
+    ("kind", "turn", "what", "words"),
+    [
+        (BEFORE, 2, DropMessage(40), "there is no message 41; the context has 4"),
+        (BEFORE, 2, ChangeMessage(1, user(" ")), "would be blank"),
+        (BEFORE, 2, SetAnswer(Message("assistant", "x")), "at after_call only"),
+        (AFTER, 1, SetAnswer(user("x")), "an answer is an assistant's message"),
+        (StopKind.BEFORE_TOOL, 1, SetArguments("{"), "not valid JSON"),
+        (StopKind.BEFORE_TOOL, 1, SetArguments("[]"), "no JSON object"),
+        (BEFORE, 2, MoveMessage(1, 0), "can go to places 2 to 4"),
+    ],
+)
+def test_an_edit_that_makes_no_sense_stops_the_run_and_names_the_place(
+    kind: StopKind, turn: int, what: Edit, words: str
+) -> None:
+    played = edit(EditAt(kind, "look", turn, what))
+    assert played.outcome.status == "stopped"
+    assert words in played.outcome.reason
+    assert f"look/1/1/{turn}/1" in played.outcome.reason
+    assert played.of_kind("edited") == []
+
+
+def test_edits_go_to_json_and_back() -> None:
+    for _, _, _, edits in EVERY:
+        for one in edits:
+            assert from_json(to_json(one)) == one
