@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.workspace.folders import Folders, workspace_root
+from workbench.workspace.indexing import Indexing
 from workbench.workspace.settings import load_settings
 
 if TYPE_CHECKING:
+    from workbench.store.store import Store
     from workbench.workspace.session import Session
 
 
@@ -27,6 +29,14 @@ class Opening:
     base_url: str = ""
     session: str = ""
     sandbox: str = ""
+    view: str = ""
+    """Run id of a stored run to show."""
+
+    def store(self) -> Store:
+        """Where the runs are. Raises SettingsError."""
+        from workbench.workspace.project import Project
+
+        return Project.at(self.root).store
 
     def make(self) -> Session:
         """The session, made in a thread behind the first frame. Raises CannotOpen, SettingsError."""
@@ -34,7 +44,10 @@ class Opening:
         from workbench.workspace.session import Session
 
         project = Project.at(self.root, flags={"base_url": self.base_url or None})
-        return Session(project, self.file, model=self.model, session=self.session, sandbox=self.sandbox)
+        session = Session(project, self.file, model=self.model, session=self.session, sandbox=self.sandbox)
+        if self.view:
+            session.view(self.view)
+        return session
 
 
 def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
@@ -44,12 +57,13 @@ def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
     root = opening.root or workspace_root(os.environ)
     folders = Folders.of(os.environ)
     settings = load_settings(root, os.environ, folders.config)
-    return run_app(
-        opening.make,
-        log=folders.state / "app.log",
-        theme=settings.theme,
-        themes=None,
-        keys=settings.keys,
-        given=given,
-        instead=instead,
-    )
+    with Indexing(opening.store):
+        return run_app(
+            opening.make,
+            log=folders.state / "app.log",
+            theme=settings.theme,
+            themes=None,
+            keys=settings.keys,
+            given=given,
+            instead=instead,
+        )

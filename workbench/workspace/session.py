@@ -112,6 +112,11 @@ class Session:
         self.run_id = SystemIds().run_id()
         self._launch(mode, lambda: run_new(self.project, start, self._attached(), run_id=self.run_id))
 
+    def view(self, run_id: str) -> None:
+        """Show a stored run: its events come as if they happened now, and nothing executes. Raises UnknownRun."""
+        self.run_id = run_id
+        self.events.extend(self.project.store.events(run_id))
+
     def resume(self, run_id: str, mode: Mode) -> None:
         """Go on with a stored run that did not end. Raises RuntimeError while one is running."""
         from workbench.workspace.live import resume, start_of

@@ -39,26 +39,27 @@ def command(
     from workbench.cli.app import Opening, start
     from workbench.workspace.inputs import default_input
 
-    file = _file(what)
+    file, run_id = _file(what)
     if file is None:
         return
     given = default_input(file) if input_ is None else input_
-    opening = Opening(file, None, given, model or "", base_url or "", session or "", sandbox or "")
+    opening = Opening(file, None, given, model or "", base_url or "", session or "", sandbox or "", run_id)
     ctx.exit(start(opening, given, f"workbench run {file}"))
 
 
-def _file(what: str | None) -> Path | None:
-    """The file that is meant; None after a list was printed instead."""
+def _file(what: str | None) -> tuple[Path | None, str]:
+    """The file that is meant, and the stored run to show; no file after a list was printed instead."""
     if what is None:
-        return _only_one()
+        return _only_one(), ""
     if Path(what).exists() or Path(what).suffix in (".yaml", ".yml", ".json"):
-        return Path(what)
+        return Path(what), ""
     project = project_here()
-    state = project.store.state(project.store.find(what))
+    run_id = project.store.find(what)
+    state = project.store.state(run_id)
     file = project.root / state.cascade_file
     if not state.cascade_file or not file.is_file():
         raise Failure(Exit.USAGE, f"the cascade of {what} is not there any more", hint=f"workbench show {what}")
-    return file
+    return file, run_id
 
 
 def _only_one() -> Path | None:
