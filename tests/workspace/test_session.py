@@ -1,0 +1,158 @@
+"""The session behind the app: a run in its own thread, stepped, stopped, resumed, viewed, reloaded."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench.engine.event import Event
+from workbench.engine.gate import Stop
+from workbench.engine.state import RunState
+from workbench.engine.stepper import Mode
+from workbench.workspace.project import Project
+from workbench.workspace.session import Session
+
+CASCADE: dict[str, Any] = {
+    "cascade_id": "c",
+    "phases": [
+        {"name": "look", "instructions": "Look.", "tackle": ["read_file", "ask_human"], "rules": {"max_turns": 4}},
+        {"name": "tell", "instructions": "Tell {{ outputs.look }}."},
+    ],
+}
+REPLIES = {
+    "replies": {
+        "look": [
+            {"calls": [{"tool": "read_file", "arguments": {"path": "note.txt"}}]},
+            {"calls": [{"tool": "ask_human", "arguments": {"question": "Which?"}}]},
+            {"text": "found"},
+        ],
+        "tell": [{"text": "told"}],
+    }
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "c.json").write_text(json.dumps(CASCADE), "utf-8")
+    (tmp_path / "c.replies.yaml").write_text(json.dumps(REPLIES), "utf-8")
+    (tmp_path / "note.txt").write_text("a note", "utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def session(folder: Path) -> Iterator[Session]:
+    opened = make(folder)
+    yield opened
+    opened.close()
+
+
+def make(folder: Path) -> Session:
+    env = {"WORKBENCH_STATE_DIR": str(folder / "state"), "WORKBENCH_CONFIG_DIR": str(folder / "config")}
+    return Session(Project.at(folder, env=env), folder / "c.json")
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    """Wait for another thread, at most 20 s."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, f"waited for {what}"
+        time.sleep(0.01)
+
+
+def asked(session: Session) -> Event | None:
+    return next((event for event in list(session.events) if event.kind == "human_asked"), None)
+
+
+def let_go(session: Session, held: Stop) -> bool:
+    return session.stepper.held is not held
+
+
+def finish(session: Session) -> RunState:
+    until(lambda: not session.running, "the end of the run")
+    return RunState.of(session.events)
+
+
+def test_a_run_is_held_at_each_turn_and_goes_on_when_told(session: Session) -> None:
+    session.start({}, Mode.OVER)
+    for place in ("look:1", "look:2"):
+        until(lambda: session.stepper.held, f"the hold at {place}")
+        held = session.stepper.held
+        assert held is not None
+        assert f"{held.place.phase}:{held.place.turn}" == place
+        assert held.assembly is not None
+        session.go(Mode.OVER if place == "look:1" else Mode.CONTINUE)
+        until(partial(let_go, session, held), "the release")
+    until(lambda: asked(session), "the question")
+    question = asked(session)
+    assert question is not None
+    assert session.answer(question, "that one")
+    state = finish(session)
+    assert (state.status, state.output) == ("success", "told")
+    assert any("that one" in tool.text for call in state.calls for tool in call.tools)
+
+
+def test_stopping_ends_the_run_as_stopped_and_it_can_be_resumed(session: Session) -> None:
+    session.start({}, Mode.OVER)
+    until(lambda: session.stepper.held, "the first hold")
+    session.stop()
+    assert finish(session).status == "stopped"
+    stopped = session.run_id
+    session.events.clear()
+    session.resume(stopped, Mode.CONTINUE)
+    until(lambda: asked(session), "the question")
+    question = asked(session)
+    assert question is not None
+    session.answer(question, "x")
+    until(lambda: not session.running, "the end of the run")
+    stored = session.project.store.state(stopped)
+    assert (stored.status, stored.output) == ("success", "told")
+
+
+def test_closing_in_the_middle_leaves_a_complete_journal(folder: Path) -> None:
+    session = make(folder)
+    session.start({}, Mode.OVER)
+    until(lambda: session.stepper.held, "the first hold")
+    session.close()
+    state = session.project.store.state(session.run_id)
+    assert state.status == "stopped"
+    assert session.project.store.health(session.run_id).whole
+
+
+def test_a_stored_run_is_viewed_without_running_anything(session: Session) -> None:
+    session.start({}, Mode.OVER)
+    until(lambda: session.stepper.held, "the first hold")
+    session.stop()
+    before = finish(session)
+    session.events.clear()
+    session.view(session.run_id)
+    assert not session.running
+    viewed = RunState.of(session.events)
+    assert [call.digest for call in viewed.calls] == [call.digest for call in before.calls]
+
+
+def test_an_invalid_save_keeps_the_last_good_definition(session: Session, folder: Path) -> None:
+    file = folder / "c.json"
+    file.write_text("{", "utf-8")
+    broken = session.reload()
+    assert not broken.valid
+    assert broken.opened.errors
+    assert session.runnable is not None
+    changed = {**CASCADE, "phases": [CASCADE["phases"][0], {"name": "tell", "instructions": "Say it."}]}
+    file.write_text(json.dumps(changed), "utf-8")
+    good = session.reload()
+    assert good.valid
+    assert good.changed == frozenset({"tell"})
+    file.unlink()
+    assert "no such file" in session.reload().gone
+    assert session.runnable is not None
+
+
+def test_the_header_says_why_it_is_offline(session: Session) -> None:
+    assert session.header.model.startswith("offline as ")
+    assert session.header.why == "no provider key is set"
