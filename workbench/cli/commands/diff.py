@@ -74,7 +74,15 @@ def command(
         title = f"{state.session_id or state.run_id}  {state.cascade_file or state.cascade_id}"
     if not comparison.pairs:
         raise Failure(Exit.FAILED, "no calls to compare: nothing was sent inside a turn")
-    _show(comparison, title, strategies is not None, at, text, Printer(plain), json and applied is None)
+    pair = _chosen(comparison, at)
+    if not json:
+        _show(comparison, pair, title, strategies is not None, Printer(plain), whole=text)
+        if at is None and len(comparison.differing) > 1:
+            talk(f"{len(comparison.differing) - 1} more calls differ: --at PHASE:TURN shows one, --text whole texts")
+    elif applied is None:
+        from workbench.cli.views.compare_json import comparison_json
+
+        write_json(comparison_json(comparison))
     if html_file is not None:
         from workbench.cli.comparing import write_file
         from workbench.cli.views.compare_html import comparison_html
@@ -123,15 +131,10 @@ def _recorded(state: RunState, prices: Prices) -> Side:
 
 
 def _show(
-    comparison: Comparison, title: str, one_run: bool, at: str | None, text: bool, printer: Printer, json: bool
+    comparison: Comparison, pair: CallPair | None, title: str, one_run: bool, printer: Printer, *, whole: bool
 ) -> None:
     from workbench.cli.views.compare import print_comparison, print_pair
-    from workbench.cli.views.compare_json import comparison_json
 
-    pair = _chosen(comparison, at)
-    if json:
-        write_json(comparison_json(comparison))
-        return
     note = "   what-if: no call was made; all numbers are predicted" if one_run else "   predicted for the input"
     printer.line(Cell(title, "head"), Cell(note, "dim"))
     for name, side in (("A", comparison.a), ("B", comparison.b)):
@@ -142,9 +145,7 @@ def _show(
     print_comparison(comparison, printer)
     if pair is not None and pair.a is not None and pair.b is not None:
         printer.line()
-        print_pair(pair, printer, whole=text)
-        if at is None and len(comparison.differing) > 1:
-            talk(f"{len(comparison.differing) - 1} more calls differ: --at PHASE:TURN shows one, --text whole texts")
+        print_pair(pair, printer, whole=whole)
 
 
 def _chosen(comparison: Comparison, at: str | None) -> CallPair | None:

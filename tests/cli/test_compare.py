@@ -1,0 +1,251 @@
+"""Comparing strategies from the command line: ``diff`` and ``sweep`` on an offline run."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Cli, run_cli
+
+CASCADE = """\
+cascade_id: dig
+strategies:
+  whole: selective
+  masked: selective+mask(after=2)
+phases:
+  - name: dig   # reads one file after the other
+    model: openai/gpt-4.1-mini
+    instructions: "Dig. {{ input.hint }}"
+    tackle: [read_file]
+    rules: {max_turns: 8}
+    handoffs: []
+"""
+TURNS = 7
+HOSTILE = "<script>alert(1)</script> \x1b[2J & more\n"
+
+
+@pytest.fixture
+def dug(workspace: Path, cli: Cli) -> Cli:
+    """The command line in a workspace with one run, ``one``, whose tool results are long."""
+    prepare(workspace)
+    assert cli("run", "dig.yaml", "--session", "one").code == 0
+    return cli
+
+
+def prepare(folder: Path, hint: str = "Go.", suffix: str = "yaml") -> None:
+    calls = [f"    - calls: [{{tool: read_file, arguments: {{path: f{i}.txt}}}}]" for i in range(1, TURNS)]
+    (folder / "dig.replies.yaml").write_text("\n".join(["replies:", "  dig:", *calls, "    - text: Done."]))
+    (folder / "dig.input.json").write_text(json.dumps({"hint": hint}))
+    (folder / f"dig.{suffix}").write_text(CASCADE)
+    for i in range(1, TURNS):
+        (folder / f"f{i}.txt").write_text(HOSTILE + f"fact {i} of the matter\n" * 150)
+
+
+def of(found: Any, side: str, name: str) -> list[Any]:
+    return [call[side][name] for call in found["calls"]]
+
+
+def test_masking_sends_fewer_tokens_and_costs_more_and_diff_says_when_it_pays(dug: Cli) -> None:
+    shown = dug("diff", "one", "--strategies", "whole", "masked")
+    assert shown.code == 0
+    assert "all numbers are predicted" in shown.out
+    assert re.search(
+        r"warning: B sends \d+% fewer tokens and costs \d+% more: masking breaks the cached prefix", shown.out
+    )
+    assert re.search(r"it pays from [\d,]+ more turns? on", shown.out)
+    assert re.search(r"\d turn 1's result: full to masked", shown.out)
+    assert "dig:4, context of A" in shown.out
+    assert "\x1b" not in shown.out
+
+
+def test_the_json_of_a_comparison_adds_up(dug: Cli) -> None:
+    found = dug("diff", "--strategies", "whole", "masked", "--json").json
+    assert found["paradox"]
+    for side in "ab":
+        totals = found[side]["totals"]
+        assert totals["calls"] == len(found["calls"]) == TURNS
+        for name in ("tokens", "cached", "fresh", "written"):
+            assert totals[name] == sum(of(found, side, name))
+        assert totals["cost"] == pytest.approx(sum(of(found, side, "cost")))
+        assert totals["peak"] == max(of(found, side, "tokens"))
+    breaks = [call["b"]["break_even"] for call in found["calls"] if call["b"]["break_even"]]
+    whole = found["b"]["break_even"]
+    price = found["b"]["prices"]["openai/gpt-4.1-mini"]
+    read = price["cache_read"] / price["input"]
+    assert whole["breaks"] == len(breaks) == TURNS - 3
+    assert whole["turns"] == pytest.approx(
+        sum(b["rewritten"] for b in breaks) * (1 - read) / (sum(b["freed"] for b in breaks) * read)
+    )
+
+
+def test_a_strategy_against_itself_differs_nowhere(dug: Cli) -> None:
+    found = dug("diff", "--strategies", "masked", "selective+mask(after=2)", "--json").json
+    assert all(call["same"] and not call["changes"] for call in found["calls"])
+    assert found["a"]["totals"] == found["b"]["totals"]
+    assert "both send the same requests" in dug("diff", "--strategies", "file", "selective").out
+
+
+def test_two_runs_are_compared_call_by_call_and_word_by_word(dug: Cli, workspace: Path) -> None:
+    prepare(workspace, hint="Go now.")
+    assert dug("run", "dig.yaml", "--session", "two").code == 0
+    shown = dug("diff", "one", "two", "--text")
+    assert re.search(r"\d the task: reworded", shown.out)
+    assert "⟦ now⟧" in shown.out
+    assert dug("diff", "one", "one", "--json").json["verdict"] == "both send the same requests"
+
+
+def test_one_call_can_be_chosen_and_a_wrong_one_is_named(dug: Cli) -> None:
+    assert "dig:6, context of A" in dug("diff", "--strategies", "whole", "masked", "--at", "dig:6").out
+    assert "dig:5, context of A" in dug("diff", "--strategies", "whole", "masked", "--at", "dig/1/1/5/1").out
+    wrong = dug("diff", "--strategies", "whole", "masked", "--at", "dig:99")
+    assert wrong.code == 2
+    assert "no call at dig:99" in wrong.err
+
+
+class Page(HTMLParser):
+    """What a page could load or run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_the_html_file_needs_nothing_else_and_runs_nothing(dug: Cli, workspace: Path) -> None:
+    assert dug("diff", "--strategies", "whole", "masked", "--html", "out.html").code == 0
+    text = (workspace / "out.html").read_text("utf-8")
+    page = Page()
+    page.feed(text)
+    assert "script" not in page.tags
+    assert all(link.startswith("#d") for link in page.links)
+    assert "default-src 'none'" in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "\x1b" not in text
+    assert page.tags.count("details") > 0
+    assert page.tags.count("svg") == 2
+
+
+@pytest.mark.parametrize("suffix", ["yaml", "json"])
+def test_applied_the_file_says_what_was_chosen_and_nothing_else_changes(workspace: Path, cli: Cli, suffix: str) -> None:
+    import yaml
+
+    prepare(workspace)
+    file = workspace / f"dig.{suffix}"
+    if suffix == "json":
+        file.write_text(json.dumps(yaml.safe_load(CASCADE), indent=1))
+    before = file.read_text()
+    assert cli("run", file.name, "--session", "one").code == 0
+    spec = "mask(after=2,window=9,step=2)"
+    done = cli("diff", "one", "--strategies", "file", spec, "--apply", "B", "--yes")
+    assert done.code == 0, done.err
+    assert "mask_observations_after" in done.out
+    after = file.read_text()
+    assert [
+        line for line in before.splitlines() if line.rstrip(",") not in {x.rstrip(",") for x in after.splitlines()}
+    ] == []
+    assert cli("run", file.name, "--session", "two").code == 0
+    assert cli("diff", "two", "--strategies", "file", spec, "--json").json["verdict"] == "both send the same requests"
+    again = cli("diff", "two", "--strategies", "file", spec, "--apply", "B", "--yes")
+    assert "nothing to write" in again.err
+    assert file.read_text() == after
+
+
+def test_without_consent_nothing_is_written(dug: Cli, workspace: Path) -> None:
+    refused = dug("diff", "--strategies", "whole", "masked", "--apply", "B")
+    assert refused.code == 1
+    assert "+    strategy:" in refused.out or "+strategy:" in refused.out
+    assert "nothing was written" in refused.err
+    assert (workspace / "dig.yaml").read_text() == CASCADE
+    told = dug("diff", "--strategies", "whole", "masked", "--apply", "B", "--json").json["apply"]
+    assert (told["written"], told["phases"]) == (False, ["dig"])
+
+
+def test_sweep_gives_medians_over_the_runs(dug: Cli, workspace: Path) -> None:
+    for number, name in ((40, "two"), (400, "three")):
+        prepare(workspace)
+        for i in range(1, TURNS):
+            (workspace / f"f{i}.txt").write_text("fact\n" * number)
+        assert dug("run", "dig.yaml", "--session", name).code == 0
+    runs = ("one", "two", "three")
+    found = dug("sweep", *runs, "--strategy", "mask(after=1..2,step=[1,3])", "--json").json
+    assert [row["strategy"] for row in found["strategies"]] == [
+        "snowball",
+        "file",
+        "mask(after=1)",
+        "mask(after=1,step=3)",
+        "mask(after=2)",
+        "mask(after=2,step=3)",
+    ]
+    for row in found["strategies"]:
+        by_hand = []
+        for run in runs:
+            alone = dug("diff", run, "--strategies", "snowball", row["spec"] or "file", "--json").json
+            by_hand.append(alone["b"]["totals"]["cost"] / alone["a"]["totals"]["cost"])
+        assert row["cost"]["median"] == pytest.approx(statistics.median(by_hand))
+        assert (row["cost"]["low"], row["cost"]["high"]) == pytest.approx((min(by_hand), max(by_hand)))
+
+
+def test_sweep_offers_the_files_strategies_and_draws_them(dug: Cli, workspace: Path) -> None:
+    shown = dug("sweep", "--plot", "--svg", "plot.svg")
+    assert shown.code == 0
+    assert "masked: selective+mask(after=2)" in shown.out
+    assert "tokens sent, relative to snowball" in shown.out
+    assert "<title>masked</title>" in (workspace / "plot.svg").read_text()
+
+
+def test_prices_and_the_providers_rule_can_be_others_and_unknown_is_never_nothing(dug: Cli, workspace: Path) -> None:
+    def cost(*options: str) -> Any:
+        return dug("diff", "--strategies", "whole", "masked", "--json", *options).json["a"]
+
+    claude = cost("--provider", "anthropic/claude-sonnet-4.5")
+    assert claude["totals"]["written"] > 0
+    assert claude["totals"]["cost"] > cost()["totals"]["cost"]
+    unpriced = cost("--provider", "anthropic")
+    assert unpriced["totals"]["unknown"] == TURNS - 1, "only the first call is too short for anything to be written"
+    assert (
+        "unknown, because a price is" in dug("diff", "--strategies", "whole", "masked", "--provider", "anthropic").out
+    )
+    (workspace / "p.yaml").write_text("openai/gpt-4.1-mini: {input: 4, output: 16, cache_read: 1}\n")
+    assert cost("--prices", "p.yaml")["totals"]["cost"] == pytest.approx(10 * cost()["totals"]["cost"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("one",), "name two runs, or one with --strategies A B"),
+        (("one", "one", "-s", "file", "snowball"), "with --strategies, name one run"),
+        (("one", "-s", "whole", "mask(afer=2)"), "mask has no parameter 'afer'"),
+        (("one", "-s", "whole", "masked", "--provider", "nobody"), "no provider is called 'nobody'"),
+        (("one", "-s", "whole", "masked", "--provider", "cerebras"), "no cache rule is known for 'cerebras'"),
+        (("one", "-s", "whole", "masked", "--prices", "gone.yaml"), "gone.yaml: error: cannot be read"),
+        (("one", "one", "--apply", "A"), "--apply needs --strategies"),
+        (("one", "-s", "file", "whole", "--apply", "A"), "'file' is what the file says already"),
+    ],
+)
+def test_a_mistake_is_named_in_one_line(dug: Cli, arguments: tuple[str, ...], message: str) -> None:
+    ended = dug("diff", *arguments)
+    assert ended.code == 2
+    assert message in ended.err.splitlines()[-1]
+
+
+def test_prices_that_are_none_are_named_with_their_file(dug: Cli, workspace: Path) -> None:
+    for text, message in (
+        ("a: [", "not valid YAML"),
+        ("a: {in: 1}", "no price 'in'"),
+        ("a: {input: x}", "per million"),
+    ):
+        (workspace / "p.yaml").write_text(text)
+        ended = run_cli("sweep", "--prices", "p.yaml")
+        assert ended.code == 2
+        assert ended.err.startswith("p.yaml: error: ")
+        assert message in ended.err
