@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 from workbench.context.place import Place
@@ -85,19 +86,26 @@ class AppHuman:
     """Asks through the app: the answer comes from another thread."""
 
     _open: dict[tuple[Place, int], Future[str]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
 
     async def ask(self, question: Question, place: Place, index: int) -> str:
-        future: Future[str] = Future()
-        self._open[(place, index)] = future
         try:
-            return await asyncio.wrap_future(future)
+            return await asyncio.wrap_future(self._future(place, index))
         finally:
-            self._open.pop((place, index), None)
+            with self._lock:
+                self._open.pop((place, index), None)
 
     def answer(self, place: Place, index: int, text: str) -> bool:
-        """Give the answer; False when nobody waits for it any more. From any thread."""
-        future = self._open.get((place, index))
-        if future is None or future.done():
+        """Give the answer; False when it was given already. From any thread.
+
+        The question is journaled, and so shown, a moment before the engine waits for it: an answer may come first.
+        """
+        future = self._future(place, index)
+        if future.done():
             return False
         future.set_result(text)
         return True
+
+    def _future(self, place: Place, index: int) -> Future[str]:
+        with self._lock:
+            return self._open.setdefault((place, index), Future())
