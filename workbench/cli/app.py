@@ -53,6 +53,7 @@ class Opening:
 def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
     """Run the app on this terminal; its exit code. Raises SettingsError."""
     from workbench.tui.app import run_app
+    from workbench.tui.themes import theme_folders
 
     root = opening.root or workspace_root(os.environ)
     folders = Folders.of(os.environ)
@@ -62,7 +63,7 @@ def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
             opening.make,
             log=folders.state / "app.log",
             theme=settings.theme,
-            themes=None,
+            themes=theme_folders(folders.config),
             keys=settings.keys,
             given=given,
             instead=instead,
