@@ -80,3 +80,17 @@ def test_the_prices_of_the_guide_are_those_of_the_example(tmp_path: Path, monkey
     wanted = [row(), row("-s", "everything"), row("-s", "in batches")]
     found = re.findall(r"^\| [^|]+ \| ([\d,]+ \| \$[\d.]+ \|)$", page, re.MULTILINE)
     assert found == wanted
+
+
+def test_the_page_on_strategies_shows_what_the_commands_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "guide" / "compare-strategies.md").read_text("utf-8")
+    alone(monkeypatch, tmp_path, tmp_path / "work")
+    copy = copy_examples(Path("cascades"))
+    replies = copy / "debug_agent.replies.yaml"
+    replies.write_text(replies.read_text("utf-8").replace("latency: 0.5", "latency: 0"), "utf-8")
+    assert run_cli("run", "cascades/debug_agent.yaml", "--session", "hunt", "-q").code == 0
+    shown = re.findall(r"^```sh\nworkbench ([^\n]*)\n```\n\n```text\n(.*?)```$", page, re.MULTILINE | re.DOTALL)
+    assert len(shown) == 2
+    for command, expected in shown:
+        printed = run_cli(*shlex.split(command)).out
+        assert "".join(f"{line.rstrip()}\n" for line in printed.splitlines()) == expected

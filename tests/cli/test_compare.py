@@ -58,7 +58,7 @@ def test_masking_sends_fewer_tokens_and_costs_more_and_diff_says_when_it_pays(du
     assert re.search(
         r"warning: B sends \d+% fewer tokens and costs \d+% more: masking breaks the cached prefix", shown.out
     )
-    assert re.search(r"it pays from [\d,]+ more turns? on", shown.out)
+    assert re.search(r"It pays from [\d,]+ more turns? on", shown.out)
     assert re.search(r"\d turn 1's result: full to masked", shown.out)
     assert "dig:4, context of A" in shown.out
     assert "\x1b" not in shown.out

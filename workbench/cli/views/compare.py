@@ -41,7 +41,7 @@ def print_comparison(comparison: Comparison, printer: Printer) -> None:
     mark = "" if not warns else "warning: " if printer.plain else f"{SIGNS['warning'].glyph} "
     printer.line(Cell(f"{mark}{sentence}.", "warn" if warns else "good"))
     for line in pay_lines(comparison):
-        printer.line(Cell(f"  {line}.", "accent" if "pays" in line else ""))
+        printer.line(Cell(f"  {line}.", "accent" if " pays " in line else ""))
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         for line in reported_lines(side):
             printer.line(Cell(f"  {name} {line}", "accent"))

@@ -113,7 +113,8 @@ def pay_lines(comparison: Comparison) -> Iterator[str]:
             left = sum(b.left for b in breaches) / len(breaches)
             paying = sum(1 for b in breaches if b.pays)
             here = f"on average {left:.0f} are left here, and at {paying} of {plural(len(breaches), 'call')} it paid"
-            yield _pays(side.pays_after, here)
+            said = _pays(side.pays_after, here)
+            yield said[0].upper() + said[1:]
 
 
 def breach_line(breach: Breach) -> str:
