@@ -82,3 +82,10 @@ def test_a_folder_the_engine_would_misread_is_refused_before_the_engine_is_loade
     assert "'?' in its path" in refused["says"]
     assert refused["imported"] is False
     assert Store(folder).state(RUN).status == "success"
+
+
+def test_ctrl_z_means_the_same_before_and_after_the_engine_is_loaded(tmp_path: Path) -> None:
+    """Where its handlers were merely turned off, Ctrl+Z stopped the app without giving the screen back."""
+    command = [sys.executable, "-m", "tests.store.cases.handlers", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout) == {"counts": [1, 2, 3], "engine": True}

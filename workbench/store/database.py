@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workbench.store.faults import StoreError
+from workbench.store.handlers import handlers_kept
 from workbench.store.lock import FileLock
 from workbench.store.table import Table
 from workbench.store.values import Value, json_lines, parameters
@@ -227,14 +228,14 @@ def _engine() -> Callable[[str], Any]:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        chdb = import_module("chdb")
-        native = import_module("chdb._chdb")
+        with handlers_kept():
+            chdb = import_module("chdb")
+            import_module("chdb._chdb").set_signal_handlers_enabled(False)
     except ImportError as error:
         raise StoreError(f"SQL needs the package chdb, which cannot be imported: {error}") from error
     finally:
         if collecting:
             gc.enable()
-    native.set_signal_handlers_enabled(False)
     connect: Callable[[str], Any] = chdb.connect
     return connect
 
