@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.support import call, play
+from tests.engine.support import call, native, play
 from workbench.engine.definition import Options
 from workbench.engine.ports import ModelFault
 
@@ -74,6 +74,23 @@ def test_secrets_are_replaced_before_anything_is_journaled_or_sent() -> None:
     assert secret not in repr(played.model.requests)
     assert secret not in repr(played.notices)
     assert played.outcome.state == {"k": "[redacted]"}
+
+
+def test_a_secret_in_a_native_call_reaches_neither_the_tool_nor_the_journal() -> None:
+    document = {
+        "cascade_id": "c",
+        "phases": [
+            {"name": "p", "instructions": "x", "tackle": ["t"], "use_native_tools": True, "rules": {"max_turns": 2}}
+        ],
+    }
+    played = play(
+        document,
+        [native("hunter2", t={"x": "hunter2"}), "end"],
+        tools={"t": lambda x="": f"got {x}"},
+        redact=lambda text: (text.replace("hunter2", "[redacted]"), text.count("hunter2")),
+    )
+    assert played.tools.called == [("t", {"x": "[redacted]"})]
+    assert "hunter2" not in repr(played.events)
 
 
 def test_a_raising_template_fails_the_phase_with_its_place() -> None:
