@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,15 +10,11 @@ import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.context.spec import SpecError
-from workbench.context.strategy import Strategy, with_named
-from workbench.engine.definition import Definition
-from workbench.engine.sweep import FILE
 from workbench.models.prices import PriceTable
 from workbench.models.repricing import PricesError, Repriced, read_prices
 
 if TYPE_CHECKING:
     from workbench.context.cache import Prices
-    from workbench.engine.state import RunState
     from workbench.workspace.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -66,21 +60,6 @@ def prices_of(project: Project, provider: str | None, prices_file: str | None) -
         raise Failure(Exit.USAGE, str(fault)) from None
 
 
-def definition_of(state: RunState) -> Definition:
-    """The cascade that a run is pinned to. Raises DefinitionError."""
-    return Definition.of(state.cascade_text, state.cascade_file)
-
-
-def strategy_of(definition: Definition, spec: str) -> Strategy | None:
-    """A spec, or a name of the file's ``strategies:``; None for what the file says. Raises Failure."""
-    if spec.strip() == FILE:
-        return None
-    try:
-        return with_named(definition.cascade.strategies)(spec)
-    except SpecError as fault:
-        raise spec_failure(spec, fault) from None
-
-
 def spec_failure(spec: str, fault: SpecError) -> Failure:
     """The complaint about a spec, in the one form."""
     hint = fault.hint or "for example selective+mask(after=3)"
@@ -88,17 +67,10 @@ def spec_failure(spec: str, fault: SpecError) -> Failure:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Put a text in place of a file, whole or not at all; its permissions stay. Raises Failure."""
-    real = path.resolve()
+    """Write a result to a file. Raises Failure."""
+    from workbench.workspace.comparing import replace_file
+
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-            Path(name).chmod(real.stat().st_mode & 0o777 if real.exists() else 0o644)
-            Path(name).replace(real)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        replace_file(path, text)
     except OSError as fault:
         raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=str(path)) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from workbench.cli.options import SessionName, as_json, find_run, plain, project
 from workbench.cli.output import Cell, Printer, talk, write_json
 
 if TYPE_CHECKING:
-    from workbench.context.apply import Applied
     from workbench.context.cache import Prices
     from workbench.engine.compare import CallPair, Comparison, Side
     from workbench.engine.state import RunState
@@ -95,17 +93,14 @@ def command(
 
 
 def _strategies(state: RunState, specs: tuple[str, str], prices: Prices) -> Comparison:
-    from workbench.cli.comparing import definition_of, strategy_of
-    from workbench.engine.compare import compare, under
-    from workbench.workspace.wiring import encodings
+    from workbench.cli.comparing import spec_failure
+    from workbench.context.spec import SpecError
+    from workbench.workspace.comparing import compare_strategies
 
-    definition = definition_of(state)
-    chosen = [strategy_of(definition, spec) for spec in specs]
-    sides = [
-        under(spec, state, definition, strategy, encodings(), prices)
-        for spec, strategy in zip(specs, chosen, strict=True)
-    ]
-    return compare(*sides)
+    try:
+        return compare_strategies(state, specs, prices)
+    except SpecError as fault:
+        raise spec_failure(fault.spec, fault) from None
 
 
 def _runs(project: Project, sessions: tuple[str, ...], prices: Prices) -> Comparison:
@@ -116,9 +111,9 @@ def _runs(project: Project, sessions: tuple[str, ...], prices: Prices) -> Compar
 
 
 def _recorded(state: RunState, prices: Prices) -> Side:
-    from workbench.cli.comparing import definition_of
     from workbench.engine.compare import as_recorded
     from workbench.engine.definition import DefinitionError
+    from workbench.workspace.comparing import definition_of
     from workbench.workspace.wiring import encodings
 
     label = state.session_id or state.run_id
@@ -177,49 +172,32 @@ def _apply(
     printer: Printer,
 ) -> None:
     """Show what changes in the file, ask, write."""
-    from workbench.cli.comparing import definition_of, strategy_of, write_file
     from workbench.cli.views.compare_json import comparison_json
-    from workbench.context.apply import ApplyError, apply
-    from workbench.workspace.opened import read_bytes
+    from workbench.context.apply import ApplyError
+    from workbench.workspace.comparing import change_for, write_change
 
-    definition = definition_of(state)
-    strategy = strategy_of(definition, spec)
-    if strategy is None or not state.cascade_file:
-        reason = "'file' is what the file says already" if strategy is None else "this run has no cascade file"
-        raise Failure(Exit.USAGE, reason, hint="--apply needs a strategy and a file to write it into")
-    file = project.root / state.cascade_file
-    text = read_bytes(file, state.cascade_file).decode("utf-8", "strict")
-    if text.removeprefix("\ufeff") != state.cascade_text.removeprefix("\ufeff"):
-        talk(f"{state.cascade_file} has changed since this run; the strategy goes into the file as it is now", "warn")
-    own = _strategies(state, ("file", spec), prices)
-    phases = {pair.place.phase for pair in own.differing}
     try:
-        result = apply(text, state.cascade_file, strategy, phases)
+        change = change_for(project, state, spec, prices)
+        if change.is_stale:
+            talk(f"{change.shown} has changed since this run; the strategy goes into the file as it is now", "warn")
+        if change.lines and not json:
+            _print_change(change.lines, printer)
+        written = bool(change.lines) and (yes or (not json and _agreed(letter)))
+        if written:
+            write_change(change)
     except ApplyError as fault:
         raise Failure(Exit.USAGE, str(fault)) from None
-    change = _change(text, result, state.cascade_file)
-    written = bool(result.paths) and (yes or (not json and _agreed(change, printer, letter)))
-    if written:
-        if read_bytes(file, state.cascade_file).decode("utf-8", "strict") != text:
-            raise Failure(Exit.FAILED, "the file was saved meanwhile; nothing is written", file=state.cascade_file)
-        if yes and not json:
-            _print_change(change, printer)
-        write_file(file, result.text)
+    except OSError as fault:
+        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=state.cascade_file) from None
     if json:
-        body: dict[str, Any] = {"file": state.cascade_file, "strategy": spec, "phases": sorted(phases)}
-        write_json(comparison_json(comparison) | {"apply": body | {"change": "".join(change), "written": written}})
-    elif not result.paths:
-        talk(f"{state.cascade_file} says so already in every phase of this run; nothing to write")
+        body: dict[str, Any] = {"file": change.shown, "strategy": spec, "phases": list(change.phases)}
+        write_json(comparison_json(comparison) | {"apply": body | {"change": change.lines, "written": written}})
+    elif not change.lines:
+        talk(f"{change.shown} says so already in every phase of this run; nothing to write")
     elif written:
-        talk(f"written: {state.cascade_file}", "good")
+        talk(f"written: {change.shown}", "good")
     else:
         raise Failure(Exit.FAILED, "nothing was written", hint="--yes writes without asking")
-
-
-def _change(text: str, result: Applied, file: str) -> list[str]:
-    before, after = text.splitlines(keepends=True), result.text.splitlines(keepends=True)
-    lines = difflib.unified_diff(before, after, file, file, "now", "applied", n=2)
-    return [line if line.endswith("\n") else f"{line}\n" for line in lines]
 
 
 def _print_change(change: list[str], printer: Printer) -> None:
@@ -229,8 +207,5 @@ def _print_change(change: list[str], printer: Printer) -> None:
         printer.line(Cell(line.rstrip("\r\n"), "head" if line[:3] in ("+++", "---") else styles.get(line[:1], "")))
 
 
-def _agreed(change: list[str], printer: Printer, letter: str) -> bool:
-    _print_change(change, printer)
-    if not sys.stdin.isatty():
-        return False
-    return click.confirm(f"Write {letter} into the file?", default=False, err=True)
+def _agreed(letter: str) -> bool:
+    return sys.stdin.isatty() and click.confirm(f"Write {letter} into the file?", default=False, err=True)

@@ -43,10 +43,11 @@ def command(
       workbench sweep a1 b2 c3 --strategy 'clear(trigger=[2000,4000,8000],keep=3)' --json
       workbench sweep --provider anthropic/claude-sonnet-4.5 --svg sweep.svg
     """
-    from workbench.cli.comparing import definition_of, prices_of, spec_failure
+    from workbench.cli.comparing import prices_of, spec_failure
     from workbench.cli.views.sweep import print_sweep, sweep_json, sweep_svg
     from workbench.context.spec import SpecError
     from workbench.engine.sweep import Candidate, Subject, candidates, shared_strategies, sweep
+    from workbench.workspace.comparing import definition_of
     from workbench.workspace.wiring import encodings
 
     project = project_here()

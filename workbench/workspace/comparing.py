@@ -1,0 +1,102 @@
+"""Comparing stored runs of a workspace, and writing the strategy that won into its file."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.context.apply import ApplyError, apply
+from workbench.context.strategy import Strategy, with_named
+from workbench.engine.compare import Comparison, compare, under
+from workbench.engine.definition import Definition
+from workbench.engine.sweep import FILE
+from workbench.workspace.opened import read_bytes
+from workbench.workspace.wiring import encodings
+
+if TYPE_CHECKING:
+    from workbench.context.cache import Prices
+    from workbench.engine.state import RunState
+    from workbench.workspace.project import Project
+
+
+def definition_of(state: RunState) -> Definition:
+    """The cascade that a run is pinned to. Raises DefinitionError."""
+    return Definition.of(state.cascade_text, state.cascade_file)
+
+
+def strategy_of(definition: Definition, spec: str) -> Strategy | None:
+    """A spec, or a name of the file's ``strategies:``; None for ``file``, what the file says. Raises SpecError."""
+    return None if spec.strip() == FILE else with_named(definition.cascade.strategies)(spec)
+
+
+def compare_strategies(state: RunState, specs: tuple[str, str], prices: Prices) -> Comparison:
+    """One run under two strategies. Raises SpecError, DefinitionError."""
+    definition = definition_of(state)
+    chosen = [(spec, strategy_of(definition, spec)) for spec in specs]
+    a, b = (under(spec, state, definition, strategy, encodings(), prices) for spec, strategy in chosen)
+    return compare(a, b)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What applying a strategy does to a cascade file."""
+
+    file: Path
+    shown: str
+    before: str
+    after: str
+    phases: tuple[str, ...]
+    """Those in which the strategy makes a difference in the run."""
+    is_stale: bool
+    """The file is not the text that the run is pinned to."""
+
+    @property
+    def lines(self) -> list[str]:
+        """A unified diff; empty when the file says so already."""
+        before, after = self.before.splitlines(), self.after.splitlines()
+        return list(difflib.unified_diff(before, after, self.shown, self.shown, "now", "applied", n=2, lineterm=""))
+
+
+def change_for(project: Project, state: RunState, spec: str, prices: Prices) -> Change:
+    """The strategy written into the run's file as it is now. Raises ApplyError, SpecError, CannotOpen."""
+    strategy = strategy_of(definition_of(state), spec)
+    if strategy is None:
+        raise ApplyError(f"'{FILE}' is what the file says already")
+    if not state.cascade_file:
+        raise ApplyError("this run has no cascade file")
+    file = project.root / state.cascade_file
+    try:
+        text = read_bytes(file, state.cascade_file).decode("utf-8")
+    except UnicodeDecodeError:
+        raise ApplyError(f"{state.cascade_file} is not UTF-8") from None
+    own = compare_strategies(state, (FILE, spec), prices)
+    phases = tuple(dict.fromkeys(pair.place.phase for pair in own.differing))
+    after = apply(text, state.cascade_file, strategy, phases).text
+    stale = text.removeprefix("\ufeff") != state.cascade_text.removeprefix("\ufeff")
+    return Change(file, state.cascade_file, text, after, phases, stale)
+
+
+def write_change(change: Change) -> None:
+    """Write it, unless the file was saved meanwhile. Raises ApplyError, CannotOpen, OSError."""
+    if read_bytes(change.file, change.shown) != change.before.encode("utf-8"):
+        raise ApplyError(f"{change.shown} was saved meanwhile; nothing is written")
+    replace_file(change.file, change.after)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Put a text in place of a file, whole or not at all; its permissions stay. Raises OSError."""
+    real = path.resolve()
+    handle, name = tempfile.mkstemp(prefix=f".{real.name}.", dir=real.parent)
+    fresh = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        fresh.chmod(real.stat().st_mode & 0o777 if real.exists() else 0o644)
+        fresh.replace(real)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
