@@ -1,0 +1,149 @@
+"""The app in a real terminal, as a person meets it: few walks, each a long way."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.conftest import PROMPT, Terminal
+from workbench.store.store import Store
+
+ASKING = """\
+cascade_id: asking
+phases:
+  - name: ask
+    instructions: Find the owner.
+    tackle: [ask_human]
+    rules: {max_turns: 2}
+"""
+ASKING_REPLIES = """\
+replies:
+  ask:
+    - say: I have to ask.
+      calls: [{tool: ask_human, arguments: {question: "Which team owns the queue?"}}]
+    - text: Owned by blue.
+"""
+GREYS = {0, 7, 8, 15, 16, 59, 102, 145, 188, 231, *range(232, 256)}
+"""Of the 256 colours of a terminal, those without a hue."""
+
+
+def step(terminal: Terminal, *texts: str) -> str:
+    """Press n and wait for the next hold."""
+    terminal.press("n")
+    return terminal.until("before call", *texts)
+
+
+def test_an_example_is_stepped_looked_into_and_run_to_its_end(terminal: Terminal) -> None:
+    terminal.run("open", "log_triage.yaml")
+    terminal.until("no run yet", "intake", "triage", "crash", "n next turn")
+    step(terminal, "intake · turn 1/3")
+    step(terminal, "intake · turn 2/3")
+    for turn in range(1, 5):
+        step(terminal, f"triage · turn {turn}/8")
+    masked = terminal.until("◌", "age")
+    assert "masked" in masked
+    terminal.press("g", "p")
+    terminal.until("Why")
+    terminal.press("w")
+    terminal.until('"messages"')
+    terminal.press("c")
+    terminal.until("✓ success")
+    terminal.press("4")
+    terminal.until("checkout down for six seconds")
+    terminal.press("q")
+    terminal.until("rc=0", PROMPT)
+    assert terminal.is_restored
+
+
+def test_saves_are_seen_however_an_editor_saves(terminal: Terminal, folder: Path) -> None:
+    file = folder / "log_triage.yaml"
+    good = file.read_text("utf-8")
+    terminal.run("open", "log_triage.yaml")
+    terminal.until("no run yet", "noise")
+    step(terminal, "intake · turn 1/3")
+
+    file.write_text(good.replace("At most eight lines.", "At most nine lines."), "utf-8")
+    terminal.until("●", "taken over: intake changed")
+
+    beside = folder / ".log_triage.yaml.new"
+    beside.write_text(good.replace("  - name: noise", "  - name: quiet").replace("target: noise", "target: quiet"))
+    beside.replace(file)
+    terminal.until("○ quiet ●")
+
+    file.write_text(good.replace("handoffs:", "handoffs: [", 1), "utf-8")
+    terminal.until("the last good version stays", "○ quiet")
+
+    file.rename(folder / "log_triage.yaml~")
+    with file.open("w", encoding="utf-8") as slow:
+        for start in range(0, len(good), 512):
+            slow.write(good[start : start + 512])
+            slow.flush()
+        os.fsync(slow.fileno())
+    terminal.until("○ noise ●", gone="○ quiet")
+    step(terminal, "intake · turn 2/3")
+    terminal.press("q")
+    terminal.until("A run is going on")
+    terminal.press("q")
+    terminal.until("rc=0")
+
+
+def test_a_question_is_answered_in_its_dialog(terminal: Terminal, folder: Path) -> None:
+    (folder / "asking.yaml").write_text(ASKING)
+    (folder / "asking.replies.yaml").write_text(ASKING_REPLIES)
+    terminal.run("open", "asking.yaml")
+    terminal.until("no run yet")
+    terminal.press("r")
+    terminal.until("Which team owns the queue?")
+    terminal.type("The blue one")
+    terminal.press("Enter")
+    terminal.until("✓ success")
+    terminal.press("q")
+    terminal.until("rc=0")
+    store = Store(folder / ".workbench")
+    (answered,) = [event for event in store.events(store.run_ids()[0]) if event.kind == "human_answered"]
+    assert answered.data["answer"] == "The blue one"
+
+
+def test_signals_leave_a_whole_terminal_and_a_run_that_can_go_on(terminal: Terminal, folder: Path) -> None:
+    terminal.run("open", "log_triage.yaml", "--session", "s", env="TERM=dumb")
+    terminal.until("cannot draw the app; use `workbench run log_triage.yaml`", "rc=2")
+    terminal.run("open", "log_triage.yaml", "--session", "s")
+    terminal.until("no run yet")
+    step(terminal, "intake · turn 1/3")
+
+    terminal.press("C-z")
+    terminal.until("Stopped", PROMPT)
+    assert terminal.is_restored
+    terminal.type("clear; fg")
+    terminal.press("Enter")
+    step(terminal, "intake · turn 2/3")
+
+    terminal.kill(signal.SIGTERM)
+    terminal.until(PROMPT, gone="intake · turn")
+    terminal.type("echo code=$?")
+    terminal.press("Enter")
+    terminal.until("code=143")
+    assert terminal.is_restored
+    store = Store(folder / ".workbench")
+    assert store.summary(store.find("s")).status == "stopped"
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(60, 20), (80, 24), (200, 50)])
+def test_the_essentials_fit_every_size(terminal: Terminal, columns: int, lines: int) -> None:
+    terminal.resize(columns, lines)
+    terminal.run("open", "log_triage.yaml", env="NO_COLOR=1")
+    terminal.until("log_triage", "n next", "help", "quit")
+    step(terminal, "intake · turn 1/3", "held")
+    shown = step(terminal, "intake · turn 2/3", "2 calls", "sends ~", "Tool result: read_file", "^p palette", "q quit")
+    assert max(len(line) for line in shown.splitlines()) <= columns
+    colours = {int(number) for number in re.findall(r"[34]8;5;(\d+)", terminal.text(colours=True))}
+    assert colours <= GREYS, "NO_COLOR leaves shades of grey"
+    terminal.press("c")
+    terminal.until("✓ success")
+    terminal.press("q")
+    terminal.until("rc=0")
+    assert terminal.is_restored
