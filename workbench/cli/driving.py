@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import read_json
-from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
+from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind
 
 if TYPE_CHECKING:
     from workbench.cli.progress import Progress
@@ -47,6 +47,18 @@ class Until:
             self.reached = True
             raise RunStopped(f"held before {self.phase}:{self.turn}, as asked")
         return Decision()
+
+
+def in_doubt(gate: Gate) -> Gate:
+    """A gate that ends a resumed run before a tool that was started and whose result never came: running it twice may
+    do harm, and nobody is there to say."""
+
+    async def doubting(stop: Stop) -> Decision:
+        if stop.answered_by == "maybe":
+            raise RunStopped(f"{stop.tool} may have run already, at {stop.place}; --rerun-tools runs it again")
+        return await gate(stop)
+
+    return doubting
 
 
 def person(answers: str | None, progress: Progress) -> Human:

@@ -18,6 +18,8 @@ COMMANDS: dict[str, dict[str, str]] = {
         "demo": "Open the tour: a cascade with offline replies, no key, no network.",
         "run": "Run a cascade without the app.",
         "resume": "Go on with a stopped or interrupted run.",
+        "import": "Make runs of other tools into stored runs.",
+        "fork": "A new run from a stop of a stored one.",
     },
     "Look": {
         "runs": "List the stored runs.",

@@ -51,6 +51,10 @@ class Progress:
         """Around a question to a person: the moving line must not run over it."""
         return nullcontext() if self._status is None else _Paused(self._status)
 
+    def speak(self) -> None:
+        """End the silence: what comes now is new."""
+        self._silent = False
+
     # -- what comes in -----------------------------------------------------------------------------------------------
 
     def event(self, event: Event) -> None:

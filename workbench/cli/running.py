@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.driving import Until, Verdict, drive, person
+from workbench.cli.driving import Until, Verdict, drive, in_doubt, person
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.output import talk
 from workbench.cli.progress import Progress, closing_line
+from workbench.engine.gate import Gate, open_gate
 from workbench.language.clean import clean
 from workbench.workspace.choice import ModelChoice, choose_model
 from workbench.workspace.inputs import default_input
@@ -58,11 +59,11 @@ def run_file(project: Project, file: Path, input: Mapping[str, Any] | None, way:
     options = new_options(project, cascade.cascade_id, choice, way.session)
     given = default_input(file) if input is None else dict(input)
     start = Start(opened.definition, file.resolve(), given, choice, options, way.sandbox)
-    return _driven(project, way, choice, lambda attached: run_new(project, start, attached))
+    return driven(project, way, choice, lambda attached: run_new(project, start, attached))
 
 
-def resume_run(project: Project, run_id: str, way: Way) -> int:
-    """Go on with a stored run; the exit code."""
+def resume_run(project: Project, run_id: str, way: Way, *, rerun_tools: bool = False) -> int:
+    """Go on with a stored run; the exit code. A tool that may have run already stops it unless ``rerun_tools``."""
     start = start_of(
         project,
         run_id,
@@ -70,33 +71,42 @@ def resume_run(project: Project, run_id: str, way: Way) -> int:
     )
     if way.until:
         _known_phase(Until.parse(way.until).phase, [phase.name for phase in start.definition.cascade.phases])
-    return _driven(project, way, start.choice, lambda attached: resume(project, run_id, start, attached), resumed=True)
+    return driven(
+        project,
+        way,
+        start.choice,
+        lambda attached: resume(project, run_id, start, attached),
+        resumed=True,
+        gate=lambda progress, behind: behind if rerun_tools else in_doubt(behind),
+    )
 
 
-def _driven(
+def driven(
     project: Project,
     way: Way,
     choice: ModelChoice,
     begin: Callable[[Attached], Coroutine[Any, Any, Outcome]],
     *,
     resumed: bool = False,
+    gate: Callable[[Progress, Gate], Gate] | None = None,
 ) -> int:
+    """Drive a run on the main thread and tell how it goes; the exit code. ``gate`` is put before the one of the
+    options, and keeps silent about what happens until it speaks."""
     for note in project.notes:
         talk(note, "warn")
     if choice.offline and not way.quiet:
         talk(f"model offline: scripted replies, no provider is called ({choice.why})", "warn")
     until = Until.parse(way.until) if way.until else None
     verdict = Verdict(json=way.json)
-    with Progress(way.plain, quiet=way.quiet, resumed=resumed) as progress:
+    with Progress(way.plain, quiet=way.quiet, resumed=resumed or gate is not None) as progress:
 
         def observe(event: Any) -> None:
             verdict.event(event)
             progress.event(event)
 
         human = person(way.answers, progress)
-        attached = Attached(human=human, observe=observe, notify=progress.notice)
-        if until is not None:
-            attached = Attached(until, human, observe, progress.notice)
+        behind: Gate = until if until is not None else open_gate
+        attached = Attached(gate(progress, behind) if gate is not None else behind, human, observe, progress.notice)
         outcome = drive(begin(attached), verdict)
     if not way.json and outcome.output:
         _print_output(outcome.output)

@@ -63,7 +63,7 @@ def edit_state(run: Run, world: World, stop: Stop, edit: SetState) -> None:
     journal(run, stop, SetState(edit.key, value), world.state.get(edit.key), value)
     world.state[edit.key] = value
     run.tool_cache.invalidate(f"state:{edit.key}")
-    run.scribe.emit("state_set", stop.place, key=edit.key, value=value, by="edit")
+    world.wrote(run.scribe.emit("state_set", stop.place, key=edit.key, value=value, by="edit"))
 
 
 def edit_request(execution: Execution, stop: Stop, edit: Edit) -> None:
@@ -80,7 +80,10 @@ def _edit_model(execution: Execution, stop: Stop, edit: SetModel) -> None:
     merged = {**execution.parameters, **edit.parameters}
     execution.parameters = {name: value for name, value in merged.items() if value is not None}
     after = {"model": execution.model, "parameters": dict(execution.parameters)}
-    journal(execution.engine, stop, edit, before, after)
+    run = execution.engine
+    if edit.default and edit.model:
+        run.options = replace(run.options, default_model=edit.model)
+    journal(run, stop, edit, before, after)
     execution.reassemble()
 
 

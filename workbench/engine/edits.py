@@ -50,6 +50,8 @@ class SetModel:
     """Empty: as it is."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Laid over those in force; None takes one away."""
+    default: bool = False
+    """The model is also that of later phases that name none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,10 @@ class Replay:
         """From here on the run is live. Candidates that run beside the one of ``place`` are replayed to their end."""
         self._cut = place
 
+    def cut_all(self) -> None:
+        """Everything is live from the beginning, but for the pins."""
+        self._cut, self._all_live = Place(), True
+
     @property
     def is_live(self) -> bool:
         """Whether anything has happened, or may have, that the recording does not hold."""
@@ -115,9 +119,8 @@ class Replay:
 class RecordedModel:
     """Answers a call whose request is the one recorded at its place."""
 
-    name = "recorded"
-
     def __init__(self, replay: Replay) -> None:
+        self.name = "recorded" if replay.live is None else replay.live.model.name
         self._replay = replay
         self._tries: dict[Place, int] = defaultdict(int)
 

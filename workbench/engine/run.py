@@ -25,6 +25,7 @@ from workbench.engine.flow import next_phase
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
 from workbench.engine.library import CascadeNotFound
 from workbench.engine.mutation import Mutation
+from workbench.engine.origin import prompt_id
 from workbench.engine.ports import Divergence, Ports, ToolSpec
 from workbench.engine.scribe import Scribe
 from workbench.engine.tool_cache import ToolCache
@@ -54,6 +55,13 @@ class Parent:
     kind: str
     """fork, rerun, replay, sub, async, spawn, tool, validator or ward."""
     depth: int = 0
+    cascade_sha256: str = ""
+    """Of the text that it ran, where this run starts from it (fork, rerun): another than this run's own says that
+    the definition was changed in between."""
+    at: str = ""
+    """The stop that this run was forked at."""
+    prompt_id: str = ""
+    """The parent as its own prompts name it, where that is not its id."""
 
 
 class Run:
@@ -100,6 +108,8 @@ class Run:
         self._children: Counter[str] = Counter()
         self._began = ports.clock.monotonic()
         self._warned: set[tuple[str, str]] = set()
+        self.prompt_id = prompt_id(self.scribe.run_id, None if parent is None else vars(parent))
+        """The run as its prompts name it."""
 
     # -- the walk ----------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from workbench.engine.edits import Edit, EditError, check_edit
 from workbench.engine.gate import Decision, Stop, StopKind
 
 
@@ -57,6 +58,9 @@ class Stepper:
         self._on_release = on_release
         self._matches = matches or matches_breakpoint
         self._pause = False
+        self._edits: tuple[Edit, ...] = ()
+        self._diverged = False
+        """A changed request was shown: what follows from it is expected to differ too."""
         self._turn = asyncio.Lock()
         """Parallel branches are held one at a time."""
         self._from: Stop | None = None
@@ -82,6 +86,10 @@ class Stepper:
         finally:
             self._from, self.held, self._release = stop, None, None
             self._on_release(stop)
+        edits, self._edits = self._edits, ()
+        if edits:
+            return Decision(edits=edits)
+        self._diverged = self._diverged or stop.answered_by == "changed"
         return Decision(send_anyway=bool(stop.problems))
 
     def go(self, mode: Mode) -> None:
@@ -90,6 +98,17 @@ class Stepper:
         self._pause = False
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._let_go)
+
+    def edit(self, *edits: Edit) -> None:
+        """Make edits at the stop where the run is held; it is held there again, and shows what they did. From any
+        thread. Raises EditError where they make no sense there, or nothing is held."""
+        stop = self.held
+        if stop is None or self._loop is None:
+            raise EditError("the run is not held: there is nothing to edit")
+        for edit in edits:
+            check_edit(edit, stop)
+        self._edits = edits
+        self._loop.call_soon_threadsafe(self._let_go)
 
     def pause(self) -> None:
         """Hold at the next stop, whatever the mode. From any thread."""
@@ -103,7 +122,9 @@ class Stepper:
         """Why to hold at this stop, or nothing."""
         if stop.problems and stop.kind is StopKind.BEFORE_CALL:
             return "the request breaks an invariant"
-        if stop.answered_by == "changed":
+        if stop.edited:
+            return "edited"
+        if stop.answered_by == "changed" and not self._diverged:
             return "the request is not the recorded one"
         if stop.answered_by == "maybe":
             return f"{stop.tool} may have run already; going on runs it again"

@@ -72,16 +72,16 @@ async def run_new(project: Project, start: Start, attached: Attached, *, run_id:
     """Run a cascade from the beginning, into a journal of its own."""
     run_id = run_id or SystemIds().run_id()
     with _journal(project, run_id) as sink:
-        ports = _ports(project, start, attached, sink)
+        ports = ports_of(project, start, attached, sink)
         run = Run(
             start.definition,
             start.input,
             start.options,
             ports,
             run_id=run_id,
-            observe=_watched(project, run_id, start, attached),
+            observe=watched(project, run_id, start, attached),
         )
-        return await _executed(run, ports)
+        return await executed(run, ports)
 
 
 async def resume(project: Project, run_id: str, start: Start, attached: Attached) -> Outcome:
@@ -89,7 +89,7 @@ async def resume(project: Project, run_id: str, start: Start, attached: Attached
     store = project.store
     events = list(store.events(run_id))
     with store.append_to(run_id) as sink:
-        live = _ports(project, start, attached, sink)
+        live = ports_of(project, start, attached, sink)
         replay = Replay(Recording(events, StoredImages(store, run_id)), live, children_in(store))
         run = Run(
             start.definition,
@@ -97,10 +97,10 @@ async def resume(project: Project, run_id: str, start: Start, attached: Attached
             start.options,
             replay.ports(live),
             run_id=run_id,
-            observe=_watched(project, run_id, start, attached),
+            observe=watched(project, run_id, start, attached),
             journaled=events,
         )
-        return await _executed(run, live)
+        return await executed(run, live)
 
 
 async def replay_run(project: Project, run_id: str, start: Start, attached: Attached) -> tuple[Outcome, list[Event]]:
@@ -108,8 +108,8 @@ async def replay_run(project: Project, run_id: str, start: Start, attached: Atta
     store = project.store
     recording = Recording(store.events(run_id), StoredImages(store, run_id))
     sink = MemorySink()
-    base = _ports(project, start, attached, sink)
-    parent = Parent(run_id, recording.state.session_id, "replay")
+    base = ports_of(project, start, attached, sink)
+    parent = Parent(run_id, recording.state.session_id, "replay", prompt_id=recording.state.prompt_id)
     run = Run(
         start.definition,
         start.input,
@@ -121,7 +121,7 @@ async def replay_run(project: Project, run_id: str, start: Start, attached: Atta
     return await run.execute(), list(sink.events)
 
 
-async def _executed(run: Run, live: Ports) -> Outcome:
+async def executed(run: Run, live: Ports) -> Outcome:
     """Run with what the live model needs before and after: it loads while the first context is assembled, and gives
     its connections back on the loop that opened them."""
     model = live.model
@@ -192,7 +192,7 @@ class StoredImages(Mapping[str, bytes]):
         return len(self._store.state(self._run_id).images)
 
 
-def _watched(project: Project, run_id: str, start: Start, attached: Attached) -> Callable[[Event], None]:
+def watched(project: Project, run_id: str, start: Start, attached: Attached) -> Callable[[Event], None]:
     """Who sees each event: whoever is attached, and what gives images their names."""
     store = project.store
     blobs = store.folder(run_id) / "blobs"
@@ -209,7 +209,8 @@ def _journal(project: Project, run_id: str) -> Journal:
     return project.store.create(run_id)
 
 
-def _ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Ports:
+def ports_of(project: Project, start: Start, attached: Attached, sink: Sink) -> Ports:
+    """The live ports of a run."""
     from workbench.workspace.wiring import ports
 
     return ports(project, start, attached, sink)

@@ -14,6 +14,7 @@ from workbench.cli.options import SANDBOXES, SessionName, plain, project_here
 @click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
 @click.option("--sandbox", type=click.Choice(SANDBOXES), help="How shell and code tools are shut in.")
 @click.option("--until", metavar="PHASE[:TURN]", help="Stop before this turn's first call.")
+@click.option("--rerun-tools", is_flag=True, help="Run a tool again that had started when the run was cut off.")
 @click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
 @click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line, from the first.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
@@ -26,12 +27,16 @@ def command(
     base_url: str | None,
     sandbox: str | None,
     until: str | None,
+    rerun_tools: bool,
     answers: str | None,
     json: bool,
     quiet: bool,
     plain: bool,
 ) -> None:
     """Go on with SESSION where it stopped: what its journal holds is not called again.
+
+    A tool that had started and whose result is missing may have done its work: the run stops before it, unless
+    --rerun-tools says to run it again or the tool is declared free of side effects.
 
     \b
     Examples:
@@ -47,4 +52,4 @@ def command(
         pid = f" by process {run.pid}" if run.pid else ""
         raise Failure(Exit.USAGE, f"{run.session_id or run_id} is {run.status}{pid}; there is nothing to go on with")
     way = Way(model or "", "", sandbox or "", until, answers, json, quiet, plain)
-    ctx.exit(resume_run(project, run_id, way))
+    ctx.exit(resume_run(project, run_id, way, rerun_tools=rerun_tools))

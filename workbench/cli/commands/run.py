@@ -8,13 +8,16 @@ from typing import Any
 
 import click
 
-from workbench.cli.options import CascadeFile, plain, project_here, starting
+from workbench.cli.options import CascadeFile, SessionName, plain, project_here, starting
 
 
 @click.command(short_help="Run a cascade without the app.")
 @click.argument("file", type=CascadeFile())
 @starting
 @click.option("--until", metavar="PHASE[:TURN]", help="Stop before this turn's first call; 'resume' goes on.")
+@click.option("--reuse", metavar="SESSION", type=SessionName(), help="Answer unchanged calls from this stored run.")
+@click.option("--live", is_flag=True, help="With --reuse: make the changed calls, instead of stopping at the first.")
+@click.option("--pin", "pins", multiple=True, metavar="PLACE", help="With --reuse: keep these answers in any case.")
 @click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
 @click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
@@ -29,6 +32,9 @@ def command(
     session: str | None,
     sandbox: str | None,
     until: str | None,
+    reuse: str | None,
+    live: bool,
+    pins: tuple[str, ...],
     answers: str | None,
     json: bool,
     quiet: bool,
@@ -39,10 +45,14 @@ def command(
     Without --input, the file STEM.input.json beside FILE is the input, if there is one. Ctrl+C stops the run, which
     can be resumed; a second Ctrl+C ends the process.
 
+    With --reuse, every call whose assembled request is what it was in SESSION gets the recorded answer and its tools
+    the recorded results. At the first request that has changed, both are shown with the line of FILE behind it.
+
     \b
     Examples:
       workbench run cascades/log_triage.yaml
       workbench run flow.yaml --input '{"topic": "tents"}' --model openai/gpt-4.1-mini
+      workbench run flow.yaml --reuse flow-1f3a --live
       workbench run flow.yaml --until triage:3 && workbench context --phase triage --turn 3
       workbench run flow.yaml --json | jq -c 'select(.kind == "call_finished").data.usage'
 
@@ -53,4 +63,9 @@ def command(
 
     project = project_here(base_url=base_url, sandbox=sandbox)
     way = Way(model or "", session or "", sandbox or "", until, answers, json, quiet, plain)
+    if reuse:
+        from workbench.cli.travelling import rerun_file
+
+        run_id = project.store.find(reuse)
+        ctx.exit(rerun_file(project, file, run_id, input_, way, live=live, pins=pins))
     ctx.exit(run_file(project, file, input_, way))

@@ -11,7 +11,7 @@ from workbench.cli.output import STATUS_STYLE, Cell, Column, Printer
 from workbench.context.assembly import Grade
 from workbench.engine.state import CallState, RunState, VisitState
 from workbench.language.problem import Severity
-from workbench.tui.rows.numbers import UNKNOWN, count, money, seconds
+from workbench.tui.rows.numbers import UNKNOWN, count, money, plural, seconds
 from workbench.tui.rows.signs import status_sign
 
 
@@ -97,7 +97,9 @@ def print_head(state: RunState, printer: Printer) -> None:
         f"   model {state.ports.get('model', '?')}",
     )
     if state.parent:
-        printer.line(f"from     {state.parent.get('kind', '')} of {state.parent.get('session_id', '')}")
+        printer.line(f"from     {_parent(state)}")
+    if state.edited:
+        printer.line("edited   ", Cell(f"{plural(state.edited, 'edit')} by hand", "warn"))
     spent = Spent.of(state.calls)
     note = " (predicted for the input, where no bill is known)" if spent.predicted else ""
     printer.line(
@@ -116,6 +118,15 @@ COLUMNS = (
     Column("time", right=True),
     Column("", flexible=True),
 )
+
+
+def _parent(state: RunState) -> str:
+    """Where a run comes from, and whether it runs another text than its parent did."""
+    parent = state.parent
+    at = f" at {parent['at']}" if parent.get("at") else ""
+    other = parent.get("cascade_sha256") not in (None, "", state.cascade_sha256)
+    text = ", with another text of the cascade" if other else ""
+    return f"{parent.get('kind', '')} of {parent.get('session_id', '')}{at}{text}"
 
 
 def print_tree(state: RunState, printer: Printer) -> None:
@@ -220,6 +231,7 @@ def run_json(state: RunState) -> dict[str, Any]:
             "unknown_costs": state.unknown_costs,
         },
         "phases": [visit_json(visit) for visit in state.visits],
+        "edited": state.edited,
         "warnings": [dict(event.data) for event in state.warnings],
     }
 

@@ -1,0 +1,98 @@
+"""``workbench fork``: a new run that begins as a stored one did, up to a stop, and goes on from there."""
+
+from __future__ import annotations
+
+import click
+
+from workbench.cli.options import SANDBOXES, SessionName, plain, project_here
+
+
+@click.command(short_help="A new run from a stop of a stored one.")
+@click.argument("session", type=SessionName())
+@click.option("--at", metavar="PLACE", help="phase, phase:turn, or phase/visit/attempt/turn/call in full.")
+@click.option(
+    "--stop",
+    type=click.Choice(["before_phase", "before_call", "after_call", "before_tool", "after_tool"]),
+    help="Which stop of that place. Default: the one that the edits need, else before_call.",
+)
+@click.option("--tool", metavar="N", type=click.IntRange(1), default=1, help="Which tool call of the turn. Default: 1.")
+@click.option("--set", "state", multiple=True, metavar="state.KEY=VALUE", help="Set a state value there. Repeatable.")
+@click.option("--edit", "edits", multiple=True, metavar="EDIT", help="Edit what stands there; see below. Repeatable.")
+@click.option("--pin", "pins", multiple=True, metavar="PLACE", help="Keep the recorded answers of these calls.")
+@click.option(
+    "--definition",
+    type=click.Choice(["recorded", "file"]),
+    default="recorded",
+    help="The text that the run is pinned to (default), or the file as it is now.",
+)
+@click.option("--model", "-m", help="Model from there on, for phases that name none; or 'offline'.")
+@click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
+@click.option("--session", "new_session", metavar="ID", help="Name of the new run.")
+@click.option("--sandbox", type=click.Choice(SANDBOXES), help="How shell and code tools are shut in.")
+@click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
+@click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@plain
+@click.pass_context
+def command(
+    ctx: click.Context,
+    session: str,
+    at: str | None,
+    stop: str | None,
+    tool: int,
+    state: tuple[str, ...],
+    edits: tuple[str, ...],
+    pins: tuple[str, ...],
+    definition: str,
+    model: str | None,
+    base_url: str | None,
+    new_session: str | None,
+    sandbox: str | None,
+    answers: str | None,
+    json: bool,
+    quiet: bool,
+    plain: bool,
+) -> None:
+    """Replay SESSION up to a place without a single call, make the edits there, and go on live: a new run.
+
+    Messages are numbered as 'workbench context' shows them. With --pin and without --at, everything runs live but the
+    calls that are pinned.
+
+    \b
+    Edits:
+      3=TEXT  drop:3  add:3:user=TEXT  move:3:2   the context of the call
+      param.temperature=0                         the request's parameters
+      answer=TEXT                                 what the model said
+      arguments=JSON  skip=TEXT                   a tool call, before it runs
+      result=TEXT  error=TEXT                     what a tool gave back
+    A TEXT that begins with @ names a file. State that a phase's instructions should see is set before the phase:
+    --at PHASE without a turn.
+
+    \b
+    Examples:
+      workbench fork log_triage-1f3a --at triage:3
+      workbench fork log_triage-1f3a --at report --set state.severity=high
+      workbench fork log_triage-1f3a --at triage:2 --edit '4=@shorter.txt' --model openai/gpt-4.1
+      workbench fork log_triage-1f3a --at triage:1 --edit 'result=no such file' --tool 2
+    """
+    from workbench.cli.errors import Exit, Failure
+    from workbench.cli.running import Way
+    from workbench.cli.travelling import fork_run
+
+    if not at and not pins:
+        raise Failure(Exit.USAGE, "nowhere to fork", hint="--at phase:turn, or --pin calls to keep")
+    project = project_here(base_url=base_url, sandbox=sandbox)
+    way = Way(model or "", new_session or "", sandbox or "", None, answers, json, quiet, plain)
+    code = fork_run(
+        project,
+        project.store.find(session),
+        way,
+        at=at or "",
+        stop=stop,
+        tool=tool,
+        state=state,
+        written=edits,
+        pins=pins,
+        definition=definition,
+    )
+    ctx.exit(code)

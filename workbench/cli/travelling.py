@@ -1,0 +1,266 @@
+"""What ``fork`` and ``run --reuse`` share: where to start from, what is pinned, and a changed request shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.cli.edits import read_edits, read_state, stop_for
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.output import Cell, Column, Printer, talk
+from workbench.cli.progress import Progress
+from workbench.cli.running import SESSION_ID, Way, driven
+from workbench.context.assembly import Entry
+from workbench.context.place import Place
+from workbench.engine.changed import ChangedCall, changed_call
+from workbench.engine.definition import Definition, Options
+from workbench.engine.edits import Edit, SetModel
+from workbench.engine.fork import FORKABLE, ForkPoint, NoSuchPlace, find_place, find_point
+from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind
+from workbench.engine.recording import Recording
+from workbench.engine.run import Outcome
+from workbench.workspace.choice import OFFLINE, ModelChoice, choose_model
+from workbench.workspace.live import Attached
+from workbench.workspace.travel import Past, fork, past_of, rerun, restart
+from workbench.workspace.wiring import replies_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from workbench.workspace.project import Project
+
+STOPS = tuple(str(kind) for kind in FORKABLE)
+
+
+def fork_run(
+    project: Project,
+    run_id: str,
+    way: Way,
+    *,
+    at: str,
+    stop: str | None,
+    tool: int,
+    state: Sequence[str],
+    written: Sequence[str],
+    pins: Sequence[str],
+    definition: str,
+) -> int:
+    """Fork a stored run; the exit code. Raises Failure, and what reading the run raises."""
+    _session_is_valid(way.session)
+    past = past_of(project, run_id)
+    recording = past.recording
+    entries: tuple[Entry, ...] = ()
+    if at:
+        call = recording.state.call_at(_place(recording, at, past))
+        entries = call.entries if call is not None else ()
+    edits: tuple[Edit, ...] = (*read_state(state), *read_edits(written, entries))
+    if way.model and way.model != OFFLINE:
+        edits = (*edits, SetModel(way.model, default=True))
+    if edits and not at:
+        raise Failure(Exit.USAGE, "edits need a place", hint="--at phase:turn")
+    kind = stop_for(edits, stop, whole_phase=":" not in at and "/" not in at)
+    point = _point(recording, kind, at, tool, past) if at else None
+    start = restart(
+        project,
+        past,
+        _chooser(project, way),
+        session=way.session,
+        definition=_definition(project, past, definition),
+    )
+    start = replace(start, sandbox=way.sandbox)
+    if start.choice.offline:
+        replies_of(start.file)
+    pinned = _pins(recording, pins, past)
+
+    async def begin(attached: Attached) -> Outcome:
+        outcome, is_stored = await fork(project, past, start, attached, point=point, edits=edits, pins=pinned)
+        if not is_stored:
+            where = f" before {point}" if outcome.status == "diverged" and point is not None else ""
+            raise Failure(Exit.FAILED, f"no fork was made: the replay {outcome.status}{where}: {outcome.reason}")
+        return outcome
+
+    def gate(progress: Progress, behind: Gate) -> Gate:
+        return _Speaking(progress, behind)
+
+    return driven(project, way, start.choice, begin, gate=gate)
+
+
+def rerun_file(
+    project: Project,
+    file: Path,
+    run_id: str,
+    input: Mapping[str, Any] | None,
+    way: Way,
+    *,
+    live: bool,
+    pins: Sequence[str],
+) -> int:
+    """Run a file with the recorded answers of every call that is unchanged; the exit code."""
+    _session_is_valid(way.session)
+    past = past_of(project, run_id)
+    opened = project.open(file)
+    if opened.definition is None:
+        for problem in opened.errors:
+            talk(str(problem), "bad")
+        raise Failure(Exit.USAGE, "the cascade cannot run as it is", file=opened.shown)
+    start = restart(project, past, _chooser(project, way), session=way.session, definition=opened.definition)
+    start = replace(start, file=file.resolve(), sandbox=way.sandbox)
+    if input is not None:
+        start = replace(start, input=dict(input))
+    if way.model and way.model != OFFLINE:
+        start = replace(start, options=replace(start.options, default_model=way.model))
+    if start.choice.offline:
+        replies_of(file)
+    pinned = _pins(past.recording, pins, past)
+    shown = opened.shown
+
+    def gate(progress: Progress, behind: Gate) -> Gate:
+        return _AtChange(past.recording, start.definition, shown, progress, behind, live=live, plain=way.plain)
+
+    return driven(
+        project, way, start.choice, lambda attached: rerun(project, past, start, attached, pins=pinned), gate=gate
+    )
+
+
+class _Speaking:
+    """Ends the silence over what is replayed: ForkGate asks nobody before its point."""
+
+    def __init__(self, progress: Progress, behind: Gate) -> None:
+        self._progress = progress
+        self._behind = behind
+
+    async def __call__(self, stop: Stop) -> Decision:
+        self._progress.speak()
+        return await self._behind(stop)
+
+
+class _AtChange:
+    """Shows the first request that is not the recorded one, and stops there unless the run may go live."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        definition: Definition,
+        file: str,
+        progress: Progress,
+        behind: Gate,
+        *,
+        live: bool,
+        plain: bool,
+    ) -> None:
+        self._recording = recording
+        self._definition = definition
+        self._file = file
+        self._progress = progress
+        self._behind = behind
+        self._live = live
+        self._plain = plain
+        self._shown = False
+
+    async def __call__(self, stop: Stop) -> Decision:
+        if stop.kind is StopKind.BEFORE_CALL and stop.answered_by in ("changed", "live"):
+            self._progress.speak()
+        if stop.answered_by == "changed" and not stop.depth and not self._shown:
+            self._shown = True
+            changed = changed_call(self._recording, self._definition, stop)
+            if changed is not None:
+                show_changed(changed, self._file, self._plain)
+            if not self._live:
+                raise RunStopped(f"the request of {stop.place} is not the recorded one; --live goes on with it")
+        return await self._behind(stop)
+
+
+def show_changed(changed: ChangedCall, file: str, plain: bool = False) -> None:
+    """Old and new request side by side on stderr, each difference with the line of the file behind it."""
+    printer = Printer(plain, sys.stderr)
+    place = changed.place
+    talk(f"{place.phase}:{place.turn} is the first call whose request has changed", "warn")
+    rows: list[tuple[Cell, ...]] = []
+    for setting in changed.settings:
+        where = f"{file}:{setting.rule.line}" if setting.rule.line else file
+        rows.append((Cell(where, "accent"), Cell(setting.name), Cell(setting.old), Cell(setting.new)))
+    for change in changed.messages:
+        old = changed.old[change.old] if change.old >= 0 else None
+        new = changed.new[change.new] if change.new >= 0 else None
+        where = f"{file}:{change.rule.line}" if change.rule.line else change.rule.path
+        before = old.sent.text if old is not None and old.sent is not None else "(not sent)"
+        after = new.sent.text if new is not None and new.sent is not None else "(not sent)"
+        rows.append(
+            (Cell(where, "accent"), Cell(change.words), Cell(_around(before, after)), Cell(_around(after, before)))
+        )
+    columns = (Column("from"), Column("what", flexible=True), Column("was", flexible=True), Column("is", flexible=True))
+    printer.table(columns, rows)
+
+
+def _around(text: str, other: str, width: int = 60) -> str:
+    """The part of a text around the first character in which it differs from another."""
+    at = next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
+    start = max(0, at - width // 3)
+    piece = text[start : start + width].replace("\n", "⏎")
+    return ("…" if start else "") + piece + ("…" if start + width < len(text) else "")
+
+
+def _chooser(project: Project, way: Way) -> Callable[[Definition, Options], ModelChoice]:
+    def choose(definition: Definition, options: Options) -> ModelChoice:
+        return choose_model(project, definition.cascade, way.model, options.default_model)
+
+    return choose
+
+
+def _definition(project: Project, past: Past, wanted: str) -> Definition | None:
+    """The text to run: the pinned one (None), or today's file. Says so where they differ."""
+    state = past.recording.state
+    file = project.root / state.cascade_file
+    if not state.cascade_file or not file.is_file():
+        if wanted == "file":
+            raise Failure(Exit.USAGE, f"the file of {past.session_id} is no longer there", file=state.cascade_file)
+        return None
+    opened = project.open(file)
+    if opened.source.text == state.cascade_text:
+        return None
+    if wanted == "recorded":
+        talk(f"{opened.shown} has changed since {past.session_id} ran: the recorded text is used", "warn")
+        return None
+    if opened.definition is None:
+        for problem in opened.errors:
+            talk(str(problem), "bad")
+        raise Failure(Exit.USAGE, "the cascade cannot run as it is", file=opened.shown)
+    talk(f"this fork runs another text than {past.session_id} did: {opened.shown} as it is now", "warn")
+    return opened.definition
+
+
+def _pins(recording: Recording, written: Sequence[str], past: Past) -> frozenset[Place]:
+    """The calls that keep their answers: ``phase`` (all of its calls), ``phase:turn``, or a place in full."""
+    pinned: set[Place] = set()
+    for text in written:
+        place = _place(recording, text, past)
+        if ":" in text or "/" in text:
+            pinned |= {each for each in recording.calls if each.turn_key == place.turn_key}
+        else:
+            pinned |= {each for each in recording.calls if each.phase == place.phase}
+    return frozenset(pinned)
+
+
+def _place(recording: Recording, text: str, past: Past) -> Place:
+    try:
+        return find_place(recording, text)
+    except NoSuchPlace as fault:
+        raise Failure(Exit.USAGE, f"{past.session_id}: {fault}") from fault
+
+
+def _point(recording: Recording, kind: StopKind, text: str, tool: int, past: Past) -> ForkPoint:
+    try:
+        return find_point(recording, kind, text, tool)
+    except NoSuchPlace as fault:
+        raise Failure(Exit.USAGE, f"{past.session_id}: {fault}") from fault
+
+
+def _session_is_valid(session: str) -> None:
+    if not session:
+        return
+    if not SESSION_ID.fullmatch(session):
+        raise Failure(Exit.USAGE, f"'{session}' is no session id", hint="letters, digits, '.', '_' and '-'")
