@@ -14,7 +14,7 @@ from workbench.engine.event import Event
 from workbench.engine.library import Library
 from workbench.engine.ports import Clock, Human, Ids, Ports, Random, Render, Tools, Validators
 from workbench.engine.replay import RecordedModel, Replay
-from workbench.engine.run import Run
+from workbench.engine.run import Parent, Run
 from workbench.snapshots.counting import RecordedCounter
 from workbench.snapshots.kept import Kept
 
@@ -99,6 +99,7 @@ async def rerun(definition: Definition, input: Mapping[str, Any], kept: Kept, ar
         input,
         _options(recording.state.options),
         replay.ports(base),
+        parent=Parent(recording.state.run_id, recording.state.session_id, "replay", prompt_id=recording.state.prompt_id),
         observe_child=lambda event: children[event.run_id].append(event),
     )
     outcome = await run.execute()

@@ -14,6 +14,7 @@ from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.event import Event
 from workbench.engine.ports import Ports
 from workbench.engine.redact import Redactor
+from workbench.language.problem import Severity
 from workbench.language.template import Renderer
 from workbench.snapshots.differences import PLUMBING, Difference, differences
 from workbench.snapshots.faults import SnapshotError
@@ -187,10 +188,7 @@ class Snapshots:
             text = self._redactor(path.parent)(text)[0]
         key = (str(path), file, text)
         if key not in self._definitions:
-            try:
-                definition = Definition.of(text, file)
-            except DefinitionError as fault:
-                raise SnapshotError(f"the cascade cannot run: {fault}") from fault
+            definition = _runnable(text, file)
             texts = included(definition.cascade, Reader(path.parent, root))
             self._definitions[key] = replace(definition, includes=texts)
         return self._definitions[key]
@@ -287,6 +285,22 @@ class Snapshots:
     @cached_property
     def _renderer(self) -> Renderer:
         return Renderer()
+
+
+def _runnable(text: str, file: str) -> Definition:
+    """Raises SnapshotError with the place of what stands in the way of a run."""
+    try:
+        definition = Definition.of(text, file)
+    except DefinitionError as fault:
+        raise SnapshotError(f"the cascade cannot run: {fault}") from fault
+    phases = {phase.name for phase in definition.cascade.phases}
+    if all(handoff.target in phases for phase in definition.cascade.phases for handoff in phase.handoffs):
+        return definition
+    from workbench.language.lint import check
+    from workbench.language.load import load
+
+    found = next((p for p in check(load(text, file)) if p.severity is Severity.ERROR), "a handoff leads nowhere")
+    raise SnapshotError(f"the cascade cannot run: {found}")
 
 
 class _Shelf(Shelf):

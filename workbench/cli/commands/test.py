@@ -110,17 +110,10 @@ def run(pattern: str, mode: Any, json: bool, plain: bool) -> None:
         folder = snapshots.folder
     if json:
         write_json([verdict_json(verdict) for verdict in verdicts])
-        _exit(verdicts)
-    printer = Printer(plain)
-    for verdict in verdicts:
-        _print_verdict(verdict, printer, everything=False)
-    failed = sum(not verdict.passed for verdict in verdicts)
-    if not verdicts:
+    elif not verdicts:
         talk(f"no snapshots in {folder}" if not pattern else f"no snapshot matches '{pattern}'", "warn")
     else:
-        calls = sum(verdict.calls for verdict in verdicts)
-        counts = f"{len(verdicts) - failed} passed, {failed} failed; {calls} calls replayed, 0 made"
-        talk(counts, "bad" if failed else "good")
+        _print_all(verdicts, Printer(plain))
     _exit(verdicts)
 
 
@@ -231,6 +224,15 @@ def _print_verdict(verdict: Verdict, printer: Printer, *, everything: bool) -> N
             printer.block(detail, indent="    ")
     if len(verdict.differences) > len(shown):
         printer.line(Cell(f"  and {len(verdict.differences) - 1} more: workbench test replay {verdict.name}", "dim"))
+
+
+def _print_all(verdicts: Sequence[Verdict], printer: Printer) -> None:
+    for verdict in verdicts:
+        _print_verdict(verdict, printer, everything=False)
+    failed = sum(not verdict.passed for verdict in verdicts)
+    calls = sum(verdict.calls for verdict in verdicts)
+    counts = f"{len(verdicts) - failed} passed, {failed} failed; {calls} calls replayed, 0 made"
+    talk(counts, "bad" if failed else "good")
 
 
 def _exit(verdicts: Sequence[Verdict]) -> None:

@@ -1,0 +1,1 @@
+"""Tests of the snapshots: frozen runs, replayed."""

@@ -1,0 +1,200 @@
+"""``workbench test``: what people and programs get from it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import run_cli
+from tests.snapshots.conftest import edit
+from workbench.cli.output import Printer
+from workbench.cli.reviewing import Review
+from workbench.snapshots.freeze import Label
+from workbench.workspace.project import Project
+from workbench.workspace.testing import Snapshots
+
+MASKED = (
+    "call look/turn 3: message 4 (turn 1's result) was masked, is now sent in full "
+    "(phases[0].intra_context.mask_observations_after, greet.yaml:8)"
+)
+
+
+def test_a_frozen_run_holds_what_the_format_says(frozen: Path) -> None:
+    body = json.loads(frozen.read_text("utf-8"))
+    assert list(body) == [
+        *("snapshot_name", "description", "captured_at", "session_id", "cascade_file", "input"),
+        *("execution", "expectations", "workbench"),
+    ]
+    assert (body["session_id"], body["cascade_file"], body["description"]) == ("one", "greet.yaml", "says hello")
+    (first, *_) = body["execution"]["phases"][0]["turns"]
+    assert first["tool_calls"][0]["tool"] == "read_file"
+    assert first["tool_calls"][0]["result"].startswith("Ada likes")
+    assert json.loads(first["tool_calls"][0]["arguments"]) == {"path": "notes.txt"}
+    expected = body["expectations"]
+    assert expected["phases_executed"] == ["look", "answer"]
+    assert expected["completion_status"] == "success"
+    assert expected["routes"][0] == {"at": "look/1", "to": "answer", "rule": "route_to"}
+    assert expected["outputs"]["answer"] == "Hello, Ada."
+    assert [call["is_error"] for call in expected["tool_calls"]] == [False, True, False]
+    assert [row["at"] for row in expected["requests"]] == [
+        *("look/1/1/1/1", "look/1/1/2/1", "look/1/1/3/1", "answer/1/1/1/1"),
+    ]
+    assert all(len(row["digest"]) == 64 and row["tokens"] > 0 for row in expected["requests"])
+    assert body["workbench"]["format"] == 1
+
+
+def test_a_replay_passes_without_the_tools_and_the_replies(frozen: Path) -> None:
+    for name in ("notes.txt", "greet.replies.yaml"):
+        (frozen.parents[1] / name).unlink()
+    ended = run_cli("test", "run", "--json")
+    (verdict,) = ended.json
+    assert ended.code == 0
+    assert (verdict["passed"], verdict["calls_replayed"], verdict["calls_made"]) == (True, 4, 0)
+    before = frozen.read_bytes()
+    assert run_cli("test", "replay", "greets").code == 0
+    assert frozen.read_bytes() == before
+
+
+def test_a_changed_mask_fails_with_the_message_the_rule_and_the_line(frozen: Path) -> None:
+    edit(Path("greet.yaml"), "mask_observations_after: 1", "mask_observations_after: 2")
+    ended = run_cli("test", "replay", "greets")
+    assert ended.code == 1
+    assert MASKED in ended.out
+    (verdict,) = run_cli("test", "run", "--json").json
+    first = verdict["differences"][0]
+    assert (first["kind"], first["at"], first["line"]) == ("request", "look/1/1/3/1", 8)
+
+
+def test_plumbing_looks_at_phases_state_and_status_only(frozen: Path) -> None:
+    edit(Path("greet.yaml"), "Greet them.", "Greet them warmly.")
+    assert run_cli("test", "run").code == 1
+    assert run_cli("test", "run", "--mode", "plumbing").code == 0
+    edit(Path("greet.yaml"), "target: answer", "target: refuse")
+    assert run_cli("test", "run", "--mode", "plumbing").code == 1
+
+
+def test_a_route_that_leads_elsewhere_names_what_is_no_longer_called(frozen: Path) -> None:
+    edit(Path("greet.yaml"), "tackle: [read_file]", "tackle: []")
+    ended = run_cli("test", "replay", "greets")
+    assert ended.code == 1
+    assert ended.out.splitlines()[1].startswith("  call look/turn 1: message 1 (the tool text) was reworded")
+    assert "tool call 1 (read_file) fails now" in ended.out
+
+
+def test_only_chosen_snapshots_run(frozen: Path) -> None:
+    assert run_cli("test", "freeze", "one", "--name", "other").code == 0
+    assert [v["name"] for v in run_cli("test", "run", "-k", "gre", "--json").json] == ["greets"]
+    assert [v["name"] for v in run_cli("test", "run", "-k", "o*", "--json").json] == ["other"]
+    assert run_cli("test", "run", "-k", "nothing").code == 0
+
+
+def test_the_list_says_what_each_file_is(frozen: Path) -> None:
+    assert run_cli("test", "freeze", "one", "--name", "lost").code == 0
+    edit(frozen.with_name("lost.json"), '"cascade_file": "greet.yaml"', '"cascade_file": "gone.yaml"')
+    frozen.with_name("bad.json").write_text('{"snapshot_name": "bad",')
+    listed = {row["name"]: row for row in run_cli("test", "list", "--json").json}
+    assert {name: row["kind"] for name, row in listed.items()} == {
+        **{"bad": "unreadable", "greets": "strict", "lost": "orphaned"},
+    }
+    assert listed["greets"]["calls"] == 4
+    assert listed["bad"]["problem"].startswith("snapshots/bad.json:1:25: error: the file is truncated")
+    assert "says hello" in run_cli("test", "list").out
+
+
+def test_a_run_that_was_stopped_cannot_be_frozen(greeted: Path) -> None:
+    assert run_cli("run", "greet.yaml", "--session", "half", "--until", "answer", "-q").code == 0
+    ended = run_cli("test", "freeze", "half", "--name", "half")
+    assert ended.code == 2
+    assert ended.err.startswith("error: this run was stopped")
+    assert not (greeted / "snapshots").exists()
+
+
+@pytest.mark.parametrize("name", ["../out", "a/b", ".hidden", "", "x" * 101])
+def test_a_name_that_is_no_file_name_is_refused(greeted: Path, name: str) -> None:
+    assert run_cli("test", "freeze", "one", "--name", name).code == 2
+    assert not (greeted / "snapshots").exists()
+
+
+def test_a_file_that_is_no_snapshot_is_never_replaced(greeted: Path) -> None:
+    file = greeted / "snapshots" / "mine.json"
+    file.parent.mkdir()
+    file.write_text("[1, 2]")
+    assert run_cli("test", "freeze", "one", "--name", "mine").code == 2
+    assert file.read_text() == "[1, 2]"
+
+
+def keys(pressed: str) -> Callable[[], str]:
+    return iter(pressed).__next__
+
+
+def reviewed(pressed: str) -> tuple[str, int]:
+    """What a review prints, and how many snapshots stay changed."""
+    out = io.StringIO()
+    with Snapshots(Project.at()) as snapshots:
+        changed = [v for v in map(snapshots.replay, snapshots.files()) if not v.passed]
+        left = Review(snapshots, Printer(stream=out), keys(pressed)).go(changed)
+    return out.getvalue(), len(left)
+
+
+def test_a_review_writes_what_is_accepted_and_nothing_else(frozen: Path) -> None:
+    assert run_cli("test", "freeze", "one", "--name", "other").code == 0
+    edit(Path("greet.yaml"), "mask_observations_after: 1", "mask_observations_after: 2")
+    before = frozen.read_bytes()
+    text, left = reviewed("rs")
+    assert (left, frozen.read_bytes()) == (2, before)
+    assert MASKED in text
+    assert "1 of 2   greets   changed   greet.yaml" in text
+    assert text.endswith("0 accepted, 1 rejected, 1 skipped\n")
+    text, left = reviewed("dA")
+    assert left == 0
+    assert run_cli("test", "run").code == 0
+    assert json.loads(frozen.read_text())["description"] == "says hello"
+
+
+def test_what_has_no_answer_cannot_be_accepted(frozen: Path) -> None:
+    edit(Path("greet.yaml"), "name: answer", "name: reply")
+    edit(Path("greet.yaml"), "target: answer", "target: reply")
+    before = frozen.read_bytes()
+    text, left = reviewed("a")
+    assert (left, frozen.read_bytes()) == (1, before)
+    assert "cannot be accepted" in text
+
+
+def test_without_a_terminal_a_review_prints_and_changes_nothing(frozen: Path) -> None:
+    assert run_cli("test", "review").code == 0
+    edit(Path("greet.yaml"), "Greet them.", "Greet them warmly.")
+    before = frozen.read_bytes()
+    assert (run_cli("test", "review").code, frozen.read_bytes()) == (1, before)
+    (changed,) = run_cli("test", "review", "--json").json
+    assert changed["differences"][0]["words"].startswith("call answer/turn 1: message 3 (the task) was reworded")
+
+
+def test_secrets_are_replaced_before_anything_is_written(
+    greeted: Path, snapshots: Snapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = "zq8-Vt7-lamp-Kx42m9"
+    edit(greeted / "notes.txt", "short", f"{secret} short")
+    edit(greeted / "greet.yaml", "Greet them.", f"Greet them, {secret}.")
+    assert run_cli("run", "greet.yaml", "--session", "two", "-q").code == 0
+    monkeypatch.setenv("HOUSE_TOKEN", secret)
+    ended = run_cli("test", "freeze", "two", "--name", "kept")
+    assert ended.code == 0, ended.err
+    assert "secrets were replaced" in ended.err
+    text = (greeted / "snapshots" / "kept.json").read_text("utf-8")
+    assert secret not in text
+    assert "[redacted HOUSE_TOKEN]" in text
+    assert run_cli("test", "run").code == 0
+
+
+def test_a_description_is_searched_for_secrets_too(greeted: Path) -> None:
+    key = "sk-" + "a1B2c3D4e5" * 3
+    assert run_cli("test", "freeze", "one", "--name", "kept", "--description", f"with {key}").code == 0
+    assert key not in (greeted / "snapshots" / "kept.json").read_text("utf-8")
+
+
+def test_a_label_knows_its_file() -> None:
+    assert Label("a-b.c_1").name == "a-b.c_1"

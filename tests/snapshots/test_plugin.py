@@ -1,0 +1,84 @@
+"""The pytest plugin, in processes of their own: what it collects, says, writes and imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.snapshots.conftest import edit
+
+HEAVY = ("textual", "litellm", "chdb", "pyarrow", "tiktoken")
+
+
+def run_pytest(*arguments: str) -> tuple[int, str]:
+    """Exit code and output of a pytest run in the current folder, with the plugin once."""
+    loaded = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-p", "workbench.pytest_plugin", "-p", "no:cacheprovider", *arguments]
+    ended = subprocess.run(command, env=loaded, capture_output=True, text=True, check=False)
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def test_snapshots_are_tests_with_a_mark_and_a_readable_failure(frozen: Path) -> None:
+    code, out = run_pytest("snapshots", "-q", "-m", "snapshot", "--strict-markers")
+    assert code == 0, out
+    assert "1 passed" in out
+    edit(Path("greet.yaml"), "mask_observations_after: 1", "mask_observations_after: 2")
+    before = frozen.read_bytes()
+    code, out = run_pytest("snapshots", "-q")
+    assert code == 1
+    assert "call look/turn 3: message 4 (turn 1's result) was masked, is now sent in full" in out
+    assert "mask_observations_after, greet.yaml:8)" in out
+    assert "Traceback" not in out
+    assert frozen.read_bytes() == before
+    code, out = run_pytest("snapshots", "-q", "--snapshots-update")
+    assert code == 0, out
+    assert "updated: snapshots/greets.json" in out
+    assert run_pytest("snapshots", "-q")[0] == 0
+
+
+def test_what_is_no_snapshot_is_told_and_what_is_orphaned_fails(frozen: Path) -> None:
+    frozen.with_name("other.json").write_text('{"a": 1}')
+    lost = frozen.with_name("lost.json")
+    lost.write_text(frozen.read_text("utf-8").replace('"cascade_file": "greet.yaml"', '"cascade_file": "gone.yaml"'))
+    code, out = run_pytest("snapshots", "-q")
+    assert code == 1
+    assert "1 failed, 1 passed" in out
+    assert "snapshots/lost.json: error: orphaned: the cascade gone.yaml does not exist any more" in out
+    assert f"unused: {frozen.with_name('other.json')} is no snapshot of a cascade" in out
+
+
+def test_collecting_imports_nothing_heavy_and_running_no_screen_and_no_provider(frozen: Path) -> None:
+    Path("conftest.py").write_text(
+        "import json, sys\n"
+        "def pytest_collection_finish(session):\n"
+        "    open('collected', 'w').write(json.dumps(sorted(sys.modules)))\n"
+        "def pytest_sessionfinish(session):\n"
+        "    open('finished', 'w').write(json.dumps(sorted(sys.modules)))\n"
+    )
+    code, out = run_pytest("snapshots", "-q")
+    assert code == 0, out
+    collected, finished = (set(json.loads(Path(name).read_text())) for name in ("collected", "finished"))
+    assert {name for name in collected if name.startswith("workbench")} == {"workbench", "workbench.pytest_plugin"}
+    assert not {"pydantic", "yaml", "jinja2", *HEAVY} & collected
+    assert not set(HEAVY) & finished
+
+
+def test_the_plugin_is_announced_to_pytest() -> None:
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    assert 'cascade_workbench = "workbench.pytest_plugin"' in project.read_text("utf-8")
+
+
+@pytest.mark.parametrize("workers", [2])
+def test_it_works_in_several_processes(frozen: Path, workers: int) -> None:
+    for name in ("a", "b", "c"):
+        text = frozen.read_text("utf-8").replace('"snapshot_name": "greets"', f'"snapshot_name": "{name}"')
+        frozen.with_name(f"{name}.json").write_text(text)
+    edit(Path("greet.yaml"), "Greet them.", "Greet them warmly.")
+    code, out = run_pytest("-p", "xdist", "-n", str(workers), "snapshots", "-q", "--snapshots-update")
+    assert code == 0, out
+    assert out.count("updated: snapshots/") == 4
