@@ -105,11 +105,12 @@ async def bench(
     events: Iterable[Event] = (),
     notices: Iterable[Notice] = (),
     given: Mapping[str, Any] | None = None,
+    session: Session | None = None,
     **options: Any,
 ) -> AsyncIterator[Bench]:
     """The app at a size, with its session open and everything drawn. Toasts and tooltips are on."""
-    session = session_at(folder, text, replies)
-    app = WorkbenchApp(lambda: session, given={"log": "night.log"} if given is None else given, **options)
+    over = session if session is not None else session_at(folder, text, replies)
+    app = WorkbenchApp(lambda: over, given={"log": "night.log"} if given is None else given, **options)
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
         it = Bench(app, pilot)

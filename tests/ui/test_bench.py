@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.ui.bench import Bench, bench
+from tests.ui.bench import Bench, bench, session_at
 
 CASCADE = """\
 cascade_id: night
@@ -301,5 +301,60 @@ def test_leaving_an_idle_app_asks_nothing(tmp_path: Path) -> None:
         async with bench(tmp_path, text=CASCADE) as it:
             await it.press("q")
             await it.until(lambda: it.app.return_code == 0)
+
+    asyncio.run(scenario())
+
+
+def test_a_stopped_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            await step(it)
+            await step(it)
+            await it.press("x")
+            await it.until(lambda: it.presenter.state.run.status == "stopped" and not it.session.running)
+            run_id = it.presenter.state.run.run_id
+            await step(it)
+            assert it.presenter.state.run.run_id == run_id
+            held = it.presenter.state.held
+            assert held is not None
+            assert (held.place.phase, held.place.turn) == ("triage", 1)
+            await step(it, "c")
+            assert it.presenter.state.run.status == "success"
+            finished = [event.place.phase for event in it.presenter.state.events if event.kind == "phase_finished"]
+            assert finished.count("intake") == 1
+
+    asyncio.run(scenario())
+
+
+def test_the_next_start_offers_to_go_on_with_a_run_that_did_not_end(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            await step(it)
+            await step(it)
+            await it.press("q", "q")
+            await it.until(lambda: it.app.return_code == 0)
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            await it.until(lambda: "An unfinished run" in it.text(), "no offer was made")
+            assert "was stopped in triage after" in it.text()
+            await it.press("g")
+            await it.until(lambda: it.presenter.state.held is not None)
+            assert it.presenter.state.held is not None
+            assert it.presenter.state.held.place.phase == "triage"
+
+    asyncio.run(scenario())
+
+
+def test_a_stored_run_is_shown_without_running_anything(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+            await step(it, "r")
+            run_id = it.presenter.state.run.run_id
+        session = session_at(tmp_path, CASCADE, REPLIES)
+        session.view(run_id)
+        async with bench(tmp_path, session=session) as it:
+            assert "✓ success" in it.text()
+            assert not it.session.running
+            await it.press("left_square_bracket")
+            assert "Context  triage · turn 3/4" in it.pane("context")
 
     asyncio.run(scenario())

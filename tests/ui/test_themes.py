@@ -63,6 +63,7 @@ def test_the_shipped_themes_are_usable_and_of_every_sort() -> None:
         (("dark: true", "variables: {link-style: blink}"), "variables.link-style: 'blink' is no text style"),
         (("dark: true", "variables: {text-lift: loud}"), "variables.text-lift: 'loud' is no share"),
         (("dark: true", "variables: [1]"), "variables: a mapping"),
+        (("dark: true", "variables: {tone-cursor: red blue green}"), "variables.tone-cursor: a background"),
         (("dark: true", "dark: ["), ":"),
     ],
 )

@@ -72,7 +72,7 @@ def test_saves_that_replace_the_file_are_seen_every_time(file: Path) -> None:
         for number in range(5):
             fresh = file.with_name("a.yaml.new")
             fresh.write_text(f"phases: [n{number}]\n")
-            os.replace(fresh, file)
+            fresh.replace(file)
             seen.wait_for(f"phases: [n{number}]\n")
 
 
@@ -91,7 +91,7 @@ def test_a_link_that_is_turned_to_another_file_is_seen(tmp_path: Path) -> None:
     with watching(link) as seen:
         fresh = tmp_path / "fresh"
         fresh.symlink_to(second)
-        os.replace(fresh, link)
+        fresh.replace(link)
         seen.wait_for("two\n")
 
 
@@ -161,7 +161,7 @@ def test_a_storm_of_saves_ends_with_the_last_one(file: Path) -> None:
         for number in range(100):
             fresh = file.with_name("fresh")
             fresh.write_text(f"phases: [n{number}]\n")
-            os.replace(fresh, file)
+            fresh.replace(file)
         seen.wait_for("phases: [n99]\n")
         assert len(seen.contents) <= 100
 

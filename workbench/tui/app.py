@@ -92,6 +92,7 @@ class WorkbenchApp(ThemedApp):
         self.given: dict[str, Any] = dict(given or {})
         self.session: Session | None = None
         self.watcher: Watcher | None = None
+        self._cover: TooSmall | None = None
         if keys:
             self.set_keymap({key.id: key.keys for key in self.keys if key.id in keys})
 
@@ -136,11 +137,13 @@ class WorkbenchApp(ThemedApp):
         collecting = gc.isenabled()
         gc.disable()
         try:
-            from workbench.tui.opening import presenter_of, warm_up
-
             session = self._make()
+            from workbench.tui.opening import presenter_of, unfinished_run, warm_up
+
             self.post_message(SessionOpened(session, presenter_of(session), load_themes(self.theme_folders)))
             warm_up()
+            if not session.run_id and (run := unfinished_run(session)) is not None:
+                self.call_later(self.bench.offer_to_go_on, *run)
         finally:
             if collecting:
                 gc.enable()
@@ -262,8 +265,13 @@ class WorkbenchApp(ThemedApp):
         self.push_screen(Choice("Quit?", text, answers), lambda answer: self.exit(0) if answer == "leave" else None)
 
     def on_resize(self, event: events.Resize) -> None:
-        if too_small(event.size) and not isinstance(self.screen, TooSmall):
-            self.push_screen(TooSmall())
+        """Cover everything while there is no room for it; a burst of sizes leaves what the last one needs."""
+        if too_small(event.size) and self._cover is None:
+            self._cover = TooSmall()
+            self.push_screen(self._cover)
+        elif not too_small(event.size) and self._cover is not None:
+            cover, self._cover = self._cover, None
+            cover.dismiss()
 
 
 def run_app(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.tui.presenter import FileView, Presenter
+from workbench.tui.rows.numbers import clock, plural
 from workbench.tui.state import BenchState
 
 if TYPE_CHECKING:
@@ -47,6 +48,18 @@ def watched_files(session: Session, themes: Sequence[Path]) -> tuple[Path, ...]:
     included = [file for name in names for base in bases if (file := (base / name)).is_file()]
     colours = [file for folder in themes for file in sorted(folder.glob("*.yaml"))]
     return (session.file, *included, *colours)
+
+
+def unfinished_run(session: Session) -> tuple[str, str] | None:
+    """Id and description of the newest run of the file, if it did not end."""
+    shown = session.project.shown(session.file)
+    newest = next((run for run in session.project.store.runs() if run.cascade_file == shown), None)
+    if newest is None or newest.status not in ("interrupted", "stopped"):
+        return None
+    where = f" in {newest.phases[-1]}" if newest.phases else ""
+    at = clock(newest.finished or newest.started)[:8]
+    label = f"{newest.session_id} was {newest.status}{where} after {plural(newest.calls, 'call')}, at {at}."
+    return newest.run_id, label + (f"\n{newest.reason}" if newest.reason else "")
 
 
 def warm_up() -> None:

@@ -103,6 +103,7 @@ class Palette:
         self._colors = {key: Color.parse(variables[key]) for key in _VARIABLES if key in variables}
         self.styles = {token: self._style(paint) for token, paint in PAINTS.items()}
         self.tones = {tone: self._background(tone, paint) for tone, paint in TONES.items()}
+        self.overs = {tone: self._over(tone) for tone in TONES}
 
     def __getitem__(self, token: str) -> Style:
         return self.styles.get(token) or self.styles["plain"]
@@ -110,6 +111,10 @@ class Palette:
     def tone(self, name: str) -> Style | None:
         """The background of a line; None for the pane's own."""
         return self.tones.get(name)
+
+    def over(self, name: str) -> Style | None:
+        """What all text of a line becomes, whatever its tokens: sixteen colours do not contrast by themselves."""
+        return self.overs.get(name)
 
     def _mixed(self, name: str, strength: float) -> Color:
         color = self._colors[name]
@@ -121,7 +126,7 @@ class Palette:
             back = self._mixed(paint.back, paint.back_strength).rich_color if paint.back else None
             strength = paint.strength + (1 - paint.strength) * (0 if paint in _LINES else self._lift)
             return _rich(self._mixed(paint.color, strength), back, attributes)
-        if paint.back:
+        if paint.back and paint.back_strength >= 0.2:
             attributes.add("reverse")
             return _rich(self._colors[paint.back], None, attributes)
         if paint.strength < 0.6:
@@ -129,12 +134,16 @@ class Palette:
         return _rich(self._colors[paint.color], None, attributes)
 
     def _background(self, tone: str, paint: Paint) -> Style | None:
-        own = self._variables.get(f"tone-{tone}")
-        if own is not None:
-            return Style(bgcolor=Color.parse(own).rich_color)
+        own = self._variables.get(f"tone-{tone}", "").split()
+        if own:
+            return Style(bgcolor=Color.parse(own[0]).rich_color)
         if not paint.back or self._ansi:
             return None
         return Style(bgcolor=self._mixed(paint.back, paint.back_strength).rich_color)
+
+    def _over(self, tone: str) -> Style | None:
+        own = self._variables.get(f"tone-{tone}", "").split()
+        return Style(color=Color.parse(own[1]).rich_color, dim=False) if len(own) == 2 else None
 
 
 _LINES = (PAINTS["rule"], PAINTS["separator"])

@@ -166,6 +166,18 @@ class BenchState:
         at = self.events[-1].at if self.events else ""
         self.log.add(LogLine(at, held.place, "held", f"{held.words} ({held.why})", "held"))
 
+    def end_unfinished(self) -> None:
+        """The journal of a stored run is read to its end, and there was none: it was interrupted."""
+        if self.alive:
+            self.run.status = "interrupted"
+            self.waiting.clear()
+            self.held = None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the run shown stopped before its end, and can go on."""
+        return self.started and self.run.status in ("stopped", "interrupted")
+
     # -- what the user does ------------------------------------------------------------------------------------------
 
     def show_stored(self, events: Iterable[Event]) -> None:

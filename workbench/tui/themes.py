@@ -129,6 +129,12 @@ def _variable(key: Any, value: Any, file: str) -> None:
         if not _share(value):
             raise ThemeError(f"{file}: {label}: '{value}' is no share such as 75%")
         return
+    if key.startswith("tone-"):
+        for word in words[:2]:
+            _color(word, file, label)
+        if not 1 <= len(words) <= 2:
+            raise ThemeError(f"{file}: {label}: a background, and optionally the colour of text on it")
+        return
     if len(words) == 2 and _share(words[1]):
         words = words[:1]
     if words == ["auto"]:

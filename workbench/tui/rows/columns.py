@@ -55,5 +55,5 @@ def columns(width: int, entries: int, *, marked: bool) -> Columns:
     number = len(str(entries))
     fixed = 1 + number + (2 if marked else 0) + 3 + ROLE + 3 + LINE + 2 * TOKENS + 1
     flexible = max(12, width - fixed)
-    source = max(7, min(27, flexible * 43 // 100))
+    source = max(7, min(27, flexible * 45 // 100))
     return Columns(width, number, marked, source, flexible - source)

@@ -34,6 +34,7 @@ class BenchScreen(RunActions):
         self.presenter = presenter
         if not presenter.phase and presenter.outline:
             presenter.phase = presenter.outline[0].name
+        self.show_what_is_stored()
         self.refresh_all()
 
     @on(RowView.Chosen, "#tree")

@@ -58,6 +58,8 @@ class RunActions(LookActions):
         if session.running:
             session.go(wanted)
             self.soon()
+        elif presenter.state.resumable:
+            self.resume(presenter.state.run.run_id, wanted)
         else:
             self.begin(wanted)
 
@@ -108,6 +110,60 @@ class RunActions(LookActions):
             return
         self._asked = None
         self.soon()
+
+    def resume(self, run_id: str, mode: Mode) -> None:
+        """Go on with a stored run where it stopped."""
+        from workbench.engine.definition import DefinitionError
+        from workbench.store.faults import StoreError
+
+        if (live := self._live()) is None:
+            return
+        session, presenter = live
+        if presenter.state.run.run_id != run_id:
+            session.view(run_id)
+            self.show_what_is_stored()
+        try:
+            session.resume(run_id, mode)
+        except (RuntimeError, StoreError, DefinitionError) as fault:
+            self.app.say(str(fault), "error")
+            return
+        self._asked = None
+        self.refresh_all()
+        self.soon()
+
+    def show_what_is_stored(self) -> None:
+        """Take the events of a stored run, all at once; one without an end was interrupted."""
+        if (live := self._live()) is None or not live[0].events:
+            return
+        session, presenter = live
+        stored = [session.events.popleft() for _ in range(len(session.events))]
+        presenter.state.absorb(stored, (), monotonic())
+        if not session.running:
+            presenter.state.end_unfinished()
+
+    def offer_to_go_on(self, run_id: str, label: str) -> None:
+        """A run of this file did not end: ask whether it should go on, unless something was begun meanwhile."""
+        from workbench.engine.stepper import Mode
+        from workbench.tui.screens.dialog import Choice
+
+        if (live := self._live()) is None or live[1].state.started or self.app.screen is not self:
+            return
+        session = live[0]
+
+        def chosen(answer: str | None) -> None:
+            if answer == "go":
+                self.resume(run_id, Mode.OVER)
+            elif answer == "look":
+                session.view(run_id)
+                self.show_what_is_stored()
+                self.refresh_all()
+
+        answers = (
+            ("go", "g", "Go on, and hold before the next call"),
+            ("look", "l", "Look at it"),
+            ("no", "n", "Not now"),
+        )
+        self.app.push_screen(Choice("An unfinished run", label, answers), chosen)
 
     def soon(self) -> None:
         """Look at the queues sooner than the next frame: a step usually answers within milliseconds."""

@@ -64,6 +64,8 @@ class BenchView(Screen[None]):
         self._shown_call: Place | None = None
         self._shown_detail: object = None
         self.last_pane = "context"
+        self._tree_width: int | None = None
+        self._dock_height: int | None = None
 
     def compose(self) -> ComposeResult:
         yield self._header
@@ -228,18 +230,27 @@ class BenchView(Screen[None]):
         self.set_class(not zoomed, "-zoom")
         for name in ("dock", "tree"):
             self.set_class(not zoomed and self.last_pane == name, f"-zoom-{name}")
-        self.call_after_refresh(self.settle)
+        self._size_panes()
 
     def action_resize(self, axis: str, by: int) -> None:
         """Move the edge of the tree or of the lower pane, in cells."""
+        if self.has_class("-zoom"):
+            return
         if axis == "width":
-            self.tree_pane.styles.width = max(18, min(self.tree_pane.size.width + by, self.size.width - 50))
+            self._tree_width = max(18, min(self.tree_pane.size.width + by, self.size.width - 50))
         else:
-            self.dock_pane.styles.height = max(3, min(self.dock_pane.size.height + by, self.size.height - 16))
+            self._dock_height = max(3, min(self.dock_pane.size.height + by, self.size.height - 16))
+        self._size_panes()
+
+    def _size_panes(self) -> None:
+        """Give the panes the sizes that the user chose, where panes share the screen."""
+        shared = not self.has_class("-zoom") and not self.has_class("-narrow")
+        self.tree_pane.styles.width = self._tree_width if shared else None
+        self.dock_pane.styles.height = self._dock_height if shared else None
         self.call_after_refresh(self.settle)
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self.settle)
+        self.call_after_refresh(self._size_panes)
 
     def settle(self) -> None:
         """After a layout: join the lines of neighbouring panes, and redraw what depends on sizes."""

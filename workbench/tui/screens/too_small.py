@@ -25,7 +25,7 @@ def too_small(size: Size) -> bool:
 
 
 class TooSmall(ModalScreen[None]):
-    """Covers everything until there is room again. The run goes on beneath it."""
+    """Covers everything until the app takes it away again. The run goes on beneath it."""
 
     CSS_PATH = "too_small.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "leave", "quit", show=False)]
@@ -39,10 +39,7 @@ class TooSmall(ModalScreen[None]):
         self._tell(self.app.size)
 
     def on_resize(self, event: events.Resize) -> None:
-        if too_small(event.size):
-            self._tell(event.size)
-        else:
-            self.dismiss()
+        self._tell(event.size)
 
     def _tell(self, size: Size) -> None:
         words = f"terminal too small: {size.width}×{size.height}\n{SMALLEST.width}×{SMALLEST.height} at least\nq quits"

@@ -14,13 +14,25 @@ from workbench.tui.palette import Palette
 from workbench.tui.rows.cells import Row, Span, crop, justify, width_of
 
 
-def strip_of(spans: Sequence[Span], width: int, palette: Palette, base: Style) -> Strip:
-    """Spans as one strip of exactly ``width`` cells. The last look at text before a terminal: it is cleaned here."""
-    segments = [Segment(clean(text), base + palette[token]) for text, token in crop(spans, width) if text]
+def strip_of(spans: Sequence[Span], width: int, palette: Palette, base: Style, over: Style | None = None) -> Strip:
+    """Spans as one strip of exactly ``width`` cells; ``over`` has the last word about how they look.
+
+    The last look at text before a terminal: it is cleaned here.
+    """
+    segments = [Segment(clean(text), base + palette[token] + over) for text, token in crop(spans, width) if text]
     return Strip(segments).extend_cell_length(width, base)
 
 
-def row_strip(row: Row, width: int, palette: Palette, base: Style, *, marker: str = "", needle: str = "") -> Strip:
+def row_strip(
+    row: Row,
+    width: int,
+    palette: Palette,
+    base: Style,
+    *,
+    over: Style | None = None,
+    marker: str = "",
+    needle: str = "",
+) -> Strip:
     """A row; a ``marker`` takes the place of its first cell, occurrences of the needle are marked."""
     spans: Sequence[Span] = row.spans
     if marker and spans:
@@ -28,7 +40,7 @@ def row_strip(row: Row, width: int, palette: Palette, base: Style, *, marker: st
         spans = ((marker, "cursor"), (first[1:], token), *spans[1:])
     if needle:
         spans = marked(spans, needle)
-    return strip_of(spans, width, palette, base)
+    return strip_of(spans, width, palette, base, over)
 
 
 def title_strip(

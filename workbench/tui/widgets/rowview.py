@@ -284,16 +284,18 @@ class RowView(ScrollView, can_focus=True):
                 joints=self.joints,
             )
         width = self.inner_width
+        # A pane may be drawn at a new width before it is told of it.
+        self.rows.lay_out(width)
         heads = self.rows.heads(width)
         if y <= len(heads):
             return self._with_edge(self._strip(heads[y - 1], width, "bar", y, ""), y)
         index = round(self.scroll_y) + y - 1 - len(heads)
         line = index + 1 + len(heads)
-        if index < self._count:
+        if index < len(self.rows):
             row = self.rows.row(index, width)
             tone, marker = self._cursor_tone(index, row)
             return self._with_edge(self._strip(row, width, tone, line, marker), y)
-        words = self.rows.empty if not self._count else ()
+        words = self.rows.empty if not len(self.rows) else ()
         text = words[index - 1] if 0 < index <= len(words) else ""
         return self._with_edge(self._strip(Row(((f"  {text}", "dim"),)), width, "", line, ""), y)
 
@@ -311,7 +313,8 @@ class RowView(ScrollView, can_focus=True):
         if strip is None:
             background = palette.tone(tone)
             base = self.rich_style + background if background is not None else self.rich_style
-            strip = row_strip(row, width, palette, base, marker=marker, needle=self.needle)
+            over = palette.over(tone)
+            strip = row_strip(row, width, palette, base, over=over, marker=marker, needle=self.needle)
             if span is not None:
                 strip = selected(strip, span, self.screen.get_component_rich_style("screen--selection"))
             self._strips[key] = strip

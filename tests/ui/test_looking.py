@@ -1,0 +1,307 @@
+"""Looking around: why, wire, comparison, find, filter, copy, tabs, the mouse."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+from textual import events
+
+from tests.ui.bench import Bench, bench
+from tests.ui.support import LOG_TEXT, triage_story
+from workbench.engine.ports import Notice
+from workbench.tui import clipboard
+from workbench.tui.screens.sheet import Sheet
+from workbench.tui.widgets.rowview import RowView
+
+
+def run_story(tmp_path: Path, *, finished: bool = False) -> AbstractAsyncContextManager[Bench]:
+    return bench(tmp_path, events=triage_story(finished=finished).events)
+
+
+def cursor_line(it: Bench, pane: str = "context") -> str:
+    return next(line for line in it.pane(pane).split("\n") if line.lstrip("│").startswith(("▌", "▏")))
+
+
+def test_p_shows_why_with_the_line_of_the_file_and_p_again_the_message(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            await it.press("k", "k", "p")
+            assert "masked: age 2 > 1" in it.pane("detail")
+            assert "22       mask_observations_after: 1" in it.pane("detail")
+            assert "log_triage.yaml:22" in it.pane("detail")
+            await it.press("p")
+            assert "[read_log result" in it.pane("detail")
+
+    asyncio.run(scenario())
+
+
+def test_m_shows_a_masked_message_in_full_and_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            await it.press("k", "k")
+            assert LOG_TEXT.split("\n")[1] not in it.pane("detail")
+            await it.press("m")
+            assert LOG_TEXT.split("\n")[1] in it.pane("detail")
+            await it.press("m")
+            assert LOG_TEXT.split("\n")[1] not in it.pane("detail")
+
+    asyncio.run(scenario())
+
+
+def test_enter_opens_full_and_sent_side_by_side_and_escape_comes_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            await it.press("k", "k", "enter")
+            assert isinstance(it.app.screen, Sheet)
+            assert "in full · 984 tokens" in it.text()
+            assert "as sent · masked · 15 tokens" in it.text()
+            await it.press("slash")
+            await it.type("09:14:59")
+            await it.press("enter")
+            assert "09:14:59Z" in it.text()
+            await it.press("escape")
+            assert len(it.app.screen_stack) == 1
+
+    asyncio.run(scenario())
+
+
+def test_w_shows_the_wire_before_and_after_it_is_sent(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            await it.press("w")
+            assert "not sent yet" in it.pane("detail")
+            await it.press("left_square_bracket")
+            assert "the body as it was sent" in it.pane("detail")
+            assert '"model": "openai/gpt-4.1-mini",' in it.pane("detail")
+
+    asyncio.run(scenario())
+
+
+def test_d_marks_what_differs_from_the_call_before(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            await it.press("d")
+            assert "against turn 2: +2 new ±1 altered" in it.pane("context")
+            await it.press("d")
+            assert "against" not in it.pane("context")
+
+    asyncio.run(scenario())
+
+
+def test_find_moves_to_the_match_and_again_to_the_next(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            await it.press("g", "slash")
+            await it.type("search_files")
+            await it.press("enter")
+            first = cursor_line(it)
+            await it.press("N")
+            assert cursor_line(it) != first
+            assert it.screen.focused is it.screen.context_pane
+            await it.press("slash")
+            await it.press(*["backspace"] * 12)
+            await it.type("nowhere")
+            await it.press("enter")
+            assert "'nowhere' is not in this pane" in it.text()
+            await it.press("escape")
+            assert it.screen.context_pane.needle == ""
+
+    asyncio.run(scenario())
+
+
+def test_filter_shows_only_rows_that_hold_the_text_and_keeps_their_numbers(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            await it.press("f")
+            await it.type("tool")
+            await it.press("enter")
+            pane = it.pane("context")
+            assert "filter 'tool'" in pane
+            assert "assistant" not in pane
+            assert "turn 1 read_log" in pane
+            await it.press("g", "p")
+            assert "Why" in it.pane("detail")
+            await it.press("f")
+            await it.press("escape")
+            assert "assistant" in it.pane("context")
+
+    asyncio.run(scenario())
+
+
+def test_tabs_are_chosen_by_number_and_by_a_click(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path, finished=True) as it:
+            await it.press("5")
+            assert "run_finished" in it.pane("dock")
+            title = it.pane("dock").split("\n")[0]
+            await it.pilot.click("#dock", offset=(title.index("State") + 1, 0))
+            await it.pilot.pause()
+            assert "component" in it.pane("dock")
+
+    asyncio.run(scenario())
+
+
+def test_enter_on_a_line_of_the_log_goes_to_its_call(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            it.screen.focus_pane("dock")
+            await it.press("g", "j", "j", "j", "enter")
+            assert "Context  intake · turn 1" in it.pane("context")
+            assert it.screen.focused is it.screen.context_pane
+
+    asyncio.run(scenario())
+
+
+def test_a_problem_shows_its_line_in_the_file(tmp_path: Path) -> None:
+    text = "cascade_id: x\nphases:\n  - name: a\n    instructions: hi\n    handoffs: [nowhere]\n"
+
+    async def scenario() -> None:
+        async with bench(tmp_path, text=text) as it:
+            assert "✗" in it.pane("tree")
+            await it.press("2", "2", "enter")
+            assert "handoffs: [nowhere]" in it.pane("detail")
+            assert it.screen.focused is it.screen.detail_pane
+            await it.press("r")
+            assert "it cannot run" in it.text()
+
+    asyncio.run(scenario())
+
+
+def test_the_tree_folds_unfolds_and_selects_calls(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            it.screen.focus_pane("tree")
+            await it.press("k", "k")
+            assert "Context  triage · turn 1" in it.pane("context")
+            await it.press("h")
+            await it.press("h")
+            assert "turn 1" not in it.pane("tree")
+            await it.press("l")
+            assert "turn 1" in it.pane("tree")
+            await it.press("g")
+            assert "Context  intake · turn 1" in it.pane("context")
+            await it.press("G")
+            assert "not run yet" in it.pane("context")
+            assert "name: noise" in it.pane("detail")
+
+    asyncio.run(scenario())
+
+
+def test_a_click_selects_a_row_and_a_second_opens_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            await it.pilot.click("#context", offset=(20, 7))
+            assert it.screen.context_pane.cursor == 2
+            await it.pilot.click("#context", offset=(20, 7), times=2)
+            await it.until(lambda: isinstance(it.app.screen, Sheet))
+
+    asyncio.run(scenario())
+
+
+def test_the_wheel_scrolls_and_the_thumb_drags(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            await it.press("k", "k", "m")
+            detail = it.screen.detail_pane
+            await it.pilot.hover("#detail", offset=(5, 5))
+            detail.post_message(_wheel(detail))
+            await it.until(lambda: detail.scroll_y == 3)
+            right = detail.size.width - 1
+            await it.pilot.mouse_down("#detail", offset=(right, detail.size.height - 1))
+            await it.pilot.mouse_up("#detail", offset=(right, detail.size.height - 1))
+            await it.until(lambda: detail.scroll_y > 30)
+
+    asyncio.run(scenario())
+
+
+def _wheel(view: RowView) -> events.MouseScrollDown:
+    return events.MouseScrollDown(view, 5, 5, 0, 0, 0, False, False, False, 5, 5)
+
+
+def test_jump_puts_a_letter_on_each_pane_and_goes_there(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            await it.press("ctrl+o")
+            assert " t " in it.text()
+            await it.press("l")
+            assert it.screen.focused is it.screen.dock_pane
+
+    asyncio.run(scenario())
+
+
+def test_what_a_call_waits_for_is_said_in_the_header_and_in_its_row(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        story = triage_story()
+        place = story.events[-1].place
+        async with bench(tmp_path, size=(160, 40), events=story.events) as it:
+            await it.feed(notices=[Notice("waiting", place, {"try": 2})])
+            it.presenter.state.waiting[place].since -= 34
+            it.screen.refresh_live()
+            await it.pilot.pause()
+            assert re.search(r"⠋ provider 3\d s, retry 1 ", it.text())
+            assert re.search(r"waits for the provider \(try 2\) 3\d\.\ds", it.pane("context"))
+            await it.feed(notices=[Notice("text", place, {"text": "The first failure "})])
+            assert "answers  The first failure" in it.pane("context")
+            await it.press("G")
+            assert "The first failure" in it.pane("detail")
+
+    asyncio.run(scenario())
+
+
+def test_copying_sends_the_message_to_the_terminal_and_to_the_systems_clipboard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    copied = tmp_path / "copied"
+    (tools / "xclip").write_text(f"#!/bin/sh\ncat > '{copied}'\n")
+    (tools / "xclip").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    monkeypatch.setenv("DISPLAY", ":9")
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            written: list[str] = []
+            driver = it.app._driver
+            assert driver is not None
+            monkeypatch.setattr(driver, "write", written.append)
+            await it.press("k", "k", "m", "y")
+            await it.until(copied.exists)
+            await it.app.workers.wait_for_complete()
+            sequence = next(part for part in written if part.startswith("\x1b]52;c;"))
+            assert base64.b64decode(sequence[7:-1]).decode() == LOG_TEXT
+            assert copied.read_text() == LOG_TEXT
+            await it.until(lambda: "copied the message, 3,921 characters" in it.text())
+
+    asyncio.run(scenario())
+
+
+def test_what_is_too_long_for_the_terminal_and_has_no_clipboard_goes_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "x" * (clipboard.OSC52_LIMIT + 1)
+    assert clipboard.osc52(text) is None
+    assert clipboard.osc52(text[:-1]) is not None
+    assert clipboard.system_copy(text, {}) is None
+    file = clipboard.save_copy(text)
+    try:
+        assert file.read_text() == text
+        assert file.stat().st_mode & 0o077 == 0
+    finally:
+        file.unlink()
+
+
+def test_an_editor_is_opened_at_the_line_that_decided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            monkeypatch.setattr(it.app, "edit_file", lambda *place: asked.append(place))
+            await it.press("k", "k", "e")
+            assert asked == [(it.session.file, 22)]
+
+    asyncio.run(scenario())

@@ -1,0 +1,180 @@
+"""Starting and ending: the first frame imports little, a terminal is needed and given back, signals end cleanly."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.ui.support import TRIAGE
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FIRST_FRAME = """
+import asyncio, sys, threading
+from pathlib import Path
+from workbench.tui.app import WorkbenchApp
+
+opened = threading.Event()
+
+def make():
+    opened.wait(10)
+    raise RuntimeError("not in this test")
+
+async def main():
+    app = WorkbenchApp(make, file=Path(sys.argv[1]))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        loaded = set(sys.modules)
+        text = "\\n".join(strip.text for strip in app.screen._compositor.render_strips())
+        opened.set()
+        assert "triage" in text, text
+    heavy = {"litellm", "chdb", "pydantic", "jinja2", "ruamel.yaml", "tiktoken", "httpx", "watchfiles", "click"}
+    print(sorted(heavy & loaded))
+    print(sorted(name for name in loaded if name.startswith("workbench.") and not name.startswith("workbench.tui")))
+
+asyncio.run(main())
+"""
+
+APP = """
+import os, sys
+from pathlib import Path
+from workbench.tui.app import run_app
+
+def make():
+    os.write(2, b"noise from a native library\\n")
+    from workbench.workspace.project import Project
+    from workbench.workspace.session import Session
+    folder = Path(sys.argv[1])
+    env = {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
+    return Session(Project.at(folder, env=env), folder / sys.argv[2], model="offline")
+
+sys.exit(run_app(make, log=Path(sys.argv[1]) / "app.log"))
+"""
+
+
+def run(code: str, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_first_frame_and_the_first_tree_import_neither_the_language_nor_the_engine(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(TRIAGE)
+    done = run(FIRST_FRAME, str(file))
+    assert done.returncode == 0, done.stderr
+    heavy, ours = done.stdout.strip().split("\n")[-2:]
+    assert heavy == "[]"
+    assert ours == str(["workbench.language", "workbench.language.clean", "workbench.resources"])
+
+
+def test_rows_and_state_import_no_textual() -> None:
+    code = "import sys, workbench.tui.presenter, workbench.tui.preview; print('textual' in sys.modules)"
+    assert run(code).stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_without_a_terminal_it_says_what_to_use_instead_and_ends_with_2(tmp_path: Path, term: str) -> None:
+    done = run(APP, str(tmp_path), "a.yaml", env={**os.environ, "TERM": term})
+    assert done.returncode == 2
+    assert "the app needs a terminal; without one use `workbench run FILE`" in done.stderr
+    assert done.stdout == ""
+
+
+class Terminal:
+    """A process on a terminal of its own."""
+
+    def __init__(self, pid: int, descriptor: int) -> None:
+        self.pid = pid
+        self.descriptor = descriptor
+        self.output = b""
+
+    def read_until(self, wanted: bytes, seconds: float = 60.0) -> None:
+        give_up = time.monotonic() + seconds
+        while wanted not in self.output:
+            assert time.monotonic() < give_up, self.output[-2000:].decode("utf-8", "replace")
+            if select.select([self.descriptor], [], [], 0.2)[0]:
+                try:
+                    self.output += os.read(self.descriptor, 65536)
+                except OSError:
+                    break
+        assert wanted in self.output, self.output[-2000:].decode("utf-8", "replace")
+
+    def drain(self) -> int:
+        """Read to the end; the exit code."""
+        while True:
+            try:
+                part = os.read(self.descriptor, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            self.output += part
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@contextmanager
+def app_on_a_terminal(folder: Path, file: str) -> Iterator[Terminal]:
+    pid, descriptor = pty.fork()
+    if pid == 0:
+        os.chdir(ROOT)
+        os.environ.update(TERM="xterm-256color", COLUMNS="100", LINES="30", TEXTUAL_ANIMATIONS="none")
+        os.execv(sys.executable, [sys.executable, "-c", APP, str(folder), file])
+    terminal = Terminal(pid, descriptor)
+    try:
+        yield terminal
+    finally:
+        try:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            pass
+        os.close(descriptor)
+
+
+LEAVES_ALTERNATE_SCREEN = b"\x1b[?1049l"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_restores_the_screen_and_is_told_by_the_exit_code(tmp_path: Path, number: int, code: int) -> None:
+    (tmp_path / "a.yaml").write_text(TRIAGE)
+    with app_on_a_terminal(tmp_path, "a.yaml") as terminal:
+        terminal.read_until(b"not run yet")
+        os.kill(terminal.pid, number)
+        assert terminal.drain() == code
+        assert LEAVES_ALTERNATE_SCREEN in terminal.output
+
+
+def test_what_others_write_to_the_terminal_goes_to_the_log(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(TRIAGE)
+    with app_on_a_terminal(tmp_path, "a.yaml") as terminal:
+        terminal.read_until(b"not run yet")
+        os.write(terminal.descriptor, b"q")
+        assert terminal.drain() == 0
+        assert b"noise from a native library" not in terminal.output
+        assert "noise from a native library" in (tmp_path / "app.log").read_text()
+
+
+def test_a_file_that_cannot_be_opened_ends_with_2_and_the_reason_on_a_clean_screen(tmp_path: Path) -> None:
+    with app_on_a_terminal(tmp_path, "missing.yaml") as terminal:
+        assert terminal.drain() == 2
+        after = terminal.output.rpartition(LEAVES_ALTERNATE_SCREEN)[2]
+        assert b"missing.yaml: error: no such file" in after
+        assert b"Traceback" not in terminal.output
