@@ -14,6 +14,7 @@ from workbench.tui.app import WorkbenchApp
 from workbench.tui.commands import CONTEXTS as IN_PALETTE
 from workbench.tui.keys import ALWAYS, CONTEXTS, FOOTERS, KEYS, Key, display, hints, resolve
 from workbench.tui.screens.bench import BenchScreen
+from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.screens.help import HelpRows
 from workbench.tui.screens.sheet import Sheet
@@ -26,6 +27,7 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "list": RowView,
     "tree": TreePane,
     "sheet": Sheet,
+    "compare": CompareSheet,
     "dialog": Dialog,
 }
 

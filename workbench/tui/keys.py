@@ -29,7 +29,7 @@ KEYS: tuple[Key, ...] = (
     Key("run.continue", "c", "step('continue')", "bench", "Go on to the next breakpoint or the end", "Run", "continue"),
     Key("run.pause", "space", "pause", "bench", "Hold at the next stop; go on when held", "Run", "pause"),
     Key("run.start", "r", "start", "bench", "Start a new run of the file as it is now", "Run", "run"),
-    Key("run.stop", "x", "stop", "bench", "Stop the run; it stays resumable", "Run", "stop"),
+    Key("run.stop", "x", "stop", "bench", "Stop the run; n, i, o and c go on with it", "Run", "stop"),
     Key("run.answer", "a", "answer", "bench", "Answer the question that the run asks you", "Run", "answer"),
     Key(
         "run.breakpoint",
@@ -63,6 +63,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("view.wire", "w", "detail('wire')", "bench", "The request exactly as it goes over the wire", "Look", "wire"),
     Key("view.diff", "d", "compare", "bench", "Mark what differs from the call before, in this phase", "Look", "diff"),
+    Key("view.strategies", "D", "strategies", "bench", "Compare two context strategies on this run", "Look", "compare"),
     Key("view.full", "m", "full", "bench", "Show messages in full, or as they were sent", "Look", "full"),
     Key("view.dropped", "u", "unfold", "bench", "Unfold or fold what was dropped", "Look"),
     Key("view.find", "slash", "find", "bench", "Find in the pane with the focus", "Look", "find"),
@@ -105,11 +106,23 @@ KEYS: tuple[Key, ...] = (
     Key("sheet.again", "n", "find_again(1)", "sheet", "The next place", "Sheet", "next"),
     Key("sheet.before", "N", "find_again(-1)", "sheet", "The place before", "Sheet"),
     Key("sheet.copy", "y", "copy", "sheet", "Copy the whole text", "Sheet", "copy"),
+    Key("compare.next", "right_square_bracket", "difference(1)", "compare", "The next difference", "Compare", "next"),
+    Key(
+        "compare.previous",
+        "left_square_bracket",
+        "difference(-1)",
+        "compare",
+        "The difference before",
+        "Compare",
+        "previous",
+    ),
+    Key("compare.apply", "a", "apply", "compare", "Write strategy B into the file, after a look", "Compare", "apply B"),
     Key("dialog.close", "escape", "close", "dialog", "Close without doing anything", "Dialogs"),
     Key("app.palette", "ctrl+p", "command_palette", "app", "Every command by name", "Workbench", "palette"),
     Key("app.help", "question_mark,f1", "help", "app", "Keys and signs", "Workbench", "help"),
     Key("app.theme", "f2", "next_theme", "app", "The next colour theme", "Workbench"),
     Key("app.interrupt", "ctrl+c", "interrupt", "app", "Copy selected text; else stop the run; else quit", "Workbench"),
+    Key("app.suspend", "ctrl+z", "suspend_process", "app", "Back to the shell; fg returns", "Workbench"),
     Key("app.quit", "q", "leave", "app", "Quit; asks while a run is going", "Workbench", "quit"),
 )
 """The order is that of the help; in the footer too, as far as there is room."""
@@ -118,8 +131,9 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
     "app": ("bench", "tree", "list"),
     "bench": ("app", "tree", "list"),
     "tree": ("bench", "app", "list"),
-    "list": ("bench", "app", "tree", "sheet"),
-    "sheet": ("list",),
+    "list": ("bench", "app", "tree", "sheet", "compare"),
+    "sheet": ("list", "compare"),
+    "compare": ("list", "sheet"),
     "dialog": (),
 }
 """Contexts whose keys work at the same time: a key may not mean two things in them."""

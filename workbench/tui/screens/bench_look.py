@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual import work
+
 from workbench.tui.rows.model import Filtered
 from workbench.tui.screens.bench_view import BenchView
 from workbench.tui.widgets.rowview import RowView
@@ -58,6 +60,47 @@ class LookActions(BenchView):
         if state.compare and state.before is None:
             self.app.say("This is the first call of its phase: there is nothing to compare it with.")
         self.show_context(self.presenter)
+
+    # -- another strategy --------------------------------------------------------------------------------------------
+
+    def action_strategies(self) -> None:
+        """Ask for two strategies and compare them on the run that is shown."""
+        presenter = self.presenter
+        if presenter is None or self.app.session is None or not presenter.state.run.calls:
+            self.app.say("There is no call to compare yet.")
+            return
+        cascade = presenter.file.cascade if presenter.file is not None else None
+        first = next(iter(cascade.strategies), "snowball") if cascade is not None else "snowball"
+
+        def done(text: str) -> str | None:
+            a, vs, b = text.partition(" vs ")
+            if not vs or not a.strip() or not b.strip():
+                return "Two strategies, as in: file vs selective+mask(after=3)"
+            self._compare_under((a.strip(), b.strip()))
+            return None
+
+        self.ask("compare", value=f"{first} vs file", done=done)
+
+    @work(thread=True, exclusive=True, group="compare", exit_on_error=False)
+    def _compare_under(self, specs: tuple[str, str]) -> None:
+        from workbench.context.spec import SpecError
+        from workbench.engine.definition import DefinitionError
+        from workbench.store.faults import StoreError
+        from workbench.tui.rows.compare import CompareRows
+        from workbench.tui.screens.compare import CompareSheet
+        from workbench.workspace.comparing import compare_strategies
+
+        assert self.presenter is not None
+        assert self.app.session is not None
+        project = self.app.session.project
+        try:
+            state = project.store.state(self.presenter.state.run.run_id)
+            comparison = compare_strategies(state, specs, project.around.prices)
+        except (SpecError, DefinitionError, StoreError) as fault:
+            self.app.call_from_thread(self.app.say, str(fault), "error")
+            return
+        sheet = CompareSheet(CompareRows(comparison, state.session_id or state.run_id), project, state)
+        self.app.call_from_thread(self.app.push_screen, sheet)
 
     # -- rows over the whole screen ----------------------------------------------------------------------------------
 

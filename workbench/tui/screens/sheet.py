@@ -18,11 +18,12 @@ from workbench.tui.widgets.rowview import RowView
 if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp
 
-OFFERED = ("sheet.close", "sheet.find", "sheet.again", "sheet.copy")
-
 
 class Sheet(ModalScreen[None]):
     """Shows rows of any kind."""
+
+    OFFERED: ClassVar[tuple[str, ...]] = ("sheet.close", "sheet.find", "sheet.again", "sheet.copy")
+    """What its footer shows."""
 
     CSS_PATH = "sheet.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings("sheet")
@@ -41,7 +42,7 @@ class Sheet(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self.view.focus()
-        self._footer.offer(hints(OFFERED, self.app.keys))
+        self._footer.offer(hints(self.OFFERED, self.app.keys))
         self.app.theme_changed_signal.subscribe(self, lambda _: self.view.forget())
         self.call_after_refresh(self._show)
 

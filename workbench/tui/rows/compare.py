@@ -1,0 +1,296 @@
+"""A comparison as one list: the verdict, a line per call, then each differing call with its messages side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from workbench.context.align import Stretch, stretches
+from workbench.context.assembly import Entry
+from workbench.context.reasons import explain, origin
+from workbench.context.wording import passages
+from workbench.engine.compare import CallPair, Comparison, Seen, Totals
+from workbench.tui.rows.cells import Row, Span, crop, fit, flat, justify, width_of
+from workbench.tui.rows.compare_words import (
+    breach_line,
+    call_name,
+    dollars,
+    first_difference,
+    pay_lines,
+    percent,
+    price_words,
+    state_of,
+    verdict,
+)
+from workbench.tui.rows.documents import message_lines
+from workbench.tui.rows.model import Rows
+from workbench.tui.rows.numbers import UNKNOWN, count, plural
+from workbench.tui.rows.sides import SideRows
+from workbench.tui.rows.signs import sign
+from workbench.tui.rows.text import Line, text_lines
+
+COLUMNS = (16, 9, 8, 6, 9, 8, 9, 9, 6)
+"""Cells of the call's name, tokens A, B and their change, cached A, B, cost A, B and their change."""
+HEADS = ("call", "tokens A", "B", "±", "cached A", "B", "cost A", "B", "±")
+_NAME_STYLE = {"full": "name", "dropped": "faint"}
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """What a row stands for. ``pair`` and ``stretch`` count from 0; ``old`` and ``new`` are entries, -1 for none."""
+
+    kind: Literal["text", "head", "call", "total", "peak", "section", "note", "fold", "entry", "sent"]
+    pair: int = -1
+    stretch: int = -1
+    old: int = -1
+    new: int = -1
+    line: int = -1
+
+
+class CompareRows(Rows):
+    """Folds are opened by row; ``step`` leads from one difference to the next."""
+
+    def __init__(self, comparison: Comparison, name: str) -> None:
+        self.comparison = comparison
+        self.open: set[tuple[int, int]] = set()
+        self.title = (("Compare", "title"), (f"  {flat(name)}", "name"), ("  what-if, no call was made", "dim"))
+        self._lines = list(self._words())
+        self._stretches: dict[int, list[Stretch]] = {}
+        costs = [cost for pair in comparison.pairs for seen in (pair.a, pair.b) if (cost := _cost(seen)) is not None]
+        self._largest = max(costs, default=0.0)
+        self.refs: tuple[Ref, ...] = ()
+        self._build()
+
+    # -- which rows there are ----------------------------------------------------------------------------------------
+
+    def _words(self) -> Iterator[tuple[Span, ...]]:
+        comparison = self.comparison
+        warns, sentence = verdict(comparison)
+        yield ((" ", "plain"), sign("warning" if warns else "done"), (f" {sentence}", "warning" if warns else "ok"))
+        for line in pay_lines(comparison):
+            yield ((f"   {line}", "accent" if " pays " in line else "plain"),)
+        for model, price in {**comparison.a.prices, **comparison.b.prices}.items():
+            yield from (((f"   {flat(line)}", "dim"),) for line in price_words(model, price))
+
+    def _build(self) -> None:
+        refs = [Ref("text", line=i) for i in range(len(self._lines))]
+        refs += [Ref("text"), Ref("head"), *(Ref("call", i) for i in range(len(self.comparison.pairs)))]
+        refs += [Ref("total"), Ref("peak")]
+        for index, pair in enumerate(self.comparison.pairs):
+            if not pair.same and pair.a is not None and pair.b is not None:
+                refs += self._section(index, pair.a, pair.b)
+        self.refs = tuple(refs)
+
+    def _section(self, index: int, a: Seen, b: Seen) -> Iterator[Ref]:
+        yield Ref("text")
+        yield Ref("section", index)
+        yield from (Ref("note", index, line=line) for line, seen in enumerate((a, b)) if seen.breach is not None)
+        if index not in self._stretches:
+            self._stretches[index] = stretches(a.entries, b.entries)
+        for number, stretch in enumerate(self._stretches[index]):
+            if stretch.equal and (index, number) not in self.open:
+                yield Ref("fold", index, number)
+                continue
+            for row in stretch.pairs:
+                yield Ref("entry", index, number, row.old, row.new)
+                if not stretch.equal:
+                    yield Ref("sent", index, number, row.old, row.new)
+
+    def __len__(self) -> int:
+        return len(self.refs)
+
+    def step(self, row: int, by: int) -> int | None:
+        """The next or previous row with a difference; of neighbouring ones, the first."""
+        starts = [
+            i
+            for i, ref in enumerate(self.refs)
+            if ref.kind == "entry" and self._differs(ref) and (self.refs[i - 1].kind not in ("entry", "sent"))
+        ]
+        return next((i for i in (starts if by > 0 else starts[::-1]) if (i - row) * by > 0), None)
+
+    def _differs(self, ref: Ref) -> bool:
+        return not self._stretches[ref.pair][ref.stretch].equal
+
+    def toggle(self, row: int) -> bool:
+        """Open the fold of a row, or close the stretch it belongs to; False where there is none."""
+        ref = self.refs[row]
+        if ref.kind not in ("fold", "entry") or self._differs(ref):
+            return False
+        self.open ^= {(ref.pair, ref.stretch)}
+        self._build()
+        return True
+
+    def section_of(self, row: int) -> int | None:
+        """Where the messages of the call on this line of the table begin."""
+        ref = self.refs[row]
+        wanted = Ref("section", ref.pair)
+        return self.refs.index(wanted) if ref.kind == "call" and wanted in self.refs else None
+
+    def sides(self, row: int) -> SideRows | None:
+        """The texts of a row in full, the words that differ marked; None for a row without a message."""
+        ref = self.refs[row]
+        if ref.kind not in ("entry", "sent"):
+            return None
+        old, new = self._entries(ref)
+        title: tuple[Span, ...] = (("Message", "title"), (f"  {_named(old, ref.old) or _named(new, ref.new)}", "name"))
+        labels = (f"A: {state_of(old) if old else 'not here'}", f"B: {state_of(new) if new else 'not here'}")
+        return SideRows(_document(old, new), _document(new, old), labels, title)
+
+    def _entries(self, ref: Ref) -> tuple[Entry | None, Entry | None]:
+        pair = self.comparison.pairs[ref.pair]
+        assert pair.a is not None
+        assert pair.b is not None
+        return (
+            pair.a.entries[ref.old] if ref.old >= 0 else None,
+            pair.b.entries[ref.new] if ref.new >= 0 else None,
+        )
+
+    # -- how they look -----------------------------------------------------------------------------------------------
+
+    def heads(self, width: int) -> Sequence[Row]:
+        half = (width - 1) // 2
+        a, b = (f"{name} {flat(side.label)}" for name, side in (("A", self.comparison.a), ("B", self.comparison.b)))
+        rest = width - half - 2
+        return (Row(((" ", "plain"), (fit(a, half - 1), "bold"), ("│ ", "rule"), (fit(b, rest), "bold"))),)
+
+    def row(self, index: int, width: int) -> Row:
+        ref = self.refs[index]
+        match ref.kind:
+            case "text":
+                return Row(crop(self._lines[ref.line], width) if ref.line >= 0 else ())
+            case "head":
+                return Row(crop(_columns(HEADS, ["head"] * len(HEADS), "first difference", "head"), width))
+            case "call":
+                return Row(crop(self._call(self.comparison.pairs[ref.pair]), width))
+            case "total" | "peak":
+                return Row(crop(self._sum(ref.kind), width))
+            case "section":
+                pair = self.comparison.pairs[ref.pair]
+                rule = (("── ", "rule"), (flat(call_name(pair.place)), "name"), (" ", "plain"))
+                return Row((*rule, ("─" * max(0, width - width_of(rule)), "rule")))
+            case "note":
+                pair = self.comparison.pairs[ref.pair]
+                seen = (pair.a, pair.b)[ref.line]
+                said = breach_line(seen.breach) if seen is not None and seen.breach is not None else ""
+                return Row(crop(((f" {'AB'[ref.line]} {said}", "accent"),), width))
+            case "fold":
+                return Row(crop(self._folded(ref), width))
+            case _:
+                return self._side_by_side(ref, width)
+
+    def _call(self, pair: CallPair) -> tuple[Span, ...]:
+        a, b = pair.a, pair.b
+        tokens, costs = (a.tokens if a else None, b.tokens if b else None), (_cost(a), _cost(b))
+        fields = [call_name(pair.place), *_both(a, b), percent(*tokens), *_cached(a, b)]
+        fields += [dollars(costs[0], self._largest), dollars(costs[1], self._largest), percent(*costs)]
+        broken = [f"{name} is invalid" for name, seen in (("A", a), ("B", b)) if seen is not None and seen.problems]
+        said = "; ".join([*broken, *filter(None, [first_difference(pair)])])
+        tone = "dim" if pair.same else "plain"
+        tokens_of = [
+            "name" if not pair.same else "dim",
+            tone,
+            tone,
+            _tone(*tokens),
+            tone,
+            tone,
+            tone,
+            tone,
+            _tone(*costs),
+        ]
+        return _columns(fields, tokens_of, flat(said), "error" if broken else tone)
+
+    def _sum(self, kind: str) -> tuple[Span, ...]:
+        a, b = self.comparison.a.totals, self.comparison.b.totals
+        if kind == "peak":
+            fields = ["peak", count(a.peak, a.grade), count(b.peak, b.grade), percent(a.peak, b.peak)]
+            return _columns(fields, ["dim"] * 4, "", "dim")
+        known = (None, None) if a.unknown or b.unknown else (a.cost, b.cost)
+        fields = ["total", count(a.tokens, a.grade), count(b.tokens, b.grade), percent(a.tokens, b.tokens)]
+        fields += [count(a.cached), count(b.cached), *(self._cost_sum(t) for t in (a, b)), percent(*known)]
+        broken = a.broken + b.broken
+        said = f"{plural(broken, 'request')} invalid" if broken else "all valid"
+        tones = ["bold"] * 3 + [_tone(a.tokens, b.tokens)] + ["bold"] * 4 + [_tone(*known)]
+        return _columns(fields, tones, said, "error" if broken else "ok")
+
+    def _cost_sum(self, totals: Totals) -> str:
+        return dollars(totals.cost, self._largest) + ("+?" if totals.unknown and totals.cost else "")
+
+    def _folded(self, ref: Ref) -> tuple[Span, ...]:
+        pair, stretch = self.comparison.pairs[ref.pair], self._stretches[ref.pair][ref.stretch]
+        entries = pair.b.entries if pair.b is not None else ()
+        tokens = sum(entries[row.new].tokens_sent for row in stretch.pairs if row.new >= 0)
+        return ((f" ▸ {plural(len(stretch.pairs), 'equal message')}, {count(tokens)} tokens", "faint"),)
+
+    def _side_by_side(self, ref: Ref, width: int) -> Row:
+        half = (width - 1) // 2
+        pair = self.comparison.pairs[ref.pair]
+        old, new = self._entries(ref)
+        rest = width - half - 1
+        if ref.kind == "sent":
+            return Row((*_preview(old, half), ("│", "rule"), *_preview(new, rest)))
+        left, right = _head(old, ref.old, pair.a, half), _head(new, ref.new, pair.b, rest)
+        return Row((*left, ("│", "rule"), *right))
+
+
+def _columns(fields: Sequence[str], tokens: Sequence[str], last: str, last_token: str) -> tuple[Span, ...]:
+    """Right-aligned fields after the first, then the rest of the line."""
+    spans: list[Span] = [(" ", "plain")]
+    for index, width in enumerate(COLUMNS):
+        text = fields[index] if index < len(fields) else ""
+        token = tokens[index] if index < len(tokens) else "plain"
+        spans.append((fit(text, width, "right" if index else "left"), token))
+    return (*spans, ("  ", "plain"), (last, last_token))
+
+
+def _tone(before: float | None, after: float | None) -> str:
+    if before is None or after is None or before == after:
+        return "faint"
+    return "warning" if after > before else "ok"
+
+
+def _cost(seen: Seen | None) -> float | None:
+    return seen.forecast.cost if seen is not None and seen.forecast is not None else None
+
+
+def _both(a: Seen | None, b: Seen | None) -> list[str]:
+    return [UNKNOWN if seen is None else count(seen.tokens, seen.grade) for seen in (a, b)]
+
+
+def _cached(a: Seen | None, b: Seen | None) -> list[str]:
+    return [UNKNOWN if s is None or s.forecast is None else count(s.forecast.cached) for s in (a, b)]
+
+
+def _named(entry: Entry | None, index: int) -> str:
+    return "" if entry is None else f"{index + 1} {entry.item.message.role} {flat(origin(entry))}"
+
+
+def _head(entry: Entry | None, index: int, seen: Seen | None, width: int) -> tuple[Span, ...]:
+    """Who, why and how large."""
+    if entry is None or seen is None:
+        return ((" ", "plain"), (fit("not here", max(1, width - 1)), "faint"))
+    state = state_of(entry)
+    spans: list[Span] = [(f" {_named(entry, index)} ", _NAME_STYLE.get(state, "masked"))]
+    if state != "full":
+        spans += [sign(str(entry.action)), (f" {flat(explain(entry, seen.call.place))}", "masked")]
+    size = count(entry.tokens_sent if entry.sent is not None else 0, entry.grade)
+    return justify(crop(spans, max(1, width - len(size) - 2)), ((f"{size} ", "plain"),), width)
+
+
+def _preview(entry: Entry | None, width: int) -> tuple[Span, ...]:
+    """The first line of what went out."""
+    if entry is None or entry.sent is None:
+        return ((" " * width, "plain"),)
+    text = entry.sent.text or ", ".join(f"→ {call.name}" for call in entry.sent.tool_calls)
+    token = "placeholder" if state_of(entry) != "full" else "dim"
+    return (("   ", "plain"), (fit(text, max(1, width - 3)), token))
+
+
+def _document(entry: Entry | None, other: Entry | None) -> list[Line]:
+    """What went out in full; where both sides are whole messages, the words that only this one has are marked."""
+    if entry is None or entry.sent is None:
+        return [Line("(not sent)", "faint")]
+    if other is None or other.sent is None or state_of(entry) != state_of(other) or entry.sent == other.sent:
+        return message_lines(entry.sent, "plain" if state_of(entry) == "full" else "placeholder", whole=True)
+    found = passages(other.sent.text, entry.sent.text)
+    return text_lines("".join(p.new if p.same or not p.new else f"⟦{p.new}⟧" for p in found), whole=True)
