@@ -84,6 +84,12 @@ def test_headless_commands_import_no_screen_no_database_and_no_provider(
     assert not [name for name in HEAVY if name in modules]
 
 
+def test_what_stands_before_the_first_frame_is_light(workspace: Path) -> None:
+    modules = modules_after("import workbench.cli.commands.open, workbench.cli.app", workspace)
+    heavy = ("textual", "pydantic", "jinja2", "rich", "workbench.engine", "workbench.store", "workbench.language.model")
+    assert not [name for name in heavy if name in modules]
+
+
 @pytest.mark.parametrize("arguments", [("runs",), ("show", "s"), ("context", "s"), ("tree", "s")])
 def test_a_journal_is_read_without_the_language(workspace: Path, cli: Cli, arguments: tuple[str, ...]) -> None:
     cli("run", "greet.yaml", "--session", "s", "-q")
