@@ -62,6 +62,7 @@ def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
         return run_app(
             opening.make,
             log=folders.state / "app.log",
+            file=opening.file,
             theme=settings.theme,
             themes=theme_folders(folders.config),
             keys=settings.keys,
