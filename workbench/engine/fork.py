@@ -62,8 +62,9 @@ def find_place(recording: Recording, text: str) -> Place:
             return without[0]
         ran = ", ".join(dict.fromkeys(place.phase for place in calls)) or "no phase"
         raise NoSuchPlace(f"phase '{phase}' made no call in this run; {ran} did")
-    main = [place for place in here if not place.branch]
-    visit = [place for place in main or here if place.visit == max(p.visit for p in main or here)]
+    here = [place for place in here if not place.branch] or here
+    newest = max(place.visit for place in here)
+    visit = [place for place in here if place.visit == newest]
     if not turn:
         return visit[0]
     found = [place for place in visit if place.turn == int(turn)]

@@ -62,7 +62,7 @@ class Recording:
         """Edits by kind of stop, place and number of the tool call; made together, they stand together."""
         self.times: list[str] = []
         self.digests: dict[str, Place] = {}
-        self._images = images or {}
+        self._images: Mapping[str, bytes] = {} if images is None else images  # Counting stored ones reads the journal.
         self.started: dict[tuple[Place, int], tuple[str, str]] = {}
         self._wires: dict[str, tuple[str, ...]] = defaultdict(tuple)
         for event in self.events:
