@@ -99,7 +99,9 @@ async def rerun(definition: Definition, input: Mapping[str, Any], kept: Kept, ar
         input,
         _options(recording.state.options),
         replay.ports(base),
-        parent=Parent(recording.state.run_id, recording.state.session_id, "replay", prompt_id=recording.state.prompt_id),
+        parent=Parent(
+            recording.state.run_id, recording.state.session_id, "replay", prompt_id=recording.state.prompt_id
+        ),
         observe_child=lambda event: children[event.run_id].append(event),
     )
     outcome = await run.execute()

@@ -73,12 +73,13 @@ class Snapshot:
     def from_text(cls, text: str, file: str = "") -> Snapshot:
         """Raises SnapshotError: no JSON, truncated, of a newer version, of the original, something missing."""
         try:
-            return cls._from_json(parsed(text))
+            return cls.from_json(parsed(text))
         except SnapshotError as fault:
             raise fault.at(file) from None
 
     @classmethod
-    def _from_json(cls, body: Mapping[str, Any]) -> Snapshot:
+    def from_json(cls, body: Mapping[str, Any]) -> Snapshot:
+        """Raises SnapshotError without the file."""
         block = body.get("workbench")
         if not isinstance(block, dict):
             raise SnapshotError("the file has no 'workbench' block: it holds structure only, and no recording")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.event import Event
-from workbench.engine.ports import Ports
 from workbench.engine.redact import Redactor
 from workbench.language.problem import Severity
 from workbench.language.template import Renderer
@@ -20,21 +18,23 @@ from workbench.snapshots.differences import PLUMBING, Difference, differences
 from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.freeze import Label, freeze
 from workbench.snapshots.kept import Kept
+from workbench.snapshots.original import NOTE, Original, replay_original
 from workbench.snapshots.rerun import Rerun, Surround, rerun
-from workbench.snapshots.snapshot import Mode, Snapshot
+from workbench.snapshots.snapshot import Mode, Snapshot, parsed
 from workbench.workspace.opened import Reader, included
 from workbench.workspace.people import Nobody
-from workbench.workspace.shelf import Shelf
+from workbench.workspace.silent_shelf import SilentShelf
 from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from workbench.context.tokens import Counter
-    from workbench.engine.ports import Sink
     from workbench.workspace.project import Project
 
 FOLDER = "snapshots"
+STRUCTURE = "structure"
+"""How a file of the original is tested: it holds no requests to compare."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,10 @@ class Snapshots:
         """The file of a snapshot. Raises SnapshotError for a name that is no file name."""
         return self.folder / f"{Label(name).name}.json"
 
-    def read(self, file: Path) -> Snapshot:
+    def read(self, file: Path) -> Snapshot | Original:
         """Raises SnapshotError with the place."""
         shown = self.project.shown(file)
-        return Snapshot.from_text(_text(file, shown), shown)
+        return read_snapshot(_text(file, shown), shown)
 
     def listed(self) -> list[Listed]:
         """Every JSON file of the folder, whatever it holds."""
@@ -138,11 +138,11 @@ class Snapshots:
         return Listed(
             file.stem,
             shown,
-            "orphaned" if orphaned else snapshot.mode,
+            "orphaned" if orphaned else STRUCTURE if isinstance(snapshot, Original) else snapshot.mode,
             snapshot.cascade_file,
             snapshot.description,
             snapshot.captured_at,
-            len(snapshot.expectations.requests),
+            None if isinstance(snapshot, Original) else len(snapshot.expectations.requests),
             "its cascade does not exist any more" if orphaned else "",
         )
 
@@ -155,11 +155,13 @@ class Snapshots:
             snapshot = self.read(file)
         except SnapshotError as fault:
             return Verdict(file.stem, shown, fault=fault)
+        if isinstance(snapshot, Original):
+            return self._replay_original(file, snapshot)
         about = Verdict(
             file.stem, shown, snapshot.cascade_file, mode or snapshot.mode, snapshot.description, snapshot=snapshot
         )
         try:
-            definition = self._definition(snapshot)
+            definition = self._definition(snapshot.cascade_file, cleaned=bool(snapshot.redacted))
             again = self._rerun(definition, snapshot)
         except SnapshotError as fault:
             return replace(about, fault=fault.at(shown))
@@ -172,9 +174,19 @@ class Snapshots:
         around = self._surround((self.project.root / snapshot.cascade_file).parent)
         return self._loop.run_until_complete(rerun(definition, snapshot.input, snapshot.kept, around))
 
-    def _definition(self, snapshot: Snapshot) -> Definition:
-        """The cascade as its file says it now. Raises SnapshotError."""
-        root, file = self.project.root, snapshot.cascade_file
+    def _replay_original(self, file: Path, original: Original) -> Verdict:
+        about = Verdict(file.stem, self.project.shown(file), original.cascade_file, STRUCTURE, original.description)
+        try:
+            definition = self._definition(original.cascade_file)
+        except SnapshotError as fault:
+            return replace(about, fault=fault.at(about.file), note=NOTE)
+        around = self._surround((self.project.root / original.cascade_file).parent)
+        found, calls = self._loop.run_until_complete(replay_original(definition, original, around))
+        return replace(about, differences=tuple(found), calls=calls, note=NOTE)
+
+    def _definition(self, file: str, *, cleaned: bool = False) -> Definition:
+        """The cascade as its file says it now, with ``cleaned`` without its secrets. Raises SnapshotError."""
+        root = self.project.root
         path = (root / file).resolve()
         if not path.is_relative_to(root):
             raise SnapshotError(f"the cascade {file} lies outside the workspace")
@@ -184,7 +196,7 @@ class Snapshots:
                 hint="delete the snapshot, or move it with the file",
             )
         text = _text(path, file)
-        if snapshot.redacted:
+        if cleaned:
             text = self._redactor(path.parent)(text)[0]
         key = (str(path), file, text)
         if key not in self._definitions:
@@ -198,8 +210,8 @@ class Snapshots:
     def freeze(self, run_id: str, label: Label) -> tuple[Path, Snapshot]:
         """Write a stored run as a snapshot; one of the same name is replaced. Raises SnapshotError, StoreError."""
         path = self.path(label.name)
-        if path.exists():
-            self.read(path)  # What is no snapshot of ours is not replaced.
+        if path.exists() and isinstance(self.read(path), Original):  # What is no snapshot raises here.
+            raise SnapshotError("a snapshot of the original is not replaced", file=self.project.shown(path))
         kept = self._stored(run_id)
         file = kept.events[0].data.get("cascade_file", "") if kept.events else ""
         inside = (self.project.root / file).resolve()
@@ -272,7 +284,7 @@ class Snapshots:
             self._around[folder] = Surround(
                 tools=toolbox,
                 validators=toolbox.validators,
-                library=_Shelf(self.project, folder),
+                library=SilentShelf(self.project, folder),
                 render=self._renderer,
                 counter=_counter,
                 human=Nobody(),
@@ -303,28 +315,13 @@ def _runnable(text: str, file: str) -> Definition:
     raise SnapshotError(f"the cascade cannot run: {found}")
 
 
-class _Shelf(Shelf):
-    """The cascades of the workspace; what a child writes goes nowhere."""
-
-    @contextmanager
-    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
-        yield replace(parent, sink=_Images(parent.sink))
-
-
-class _Images:
-    """The sink of a child run in a replay: its events are observed, its images are kept with the parent's."""
-
-    def __init__(self, parent: Sink) -> None:
-        self._parent = parent
-
-    def append(self, event: Event) -> None:
-        """Seen by the observer already."""
-
-    def blob(self, digest: str, data: bytes) -> None:
-        self._parent.blob(digest, data)
-
-    def sync(self) -> None:
-        """Nothing is stored."""
+def read_snapshot(text: str, file: str) -> Snapshot | Original:
+    """A snapshot, or one of the original where there is no ``workbench`` block. Raises SnapshotError."""
+    try:
+        body = parsed(text)
+        return Snapshot.from_json(body) if "workbench" in body else Original.from_json(body)
+    except SnapshotError as fault:
+        raise fault.at(file) from None
 
 
 def _counter() -> Counter:
