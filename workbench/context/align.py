@@ -58,31 +58,43 @@ class Pair:
 
 def align(old: Sequence[Entry], new: Sequence[Entry]) -> list[Pair]:
     """Rows in the order of the new context, those of the old one alone where they stood."""
-    keys_old, keys_new = _keys(old), _keys(new)
-    pairs: list[Pair] = []
+    start = _shared(old, new)
+    return _aligned(start, _keys(old[start:]), _keys(new[start:]))
+
+
+def _shared(old: Sequence[Entry], new: Sequence[Entry]) -> int:
+    """How many leading entries are of the very same items: two looks at one run share nearly all of them."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((i for i, (a, b) in pairs if a.item is not b.item), min(len(old), len(new)))
+
+
+def _aligned(start: int, keys_old: Sequence[Key], keys_new: Sequence[Key]) -> list[Pair]:
+    """The rows of two contexts whose first ``start`` entries are shared, by the keys of the others."""
+    pairs = [Pair(i, i) for i in range(start)]
     matcher = difflib.SequenceMatcher(None, keys_old, keys_new, autojunk=False)
     for tag, a1, a2, b1, b2 in matcher.get_opcodes():
         if tag == "equal":
-            pairs += [Pair(a1 + i, b1 + i) for i in range(a2 - a1)]
+            pairs += [Pair(start + a1 + i, start + b1 + i) for i in range(a2 - a1)]
         else:
-            pairs += [Pair(i, -1) for i in range(a1, a2)]
-            pairs += [Pair(-1, j) for j in range(b1, b2)]
+            pairs += [Pair(start + i, -1) for i in range(a1, a2)]
+            pairs += [Pair(-1, start + j) for j in range(b1, b2)]
     return pairs
 
 
 def changes(old: Sequence[Entry], new: Sequence[Entry]) -> list[Change]:
     """Every message that a provider would see otherwise, in the order of the rows."""
-    keys_old, keys_new = _keys(old), _keys(new)
-    where_old = {key: index for index, key in enumerate(keys_old)}
-    where_new = {key: index for index, key in enumerate(keys_new)}
+    start = _shared(old, new)
+    keys_old, keys_new = _keys(old[start:]), _keys(new[start:])
+    where_old = {key: start + index for index, key in enumerate(keys_old)}
+    where_new = set(keys_new)
     found: list[Change] = []
-    for pair in align(old, new):
+    for pair in _aligned(start, keys_old, keys_new):
         if pair.new < 0:
-            if keys_old[pair.old] not in where_new and old[pair.old].sent is not None:
+            if keys_old[pair.old - start] not in where_new and old[pair.old].sent is not None:
                 found.append(_change(ChangeKind.GONE, old, new, pair.old, -1))
             continue
         if pair.old < 0:
-            before = where_old.get(keys_new[pair.new], -1)
+            before = where_old.get(keys_new[pair.new - start], -1)
             if before >= 0:
                 found.append(_change(ChangeKind.MOVED, old, new, before, pair.new))
             elif new[pair.new].sent is not None:
