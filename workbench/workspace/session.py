@@ -8,17 +8,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.context.place import Place
+from workbench.engine.edits import Edit
 from workbench.engine.event import Event
-from workbench.engine.gate import Stop
+from workbench.engine.gate import Stop, StopKind
 from workbench.engine.ports import Notice
 from workbench.engine.run import Outcome
 from workbench.engine.stepper import Mode, Stepper
+from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
 from workbench.workspace.people import AppHuman
 from workbench.workspace.project import Project
 
@@ -77,6 +79,7 @@ class Session:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Outcome] | None = None
         self.stepper = self._new_stepper()
+        self.stepper.breakpoints = load_breakpoints(project.folders, self.file)
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 
@@ -125,6 +128,68 @@ class Session:
         self.run_id = run_id
         self._launch(mode, lambda: resume(self.project, run_id, start, self._attached()))
 
+    def fork(
+        self,
+        run_id: str,
+        at: str,
+        mode: Mode,
+        *,
+        kind: StopKind = StopKind.BEFORE_CALL,
+        index: int = 0,
+        edits: Sequence[Edit] = (),
+        session: str = "",
+        file: bool = False,
+    ) -> None:
+        """A new run that begins as a stored one did, up to a place (``phase:turn``, or in full); in every mode but
+        CONTINUE it is held there. ``file``: with the definition as it is now, not the recorded one.
+
+        Raises RuntimeError while one is running. What is wrong with the place or the stored run is a ``failed`` notice.
+        """
+        definition = self._good.definition if file and self._good is not None else None
+        fresh, source = self._new_id(), run_id
+
+        async def work() -> Outcome:
+            from workbench.engine.fork import find_point
+            from workbench.workspace.travel import fork, past_of, restart
+
+            past = past_of(self.project, source)
+            start = restart(self.project, past, self._choice, session=session, definition=definition)
+            point = find_point(past.recording, kind, at, index)
+            attached = self._attached()
+            outcome, _ = await fork(self.project, past, start, attached, point=point, edits=edits, run_id=fresh)
+            return outcome
+
+        self._launch(mode, work)
+        self.run_id = fresh
+
+    def rerun(self, run_id: str, mode: Mode, *, session: str = "") -> None:
+        """Run the file as it is now with the recorded answer of every call of a stored run that is unchanged; held at
+        the first request that is another. Raises RuntimeError while one is running or when nothing can run."""
+        if self._good is None or self._good.definition is None:
+            raise RuntimeError("the cascade has errors; nothing can run")
+        definition, fresh, source = self._good.definition, self._new_id(), run_id
+
+        async def work() -> Outcome:
+            from dataclasses import replace
+
+            from workbench.workspace.travel import past_of, rerun, restart
+
+            past = past_of(self.project, source)
+            start = restart(self.project, past, self._choice, session=session, definition=definition)
+            start = replace(start, file=self.file, sandbox=self._sandbox)
+            return await rerun(self.project, past, start, self._attached(), run_id=fresh)
+
+        self._launch(mode, work)
+        self.run_id = fresh
+
+    def edit(self, *edits: Edit) -> None:
+        """Edit what stands where the run is held; it is held there again. Raises EditError."""
+        self.stepper.edit(*edits)
+
+    def keep_breakpoints(self) -> None:
+        """Keep the breakpoints for the next time this file is opened. Raises OSError."""
+        keep_breakpoints(self.project.folders, self.file, self.stepper.breakpoints)
+
     def go(self, mode: Mode) -> None:
         """Let a held run go on."""
         self.stepper.go(mode)
@@ -165,6 +230,12 @@ class Session:
         return Reload(fresh, fresh.definition is not None, changed)
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _new_id() -> str:
+        from workbench.workspace.system import SystemIds
+
+        return SystemIds().run_id()
 
     def _choice(self, *pinned: Any) -> ModelChoice:
         from workbench.workspace.choice import choose_model

@@ -1,0 +1,145 @@
+"""``fork``, ``run --reuse`` and ``resume --rerun-tools``: new runs from old ones, and nothing overwritten."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CASCADE, Cli
+from workbench.workspace.project import Project
+
+
+@pytest.fixture
+def stored(cli: Cli) -> Cli:
+    """The workspace with one run, ``a``."""
+    assert cli("run", "greet.yaml", "--session", "a", "-q").code == 0
+    return cli
+
+
+def sessions(cli: Cli) -> list[str]:
+    return [run["session_id"] for run in cli("runs", "--json").json]
+
+
+def journal(name: str) -> bytes:
+    store = Project.at().store
+    return b"".join(path.read_bytes() for path in sorted(store.folder(store.find(name)).glob("*.jsonl")))
+
+
+def test_a_fork_is_a_new_run_that_names_its_parent_and_leaves_it_as_it_was(stored: Cli) -> None:
+    before = journal("a")
+    forked = stored("fork", "a", "--at", "look:2", "--edit", "4=[Tool result: read_file]\nnothing", "--session", "b")
+    assert (forked.code, forked.out) == (0, "Hello, Ada.\n")
+    assert "look:1" not in forked.err, "what is replayed is not told again"
+    shown = stored("show", "b", "--json").json
+    assert (shown["parent"]["session_id"], shown["parent"]["kind"], shown["edited"]) == ("a", "fork", 1)
+    assert "1 edit by hand" in stored("show", "b").out
+    context = stored("context", "b", "--phase", "look", "--turn", "2", "--plain").out
+    assert "changed by hand" in context
+    assert journal("a") == before
+    events = stored("fork", "a", "--at", "look:3", "--json", "-q").lines
+    replayed = [e["data"]["recorded"] for e in events if e["kind"] == "call_finished"]
+    assert replayed == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--at", "look:9"], "a: look:9 never ran; look came to turn 3"),
+        (["--at", "lok"], "phase 'lok' made no call in this run"),
+        (["--at", "look:2", "--edit", "drop:2"], "message 2: the task is not sent (invariant 11)"),
+        (["--at", "look:2", "--edit", "9=x"], "there is no message 9; the context has 4"),
+        (["--at", "look:2", "--edit", "nonsense"], "'nonsense' is no edit"),
+        (["--at", "look:1", "--edit", "arguments={"], "the arguments are not valid JSON"),
+        (["--at", "look:1", "--edit", "answer=x", "--edit", "result=y"], "belong to different stops"),
+        (["--at", "look:1", "--set", "x"], "'x' sets nothing"),
+        (["--at", "look:3", "--tool", "7", "--stop", "after_tool"], "has no result of tool call 7"),
+        ([], "nowhere to fork"),
+        (["--at", "look:1", "--session", "../b"], "is no session id"),
+    ],
+)
+def test_what_cannot_be_forked_is_said_with_its_place_and_leaves_nothing(
+    stored: Cli, arguments: list[str], words: str
+) -> None:
+    ended = stored("fork", "a", *arguments)
+    assert ended.code in (1, 2)
+    assert "error: " in ended.err
+    assert words in ended.err
+    assert sessions(stored) == ["a"]
+
+
+def test_state_and_every_kind_of_edit_reach_the_fork(stored: Cli) -> None:
+    stored("fork", "a", "--at", "answer", "--set", "state.n=3", "--set", "who=Ben", "--session", "s", "-q")
+    assert stored("show", "s", "--json").json["state"] == {"n": 3, "who": "Ben"}
+    stored("fork", "a", "--at", "look:1", "--edit", "skip=not today", "--session", "k", "-q")
+    skipped = stored("show", "k", "--json").json["phases"][0]["calls"][0]["tools"][0]
+    assert "not today" in json.dumps(skipped)
+    stored("fork", "a", "--at", "answer:1", "--edit", "answer=Hi.", "--session", "h", "-q")
+    assert stored("show", "h", "--json").json["output"] == "Hi."
+    stored("fork", "a", "--at", "answer:1", "--edit", "param.temperature=0.5", "--session", "p", "-q")
+    assert stored("show", "p", "--json").json["edited"] == 1
+
+
+def test_a_fork_across_two_definitions_says_so(stored: Cli, workspace: Path) -> None:
+    (workspace / "greet.yaml").write_text(CASCADE.replace("Greet them.", "Greet them warmly."))
+    assert "has changed since a ran: the recorded text is used" in stored("fork", "a", "--at", "answer").err
+    other = stored("fork", "a", "--at", "answer", "--definition", "file", "--session", "f")
+    assert "this fork runs another text than a did: greet.yaml as it is now" in other.err
+    assert "with another text of the cascade" in stored("show", "f").out
+    (workspace / "greet.yaml").write_text(CASCADE.replace("Read notes", "Read the notes"))
+    early = stored("fork", "a", "--at", "answer", "--definition", "file", "--session", "g")
+    assert early.code == 1
+    assert "the replay diverged before answer/1/1/1/1" in early.err
+    assert "g" not in sessions(stored)
+
+
+def test_a_damaged_journal_is_not_forked_and_its_place_is_named(stored: Cli, workspace: Path) -> None:
+    store = Project.at().store
+    path = next(iter(sorted(store.folder(store.find("a")).glob("*.jsonl"))))
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[5] = lines[5].replace(b'"kind"', b'"kimd"', 1)
+    path.write_bytes(b"".join(lines))
+    ended = stored("fork", "a", "--at", "answer")
+    assert ended.code == 5
+    assert "cannot be started from" in ended.err
+    assert path.name in ended.err
+
+
+def test_a_rerun_stops_at_the_first_changed_request_and_shows_both_with_the_line(stored: Cli, workspace: Path) -> None:
+    (workspace / "greet.yaml").write_text(CASCADE.replace("Greet them.", "Greet them warmly."))
+    held = stored("run", "greet.yaml", "--reuse", "a", "--session", "b")
+    assert held.code == 1
+    assert "answer:1 is the first call whose request has changed" in held.err
+    assert "greet.yaml:11" in held.err
+    assert "Greet them warmly." in held.err
+    live = stored("run", "greet.yaml", "--reuse", "a", "--live", "--session", "c")
+    assert (live.code, live.out) == (0, "Hello, Ada.\n")
+    shown = stored("show", "c", "--json").json
+    assert shown["parent"]["kind"] == "rerun"
+    events = stored("run", "greet.yaml", "--reuse", "a", "--live", "--json", "-q").lines
+    assert [e["data"]["recorded"] for e in events if e["kind"] == "call_finished"] == [True, True, True, False]
+    pinned = stored("run", "greet.yaml", "--reuse", "a", "--pin", "answer", "--json", "-q").lines
+    assert all(e["data"]["recorded"] for e in pinned if e["kind"] == "call_finished")
+
+
+def test_a_tool_that_may_have_run_is_not_run_again_unless_asked(stored: Cli, workspace: Path) -> None:
+    """The journal ends behind ``tool_started``, as it does when the machine goes down while a tool runs."""
+    (workspace / "ask.yaml").write_text(
+        "cascade_id: t\nphases:\n  - name: w\n    instructions: Ask.\n    tackle: [linux_shell]\n"
+        "    rules: {max_turns: 2}\n    handoffs: []\n"
+    )
+    (workspace / "ask.replies.yaml").write_text(
+        "replies:\n  w:\n    - calls: [{tool: linux_shell, arguments: {command: pwd}}]\n    - text: done\n"
+    )
+    stored("run", "ask.yaml", "--session", "t", "-q")
+    store = Project.at().store
+    path = next(iter(sorted(store.folder(store.find("t")).glob("*.jsonl"))))
+    lines = path.read_bytes().splitlines(keepends=True)
+    last = next(number for number, line in enumerate(lines) if b'"tool_started"' in line)
+    path.write_bytes(b"".join(lines[: last + 1]))
+    halted = stored("resume", "t")
+    assert halted.code == 1
+    assert "linux_shell may have run already" in halted.err
+    again = stored("resume", "t", "--rerun-tools")
+    assert (again.code, again.out) == (0, "done\n")
