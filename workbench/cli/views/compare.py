@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from workbench.cli.output import Cell, Column, Printer, fitted
 from workbench.cli.views.context import message_text
@@ -15,15 +15,17 @@ from workbench.engine.compare import CallPair, Comparison, Seen, Side
 from workbench.tui.rows.compare_words import (
     breach_line,
     call_name,
+    cost_of,
     dollars,
     first_difference,
     pay_lines,
     percent,
     price_words,
+    reported_lines,
     state_of,
     verdict,
 )
-from workbench.tui.rows.numbers import UNKNOWN, count, money, plural
+from workbench.tui.rows.numbers import UNKNOWN, count, plural
 from workbench.tui.rows.signs import SIGNS
 
 WIDTH = 120
@@ -87,11 +89,6 @@ def _call_row(pair: CallPair, writes: bool, largest: float, plain: bool) -> list
     return row
 
 
-def cost_of(seen: Seen | None) -> float | None:
-    """The predicted cost of a call's input, US dollars."""
-    return seen.forecast.cost if seen is not None and seen.forecast is not None else None
-
-
 def _tokens(seen: Seen | None) -> str:
     return UNKNOWN if seen is None else count(seen.tokens, seen.grade)
 
@@ -121,35 +118,6 @@ def _validity(comparison: Comparison) -> Cell:
     if broken:
         return Cell(f"{plural(broken, 'request')} invalid", "bad")
     return Cell(f"{len(comparison.differing)} of {len(comparison.pairs)} differ, all valid", "good")
-
-
-def reported_lines(side: Side) -> Iterator[str]:
-    """What the provider counted where it was asked this very thing, beside the prediction."""
-    calls = side.reported
-    if not calls:
-        return
-    reports = [one.reported for one in calls if one.reported is not None]
-    tokens = sum(one.tokens for one in calls)
-    yield (
-        f"was sent in {plural(len(calls), 'call')}: the provider counted {count(sum(r.input for r in reports))} tokens "
-        f"({count(tokens)} predicted, {percent(tokens, sum(r.input for r in reports))})" + _reported_cache(calls)
-    )
-
-
-def _reported_cache(calls: Sequence[Seen]) -> str:
-    known = [(one, one.reported) for one in calls if one.reported is not None and one.reported.cached is not None]
-    if not known:
-        return "; it does not say what was cached"
-    cached = sum(report.cached or 0 for _, report in known)
-    predicted = sum(one.forecast.cached for one, _ in known if one.forecast is not None)
-    costs = [report.cost for _, report in known]
-    billed = None if None in costs else sum(cost for cost in costs if cost is not None)
-    forecasts = [cost_of(one) for one, _ in known]
-    expected = None if None in forecasts else sum(cost for cost in forecasts if cost is not None)
-    return (
-        f", {count(cached)} of them cached ({count(predicted)} predicted); "
-        f"{money(billed)} for the input ({money(expected)} predicted)"
-    )
 
 
 # -- one call, side by side ------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from workbench.cli.views.compare import cost_of, reported_lines
 from workbench.cli.views.context import message_text
 from workbench.cli.views.plot import svg_lines
 from workbench.context.align import Stretch, stretches
@@ -17,11 +16,13 @@ from workbench.language.clean import clean
 from workbench.tui.rows.compare_words import (
     breach_line,
     call_name,
+    cost_of,
     dollars,
     first_difference,
     pay_lines,
     percent,
     price_words,
+    reported_lines,
     state_of,
     verdict,
 )

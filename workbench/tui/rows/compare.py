@@ -15,11 +15,13 @@ from workbench.tui.rows.cells import Row, Span, crop, fit, flat, justify, width_
 from workbench.tui.rows.compare_words import (
     breach_line,
     call_name,
+    cost_of,
     dollars,
     first_difference,
     pay_lines,
     percent,
     price_words,
+    reported_lines,
     state_of,
     verdict,
 )
@@ -57,7 +59,7 @@ class CompareRows(Rows):
         self.title = (("Compare", "title"), (f"  {flat(name)}", "name"), ("  what-if, no call was made", "dim"))
         self._lines = list(self._words())
         self._stretches: dict[int, list[Stretch]] = {}
-        costs = [cost for pair in comparison.pairs for seen in (pair.a, pair.b) if (cost := _cost(seen)) is not None]
+        costs = [cost for pair in comparison.pairs for seen in (pair.a, pair.b) if (cost := cost_of(seen)) is not None]
         self._largest = max(costs, default=0.0)
         self.refs: tuple[Ref, ...] = ()
         self._build()
@@ -70,6 +72,8 @@ class CompareRows(Rows):
         yield ((" ", "plain"), sign("warning" if warns else "done"), (f" {sentence}", "warning" if warns else "ok"))
         for line in pay_lines(comparison):
             yield ((f"   {line}", "accent" if " pays " in line else "plain"),)
+        for name, side in (("A", comparison.a), ("B", comparison.b)):
+            yield from (((f"   {name} {line}", "recorded"),) for line in reported_lines(side))
         for model, price in {**comparison.a.prices, **comparison.b.prices}.items():
             yield from (((f"   {flat(line)}", "dim"),) for line in price_words(model, price))
 
@@ -181,7 +185,7 @@ class CompareRows(Rows):
 
     def _call(self, pair: CallPair) -> tuple[Span, ...]:
         a, b = pair.a, pair.b
-        tokens, costs = (a.tokens if a else None, b.tokens if b else None), (_cost(a), _cost(b))
+        tokens, costs = (a.tokens if a else None, b.tokens if b else None), (cost_of(a), cost_of(b))
         fields = [call_name(pair.place), *_both(a, b), percent(*tokens), *_cached(a, b)]
         fields += [dollars(costs[0], self._largest), dollars(costs[1], self._largest), percent(*costs)]
         broken = [f"{name} is invalid" for name, seen in (("A", a), ("B", b)) if seen is not None and seen.problems]
@@ -247,10 +251,6 @@ def _tone(before: float | None, after: float | None) -> str:
     if before is None or after is None or before == after:
         return "faint"
     return "warning" if after > before else "ok"
-
-
-def _cost(seen: Seen | None) -> float | None:
-    return seen.forecast.cost if seen is not None and seen.forecast is not None else None
 
 
 def _both(a: Seen | None, b: Seen | None) -> list[str]:

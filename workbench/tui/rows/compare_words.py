@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from workbench.context.align import Change, ChangeKind
 from workbench.context.assembly import Action, Entry
 from workbench.context.cache import Price
 from workbench.context.place import Place
 from workbench.context.reasons import name_of
-from workbench.engine.compare import Breach, CallPair, Comparison
-from workbench.tui.rows.numbers import UNKNOWN, count, plural
+from workbench.engine.compare import Breach, CallPair, Comparison, Seen, Side
+from workbench.tui.rows.numbers import UNKNOWN, count, money, plural
 
 SMALL = 0.01
 """US dollars: below it a table shows six digits, because four would hide the differences."""
@@ -169,3 +169,37 @@ def price_words(model: str, price: Price) -> tuple[str, str]:
 
 def _per_million(price: float | None) -> str:
     return "unknown" if price is None else f"${price * 1e6:,.2f}"
+
+
+def cost_of(seen: Seen | None) -> float | None:
+    """The predicted cost of a call's input, US dollars."""
+    return seen.forecast.cost if seen is not None and seen.forecast is not None else None
+
+
+def reported_lines(side: Side) -> Iterator[str]:
+    """What the provider counted where it was asked this very thing, beside the prediction."""
+    calls = side.reported
+    if not calls:
+        return
+    reports = [one.reported for one in calls if one.reported is not None]
+    tokens = sum(one.tokens for one in calls)
+    yield (
+        f"was sent in {plural(len(calls), 'call')}: the provider counted {count(sum(r.input for r in reports))} tokens "
+        f"({count(tokens)} predicted, {percent(tokens, sum(r.input for r in reports))})" + _reported_cache(calls)
+    )
+
+
+def _reported_cache(calls: Sequence[Seen]) -> str:
+    known = [(one, one.reported) for one in calls if one.reported is not None and one.reported.cached is not None]
+    if not known:
+        return "; it does not say what was cached"
+    cached = sum(report.cached or 0 for _, report in known)
+    predicted = sum(one.forecast.cached for one, _ in known if one.forecast is not None)
+    costs = [report.cost for _, report in known]
+    billed = None if None in costs else sum(cost for cost in costs if cost is not None)
+    forecasts = [cost_of(one) for one, _ in known]
+    expected = None if None in forecasts else sum(cost for cost in forecasts if cost is not None)
+    return (
+        f", {count(cached)} of them cached ({count(predicted)} predicted); "
+        f"{money(billed)} for the input ({money(expected)} predicted)"
+    )
