@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.cli.errors import Exit, Failure
+from workbench.cli.comparing import spec_failure
 from workbench.context.place import Place
 from workbench.context.spec import SpecError
-from workbench.context.strategy import with_named
-from workbench.engine.definition import Definition
 from workbench.engine.parts import CallState
 from workbench.engine.whatif import Reassembled, what_if
 from workbench.models.prices import PriceTable
 from workbench.tui.rows.numbers import count, money, plural
+from workbench.workspace.comparing import definition_of, strategy_of
 from workbench.workspace.wiring import encodings
 
 if TYPE_CHECKING:
@@ -24,12 +23,11 @@ if TYPE_CHECKING:
 
 def under(project: Project, state: RunState, spec: str) -> dict[Place, CallState]:
     """Every call inside turns, as it would have been sent. Raises Failure for a spec that cannot be read."""
-    definition = Definition.of(state.cascade_text, state.cascade_file)
+    definition = definition_of(state)
     try:
-        strategy = with_named(definition.cascade.strategies)(spec)
+        strategy = strategy_of(definition, spec)
     except SpecError as fault:
-        hint = fault.hint or "for example selective+mask(after=3)"
-        raise Failure(Exit.USAGE, f"strategy '{spec}', column {fault.column}: {fault.message}", hint=hint) from fault
+        raise spec_failure(spec, fault) from fault
     again = what_if(state, definition, strategy, encodings(), PriceTable(project.settings.prices))
     return {found.call.place: _as_call(found) for found in again}
 
