@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from workbench.context.assembly import Assembly, Broken, Grade, Item, Kind
+from workbench.context.assembly import Assembly, Broken, Item, Kind
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
+from workbench.engine.call_records import record_answer, record_context
 from workbench.engine.edits import Edit, SetAnswer
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import Decision, Stop, StopKind
@@ -100,36 +101,18 @@ def _journal_assembly(sender: Sender, place: Place, assembly: Assembly, purpose:
     price = run.ports.prices.price(request.model)
     cache = run.cache(place.branch, request.model)
     forecast = cache.forecast(assembly, price, _seconds(run.scribe.last_at))
-    scale = run.scales.get((place.branch, request.model))
-    grade = assembly.grade
-    if scale is not None and grade is Grade.ESTIMATE:
-        grade = Grade.CALIBRATED
     added, sender.added = sender.added, []
-    run.scribe.emit(
-        "context_assembled",
+    record_context(
+        run.scribe,
         place,
+        assembly,
         purpose=purpose,
-        added=run.scribe.items(added),
-        strategy=assembly.strategy,
-        splices=run.scribe.splices(assembly),
+        added=added,
+        forecast=forecast,
+        price=price,
+        scale=run.scales.get((place.branch, request.model)),
         beside=sender.beside,
-        request={
-            "model": request.model,
-            "parameters": dict(request.parameters),
-            "tools": run.scribe.tools(request.tools),
-        },
-        digest=request.digest,
-        tokens_full=assembly.tokens_full,
-        tokens_sent=assembly.tokens_sent,
-        tools_tokens=assembly.tools_tokens,
-        overhead_tokens=assembly.overhead_tokens,
-        grade=str(grade),
-        scale=scale if grade is Grade.CALIBRATED else None,
-        forecast=asdict(forecast),
-        price={"source": price.source, "grade": price.grade},
-        problems=[[b.invariant, b.message, b.entry] for b in assembly.problems],
-        notes=list(assembly.notes),
-        **({"edited": True} if edited else {}),
+        edited=edited,
     )
 
 
@@ -215,26 +198,7 @@ def _journal_answer(sender: Sender, place: Place, assembly: Assembly, answer: An
     run.spend((usage.input or predicted) + (usage.output or 0), answer.cost, place.branch)
     if usage.input is not None and predicted:
         run.scales[place.branch, assembly.request.model] = usage.input / predicted
-    run.scribe.emit(
-        "call_finished",
-        place,
-        digest=assembly.request.digest,
-        purpose=purpose,
-        added=run.scribe.items([item]),
-        finish_reason=answer.finish_reason,
-        usage=asdict(usage),
-        residual=None if usage.input is None else usage.input - predicted,
-        cost=answer.cost,
-        cost_grade=answer.cost_grade,
-        model=answer.model,
-        provider=answer.provider,
-        provider_id=answer.provider_id,
-        first_token_s=answer.first_token_s,
-        duration_s=answer.duration_s,
-        wire=run.scribe.wire(place.branch, answer.wire, style=answer.wire_style, beside=sender.beside),
-        partial=answer.partial,
-        recorded=answer.recorded,
-    )
+    record_answer(run.scribe, place, assembly, answer, item, purpose=purpose, beside=sender.beside)
     sender.join([item], carried=True)
     return item.message
 

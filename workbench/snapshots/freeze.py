@@ -69,8 +69,6 @@ async def freeze(kept: Kept, label: Label, captured_at: str, redact: Redact, aro
 def _started(kept: Kept) -> Event:
     if not kept.events or kept.events[0].kind != "run_started":
         raise SnapshotError("the journal of this run has lost its beginning: it cannot be frozen")
-    if kept.events[0].data.get("ports", {}).get("imported"):
-        raise SnapshotError("this run was imported: no engine made it, so none can replay it")
     return kept.events[0]
 
 

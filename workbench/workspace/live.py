@@ -18,6 +18,7 @@ from workbench.engine.run import Outcome, Parent, Run
 from workbench.store.faults import UnknownRun
 from workbench.store.journal import Journal, MemorySink
 from workbench.store.store import Store
+from workbench.workspace.opened import CannotOpen
 from workbench.workspace.people import Nobody
 from workbench.workspace.pictures import Pictures
 from workbench.workspace.project import Project, new_session_id
@@ -149,9 +150,12 @@ class Connected(Protocol):
 
 
 def start_of(project: Project, run_id: str, choose: Callable[[Definition, Options], ModelChoice]) -> Start:
-    """How a stored run was started: its pinned text, input and options. Raises DefinitionError, UnknownRun."""
+    """How a stored run was started: its pinned text, input and options. Raises DefinitionError, UnknownRun, and
+    CannotOpen for a run that was imported: no engine made it, so none can make it again."""
     first = next(iter(project.store.events(run_id)))
     data = first.data
+    if source := data.get("ports", {}).get("imported"):
+        raise CannotOpen(f"{data['session_id']} was imported ({source}): it can be shown and compared, not run again")
     definition = Definition.of(data["cascade_text"], data["cascade_file"], data.get("includes"))
     options = Options.from_json(data["options"])
     file = project.root / data["cascade_file"] if data["cascade_file"] else None

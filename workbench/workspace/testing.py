@@ -213,7 +213,10 @@ class Snapshots:
         if path.exists() and isinstance(self.read(path), Original):  # What is no snapshot raises here.
             raise SnapshotError("a snapshot of the original is not replaced", file=self.project.shown(path))
         kept = self._stored(run_id)
-        file = kept.events[0].data.get("cascade_file", "") if kept.events else ""
+        started = kept.events[0].data if kept.events else {}
+        if started.get("ports", {}).get("imported"):
+            raise SnapshotError("this run was imported: no engine made it, so none can replay it")
+        file = started.get("cascade_file", "")
         inside = (self.project.root / file).resolve()
         if not file or not inside.is_relative_to(self.project.root):
             raise SnapshotError(f"the cascade {file or 'of this run'} lies outside the workspace: it cannot be frozen")

@@ -30,6 +30,12 @@ def local_time(at: str) -> str:
         return at
 
 
+def answered_by(state: RunState) -> str:
+    """Who answered: a model port, or the tool whose run was imported."""
+    source = state.ports.get("imported")
+    return f"imported from {source}" if source else f"model {state.ports.get('model', '?')}"
+
+
 def total_cost(cost: float, unknown: int, calls: int) -> str:
     """Dollars of the calls whose cost is known, and how many are not."""
     if calls and unknown == calls:
@@ -94,7 +100,7 @@ def print_head(state: RunState, printer: Printer) -> None:
     printer.line(
         f"started  {local_time(state.started)}",
         f"   took {seconds(took)}" if took is not None else "",
-        f"   model {state.ports.get('model', '?')}",
+        f"   {answered_by(state)}",
     )
     if state.parent:
         printer.line(f"from     {_parent(state)}")

@@ -1,0 +1,91 @@
+"""``workbench import`` through the command line: what it prints, what it stores, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import alone, run_cli
+from tests.importers.examples import ANSWER, EXAMPLES, inspect_zip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a file of every format, as the current folder."""
+    work = tmp_path / "work"
+    alone(monkeypatch, tmp_path, work)
+    for name, body in EXAMPLES.items():
+        (work / f"{name}.json").write_text(json.dumps(body))
+    (work / "log.eval").write_bytes(inspect_zip())
+    return work
+
+
+def test_every_format_can_be_imported_shown_and_compared(folder: Path) -> None:
+    ended = run_cli("import", *sorted(folder.iterdir()), "--json")
+    assert ended.code == 0, ended.err
+    assert {run["format"] for run in ended.json} == set(EXAMPLES)
+    assert len(ended.json) == len(EXAMPLES) + 1
+    for run in ended.json:
+        shown = run_cli("show", run["session_id"], "--plain")
+        assert ANSWER in shown.out
+        assert f"imported from {run['format']}" in shown.out
+    diff = run_cli("diff", ended.json[0]["session_id"], "--strategies", "file", "slide(turns=1)")
+    assert diff.code == 0, diff.err
+
+
+def test_an_imported_run_cannot_be_resumed_forked_or_frozen(folder: Path) -> None:
+    (run,) = run_cli("import", "openai.json", "--json").json
+    fork = run_cli("fork", run["session_id"], "--at", "imported:1")
+    assert fork.code == 2
+    assert "was imported" in fork.err
+    frozen = run_cli("test", "freeze", run["session_id"], "--name", "x")
+    assert frozen.code == 2
+    assert "was imported" in frozen.err
+    assert run_cli("resume", run["session_id"]).code == 2
+
+
+def test_what_is_no_run_ends_with_code_2_and_stores_nothing(folder: Path) -> None:
+    (folder / "page.txt").write_text("hello \x1b[31m")
+    (folder / "odd.json").write_text('{"interactions": []}')
+    ended = run_cli("import", "page.txt", "odd.json", "absent.json")
+    assert ended.code == 2
+    first, second, third = ended.err.splitlines()
+    assert first.startswith("page.txt: error: looks like text that is no JSON")
+    assert second.startswith("odd.json: error: looks like a recording of HTTP requests (VCR); expected one of: ")
+    assert third == "absent.json: error: no such file"
+    assert not (folder / ".workbench").exists()
+
+
+def test_good_files_are_imported_beside_bad_ones(folder: Path) -> None:
+    (folder / "bad.json").write_text("{")
+    ended = run_cli("import", "bad.json", "tau-bench.json")
+    assert ended.code == 2
+    assert "tau-bench" in ended.out
+    (listed,) = run_cli("runs", "--json").json
+    assert (listed["status"], listed["cascade_id"]) == ("failed", "imported")
+
+
+def test_the_format_can_be_named(folder: Path) -> None:
+    ended = run_cli("import", "--format", "openai", "mini-swe-agent.json", "--json")
+    assert [run["format"] for run in ended.json] == ["openai"]
+    wrong = run_cli("import", "--format", "inspect", "openai.json")
+    assert wrong.code == 2
+    assert "looks like an Inspect log, but" in wrong.err
+
+
+def test_hostile_text_reaches_no_terminal(folder: Path) -> None:
+    messages = [
+        {"role": "user", "content": "\x1b]0;owned\x07 \ud800"},
+        {"role": "assistant", "content": "\x1b[2J done"},
+        {"role": "user", "content": [{"type": "\x1b[31mred"}]},
+        {"role": "assistant", "content": "ok"},
+    ]
+    (folder / "hostile.json").write_text(json.dumps({"title": "\x1b[31m", "messages": messages}))
+    ended = run_cli("import", "hostile.json")
+    shown = run_cli("show", "--plain")
+    assert (ended.code, shown.code) == (0, 0), shown.err
+    assert "\x1b]" not in ended.out + ended.err + shown.out
+    assert "\x1b[2J" not in shown.out
+    assert "\x1b[31mred" not in ended.err

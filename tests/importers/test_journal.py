@@ -1,0 +1,164 @@
+"""An imported run is an ordinary journal: folded, re-assembled, compared; and any readable file becomes one."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.engine.support import FlatPrices, Words
+from tests.importers.examples import ANSWER, EXAMPLES, OPENAI, RESULT, SYSTEM
+from tests.importers.test_reading import JUNK, mutated
+from workbench.context.assembly import Kind
+from workbench.context.strategy import parse
+from workbench.engine.definition import Definition
+from workbench.engine.event import Event
+from workbench.engine.state import RunState
+from workbench.engine.whatif import what_if
+from workbench.importers.conversation import Unreadable
+from workbench.importers.journal import FileClock, Origin, Outside, write_journal
+from workbench.importers.reading import read_file
+from workbench.models.cost import cost
+from workbench.store.journal import MemorySink
+from workbench.store.summary import summarize
+
+FORMATS = list(EXAMPLES)
+
+
+def imported(body: Any) -> tuple[RunState, list[Event]]:
+    """The first conversation of a file as a run, and its events."""
+    format, conversation = read_file(json.dumps(body).encode())[0]
+    sink = MemorySink()
+    clock = FileClock("2026-02-02T00:00:00.000000Z")
+    outside = Outside(sink, clock, Words(), FlatPrices(), cost, lambda text: (text.replace("hunter2", "[gone]"), 0))
+    write_journal(conversation, Origin(format.name, "file", "0" * 64), "run", "session", outside)
+    events = list(sink.events)
+    return RunState.of(events), events
+
+
+def assert_reassembled(state: RunState) -> None:
+    """What-if without another strategy gives the recorded contexts again."""
+    again = what_if(state, Definition.of(state.cascade_text), None, Words(), FlatPrices())
+    assert [r.assembly.request.digest for r in again] == [c.digest for c in state.calls]
+    assert [r.assembly.entries for r in again] == [c.entries for c in state.calls]
+    assert [r.forecast for r in again] == [c.forecast for c in state.calls]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_an_imported_run_gives_its_recorded_contexts_again(name: str) -> None:
+    state, events = imported(EXAMPLES[name])
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert_reassembled(state)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_call_saw_every_message_before_its_answer(name: str) -> None:
+    state, _ = imported(EXAMPLES[name])
+    last = state.calls[-1]
+    assert last.answer is not None
+    assert last.answer.text == ANSWER
+    sent = [entry.sent for entry in last.entries]
+    assert next(message.text for message in sent if message is not None) == SYSTEM
+    assert len(sent) == 4
+    assert last.entries[-1].item.kind is Kind.RESULT
+    assert last.entries[-1].item.message.text.endswith(RESULT)
+    assert not last.problems
+    assert state.output == ANSWER
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "llm-log"])
+def test_a_result_is_the_result_of_its_tool(name: str) -> None:
+    state, _ = imported(EXAMPLES[name])
+    (tool,) = state.calls[0].tools
+    assert tool.status == "done"
+    assert tool.text.endswith(RESULT)
+    assert tool.tool == ("command" if name in ("swe-agent", "mini-swe-agent") else "ls")
+
+
+def test_masking_reaches_the_results_of_text_protocols() -> None:
+    body = copy.deepcopy(EXAMPLES["swe-agent"])
+    body["history"][3]["content"] = "word " * 500
+    for i in range(3):
+        body["history"] += [{"role": "user", "content": f"more {i}"}, {"role": "assistant", "content": f"so {i}"}]
+    state, _ = imported(body)
+    masked = what_if(state, Definition.of(state.cascade_text), parse("mask(after=1)"), Words(), FlatPrices())
+    assert masked[-1].assembly.tokens_sent < state.calls[-1].tokens_sent - 400
+
+
+def test_an_imported_run_is_marked_and_says_what_was_left_out() -> None:
+    state, events = imported(EXAMPLES["langfuse"])
+    assert state.ports == {"imported": "langfuse"}
+    assert summarize("run", events).imported
+    assert events[0].data["imported"]["kept"]["name"] == "count files"
+    assert [event.data["code"] for event in state.warnings] == ["import"]
+
+
+def test_stated_costs_are_kept_and_others_follow_from_usage() -> None:
+    stated, _ = imported(EXAMPLES["langfuse"])
+    assert [call.cost for call in stated.calls] == [0.001, 0.001]
+    counted, _ = imported(EXAMPLES["otel"])
+    assert counted.calls[0].cost is not None
+    unknown, _ = imported(EXAMPLES["openai"])
+    assert (unknown.calls[0].cost, unknown.calls[0].usage.input) == (None, None)
+
+
+def test_threads_are_visits_whose_contexts_begin_anew() -> None:
+    body = copy.deepcopy(EXAMPLES["langfuse"])
+    body["observations"][1]["input"] = json.dumps([{"role": "user", "content": "summary"}])
+    state, _ = imported(body)
+    assert [visit.visit for visit in state.visits] == [1, 2]
+    assert [entry.item.message.text for entry in state.calls[1].entries] == ["summary"]
+    assert_reassembled(state)
+
+
+def test_examples_given_to_the_model_are_no_calls() -> None:
+    body = {**EXAMPLES["llm-log"], "messages": [*OPENAI, {"role": "user", "content": "and now?"}]}
+    state, _ = imported(body)
+    assert len(state.calls) == 1
+    assert len(state.calls[0].entries) == 6
+    assert_reassembled(state)
+
+
+def test_what_follows_the_last_answer_is_kept() -> None:
+    state, _ = imported([*OPENAI, {"role": "user", "content": "thanks"}])
+    (warning,) = state.warnings
+    assert [state.bodies[one["m"]].text for one in warning.data["messages"]] == ["thanks"]
+
+
+def test_calls_without_ids_find_their_results_by_order() -> None:
+    calls: list[Any] = [{"function_call": {"name": name, "args": {}}} for name in ("a", "b")]
+    results = [{"function_response": {"name": name, "response": {"out": name}}} for name in ("a", "b")]
+    body = [
+        {"role": "user", "parts": [{"text": "go"}]},
+        {"role": "model", "parts": calls},
+        {"role": "user", "parts": results},
+        {"role": "model", "parts": [{"text": "done"}]},
+    ]
+    state, _ = imported(body)
+    assert [(tool.tool, tool.text) for tool in state.calls[0].tools] == [("a", '{"out": "a"}'), ("b", '{"out": "b"}')]
+    assert not state.calls[1].problems
+
+
+def test_images_become_blobs_and_secrets_do_not_enter() -> None:
+    url = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\nrest").decode()
+    content = [{"type": "text", "text": "my hunter2"}, {"type": "image_url", "image_url": {"url": url}}]
+    state, events = imported([{"role": "user", "content": content}, {"role": "assistant", "content": "hunter2?"}])
+    (image,) = state.calls[0].entries[0].item.message.images
+    assert (image.media_type, image.size) == ("image/png", 12)
+    assert "hunter2" not in json.dumps([dict(event.data) for event in events])
+    assert_reassembled(state)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(path=st.integers(0, 10_000), junk=st.one_of(JUNK, st.just("drop")))
+def test_whatever_can_be_read_becomes_a_run_that_can_be_reassembled(name: str, path: int, junk: Any) -> None:
+    with suppress(Unreadable):
+        state, _ = imported(mutated(EXAMPLES[name], path, junk))
+        assert_reassembled(state)

@@ -1,0 +1,197 @@
+"""Files are told apart by their shape, and none that is broken ends in anything but a sentence."""
+
+from __future__ import annotations
+
+import copy
+import json
+import zipfile
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.importers.examples import ANSWER, ASK, EXAMPLES, RESULT, SYSTEM, inspect_zip
+from workbench.importers.conversation import Conversation, Remarks, Unreadable
+from workbench.importers.formats import BY_NAME, detect
+from workbench.importers.messages import read_message
+from workbench.importers.reading import read_file
+from workbench.importers.usage import usage_of
+from workbench.importers.values import moment
+
+
+def read(body: Any) -> Conversation:
+    ((_, conversation),) = read_file(json.dumps(body).encode())
+    return conversation
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_each_example_is_told_to_be_its_own_format(name: str) -> None:
+    found = detect(EXAMPLES[name])
+    assert found is not None
+    assert found.name == name
+
+
+def test_every_format_has_an_example() -> None:
+    assert set(EXAMPLES) == set(BY_NAME)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_format_tells_the_same_story(name: str) -> None:
+    (thread,) = read(EXAMPLES[name]).threads
+    assert [one.role for one in thread.said if not one.observation] in (
+        ["system", "user", "assistant", "tool", "assistant"],
+        ["system", "user", "assistant", "assistant"],
+    )
+    texts = [one.text for one in thread.said]
+    assert (texts[0], texts[1], texts[-1]) == (SYSTEM, ASK, ANSWER)
+    assert texts[3].endswith(RESULT)
+    assert thread.calls == (1 if name == "llm-log" else 2)
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic", "openhands", "inspect", "otel", "openinference", "langfuse"])
+def test_a_native_call_keeps_its_id_and_arguments(name: str) -> None:
+    (thread,) = read(EXAMPLES[name]).threads
+    (call,) = thread.said[2].calls
+    assert (call.id, call.name, json.loads(call.arguments)) == ("c1", "ls", {"path": "."})
+    assert thread.said[3].call_id == "c1"
+
+
+@pytest.mark.parametrize("name", ["openhands", "inspect", "otel", "openinference", "langfuse"])
+def test_usage_and_time_of_each_call_are_those_of_the_source(name: str) -> None:
+    (thread,) = read(EXAMPLES[name]).threads
+    first = thread.said[2].call
+    assert first is not None
+    assert (first.usage.input, first.usage.output, first.usage.cached) == (20, 5, None)
+    assert first.at.startswith("2026-01-01T09:00:0")
+
+
+def test_a_zip_of_inspect_says_what_its_json_says() -> None:
+    ((format, zipped),) = read_file(inspect_zip())
+    assert format.name == "inspect"
+    assert zipped == read(EXAMPLES["inspect"])
+
+
+def test_json_lines_are_one_conversation_a_line() -> None:
+    lines = "\n".join(json.dumps({"messages": EXAMPLES["openai"]}) for _ in range(3))
+    assert [format.name for format, _ in read_file(lines.encode())] == ["openai"] * 3
+
+
+def test_spans_as_json_lines_are_one_trace() -> None:
+    lines = "\n".join(json.dumps(span) for span in EXAMPLES["openinference"][:2])
+    ((format, conversation),) = read_file(lines.encode())
+    assert (format.name, len(conversation.threads)) == ("openinference", 1)
+
+
+def test_a_rewritten_context_begins_a_thread_of_its_own() -> None:
+    body = copy.deepcopy(EXAMPLES["langfuse"])
+    body["observations"][1]["input"] = json.dumps([{"role": "user", "content": "summary of what was"}])
+    first, second = read(body).threads
+    assert (first.calls, second.calls) == (1, 1)
+    assert second.said[0].text == "summary of what was"
+
+
+def test_what_cannot_be_mapped_is_kept_and_said() -> None:
+    conversation = read(EXAMPLES["langfuse"])
+    assert conversation.kept["scores"] == [{"name": "right", "value": 1}]
+    assert any("no generations" in note for note in conversation.notes)
+    remarks = Remarks()
+    (said,) = read_message({"role": "user", "content": [{"type": "video", "id": 7}]}, remarks)
+    assert json.loads(said.text) == {"type": "video", "id": 7}
+    assert remarks.notes == ("a message part of type 'video' is kept as JSON text",)
+
+
+def test_anthropics_input_is_counted_with_what_was_cached() -> None:
+    body = {"input_tokens": 10, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 5, "output_tokens": 1}
+    usage = usage_of(body, beside=True)
+    assert (usage.input, usage.cached, usage.written) == (105, 90, 5)
+    assert usage_of({"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 90}}).input == 100
+    assert usage_of({"prompt_tokens": -1, "completion_tokens": "7"}).input is None
+
+
+@pytest.mark.parametrize(
+    "value", [1_767_258_000, 1_767_258_000_000, "1767258000000000000", "2026-01-01T10:00:00+01:00"]
+)
+def test_times_are_read_in_every_unit(value: object) -> None:
+    assert moment(value) == "2026-01-01T09:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "is empty"),
+        (b"\xff\xfe\x00", "binary data"),
+        (b"SQLite format 3\x00rest", "SQLite database"),
+        (b"# A page\n", "no JSON"),
+        (b"interactions:\n- request: {}\n", "VCR"),
+        (b"{}", "empty JSON object"),
+        (b"[]", "empty JSON list"),
+        (b"42", "JSON int"),
+        (b'{"a": 1, "b": 2}', "JSON object with 'a', 'b'"),
+        (b'{"eval_set_id": 1, "eval_cases": []}', "Google ADK evaluation set"),
+        (b'[{"role": "user", "content": "hi"}]', "no answer of a model"),
+        (b'{"eval": {}, "plan": {}, "samples": []}', "without samples"),
+        (b'{"history": [{"role": "wizard"}], "trajectory": []}', "role that is known: 'wizard'"),
+        (b"[" * 100_000, "no JSON"),
+        (b"PK\x03\x04 cut", "cannot be unpacked"),
+        (inspect_zip()[:-40], "cannot be unpacked"),
+        (inspect_zip(sample=b'{"id": '), "cannot be unpacked"),
+    ],
+)
+def test_what_is_no_run_is_refused_with_what_it_looks_like(data: bytes, words: str) -> None:
+    with pytest.raises(Unreadable, match=r"looks like|is empty") as caught:
+        read_file(data)
+    assert words in str(caught.value)
+
+
+def test_a_zip_of_other_things_is_refused(tmp_path: Any) -> None:
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    with pytest.raises(Unreadable, match="zip file that is no Inspect log"):
+        read_file((tmp_path / "other.zip").read_bytes())
+
+
+JUNK: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, -1, 1e308, 10**30, "", "\ud800", "x", [], {}, [None], [[]], {"role": 3}, ["a", 1]]
+)
+
+
+def mutated(body: Any, path: int, junk: Any) -> Any:
+    """The body with the value at one of its places replaced; places are counted depth first."""
+    places: list[tuple[Any, Any]] = []
+
+    def visit(value: Any) -> None:
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
+            places.append((value, key))
+            if isinstance(one, dict | list):
+                visit(one)
+
+    changed = copy.deepcopy(body)
+    visit(changed)
+    parent, key = places[path % len(places)]
+    if junk == "drop" and isinstance(parent, dict):
+        del parent[key]
+    else:
+        parent[key] = junk
+    return changed
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(path=st.integers(0, 10_000), junk=st.one_of(JUNK, st.just("drop")))
+def test_a_mutated_file_is_read_or_refused_in_words(name: str, path: int, junk: Any) -> None:
+    body = mutated(EXAMPLES[name], path, junk)
+    for wanted in ("", name):
+        with suppress(Unreadable):
+            found = read_file(json.dumps(body).encode(), wanted)
+            assert any(thread.calls for _, one in found for thread in one.threads)
+
+
+@settings(max_examples=60, deadline=None)
+@given(at=st.integers(0, 5_000), byte=st.integers(0, 255))
+def test_a_zip_with_a_wrong_byte_is_read_or_refused_in_words(at: int, byte: int) -> None:
+    data = bytearray(inspect_zip())
+    data[at % len(data)] = byte
+    with suppress(Unreadable):
+        assert len(read_file(bytes(data))) == 1

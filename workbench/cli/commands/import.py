@@ -1,0 +1,64 @@
+"""``workbench import``: runs of other tools, made into ordinary stored runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from workbench.cli.errors import Failure, as_failure
+from workbench.cli.options import CascadeFile, as_json, plain, project_here
+from workbench.cli.output import Cell, Printer, talk, write_json
+from workbench.importers.formats import BY_NAME
+
+
+@click.command(short_help="Make runs of other tools into stored runs.")
+@click.argument("files", type=CascadeFile(), nargs=-1, required=True, metavar="FILE…")
+@click.option("--format", "format_name", type=click.Choice(list(BY_NAME)), help="Instead of telling it from the file.")
+@as_json
+@plain
+def command(files: tuple[Path, ...], format_name: str | None, json: bool, plain: bool) -> None:
+    """Import message lists (OpenAI, Anthropic), SWE-agent, mini-swe-agent, OpenHands, tau-bench, Inspect (.json and
+    .eval), OpenTelemetry GenAI and OpenInference spans, LangFuse and Phoenix exports. The format is told from the file.
+    Each conversation becomes a run that can be shown, compared and swept, but not replayed.
+
+    \b
+    Examples:
+      workbench import run.traj
+      workbench import logs/*.eval --json
+      workbench import chat.json && workbench context
+    """
+    from workbench.workspace.imports import ImportedRun, import_file
+    from workbench.workspace.opened import CannotOpen
+
+    project = project_here()
+    printer, runs, failures = Printer(plain), list[ImportedRun](), list[Failure]()
+    for file in files:
+        try:
+            found = import_file(project, file, format_name or "")
+        except CannotOpen as fault:
+            failure = as_failure(fault)
+            assert failure is not None
+            failures.append(failure)
+            continue
+        runs += found
+        if not json:
+            for run in found:
+                _show(run, printer)
+    if json:
+        write_json([asdict(run) for run in runs])
+    for failure in failures[:-1]:
+        failure.show()
+    if failures:
+        raise failures[-1]
+
+
+def _show(run: object, printer: Printer) -> None:
+    from workbench.workspace.imports import ImportedRun
+
+    assert isinstance(run, ImportedRun)
+    counts = f"   {run.calls} calls, {run.messages} messages"
+    printer.line(Cell(run.session_id, "accent"), Cell(f"   {run.format}", "head"), Cell(counts, "dim"))
+    for note in run.notes:
+        talk(f"{run.session_id}: {note}", "warn")

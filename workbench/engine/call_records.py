@@ -1,0 +1,84 @@
+"""The two events that hold a model call: the context it was given, and what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from workbench.context.assembly import Assembly, Grade, Item
+from workbench.context.cache import Forecast, Price
+from workbench.context.place import Place
+from workbench.engine.ports import Answer
+from workbench.engine.scribe import Scribe
+
+
+def record_context(
+    scribe: Scribe,
+    place: Place,
+    assembly: Assembly,
+    *,
+    purpose: str,
+    added: Sequence[Item],
+    forecast: Forecast,
+    price: Price,
+    scale: float | None,
+    beside: bool = False,
+    edited: bool = False,
+) -> None:
+    """Journal ``context_assembled``. ``scale``: reported over predicted input tokens of the call before, if known."""
+    request, grade = assembly.request, assembly.grade
+    if scale is not None and grade is Grade.ESTIMATE:
+        grade = Grade.CALIBRATED
+    scribe.emit(
+        "context_assembled",
+        place,
+        purpose=purpose,
+        added=scribe.items(added),
+        strategy=assembly.strategy,
+        splices=scribe.splices(assembly),
+        beside=beside,
+        request={
+            "model": request.model,
+            "parameters": dict(request.parameters),
+            "tools": scribe.tools(request.tools),
+        },
+        digest=request.digest,
+        tokens_full=assembly.tokens_full,
+        tokens_sent=assembly.tokens_sent,
+        tools_tokens=assembly.tools_tokens,
+        overhead_tokens=assembly.overhead_tokens,
+        grade=str(grade),
+        scale=scale if grade is Grade.CALIBRATED else None,
+        forecast=asdict(forecast),
+        price={"source": price.source, "grade": price.grade},
+        problems=[[b.invariant, b.message, b.entry] for b in assembly.problems],
+        notes=list(assembly.notes),
+        **({"edited": True} if edited else {}),
+    )
+
+
+def record_answer(
+    scribe: Scribe, place: Place, assembly: Assembly, answer: Answer, item: Item, *, purpose: str, beside: bool = False
+) -> None:
+    """Journal ``call_finished``; ``item`` is the answer as it joins the history."""
+    usage = answer.usage
+    scribe.emit(
+        "call_finished",
+        place,
+        digest=assembly.request.digest,
+        purpose=purpose,
+        added=scribe.items([item]),
+        finish_reason=answer.finish_reason,
+        usage=asdict(usage),
+        residual=None if usage.input is None else usage.input - assembly.tokens_sent,
+        cost=answer.cost,
+        cost_grade=answer.cost_grade,
+        model=answer.model,
+        provider=answer.provider,
+        provider_id=answer.provider_id,
+        first_token_s=answer.first_token_s,
+        duration_s=answer.duration_s,
+        wire=scribe.wire(place.branch, answer.wire, style=answer.wire_style, beside=beside),
+        partial=answer.partial,
+        recorded=answer.recorded,
+    )

@@ -1,0 +1,350 @@
+"""Writes a conversation as the journal of a run: the engine's own scribe, assembler and records, and no model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from workbench import __version__
+from workbench.context.assembler import Assembler
+from workbench.context.assembly import Assembly, Item, Kind
+from workbench.context.cache import PrefixCache, Price, Prices
+from workbench.context.message import ToolCall
+from workbench.context.place import Place
+from workbench.context.scope import PhaseScope
+from workbench.context.strategy import Strategy
+from workbench.context.tokens import Counter
+from workbench.engine.call_records import record_answer, record_context
+from workbench.engine.definition import Definition, Options
+from workbench.engine.event import Event
+from workbench.engine.ports import Answer, Clock, NativeCall, Sink
+from workbench.engine.scribe import Scribe
+from workbench.engine.usage import Usage
+from workbench.importers.bodies import COMMAND, Redact, has_pictures, item_of, redacted_json, with_ids
+from workbench.importers.conversation import Call, Conversation, Said, Thread
+from workbench.language.clean import clean
+
+PHASE = "imported"
+_LONGEST = 86_400.0
+"""Seconds: no call takes longer than a day."""
+_KEPT_BYTES = 1024 * 1024
+"""What a source says beside its messages is kept up to this size, as JSON."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a conversation came from."""
+
+    format: str
+    file: str
+    sha256: str
+
+
+@dataclass
+class FileClock:
+    """The times of the file: each event has that of the latest call that says when it was."""
+
+    at: str
+    """UTC, ISO 8601 with microseconds and ``Z``."""
+
+    def now(self) -> str:
+        return self.at
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        """Never waits: a file has no time to pass."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What writing needs beside the conversation."""
+
+    sink: Sink
+    clock: Clock
+    """Gives the time of what the file has none for."""
+    counter: Counter
+    prices: Prices
+    cost: Callable[[Usage, Price], float | None]
+    """US dollars of a call whose cost the source does not state."""
+    redact: Redact = lambda text: (text, 0)
+
+
+def cascade_text(title: str) -> str:
+    """The cascade that an imported run is pinned to: one phase, which sends everything that was said in it."""
+    described = json.dumps(f"A run of another tool: {title}" if title else "A run of another tool.")
+    return (
+        f"cascade_id: {PHASE}\n"
+        f"description: {described}\n"
+        "phases:\n"
+        f"  - name: {PHASE}\n"
+        "    instructions: The messages are those of the imported file.\n"
+    )
+
+
+def write_journal(conversation: Conversation, origin: Origin, run_id: str, session_id: str, outside: Outside) -> None:
+    """Journal a conversation as an ordinary run, marked by ``ports: {imported: FORMAT}``."""
+    _Writer(conversation, origin, run_id, session_id, outside).write()
+
+
+class _Writer:
+    """One run being written."""
+
+    def __init__(
+        self, conversation: Conversation, origin: Origin, run_id: str, session_id: str, outside: Outside
+    ) -> None:
+        self.conversation = conversation
+        self.origin = origin
+        self.outside = outside
+        title = clean(outside.redact(conversation.title)[0])[:200].encode("utf-8", "replace").decode()
+        self.definition = Definition.of(cascade_text(title), "")
+        self.clock = FileClock(_first_time(conversation) or outside.clock.now())
+        self.scribe = Scribe(run_id, self.clock, outside.sink, _nobody)
+        self.options = Options(session_id, next((t.model for t in conversation.threads), ""))
+        self.caches: dict[str, PrefixCache] = {}
+        self.scales: dict[str, float] = {}
+        self.last: Assembly | None = None
+        self.redact = outside.redact
+
+    def write(self) -> None:
+        """All events, from ``run_started`` to ``run_finished``."""
+        conversation, output = self.conversation, ""
+        self._start()
+        for number, thread in enumerate(conversation.threads, 1):
+            output = _Visit(self, thread, number).write() or output
+        reason = self.redact(conversation.reason)[0]
+        self.scribe.emit("run_finished", status=conversation.status, output=output, state={}, reason=reason)
+        self.scribe.sync()
+
+    def _start(self) -> None:
+        definition, notes = self.definition, list(self.conversation.notes)
+        kept = json.dumps(dict(self.conversation.kept), ensure_ascii=False, default=str)
+        if len(kept) > _KEPT_BYTES:
+            notes.append(f"what the file says beside its messages is larger than {_KEPT_BYTES:,} characters: left out")
+            kept = "{}"
+        self.scribe.emit(
+            "run_started",
+            session_id=self.options.session_id,
+            cascade_id=definition.cascade.cascade_id,
+            cascade_file="",
+            cascade_text=definition.source.text,
+            cascade_sha256=definition.sha256,
+            includes={},
+            input={},
+            options=self.options.to_json(),
+            ports={"imported": self.origin.format},
+            parent=None,
+            version=__version__,
+            imported={
+                "format": self.origin.format,
+                "file": self.origin.file,
+                "sha256": self.origin.sha256,
+                "kept": redacted_json(json.loads(kept), self.redact),
+            },
+        )
+        for note in notes:
+            self.scribe.emit("warning", code="import", message=note, file=self.origin.file, path="", line=0, column=0)
+
+
+class _Visit:
+    """One thread as a visit of the phase: its context begins anew, and then only grows."""
+
+    def __init__(self, writer: _Writer, thread: Thread, number: int) -> None:
+        self.writer = writer
+        self.thread = thread
+        self.place = Place("", PHASE, number)
+        said = with_ids(thread.said)
+        tool_text = ""
+        if said and said[0].role == "system" and said[0].text and not has_pictures(said[0]):
+            tool_text = writer.redact(said.pop(0).text)[0]
+        self.said = said
+        scope = PhaseScope(
+            cascade=writer.definition.cascade,
+            phase=writer.definition.cascade.phases[0],
+            index=0,
+            place=self.place,
+            tool_text=tool_text,
+            tools=thread.tools,
+            model=thread.model,
+            parameters={key: value for key, value in thread.parameters.items() if key != "tool_choice"},
+            line_of=writer.definition.line,
+        )
+        strategy = Strategy.of(scope.cascade, scope.phase)
+        self.strategy = str(strategy)
+        self.assembler = Assembler(scope, strategy, writer.outside.counter, writer.last)
+        self.pending: list[Item] = []
+        """Messages that the next call's context brings into the journal."""
+        self.at = self.place._replace(attempt=1, turn=1, call=1)
+        self.last: Said | None = None
+        """The last answer."""
+        self.has_task = False
+
+    def write(self) -> str:
+        """The visit's events; the text of its last answer."""
+        scribe, thread, turns = self.writer.scribe, self.thread, 0
+        answers = sum(1 for one in self.said if one.role == "assistant")
+        scribe.emit(
+            "phase_started",
+            self.place,
+            kind="llm",
+            model=thread.model,
+            strategy=self.strategy,
+            conditions={},
+            max_turns=max(answers, 1),
+            tools=[],
+        )
+        for one in self.said:
+            if one.role == "assistant":
+                turns += 1
+                self.at = self.at._replace(turn=turns)
+                self._answer(one)
+            elif one.role == "tool" or one.observation:
+                self._result(one)
+            else:
+                self._message(one, turns)
+        if self.pending:
+            note = f"{len(self.pending)} messages after the last answer were seen by no call"
+            told: dict[str, Any] = {"file": self.writer.origin.file, "messages": scribe.items(self.pending)}
+            scribe.emit("warning", self.place, code="import", message=note, **told)
+        output = next((one.text for one in reversed(self.said) if one.role == "assistant" and one.text), "")
+        output = self.writer.redact(output)[0]
+        status = self.writer.conversation.status
+        scribe.emit("phase_finished", self.place, status=status, output=output, reason="", check="")
+        scribe.sync()
+        return output
+
+    # -- messages ----------------------------------------------------------------------------------------------------
+
+    def _message(self, one: Said, turns: int) -> None:
+        kind = Kind.USER
+        if one.role == "user" and not self.has_task and turns == 0:
+            kind, self.has_task = Kind.TASK, True
+        self._wait(self._item(one, kind, self.at._replace(turn=turns + 1, call=0)))
+
+    def _answer(self, one: Said) -> None:
+        self.last = one
+        if one.call is None:
+            self._wait(self._item(one, Kind.ANSWER, self.at))
+        else:
+            self._call(one, one.call)
+
+    def _item(self, one: Said, kind: Kind, place: Place) -> Item:
+        return item_of(one, kind, place, self.writer.scribe, self.writer.redact)
+
+    def _wait(self, item: Item) -> None:
+        self.assembler.add(item)
+        self.pending.append(item)
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def _call(self, one: Said, call: Call) -> None:
+        writer, scribe, model = self.writer, self.writer.scribe, self.thread.model
+        writer.clock.at = call.at or writer.clock.at
+        choice = str(self.thread.parameters.get("tool_choice", ""))
+        assembly = writer.last = self.assembler.assemble(self.at, tool_choice=choice)
+        price = writer.outside.prices.price(model)
+        cache = writer.caches.setdefault(model, PrefixCache())
+        now = datetime.fromisoformat(writer.clock.at).timestamp()
+        added, self.pending = self.pending, []
+        record_context(
+            scribe,
+            self.at,
+            assembly,
+            purpose="turn",
+            added=added,
+            forecast=cache.forecast(assembly, price, now),
+            price=price,
+            scale=writer.scales.get(model),
+        )
+        scribe.emit("call_started", self.at, digest=assembly.request.digest, model=model, purpose="turn", **{"try": 1})
+        cache.sent(assembly, now)
+        item = self._item(one, Kind.ANSWER, self.at)
+        if call.usage.input is not None and assembly.tokens_sent:
+            writer.scales[model] = call.usage.input / assembly.tokens_sent
+        record_answer(scribe, self.at, assembly, self._answered(one, call, price), item, purpose="turn")
+        self.assembler.add(item)
+        writer.clock.at = _later(writer.clock.at, call.duration_s)
+
+    def _answered(self, one: Said, call: Call, price: Price) -> Answer:
+        stated = call.cost is not None
+        cost = call.cost if stated else self.writer.outside.cost(call.usage, price)
+        return Answer(
+            one.text,
+            tuple(NativeCall(c.id, c.name, c.arguments, c.extra) for c in one.calls),
+            finish_reason=call.finish_reason,
+            usage=call.usage,
+            cost=cost,
+            cost_grade="exact" if stated else price.grade if cost is not None else "unknown",
+            model=call.model,
+            provider=call.provider,
+            duration_s=call.duration_s or 0.0,
+        )
+
+    # -- tools -------------------------------------------------------------------------------------------------------
+
+    def _result(self, one: Said) -> None:
+        """A result: with events of its tool where the call that asked for it is in the journal."""
+        called = self._called(one)
+        if called is None:
+            self._wait(self._item(one, Kind.RESULT, self.at))
+            return
+        index, call = called
+        name, scribe = call.name, self.writer.scribe
+        item = replace(self._item(one, Kind.RESULT, self.at), tool=name)
+        joins = not self.pending  # Behind a message that waits for the next call, the result has to wait too.
+        arguments = self.writer.redact(call.arguments)[0]
+        scribe.emit(
+            "tool_started",
+            self.at,
+            index=index,
+            call_id=call.id,
+            tool=name,
+            arguments=arguments,
+            native=bool(call.id),
+            side_effects=True,
+        )
+        scribe.emit(
+            "tool_finished",
+            self.at,
+            index=index,
+            call_id=call.id,
+            tool=name,
+            is_error=one.is_error,
+            added=scribe.items([item] if joins else []),
+            images=[image.to_json() for image in item.message.images],
+            duration_s=0.0,
+            sandbox="",
+            cached=False,
+            text=item.message.text,
+        )
+        if joins:
+            self.assembler.add(item)
+        else:
+            self._wait(item)
+
+    def _called(self, one: Said) -> tuple[int, ToolCall] | None:
+        """The tool call of the last answer that this is the result of, and its number; None where it has none."""
+        last = self.last
+        if last is None or last.call is None:
+            return None
+        if one.observation and last.command:
+            return 1, ToolCall("", COMMAND, json.dumps({"command": last.command}, ensure_ascii=False))
+        return next(((i, call) for i, call in enumerate(last.calls, 1) if call.id == one.call_id), None)
+
+
+def _first_time(conversation: Conversation) -> str:
+    times = (one.call.at for thread in conversation.threads for one in thread.said if one.call is not None)
+    return min((at for at in times if at), default="")
+
+
+def _later(at: str, seconds: float | None) -> str:
+    then = datetime.fromisoformat(at) + timedelta(seconds=min(seconds or 0.0, _LONGEST))
+    return then.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _nobody(event: Event) -> None:
+    """Sees an event and does nothing."""

@@ -1,0 +1,115 @@
+"""Event histories of OpenHands: actions with the model's response beside them, and observations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.importers.chat import answer_of, finish_of
+from workbench.importers.conversation import Call, Conversation, Remarks, Said, Unreadable
+from workbench.importers.messages import tool_schemas
+from workbench.importers.threads import linear
+from workbench.importers.usage import usage_of
+from workbench.importers.values import array, as_text, mapping, moment, string
+
+
+def is_openhands(body: Any) -> bool:
+    """A list of events with sources, bare or as the history of a result."""
+    events = _events(body)
+    return bool(events) and all(
+        isinstance(one, dict) and "source" in one and ("action" in one or "observation" in one) for one in events
+    )
+
+
+def _events(body: Any) -> list[Any]:
+    found = body if isinstance(body, list) else mapping(body).get("history")
+    return found if isinstance(found, list) else []
+
+
+@dataclass
+class _History:
+    """The conversation as the events build it up."""
+
+    said: list[Said] = field(default_factory=list)
+    tools: tuple[Mapping[str, Any], ...] = ()
+    responses: set[str] = field(default_factory=set)
+    """Ids of the model's responses that have joined: several actions may come from one."""
+    remarks: Remarks = field(default_factory=Remarks)
+
+
+def read_openhands(body: Any) -> list[Conversation]:
+    """The messages that the events stand for."""
+    history, outer = _History(), mapping(body)
+    for event in _events(body):
+        history.said += _said(mapping(event), history)
+    if not history.said:
+        raise Unreadable("its events hold no message")
+    model = string(mapping(mapping(outer.get("metadata")).get("llm_config")).get("model"))
+    thread = linear(history.said, model=model, tools=history.tools)
+    kept = {key: value for key, value in outer.items() if key not in ("history", "metadata")}
+    failed = bool(outer.get("error"))
+    return [
+        Conversation(
+            (thread,),
+            string(outer.get("instance_id")),
+            "failed" if failed else "success",
+            as_text(outer.get("error"))[:500] if failed else "",
+            history.remarks.notes,
+            kept,
+        )
+    ]
+
+
+def _said(event: Mapping[str, Any], history: _History) -> Iterator[Said]:
+    action, source = string(event.get("action")), string(event.get("source"))
+    told = mapping(event.get("tool_call_metadata"))
+    arguments = mapping(event.get("args"))
+    if "observation" in event:
+        yield from _observed(event, told, history)
+    elif action == "system":
+        history.tools = tool_schemas(arguments.get("tools"))
+        yield Said("system", (as_text(arguments.get("content") or event.get("message")),))
+    elif told.get("model_response"):
+        yield from _answered(event, told, history)
+    elif action == "message" and source == "user":
+        yield Said("user", (as_text(arguments.get("content") or event.get("message")),))
+    elif source == "agent" and action in ("message", "finish", "think"):
+        text = as_text(arguments.get("content") or arguments.get("thought") or event.get("message"))
+        yield Said("assistant", (text,), call=Call(at=moment(event.get("timestamp"))))
+    elif source == "agent" and action and action not in ("change_agent_state", "recall", "null", "condensation"):
+        text = f"{as_text(arguments.get('thought'))}\n\n[{action}] {as_text(dict(arguments))}".strip()
+        yield Said("assistant", (text,), call=Call(at=moment(event.get("timestamp"))), command=text)
+    else:
+        history.remarks.add(f"an event '{action[:40]}' of the {source[:40] or 'unknown source'} is no message")
+
+
+def _answered(event: Mapping[str, Any], told: Mapping[str, Any], history: _History) -> Iterator[Said]:
+    response = mapping(told.get("model_response"))
+    key = string(response.get("id"))
+    if key and key in history.responses:
+        return
+    history.responses.add(key)
+    answer = answer_of(response, history.remarks)
+    call = Call(
+        usage_of(response.get("usage")),
+        model=string(response.get("model")),
+        finish_reason=finish_of(response),
+        at=moment(event.get("timestamp")),
+    )
+    yield Said("assistant", answer.parts, answer.calls, extra=answer.extra, call=call)
+
+
+def _observed(event: Mapping[str, Any], told: Mapping[str, Any], history: _History) -> Iterator[Said]:
+    """A result of a tool call, of a text command, or something that no model saw."""
+    text, kind = as_text(event.get("content")), string(event.get("observation"))
+    code = mapping(mapping(event.get("extras")).get("metadata")).get("exit_code")
+    failed = kind == "error" or (isinstance(code, int) and code not in (0, -1))
+    if told.get("tool_call_id"):
+        call_id, name = string(told.get("tool_call_id")), string(told.get("function_name"))
+        yield Said("tool", (text,), call_id=call_id, name=name, is_error=failed)
+    elif kind in ("run", "error", "edit", "read", "browse", "run_ipython") and array(history.said):
+        answered = history.said[-1].role == "assistant"
+        yield Said("user", (text,), name=kind, is_error=failed, observation=answered)
+    else:
+        history.remarks.add(f"an observation '{kind[:40]}' is no message")

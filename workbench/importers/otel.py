@@ -1,0 +1,240 @@
+"""Model calls in spans: OpenTelemetry's GenAI conventions, old and new, and OpenInference's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from workbench.importers.conversation import Call, Conversation, Remarks, Said, Unreadable
+from workbench.importers.messages import read_messages, tool_schemas
+from workbench.importers.spans import Span, spans_of
+from workbench.importers.threads import Observed, threads_of
+from workbench.importers.usage import usage_of
+from workbench.importers.values import array, as_text, count, decoded, mapping, number, seconds_between, string
+
+_ROLES = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+_NOT_CALLS = ("execute_tool", "invoke_agent", "create_agent", "embeddings", "invoke_workflow")
+
+
+def is_otel(body: Any) -> bool:
+    """Spans with GenAI attributes."""
+    return any(key.startswith("gen_ai.") for span in spans_of(body) for key in span.attributes)
+
+
+def is_openinference(body: Any) -> bool:
+    """Spans with OpenInference attributes."""
+    return any(
+        key.startswith(("llm.", "openinference.")) and "llm.request.type" not in span.attributes
+        for span in spans_of(body)
+        for key in span.attributes
+    )
+
+
+def read_otel(body: Any) -> list[Conversation]:
+    """A conversation for each trace with model calls in it."""
+    return _read(body, _gen_ai)
+
+
+def read_openinference(body: Any) -> list[Conversation]:
+    """A conversation for each trace with LLM spans in it."""
+    return _read(body, _inference)
+
+
+def _read(body: Any, read: Any) -> list[Conversation]:
+    spans = sorted(spans_of(body), key=lambda span: span.start)
+    found = [one for trace in dict.fromkeys(s.trace for s in spans) if (one := _trace(spans, trace, read)) is not None]
+    if not found:
+        names = ", ".join(dict.fromkeys(span.name[:40] or "unnamed" for span in spans[:5]))
+        raise Unreadable(f"none of its {len(spans)} spans is a model call with its messages ({names})")
+    return found
+
+
+def _trace(spans: Sequence[Span], trace: str, read: Any) -> Conversation | None:
+    remarks, calls, others = Remarks(), list[Observed](), list[Mapping[str, Any]]()
+    mine = [span for span in spans if span.trace == trace]
+    for span in mine:
+        observed = read(span, remarks)
+        if observed is not None:
+            calls.append(observed)
+        else:
+            others.append({"name": span.name, "start": span.start, "attributes": dict(span.attributes)})
+    if not calls:
+        return None
+    if others:
+        remarks.add(f"{len(others)} spans that are no model calls are kept beside the run")
+    failed = mine[0].failed
+    kept = {"trace": trace, "spans": others}
+    reason = "the trace's first span failed" if failed else ""
+    title = mine[0].name
+    return Conversation(
+        threads_of(calls, remarks), title, "failed" if failed else "success", reason, remarks.notes, kept
+    )
+
+
+# -- GenAI -------------------------------------------------------------------------------------------------------------
+
+
+def _gen_ai(span: Span, remarks: Remarks) -> Observed | None:
+    names = span.attributes
+    if names.get("gen_ai.operation.name") in _NOT_CALLS:
+        return None
+    told = _told(span)
+    bodies = [*_system(told), *_listed(told.get("gen_ai.input.messages")), *_events(span)]
+    bodies = bodies or _numbered(mapping(span.nested.get("gen_ai")).get("prompt"))
+    answers = [*_listed(told.get("gen_ai.output.messages")), *_choices(span)]
+    answers = answers or _numbered(mapping(span.nested.get("gen_ai")).get("completion"))
+    if not bodies and not answers:
+        return None
+    return _observed(bodies, answers, span, _gen_ai_call(span), _gen_ai_model(names), _gen_ai_extra(span), remarks)
+
+
+def _told(span: Span) -> Mapping[str, Any]:
+    """The span's attributes, and those of the events that carry the messages."""
+    told: dict[str, Any] = dict(span.attributes)
+    for name, attributes in span.events:
+        if name not in _ROLES and name != "gen_ai.choice":
+            told |= {key: value for key, value in attributes.items() if key.startswith("gen_ai.")}
+    for new, old in (("gen_ai.input.messages", "gen_ai.prompt"), ("gen_ai.output.messages", "gen_ai.completion")):
+        if new not in told and told.get(old):
+            told[new] = told[old]
+    return told
+
+
+def _system(told: Mapping[str, Any]) -> list[Any]:
+    parts = decoded(told.get("gen_ai.system_instructions"))
+    return [{"role": "system", "content": parts}] if parts else []
+
+
+def _listed(value: object) -> list[Any]:
+    found = decoded(value)
+    return found if isinstance(found, list) else [found] if isinstance(found, dict) else []
+
+
+def _numbered(value: object) -> list[Any]:
+    """Messages whose fields were attributes of their own; their calls may be too."""
+    return [{**mapping(one), "content": decoded(mapping(one).get("content"))} for one in array(value) if mapping(one)]
+
+
+def _events(span: Span) -> Iterator[dict[str, Any]]:
+    for name, attributes in span.events:
+        if name in _ROLES:
+            body = {"role": _ROLES[name], **attributes}
+            yield {**body, "tool_calls": decoded(body.get("tool_calls")), "tool_call_id": body.get("id", "")}
+
+
+def _choices(span: Span) -> Iterator[dict[str, Any]]:
+    for name, attributes in span.events:
+        if name == "gen_ai.choice":
+            message = mapping(decoded(attributes.get("message"))) or attributes
+            yield {**message, "role": "assistant", "tool_calls": decoded(message.get("tool_calls"))}
+
+
+def _gen_ai_model(names: Mapping[str, Any]) -> str:
+    return string(names.get("gen_ai.request.model")) or string(names.get("gen_ai.response.model"))
+
+
+def _gen_ai_call(span: Span) -> Call:
+    names = span.attributes
+    usage = {key.removeprefix("gen_ai.usage."): v for key, v in names.items() if key.startswith("gen_ai.usage.")}
+    usage |= {
+        "cache_read": usage.get("cache_read.input_tokens"),
+        "cache_creation": usage.get("cache_creation.input_tokens"),
+    }
+    reasons = decoded(names.get("gen_ai.response.finish_reasons"))
+    return Call(
+        usage_of(usage),
+        number(names.get("gen_ai.usage.cost")),
+        string(names.get("gen_ai.response.model")) or string(names.get("gen_ai.request.model")),
+        string(names.get("gen_ai.provider.name")) or string(names.get("gen_ai.system")),
+        as_text(next(iter(array(reasons)), "")),
+    )
+
+
+def _gen_ai_extra(span: Span) -> tuple[tuple[Mapping[str, Any], ...], dict[str, Any]]:
+    names, wanted = span.attributes, ("temperature", "top_p", "max_tokens", "seed")
+    found = {name: names.get(f"gen_ai.request.{name}") for name in wanted}
+    tools = tool_schemas(names.get("gen_ai.tool.definitions"))
+    return tools, {name: value for name, value in found.items() if value is not None}
+
+
+# -- OpenInference -----------------------------------------------------------------------------------------------------
+
+
+def _inference(span: Span, remarks: Remarks) -> Observed | None:
+    llm = mapping(span.nested.get("llm"))
+    kind = string(span.attributes.get("openinference.span.kind")).upper()
+    bodies = [_unwrapped(one) for one in array(decoded(llm.get("input_messages")))]
+    answers = [_unwrapped(one) for one in array(decoded(llm.get("output_messages")))]
+    if kind not in ("LLM", "") or not (bodies or answers):
+        return None
+    counts = mapping(llm.get("token_count"))
+    inner, outer = mapping(counts.get("prompt_details")), mapping(counts.get("completion_details"))
+    usage = {
+        "prompt_tokens": count(counts.get("prompt")),
+        "completion_tokens": count(counts.get("completion")),
+        "cache_read": inner.get("cache_read"),
+        "cache_creation": inner.get("cache_write"),
+        "reasoning": outer.get("reasoning"),
+    }
+    model = string(llm.get("model_name"))
+    call = Call(
+        usage_of(usage),
+        number(mapping(llm.get("cost")).get("total")),
+        model,
+        string(llm.get("provider")) or string(llm.get("system")),
+        string(llm.get("finish_reason")),
+    )
+    schemas = [
+        mapping(decoded(mapping(mapping(one).get("tool")).get("json_schema"))) for one in array(llm.get("tools"))
+    ]
+    parameters = mapping(decoded(llm.get("invocation_parameters")))
+    small = {k: v for k, v in parameters.items() if k not in ("model", "tools", "messages", "system")}
+    return _observed(bodies, answers, span, call, model, (tool_schemas(schemas), small), remarks)
+
+
+def _unwrapped(body: object) -> Any:
+    """A message of OpenInference as one of OpenAI's."""
+    message = mapping(mapping(body).get("message")) or mapping(body)
+    parts = message.get("contents")
+    inner = [mapping(mapping(one).get("message_content")) for one in array(parts)]
+    shown = [
+        {**one, "image_url": mapping(mapping(one.get("image")).get("image"))} if one.get("type") == "image" else one
+        for one in inner
+    ]
+    return {**message, "content": shown} if shown else dict(message)
+
+
+def _observed(
+    bodies: Sequence[Any],
+    answers: Sequence[Any],
+    span: Span,
+    call: Call,
+    model: str,
+    extra: tuple[tuple[Mapping[str, Any], ...], dict[str, Any]],
+    remarks: Remarks,
+) -> Observed | None:
+    if not answers:
+        remarks.add("a model call without a recorded answer is left out")
+        return None
+    given = read_messages(list(bodies), remarks, f"span '{span.name[:40]}', input")
+    said = _one_answer(read_messages([_assistant(one) for one in answers], remarks, f"span '{span.name[:40]}', output"))
+    if said is None:
+        remarks.add("a model call without a recorded answer is left out")
+        return None
+    timed = replace(call, at=span.start, duration_s=seconds_between(span.start, span.end))
+    return Observed(tuple(given), said, timed, model, *extra)
+
+
+def _assistant(body: object) -> Any:
+    return {**body, "role": body.get("role") or "assistant"} if isinstance(body, dict) else body
+
+
+def _one_answer(said: Sequence[Said]) -> Said | None:
+    """The last answer of an output: what comes before it (of an agent's span) was said on the way."""
+    return next((one for one in reversed(said) if one.role == "assistant"), None)

@@ -1,0 +1,150 @@
+"""Spans of OpenTelemetry in the shapes they are exported in: OTLP JSON, the SDK's console form, Phoenix's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.importers.values import array, decoded, mapping, moment, string
+
+_MAX_INDEX = 10_000
+"""Entries of an array that is written as dotted keys; a larger index is no array."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """One span; attributes by their dotted names."""
+
+    name: str
+    attributes: Mapping[str, Any]
+    events: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    start: str = ""
+    end: str = ""
+    failed: bool = False
+    trace: str = ""
+    nested: Mapping[str, Any] = field(default_factory=dict)
+    """The attributes with dotted names as objects, and numbers in them as arrays."""
+
+
+def spans_of(body: Any) -> list[Span]:
+    """All spans of a file; empty where it holds none."""
+    return [span for one in _raw(body) if (span := _span(one)) is not None]
+
+
+def _raw(body: Any) -> Iterator[Mapping[str, Any]]:
+    outer = mapping(body)
+    if isinstance(body, list):
+        for one in body:
+            yield from _raw(one)
+    elif resources := array(outer.get("resourceSpans") or outer.get("resource_spans")):
+        for resource in map(mapping, resources):
+            for scope in map(mapping, array(resource.get("scopeSpans") or resource.get("scope_spans"))):
+                yield from map(mapping, array(scope.get("spans")))
+    elif _is_span(outer):
+        yield outer
+    else:
+        for key in ("spans", "data", "trace"):
+            if isinstance(outer.get(key), list | dict):
+                yield from _raw(outer[key])
+
+
+def _is_span(outer: Mapping[str, Any]) -> bool:
+    """The SDK's form of a span, or a row of a table with a column for each attribute."""
+    is_object = "attributes" in outer and ("name" in outer or "context" in outer)
+    return is_object or any(key.startswith("attributes.") for key in outer)
+
+
+def _span(raw: Mapping[str, Any]) -> Span | None:
+    attributes = _attributes(raw.get("attributes"))
+    attributes |= {key.removeprefix("attributes."): v for key, v in raw.items() if key.startswith("attributes.")}
+    if not attributes:
+        return None
+    context = mapping(raw.get("context"))
+    status = raw.get(
+        "status_code", mapping(raw.get("status")).get("status_code", mapping(raw.get("status")).get("code"))
+    )
+    events = tuple(
+        (string(one.get("name")), _attributes(one.get("attributes")) | _body(one))
+        for one in map(mapping, array(decoded(raw.get("events"))))
+    )
+    flat = _flattened(attributes)
+    return Span(
+        string(raw.get("name")),
+        flat | ({"openinference.span.kind": raw["span_kind"]} if isinstance(raw.get("span_kind"), str) else {}),
+        events,
+        moment(raw.get("startTimeUnixNano") or raw.get("start_time") or raw.get("startTime")),
+        moment(raw.get("endTimeUnixNano") or raw.get("end_time") or raw.get("endTime")),
+        status in (2, "ERROR", "STATUS_CODE_ERROR"),
+        string(raw.get("traceId")) or string(context.get("trace_id")) or string(raw.get("context.trace_id")),
+        _nested(flat),
+    )
+
+
+def _body(event: Mapping[str, Any]) -> dict[str, Any]:
+    body = _value(event["body"]) if isinstance(event.get("body"), dict) else None
+    return dict(body) if isinstance(body, dict) else {}
+
+
+def _attributes(value: object) -> dict[str, Any]:
+    """Attributes as an object, from an object, its JSON text, or OTLP's list of keys and typed values."""
+    value = decoded(value)
+    if isinstance(value, dict):
+        return dict(value)
+    return {string(one.get("key")): _value(one.get("value")) for one in map(mapping, array(value)) if one.get("key")}
+
+
+def _value(value: Any) -> Any:
+    """A value of OTLP's AnyValue; any other value is itself."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return value
+    ((kind, inner),) = value.items()
+    match kind:
+        case "stringValue" | "boolValue" | "doubleValue":
+            return inner
+        case "intValue":
+            return int(inner) if isinstance(inner, str) and inner.isdecimal() and len(inner) < 20 else inner
+        case "arrayValue":
+            return [_value(one) for one in array(mapping(inner).get("values"))]
+        case "kvlistValue":
+            return {
+                string(one.get("key")): _value(one.get("value"))
+                for one in map(mapping, array(mapping(inner).get("values")))
+            }
+    return value
+
+
+def _flattened(attributes: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Dotted names for objects inside objects; arrays stay."""
+    flat: dict[str, Any] = {}
+    for key, value in attributes.items():
+        if isinstance(value, dict) and value:
+            flat |= _flattened(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    root: dict[str, Any] = {}
+    for key, value in flat.items():
+        *path, last = key.split(".")
+        node = root
+        for name in path:
+            inner = node.setdefault(name, {})
+            if not isinstance(inner, dict):
+                inner = node[name] = {}
+            node = inner
+        node.setdefault(last, value)
+    return {key: _with_arrays(value) for key, value in root.items()}
+
+
+def _with_arrays(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_arrays(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    inner = {key: _with_arrays(one) for key, one in value.items()}
+    if inner and all(key.isdecimal() and len(key) < 6 and int(key) < _MAX_INDEX for key in inner):
+        return [inner[key] for key in sorted(inner, key=int)]
+    return inner

@@ -1,0 +1,87 @@
+"""Puts recorded calls together: a call whose input is what an earlier call saw and said, and more, goes on with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from workbench.importers.conversation import Call, Remarks, Said, Thread
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One model call of a trace: its whole input, and its answer."""
+
+    input: tuple[Said, ...]
+    answer: Said
+    call: Call
+    model: str = ""
+    tools: tuple[Mapping[str, Any], ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class _Growing:
+    """A thread that may go on."""
+
+    said: list[Said]
+    model: str
+    tools: tuple[Mapping[str, Any], ...]
+    parameters: list[Mapping[str, Any]]
+
+
+def threads_of(calls: Iterable[Observed], remarks: Remarks) -> tuple[Thread, ...]:
+    """The contexts of a trace, oldest first; calls are taken in the order of their times."""
+    growing: list[_Growing] = []
+    for call in sorted(calls, key=lambda one: one.call.at):
+        thread = _continued(growing, call)
+        if thread is None:
+            thread = _Growing(list(call.input), call.model, call.tools, [])
+            growing.append(thread)
+        else:
+            thread.said += call.input[len(thread.said) :]
+        thread.said.append(replace(call.answer, call=call.call))
+        thread.parameters.append(call.parameters)
+    return tuple(
+        Thread(tuple(one.said), one.model, one.tools, shared(one.parameters, remarks)) for one in growing if one.said
+    )
+
+
+def _continued(growing: Sequence[_Growing], call: Observed) -> _Growing | None:
+    """The newest thread that the call's input begins with."""
+    for thread in reversed(growing):
+        known = len(thread.said)
+        if (thread.model, thread.tools) != (call.model, call.tools) or len(call.input) <= known:
+            continue
+        if all(a.same(b) for a, b in zip(thread.said, call.input, strict=False)):
+            return thread
+    return None
+
+
+def shared(parameters: Sequence[Mapping[str, Any]], remarks: Remarks) -> dict[str, Any]:
+    """The parameters that all calls have alike; that others changed between calls is remarked."""
+    if not parameters:
+        return {}
+    first = parameters[0]
+    names = dict.fromkeys(name for one in parameters for name in one)
+    alike = {n: first[n] for n in names if all(n in one and one[n] == first[n] for one in parameters)}
+    for name in names:
+        if name not in alike:
+            remarks.add(f"the parameter {name[:40]!r} differs between calls and is left out")
+    return alike
+
+
+def linear(
+    said: Sequence[Said],
+    *,
+    model: str = "",
+    tools: tuple[Mapping[str, Any], ...] = (),
+    parameters: Mapping[str, Any] | None = None,
+) -> Thread:
+    """A plain list of messages as a thread: each answer is a call that saw what stands before it."""
+    calls = tuple(
+        replace(one, call=Call(model=model)) if one.role == "assistant" and one.call is None else one for one in said
+    )
+    models = dict.fromkeys(one.call.model for one in calls if one.call is not None and one.call.model)
+    return Thread(calls, model or next(iter(models), ""), tools, parameters or {})
