@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.cli.edits import read_edits, read_state, stop_for
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.output import Cell, Column, Printer, talk
 from workbench.cli.progress import Progress
@@ -17,12 +16,13 @@ from workbench.context.assembly import Entry
 from workbench.context.place import Place
 from workbench.engine.changed import ChangedCall, changed_call
 from workbench.engine.definition import Definition, Options
-from workbench.engine.edits import Edit, SetModel
+from workbench.engine.edits import Edit, EditError, SetModel
 from workbench.engine.fork import FORKABLE, ForkPoint, NoSuchPlace, find_place, find_point
 from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind
 from workbench.engine.recording import Recording
 from workbench.engine.run import Outcome
 from workbench.workspace.choice import OFFLINE, ModelChoice, choose_model
+from workbench.workspace.edit_text import read_edits, read_state, stop_for
 from workbench.workspace.live import Attached
 from workbench.workspace.travel import Past, fork, past_of, rerun, restart
 from workbench.workspace.wiring import replies_of
@@ -57,12 +57,15 @@ def fork_run(
     if at:
         call = recording.state.call_at(_place(recording, at, past))
         entries = call.entries if call is not None else ()
-    edits: tuple[Edit, ...] = (*read_state(state), *read_edits(written, entries))
-    if way.model and way.model != OFFLINE:
-        edits = (*edits, SetModel(way.model, default=True))
+    try:
+        edits: tuple[Edit, ...] = (*read_state(state), *read_edits(written, entries))
+        if way.model and way.model != OFFLINE:
+            edits = (*edits, SetModel(way.model, default=True))
+        kind = stop_for(edits, stop, whole_phase=":" not in at and "/" not in at)
+    except EditError as fault:
+        raise Failure(Exit.USAGE, str(fault)) from fault
     if edits and not at:
         raise Failure(Exit.USAGE, "edits need a place", hint="--at phase:turn")
-    kind = stop_for(edits, stop, whole_phase=":" not in at and "/" not in at)
     point = _point(recording, kind, at, tool, past) if at else None
     start = restart(
         project,

@@ -48,6 +48,9 @@ KEYS: tuple[Key, ...] = (
         "Set a breakpoint by phase, turn, tool or condition",
         "Run",
     ),
+    Key("run.again", "R", "rerun", "bench", "Run the file again, keeping the answers of unchanged calls", "Run"),
+    Key("run.edit", "E", "edit_held", "bench", "Edit what stands where the run is held", "Run", "edit here"),
+    Key("run.fork", "F", "fork", "bench", "A new run from before the selected call", "Run", "fork"),
     Key("view.previous", "left_square_bracket", "call(-1)", "bench", "Look at the call before", "Look", "earlier"),
     Key(
         "view.next", "right_square_bracket", "call(1)", "bench", "Look at the call after; the last one follows", "Look"

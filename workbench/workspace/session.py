@@ -25,6 +25,7 @@ from workbench.workspace.people import AppHuman
 from workbench.workspace.project import Project
 
 if TYPE_CHECKING:
+    from workbench.engine.recording import Recording
     from workbench.workspace.choice import ModelChoice
     from workbench.workspace.opened import Opened
 
@@ -74,12 +75,15 @@ class Session:
         self._model = model
         self._session = session
         self._sandbox = sandbox
+        self._past: Recording | None = None
+        """What a run that reuses another's answers is held against."""
         self._good: Opened | None = self.opened if self.opened.definition else None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Outcome] | None = None
         self.stepper = self._new_stepper()
         self.stepper.breakpoints = load_breakpoints(project.folders, self.file)
+        self._kept = list(self.stepper.breakpoints)
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 
@@ -177,6 +181,7 @@ class Session:
             past = past_of(self.project, source)
             start = restart(self.project, past, self._choice, session=session, definition=definition)
             start = replace(start, file=self.file, sandbox=self._sandbox)
+            self._past = past.recording
             return await rerun(self.project, past, start, self._attached(), run_id=fresh)
 
         self._launch(mode, work)
@@ -189,6 +194,15 @@ class Session:
     def keep_breakpoints(self) -> None:
         """Keep the breakpoints for the next time this file is opened. Raises OSError."""
         keep_breakpoints(self.project.folders, self.file, self.stepper.breakpoints)
+        self._kept = list(self.stepper.breakpoints)
+
+    def _keep_changed_breakpoints(self) -> None:
+        """At the ends of a run and of the app: a state folder that cannot be written is no reason to stop either."""
+        if self.stepper.breakpoints != self._kept:
+            try:
+                self.keep_breakpoints()
+            except OSError as fault:
+                self.project.notes.append(f"breakpoints are not kept: {fault.strerror}")
 
     def go(self, mode: Mode) -> None:
         """Let a held run go on."""
@@ -209,6 +223,7 @@ class Session:
 
     def close(self) -> None:
         """Stop the run, if any, and wait until its journal is complete, or for five seconds."""
+        self._keep_changed_breakpoints()
         self.stop()
         if self._thread is not None:
             self._thread.join(STOP_DEADLINE)
@@ -250,7 +265,22 @@ class Session:
         return Stepper(on_hold=self._held, on_release=self._released, matches=matches)
 
     def _held(self, stop: Stop, why: str) -> None:
+        if stop.answered_by == "changed":
+            why = f"{why}: {self._difference(stop)}"
         self.notices.append(Notice("held", stop.place, {"stop": str(stop.kind), "why": why, "tool": stop.tool}))
+
+    def _difference(self, stop: Stop) -> str:
+        """What is not as recorded, each with the line of the file behind it."""
+        from workbench.engine.changed import changed_call
+
+        past, definition = self._past, self._good.definition if self._good is not None else None
+        changed = changed_call(past, definition, stop) if past is not None and definition is not None else None
+        if changed is None:
+            return "no such call was recorded"
+        name = self.file.name
+        found = [(s.rule.line, f"{s.name} was {s.old}, is {s.new}") for s in changed.settings]
+        found += [(change.rule.line, change.words) for change in changed.messages]
+        return "; ".join(f"{name}:{line}: {words}" if line else words for line, words in found)
 
     def _released(self, stop: Stop) -> None:
         self.notices.append(Notice("released", stop.place))
@@ -263,6 +293,7 @@ class Session:
     def _launch(self, mode: Mode, work: Callable[[], Coroutine[Any, Any, Outcome]]) -> None:
         if self.running:
             raise RuntimeError("a run is going on")
+        self._keep_changed_breakpoints()
         breakpoints = self.stepper.breakpoints
         self.stepper = self._new_stepper()
         self.stepper.breakpoints, self.stepper.mode = breakpoints, mode

@@ -1,4 +1,4 @@
-"""Edits as they are written on the command line: ``3=TEXT``, ``drop:3``, ``answer=@FILE``, ``param.temperature=0``."""
+"""Edits as a person writes them, in the app and on the command line: ``3=TEXT``, ``drop:3``, ``answer=@FILE``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from workbench.cli.errors import Exit, Failure
 from workbench.context.assembly import Entry
 from workbench.context.message import Message
 from workbench.engine.edits import (
@@ -17,6 +16,7 @@ from workbench.engine.edits import (
     ChangeMessage,
     DropMessage,
     Edit,
+    EditError,
     MoveMessage,
     SetAnswer,
     SetArguments,
@@ -28,35 +28,25 @@ from workbench.engine.edits import (
 from workbench.engine.gate import StopKind
 
 FORMS = (
-    "N=TEXT, drop:N, add:N:ROLE=TEXT, move:N:M, param.NAME=JSON, answer=TEXT, arguments=JSON, result=TEXT, "
-    "error=TEXT, skip=TEXT; a TEXT that begins with @ names a file"
+    "N=TEXT, drop:N, add:N:ROLE=TEXT, move:N:M, model=NAME, param.NAME=JSON, state.KEY=VALUE, answer=TEXT, "
+    "arguments=JSON, result=TEXT, error=TEXT, skip=TEXT; a TEXT that begins with @ names a file"
 )
 _ROLES = {"system", "user", "assistant"}
 
 
 def read_edits(written: Sequence[str], entries: Sequence[Entry]) -> tuple[Edit, ...]:
-    """Read ``--edit`` options against the context that they change. Raises Failure with what was expected."""
+    """Read edits against the context that they change. Raises EditError with what was expected."""
     return tuple(_read(text, entries) for text in written)
 
 
 def read_state(written: Sequence[str]) -> tuple[Edit, ...]:
-    """Read ``--set state.KEY=VALUE`` options; a value that is JSON is taken as such, else as text."""
-    edits: list[Edit] = []
-    for text in written:
-        name, found, value = text.partition("=")
-        key = name.removeprefix("state.")
-        if not found or not key:
-            raise Failure(Exit.USAGE, f"'{text}' sets nothing", hint="write state.KEY=VALUE")
-        try:
-            edits.append(SetState(key, json.loads(value)))
-        except ValueError:
-            edits.append(SetState(key, value))
-    return tuple(edits)
+    """Read ``state.KEY=VALUE``; a value that is JSON is taken as such, else as text. Raises EditError."""
+    return tuple(_state(text) for text in written)
 
 
 def stop_for(edits: Sequence[Edit], asked: str | None, *, whole_phase: bool) -> StopKind:
     """The stop at which all edits can be made. State alone, for a phase without a turn, is set before the phase
-    begins. Raises Failure where one stop does not do for all."""
+    begins. Raises EditError where one stop does not do for all."""
     if asked is not None:
         return StopKind(asked)
     if whole_phase and edits and all(isinstance(edit, SetState) for edit in edits):
@@ -65,7 +55,7 @@ def stop_for(edits: Sequence[Edit], asked: str | None, *, whole_phase: bool) -> 
     for kind in order:
         if all(isinstance(edit, EDITS_AT[kind]) for edit in edits):
             return kind
-    raise Failure(Exit.USAGE, "these edits belong to different stops", hint="fork twice, once for each")
+    raise EditError("these edits belong to different stops; fork twice, once for each")
 
 
 def _read(text: str, entries: Sequence[Entry]) -> Edit:
@@ -80,6 +70,10 @@ def _read(text: str, entries: Sequence[Entry]) -> Edit:
             return AddMessage(int(number) - 1, Message(role, _text(value)))  # type: ignore[arg-type]
         case ["move", number, to] if number.isdigit() and to.isdigit():
             return MoveMessage(int(number) - 1, int(to) - 1)
+        case [name] if found and name.startswith("state."):
+            return _state(text)
+        case ["model"] if value:
+            return SetModel(value)
         case [name] if found and name.startswith("param."):
             return SetModel("", {name.removeprefix("param."): _json(value, text)})
         case ["answer"] if found:
@@ -92,13 +86,24 @@ def _read(text: str, entries: Sequence[Entry]) -> Edit:
             return SetResult(_text(value), True)
         case ["skip"]:
             return SkipTool(_text(value)) if value else SkipTool()
-    raise Failure(Exit.USAGE, f"'{text}' is no edit", hint=FORMS)
+    raise EditError(f"'{text}' is no edit; write {FORMS}")
+
+
+def _state(text: str) -> SetState:
+    name, found, value = text.partition("=")
+    key = name.removeprefix("state.")
+    if not found or not key:
+        raise EditError(f"'{text}' sets nothing; write state.KEY=VALUE")
+    try:
+        return SetState(key, json.loads(value))
+    except ValueError:
+        return SetState(key, value)
 
 
 def _changed(number: int, text: str, entries: Sequence[Entry]) -> Message:
     """The message with another text; what else it has (role, calls, ids) stays."""
     if not 1 <= number <= len(entries):
-        raise Failure(Exit.USAGE, f"there is no message {number}; the context has {len(entries)}")
+        raise EditError(f"there is no message {number}; the context has {len(entries)}")
     return replace(entries[number - 1].item.message, content=text)
 
 
@@ -109,11 +114,11 @@ def _text(value: str) -> str:
         return Path(value[1:]).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         reason = fault.strerror if isinstance(fault, OSError) else "not UTF-8"
-        raise Failure(Exit.USAGE, f"cannot be read: {reason}", file=value[1:]) from None
+        raise EditError(f"{value[1:]}: cannot be read: {reason}") from None
 
 
 def _json(value: str, whole: str) -> Any:
     try:
         return json.loads(value)
     except ValueError as fault:
-        raise Failure(Exit.USAGE, f"'{whole}': the value is not valid JSON: {fault}") from None
+        raise EditError(f"'{whole}': the value is not valid JSON: {fault}") from None

@@ -1,0 +1,95 @@
+"""The Bench's commands that change the past: edit where the run is held, fork at a call, run again after a save."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.tui.screens.bench_run import RunActions
+
+if TYPE_CHECKING:
+    from workbench.tui.presenter import Presenter
+    from workbench.workspace.session import Session
+
+
+class TravelActions(RunActions):
+    """What E, F and R do."""
+
+    def action_edit_held(self) -> None:
+        """Edit what stands where the run is held: a message, the answer, a tool call, the state."""
+        from workbench.engine.edits import EditError
+        from workbench.workspace.edit_text import read_edits
+
+        if (live := self._live()) is None:
+            return
+        session, _ = live
+        if session.stepper.held is None:
+            self.app.say("Edits are made where a run is held: n steps to the next call, F forks at one of the past.")
+            return
+
+        def done(text: str) -> str | None:
+            if not text.strip():
+                return None
+            stop = session.stepper.held
+            try:
+                entries = stop.assembly.entries if stop is not None and stop.assembly is not None else ()
+                session.edit(*read_edits([text], entries))
+            except EditError as fault:
+                return str(fault)
+            self.soon()
+            return None
+
+        self.ask(
+            "edit",
+            placeholder="3=TEXT · drop:3 · add:3:user=TEXT · move:3:2 · model=M · state.k=v · answer= · skip=",
+            done=done,
+        )
+
+    def action_fork(self) -> None:
+        """A new run that begins as this one did, held before the selected call."""
+        from workbench.engine.stepper import Mode
+
+        if (ready := self._ready_to_travel()) is None:
+            return
+        session, presenter = ready
+        state = presenter.state
+        place = state.selected or (state.run.calls[-1].place if state.run.calls else None)
+        if place is None or state.run.call_at(place) is None:
+            self.app.say("Choose the call to fork at.")
+            return
+        presenter.stepping = True
+        session.fork(state.run.run_id, str(place), Mode.OVER)
+        self.app.say(f"A fork of {state.run.session_id}, held before {place.phase}:{place.turn}. E edits, n goes on.")
+        self._begun()
+
+    def action_rerun(self) -> None:
+        """Run the file as it is now; calls whose requests are unchanged keep their answers."""
+        from workbench.engine.stepper import Mode
+
+        if (ready := self._ready_to_travel()) is None:
+            return
+        session, presenter = ready
+        presenter.stepping = False
+        try:
+            session.rerun(presenter.state.run.run_id, Mode.CONTINUE)
+        except RuntimeError as fault:
+            self.app.say(str(fault), "error")
+            return
+        self.app.say("Runs again with the recorded answers; holds at the first request that has changed.")
+        self._begun()
+
+    def _begun(self) -> None:
+        self._asked = None
+        self.soon()
+
+    def _ready_to_travel(self) -> tuple[Session, Presenter] | None:
+        """The session and its presenter, where a run is shown and none is going on; else says what is missing."""
+        if (live := self._live()) is None:
+            return None
+        session, presenter = live
+        if session.running:
+            self.app.say("A run is going on: x stops it first.", "warning")
+            return None
+        if not presenter.state.run.run_id:
+            self.app.say("There is no run yet: r makes one.")
+            return None
+        return live
