@@ -50,7 +50,7 @@ class Assembler:
 
         Raises SpecError when the file's own ``strategy`` cannot be read.
         """
-        self.strategy = strategy.over(Strategy.of(scope.cascade, scope.phase, scope.base))
+        self.strategy = strategy.over(Strategy.of(scope.cascade, scope.phase, scope.base, scope.came_from))
         self.work = Work()
         self._scope = scope
         self._counter = counter
@@ -185,7 +185,9 @@ class Assembler:
             message = Message("system", scope.tool_text)
             verdict = Verdict(message, Action.KEPT, Reason("always"), scope.rule("tackle"))
             rows.append((Item(message, Kind.SYSTEM, scope.place), verdict))
-        entered = entering.enter(scope) if entering is not None else Entered()
+        entered = Entered()
+        if entering is not None:
+            entered = entering.enter(scope, lambda message: self._count(message)[0])
         hoisted = [_is_system(verdict) for _, verdict in entered.rows]
         rows += [row for row, is_system in zip(entered.rows, hoisted, strict=True) if is_system]
         rows += [row for row, is_system in zip(entered.rows, hoisted, strict=True) if not is_system]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from workbench.context.parts.budget import Budget
 from workbench.context.parts.clear import Clear
 from workbench.context.parts.entering import Inject, Selective, Snowball
+from workbench.context.parts.fidelity import Fidelity
 from workbench.context.parts.loop import Loop
 from workbench.context.parts.mask import Mask
 from workbench.context.parts.part import Part, PhaseInFile
@@ -15,6 +16,7 @@ from workbench.context.parts.slide import Slide
 FROM_FILE: tuple[Callable[[PhaseInFile], Part | None], ...] = (
     Selective.from_file,
     Inject.from_file,
+    Fidelity.from_file,
     Snowball.from_file,
     Mask.from_file,
     Loop.from_file,
@@ -23,6 +25,6 @@ FROM_FILE: tuple[Callable[[PhaseInFile], Part | None], ...] = (
 """What a file can write, without ``strategy:``. Of the parts that enter or fit, the first that applies counts."""
 
 PARTS: dict[str, type[Part]] = {
-    part.NAME: part for part in (Selective, Snowball, Inject, Mask, Slide, Clear, Loop, Budget)
+    part.NAME: part for part in (Selective, Snowball, Inject, Fidelity, Mask, Slide, Clear, Loop, Budget)
 }
 """What a spec can name."""

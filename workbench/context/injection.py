@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 
 from workbench.context.assembly import Action, Item, Kind, Reason, Rule
 from workbench.context.flatten import flattened
+from workbench.context.history import History
 from workbench.context.message import Image, Message, Part, Role, Text
+from workbench.context.own import own_verdict
 from workbench.context.parts.part import Entered, Verdict, where
 from workbench.context.place import Place
 from workbench.context.placeholder import without_images
@@ -91,6 +93,24 @@ class Injection:
         for visit in self._seen:
             self._conversation(visit, visit.items, cause, {})
 
+    def thread(self, visits: Sequence[VisitRecord], key: str, rule: Rule, *, preambles: bool) -> None:
+        """The conversation of these visits: what each was told first, its task, and the turns of its last attempt.
+
+        Native calls stay calls where the phase can make them and nothing of them is lost; else they become text.
+        """
+        cause = _Cause(Reason("thread", (key,)), rule)
+        for visit in visits:
+            if preambles and visit.preamble:
+                self._text(visit, "preamble", visit.preamble, cause)
+            dropped = _earlier_attempts(visit)
+            loss = self._loss(visit)
+            if not loss:
+                self._as_it_was(visit, cause, dropped)
+                continue
+            if any(item.message.tool_calls for item in visit.items):
+                self._notes.append(f"thread \"{key}\": calls of '{visit.label}' are text, {loss}")
+            self._conversation(visit, visit.items, cause, dropped)
+
     # -- sources -----------------------------------------------------------------------------------------------------
 
     def _resolve(self, name: str, *, every: bool = False) -> list[VisitRecord]:
@@ -155,12 +175,12 @@ class Injection:
         self._text(visit, "messages", f"[Conversation from {visit.phase}]:", cause)
         attempt = max((item.place.attempt for item in visit.items), default=0)
         last_turn = max((item.place.turn for item in visit.items if item.place.attempt == attempt), default=0)
-        dropped: dict[int, Reason] = {}
+        name = source.messages_filter
+        dropped = _earlier_attempts(visit, with_task=name == "last_turn")
         for index, item in enumerate(visit.items):
-            name = source.messages_filter
-            if item.place.attempt != attempt and (item.kind is not Kind.TASK or name == "last_turn"):
-                dropped[index] = Reason("earlier_attempt", (item.place.attempt,))
-            elif (name == "last_turn" and item.place.turn != last_turn) or (
+            if index in dropped:
+                continue
+            if (name == "last_turn" and item.place.turn != last_turn) or (
                 name == "assistant_only" and item.message.role != "assistant"
             ):
                 dropped[index] = Reason("filter", (name,))
@@ -178,6 +198,39 @@ class Injection:
         for index, item in enumerate(items):
             carried = replace(item, kind=Kind.INJECTED, source=f"{visit.label}.messages")
             verdict = self._carried(item, cause, dropped.get(index), expired)
+            self._rows.append((carried, verdict))
+
+    def _loss(self, visit: VisitRecord) -> str:
+        """Why the messages of a visit cannot go on as they were; empty where they can."""
+        phase = self._scope.cascade.phase(visit.phase)
+        if phase is not None and (phase.context_retention == "output_only" or self._expired(visit, phase)):
+            return "its own rules keep less than all"
+        offered = {str(tool.get("function", {}).get("name", "")) for tool in self._scope.tools}
+        called = {call.name for item in visit.items for call in item.message.tool_calls}
+        if missing := sorted(called - offered):
+            return f"'{missing[0]}' is not offered here"
+        has_extra = any(item.message.extra or _extra_of_calls(item.message) for item in visit.items)
+        return f"they hold reasoning of {visit.model}" if has_extra and visit.model != self._scope.model else ""
+
+    def _as_it_was(self, visit: VisitRecord, cause: _Cause, dropped: dict[int, Reason]) -> None:
+        """The messages of a visit with their calls, mended as they were for the visit itself."""
+        history = History()
+        kept = [i for i, item in enumerate(visit.items) if i not in dropped and item.message.role != "system"]
+        for index in kept:
+            history.add(visit.items[index], 0)
+        position = {index: at for at, index in enumerate(kept)}
+        for index, item in enumerate(visit.items):
+            carried = replace(item, kind=Kind.INJECTED, source=f"{visit.label}.messages")
+            if index not in position:
+                reason = dropped.get(index, Reason("other_system"))
+                self._rows.append((carried, Verdict(None, Action.DROPPED, reason, cause.rule)))
+                continue
+            verdict = own_verdict(self._scope, history, position[index])
+            if verdict.sent is item.message:
+                sent = item.message if item.message.tool_calls else self._once(item.message)
+                verdict = Verdict(sent, Action.INJECTED, cause.reason, cause.rule)
+                if not sent.text.strip() and not sent.images and not sent.tool_calls:
+                    verdict = Verdict(None, Action.DROPPED, Reason("blank"), cause.rule)
             self._rows.append((carried, verdict))
 
     def _output_only(self, visit: VisitRecord, items: Iterable[Item], cause: _Cause, phase: Phase) -> None:
@@ -222,6 +275,20 @@ class Injection:
     def _phase_rule(self, phase: Phase, *path: str) -> Rule:
         index = next(i for i, p in enumerate(self._scope.cascade.phases) if p is phase)
         return self._scope.rule_at(("phases", index, *path))
+
+
+def _earlier_attempts(visit: VisitRecord, *, with_task: bool = False) -> dict[int, Reason]:
+    """Items of attempts before the last, by index; the task belongs to all attempts unless ``with_task``."""
+    attempt = max((item.place.attempt for item in visit.items), default=0)
+    return {
+        index: Reason("earlier_attempt", (item.place.attempt,))
+        for index, item in enumerate(visit.items)
+        if item.place.attempt != attempt and (with_task or item.kind is not Kind.TASK)
+    }
+
+
+def _extra_of_calls(message: Message) -> bool:
+    return any(call.extra for call in message.tool_calls)
 
 
 def _sends(verdict: Verdict) -> bool:

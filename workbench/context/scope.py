@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.context.assembly import Item, Rule
 from workbench.context.place import Place
-from workbench.language.model import Cascade, Phase
 from workbench.language.problem import Path, path_text
+
+if TYPE_CHECKING:
+    from workbench.language.model import Cascade, Phase
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,30 @@ class VisitRecord:
     """The keys that it set."""
     attempts: int = 1
     model: str = ""
+    reason: str = ""
+    """Why it did not succeed."""
+    seq: int = 0
+    """Number of the event that ended it: what was set or finished before has a smaller one."""
+    seconds: float | None = None
+    """How long it took by the journal; None where that is not known."""
+    preamble: str = ""
+    """The preamble that it was given (``Fidelity``), as it was sent."""
 
     @property
     def label(self) -> str:
         """``fix``, or ``fix#2`` for a later visit."""
         return self.phase if self.visit <= 1 else f"{self.phase}#{self.visit}"
+
+
+@dataclass(frozen=True, slots=True)
+class StateWrite:
+    """A state key that was set."""
+
+    key: str
+    value: Any
+    seq: int
+    """Number of the event that says so."""
+    place: Place = Place()
 
 
 @dataclass(frozen=True)
@@ -75,6 +96,15 @@ class PhaseScope:
     """Takes prompt-based tool calls out of an answer."""
     summaries: tuple[Summary, ...] = ()
     """Summaries that exist already."""
+    writes: tuple[StateWrite, ...] = ()
+    """What was put into the state before this visit's first message, in order."""
+    run_id: str = ""
+    """The run as its prompts name it: a fork or replay keeps the name of the run that it came from."""
+
+    @property
+    def came_from(self) -> str:
+        """The phase of the visit just before; empty for the first."""
+        return self.visits[-1].phase if self.visits else ""
 
     @property
     def base(self) -> Path:

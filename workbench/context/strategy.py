@@ -31,15 +31,16 @@ class Strategy:
     """Under which it is known, if any."""
 
     @classmethod
-    def of(cls, cascade: Cascade, phase: Phase, base: Path = ()) -> Strategy:
-        """What the file says for a phase, whose path is ``base`` (found by identity if not given).
+    def of(cls, cascade: Cascade, phase: Phase, base: Path = (), came_from: str = "") -> Strategy:
+        """What the file says for a phase, whose path is ``base`` (found by identity if not given), reached from the
+        phase ``came_from``.
 
         A ``strategy:`` of the phase, else of the cascade, is laid over the other fields. Raises SpecError where one
         cannot be read.
         """
         if not base:
             base = ("phases", next((i for i, p in enumerate(cascade.phases) if p is phase), 0))
-        file = PhaseInFile(cascade, phase, base)
+        file = PhaseInFile(cascade, phase, base, came_from)
         found = [part for read in FROM_FILE if (part := read(file)) is not None]
         written = _composed([*found, Selective()])
         for spec, path in ((phase.strategy, (*base, "strategy")), (cascade.strategy, ("strategy",))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from workbench.context.place import Place
@@ -81,3 +82,10 @@ class Event:
         """Raises KeyError when a common field is missing."""
         place = Place(*(body[name] for name in Place._fields))
         return cls(body["seq"], body["at"], body["run_id"], body["kind"], place, body["data"])
+
+
+def seconds_between(start: str, end: str) -> float | None:
+    """Seconds from one ``Event.at`` to another; None where one of them is missing."""
+    if not start or not end:
+        return None
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()

@@ -13,6 +13,7 @@ from workbench.context.assembly import Assembly, Item, Kind
 from workbench.context.diff import splices_between
 from workbench.context.edits import remaining
 from workbench.context.message import Message
+from workbench.context.parts.fidelity import preamble_in
 from workbench.context.parts.part import Entered
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope
@@ -173,6 +174,13 @@ class Execution:
         for item in items:
             self.assembler.add(item)
 
+    @property
+    def preamble(self) -> str:
+        """The preamble that it was given, as it was sent; empty without one."""
+        if "assembler" not in self.__dict__:
+            return ""
+        return preamble_in((item, verdict.sent) for item, verdict in self.assembler.entered.rows)
+
     def reassemble(self, entered: Entered | None = None) -> None:
         """After an edit: the visit's contexts are put together from its history as it is now."""
         self.assembler = self.assembler.edited(self._scope(), entered or self.assembler.entered, self.items)
@@ -217,7 +225,7 @@ class Execution:
         self.world.state[key] = value
         self.state_set[key] = value
         self.engine.tool_cache.invalidate(f"state:{key}")
-        self.engine.scribe.emit("state_set", place, key=key, value=value, by=by)
+        self.world.wrote(self.engine.scribe.emit("state_set", place, key=key, value=value, by=by))
 
     def render(self, template: str | None, path: Path, **extra: Any) -> str:
         """Render a template of the file; undefined names become warnings with their place. Raises PhaseFailed."""
@@ -253,4 +261,6 @@ class Execution:
             line_of=run.definition.line,
             keep_recent_images=run.options.keep_recent_images,
             without_calls=lambda text: without_calls(text, read_calls(text, self.tool_names)),
+            writes=tuple(self.world.writes),
+            run_id=run.prompt_id,
         )

@@ -132,6 +132,8 @@ class VisitState:
     route_rule: str = ""
     started: str = ""
     finished: str = ""
+    finished_seq: int = 0
+    """Of its ``phase_finished`` event."""
 
     @property
     def tokens_in(self) -> int:

@@ -25,7 +25,6 @@ from workbench.engine.flow import next_phase
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
 from workbench.engine.library import CascadeNotFound
 from workbench.engine.mutation import Mutation
-from workbench.engine.origin import prompt_id
 from workbench.engine.ports import Divergence, Ports, ToolSpec
 from workbench.engine.scribe import Scribe
 from workbench.engine.tool_cache import ToolCache
@@ -61,7 +60,8 @@ class Parent:
     at: str = ""
     """The stop that this run was forked at."""
     prompt_id: str = ""
-    """The parent as its own prompts name it, where that is not its id."""
+    """How the prompts of this run name it, where that is not its id: a fork or replay as its parent did, or none of
+    its requests could be equal to the recorded one; a child by its parent and its key."""
 
 
 class Run:
@@ -108,7 +108,7 @@ class Run:
         self._children: Counter[str] = Counter()
         self._began = ports.clock.monotonic()
         self._warned: set[tuple[str, str]] = set()
-        self.prompt_id = prompt_id(self.scribe.run_id, None if parent is None else vars(parent))
+        self.prompt_id = (parent.prompt_id if parent is not None else "") or self.scribe.run_id
         """The run as its prompts name it."""
 
     # -- the walk ----------------------------------------------------------------------------------------------------

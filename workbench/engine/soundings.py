@@ -159,7 +159,8 @@ def adopt(base: Execution, winner: Candidate) -> None:
     """The winner's world becomes the base's; what it set is journaled on the base's own branch."""
     own, theirs = base.world, winner.execution.world
     for key, value in winner.execution.state_set.items():
-        base.engine.scribe.emit("state_set", base.place(), key=key, value=value, by=f"candidate {winner.index}")
+        by = f"candidate {winner.index}"
+        own.wrote(base.engine.scribe.emit("state_set", base.place(), key=key, value=value, by=by))
     own.state.clear()
     own.state.update(theirs.state)
     own.outputs.update(theirs.outputs)

@@ -13,6 +13,7 @@ from workbench.context.assembly import Broken, Entry, Grade, Item, Kind, Splice,
 from workbench.context.cache import Forecast
 from workbench.context.message import Message
 from workbench.context.place import Place
+from workbench.context.scope import StateWrite
 from workbench.engine.event import KINDS, Event
 from workbench.engine.parts import Bodies, CallState, ToolState, VisitState, Wire
 from workbench.engine.usage import Usage
@@ -44,6 +45,8 @@ class RunState:
         self.visits: list[VisitState] = []
         self.calls: list[CallState] = []
         self.state: dict[str, Any] = {}
+        self.writes: list[StateWrite] = []
+        """What was put into the state, on all branches, in order."""
         self.outputs: dict[str, str] = {}
         self.warnings: list[Event] = []
         self.questions: list[Event] = []
@@ -69,6 +72,11 @@ class RunState:
         return state
 
     # -- totals ------------------------------------------------------------------------------------------------------
+
+    @property
+    def prompt_id(self) -> str:
+        """The run as its prompts name it."""
+        return self.parent.get("prompt_id") or self.run_id
 
     @property
     def tokens_in(self) -> int:
@@ -265,6 +273,7 @@ class RunState:
             tool.images = len(data.get("images", ()))
 
     def _state_set(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.writes.append(StateWrite(data["key"], data["value"], event.seq, event.place))
         if not event.place.branch:
             self.state[data["key"]] = data["value"]
         if (visit := self.visit_of(event.place)) is not None:
@@ -326,7 +335,7 @@ class RunState:
         visit.status = data.get("status", "success")
         visit.output = data.get("output", "")
         visit.reason = data.get("reason", "")
-        visit.finished = event.at
+        visit.finished, visit.finished_seq = event.at, event.seq
         if visit.status == "success" and not visit.branch:
             self.outputs[visit.phase] = visit.output
 

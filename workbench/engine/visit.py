@@ -16,6 +16,7 @@ from workbench.engine.deterministic import ToolFailed, run_tool_phase
 from workbench.engine.editing import checked, edit_state
 from workbench.engine.edits import SetState
 from workbench.engine.engine_tools import ROUTE_TO, engine_spec
+from workbench.engine.event import seconds_between
 from workbench.engine.execution import Execution
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.flow import offers_choice
@@ -51,7 +52,9 @@ class Visit:
         self.model_name = self.phase.model or run.options.default_model
         self.targets = [(handoff.target, handoff.description or "") for handoff in self.phase.handoffs]
         self.strategy = (
-            parse(run.options.strategy) if run.options.strategy else Strategy.of(run.definition.cascade, self.phase)
+            parse(run.options.strategy)
+            if run.options.strategy
+            else Strategy.of(run.definition.cascade, self.phase, came_from=world.came_from)
         )
         self.mutation: Mutation | None = None
         self.refine = ""
@@ -59,6 +62,7 @@ class Visit:
         self.tools: tuple[ToolSpec, ...] = ()
         self.conditions: dict[str, bool] = {}
         self._place = Place(branch, self.phase.name, visit)
+        self._started_at = ""
 
     def place(self) -> Place:
         return self._place
@@ -173,7 +177,7 @@ class Visit:
         return await visit.run()
 
     def _started(self) -> None:
-        self.engine.scribe.emit(
+        event = self.engine.scribe.emit(
             "phase_started",
             self.place(),
             kind="deterministic" if self.phase.deterministic else "llm",
@@ -183,12 +187,13 @@ class Visit:
             max_turns=self.phase.rules.max_turns,
             tools=self.tool_names,
         )
+        self._started_at = event.at
 
     def _leave(self, execution: Execution, status: str, reason: str = "", check: str = "") -> None:
         """Journal the end of the visit, and hand what it made to the phases that follow."""
         world, passed = self.world, status == "success"
         scribe, output = self.engine.scribe, execution.output
-        scribe.emit("phase_finished", self.place(), status=status, output=output, reason=reason, check=check)
+        event = scribe.emit("phase_finished", self.place(), status=status, output=output, reason=reason, check=check)
         scribe.sync()
         world.records.append(
             VisitRecord(
@@ -201,6 +206,10 @@ class Visit:
                 state=dict(execution.state_set),
                 attempts=max((item.place.attempt for item in execution.items), default=0),
                 model=execution.model,
+                reason=reason,
+                seq=event.seq,
+                seconds=seconds_between(self._started_at, event.at),
+                preamble=execution.preamble,
             )
         )
         entry = {"phase": self.phase.name, "visit": self._place.visit, "output": output, "status": status}

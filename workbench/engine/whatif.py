@@ -13,10 +13,12 @@ from typing import Any
 from workbench.context.assembler import Assembler
 from workbench.context.assembly import Assembly, Kind
 from workbench.context.cache import Forecast, PrefixCache, Prices
-from workbench.context.scope import PhaseScope, VisitRecord
+from workbench.context.parts.fidelity import preamble_in
+from workbench.context.scope import PhaseScope, StateWrite, VisitRecord
 from workbench.context.strategy import Strategy
 from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
+from workbench.engine.event import seconds_between
 from workbench.engine.parts import CallState, VisitState
 from workbench.engine.state import RunState
 from workbench.engine.toolcalls import read_calls, without_calls
@@ -56,7 +58,7 @@ def _reassembled(
         branch = call.place.branch
         if call.place.visit_key not in assemblers:
             scope = _scope(state, definition, visit, call, index, phase)
-            chosen = strategy or Strategy.of(definition.cascade, phase)
+            chosen = strategy or Strategy.of(definition.cascade, phase, came_from=scope.came_from)
             assemblers[call.place.visit_key] = (Assembler(scope, chosen, counter, last.get(branch)), 0)
         assembler, known = assemblers[call.place.visit_key]
         for item in visit.items[known : call.items]:
@@ -92,7 +94,14 @@ def _scope(
         line_of=definition.line,
         keep_recent_images=state.options.get("keep_recent_images"),
         without_calls=lambda text: without_calls(text, read_calls(text, names)),
+        writes=tuple(write for write in state.writes if write.seq < call.seq and _sees(call, write)),
+        run_id=state.prompt_id,
     )
+
+
+def _sees(call: CallState, write: StateWrite) -> bool:
+    """Whether the branch of a call has what was written on another: its own, and those that it began from."""
+    return write.place.branch in ("", call.place.branch) or call.place.branch.startswith(f"{write.place.branch}/")
 
 
 def _tool_text(call: CallState) -> str:
@@ -131,6 +140,10 @@ def _records(state: RunState, visit: VisitState) -> Iterator[VisitRecord]:
             state=dict(other.state_set),
             attempts=max((item.place.attempt for item in winner.items), default=0),
             model=winner.model or other.model,
+            reason=other.reason,
+            seq=other.finished_seq,
+            seconds=seconds_between(other.started, other.finished),
+            preamble=_preamble(winner),
         )
 
 
@@ -141,3 +154,8 @@ def _winner(state: RunState, visit: VisitState) -> VisitState:
         return visit
     key = (branches[-1], visit.phase, visit.visit)
     return next((v for v in state.visits if (v.branch, v.phase, v.visit) == key), visit)
+
+
+def _preamble(visit: VisitState) -> str:
+    calls = [call for call in visit.calls if not call.beside]
+    return preamble_in((entry.item, entry.sent) for entry in calls[-1].entries) if calls else ""

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.context.assembly import Item
-from workbench.context.scope import VisitRecord
+from workbench.context.scope import StateWrite, VisitRecord
+from workbench.engine.event import Event
 
 
 @dataclass
@@ -26,6 +27,8 @@ class World:
     visits: Counter[str] = field(default_factory=Counter)
     validated: Any = None
     """Parsed JSON of the last output that passed its schema."""
+    writes: list[StateWrite] = field(default_factory=list)
+    """What was put into the state, in the order of the journal."""
 
     def copy(self) -> World:
         """A world that can change without this one noticing."""
@@ -37,7 +40,17 @@ class World:
             list(self.lineage),
             Counter(self.visits),
             self.validated,
+            list(self.writes),
         )
+
+    @property
+    def came_from(self) -> str:
+        """The phase of the visit just before; empty for the first."""
+        return self.records[-1].phase if self.records else ""
+
+    def wrote(self, event: Event) -> None:
+        """Keep what a ``state_set`` event says."""
+        self.writes.append(StateWrite(event.data["key"], event.data["value"], event.seq, event.place))
 
     def names(self, items: Sequence[Item], template: str, extra: Mapping[str, Any]) -> dict[str, Any]:
         """What a template sees (language.md 3.3). ``items`` are the running visit's own messages."""

@@ -150,7 +150,10 @@ async def _travel(
         else:
             gate = _opening(attached.gate, sink, opened)
         at = str(point) if point is not None else ""
-        parent = Parent(past.run_id, past.session_id, kind, cascade_sha256=past.definition_sha256, at=at)
+        name = past.recording.state.prompt_id
+        parent = Parent(
+            past.run_id, past.session_id, kind, cascade_sha256=past.definition_sha256, at=at, prompt_id=name
+        )
         ports = replay.ports(replace(live, gate=gate))
         run = Run(start.definition, start.input, start.options, ports, run_id=run_id, observe=observe, parent=parent)
         outcome = await executed(run, live)

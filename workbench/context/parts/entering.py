@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from workbench.context.assembly import Rule
 from workbench.context.injection import Injection
+from workbench.context.message import Message
 from workbench.context.parts.part import Entered, Part, PhaseInFile, Role
 from workbench.context.scope import PhaseScope
 
@@ -23,7 +25,7 @@ class Selective(Part):
         """Where ``context`` is written, even empty."""
         return cls(written={"*": (*file.base, "context")}) if file.phase.context is not None else None
 
-    def enter(self, scope: PhaseScope) -> Entered:
+    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> Entered:
         """``[Original Input]`` and the sources, in array order."""
         rules = scope.phase.context
         if rules is None:
@@ -48,7 +50,7 @@ class Inject(Part):
         """Where ``inject_from`` is written."""
         return cls(written={"*": (*file.base, "inject_from")}) if file.phase.inject_from is not None else None
 
-    def enter(self, scope: PhaseScope) -> Entered:
+    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> Entered:
         """The injections, then every message of every finished visit."""
         injection = Injection(scope)
         injection.sources(scope.phase.inject_from or (), (*scope.base, "inject_from"))
@@ -68,7 +70,7 @@ class Snowball(Part):
         """Where ``context_default`` asks for it."""
         return cls(written={"*": ("context_default",)}) if file.cascade.context_default == "snowball" else None
 
-    def enter(self, scope: PhaseScope) -> Entered:
+    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> Entered:
         """Everything in run order, system messages aside."""
         injection = Injection(scope)
         injection.snowball(self.rule("*", scope))

@@ -56,6 +56,8 @@ class PhaseInFile:
     phase: Phase
     base: Path
     """Path of the phase."""
+    came_from: str = ""
+    """The phase of the visit just before, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,11 @@ class Part:
 class EnteringPart(Protocol):
     """A part that answers what enters."""
 
-    def enter(self, scope: PhaseScope) -> Entered:
-        """The messages that precede the visit's own; system ones are moved to the front by the assembler."""
+    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> Entered:
+        """The messages that precede the visit's own; system ones are moved to the front by the assembler.
+
+        ``count`` gives the tokens of a message.
+        """
         ...
 
 

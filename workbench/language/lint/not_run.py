@@ -41,11 +41,6 @@ NOT_RUN: tuple[NotRun, ...] = (
     NotRun("phases[].audibles", "no feedback is taken"),
     NotRun("phases[].context.mode", "nothing is selected; 'from' is taken as it is listed", only="auto"),
     NotRun("memory", "nothing is kept across runs, and its tool is not offered"),
-    NotRun("default_fidelity", "the rules of 'context' apply"),
-    NotRun("phases[].fidelity", "the rules of 'context' apply"),
-    NotRun("phases[].thread_id", "the rules of 'context' apply"),
-    NotRun("phases[].handoffs[].fidelity", "the rules of 'context' apply"),
-    NotRun("phases[].handoffs[].thread_id", "the rules of 'context' apply"),
 )
 """A row goes when the engine learns the field."""
 

@@ -46,7 +46,9 @@ def _parts(facts: Facts, spec: str) -> frozenset[str]:
 
 def _void(parts: frozenset[str]) -> tuple[str, ...]:
     """The fields of a phase that a strategy with these parts replaces."""
-    entering = ("context", "inject_from", "fidelity", "thread_id") if parts & ENTERING else ()
+    entering: tuple[str, ...] = ("context", "inject_from", "fidelity", "thread_id") if parts & ENTERING else ()
+    if "fidelity" in parts:
+        entering = tuple(field for field in entering if field != "thread_id")
     masking = ("intra_context",) if parts & (ENTERING | SURVIVING | {"selective"}) else ()
     return (*entering, *masking)
 
