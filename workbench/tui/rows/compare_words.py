@@ -109,6 +109,9 @@ def pay_lines(comparison: Comparison) -> Iterator[str]:
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         if breaches := side.breaches:
             freed, rewritten = sum(b.freed for b in breaches), sum(b.rewritten for b in breaches)
+            if all(b.price.rule.provider == "none" for b in breaches):
+                yield f"{name} frees {count(freed)} tokens; what it breaks in the cache is unknown, because its rule is"
+                continue
             yield f"{name} frees {count(freed)} tokens and has {count(rewritten)} read anew that were cached"
             left = sum(b.left for b in breaches) / len(breaches)
             paying = sum(1 for b in breaches if b.pays)
@@ -119,6 +122,8 @@ def pay_lines(comparison: Comparison) -> Iterator[str]:
 
 def breach_line(breach: Breach) -> str:
     """What one call took back, and whether that pays."""
+    if breach.price.rule.provider == "none":
+        return f"frees {count(breach.freed)} tokens"
     what = f"frees {count(breach.freed)} tokens, {count(breach.rewritten)} are read anew that were cached"
     return f"{what}: {_pays(breach.turns, f'{breach.left} left')}"
 
@@ -162,7 +167,7 @@ def price_words(model: str, price: Price) -> tuple[str, str]:
     step = f"in steps of {rule.step:,}" if rule.step > 1 else "at message boundaries"
     cached = f"as by {rule.provider}: from {rule.minimum:,} tokens, {step}, kept for {rule.lifetime / 60:,.0f} minutes"
     return (
-        f"{model}: {', '.join(numbers)} per million tokens{source}",
+        f"{model or 'no model named'}: {', '.join(numbers)} per million tokens{source}",
         f"prompt cache {'unknown' if rule.provider == 'none' else cached}",
     )
 
