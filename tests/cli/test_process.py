@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import REPLIES, Cli
-
-WORKBENCH = [sys.executable, "-c", "from workbench.cli.main import main; main()"]
+from tests.support.command import WORKBENCH
 
 
 def started(workspace: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -121,13 +121,23 @@ def _under(project: Project, state: RunState, spec: str, calls: list[CallState])
 
 
 def _print_wire(state: RunState, calls: list[CallState]) -> None:
+    """One body per line, byte for byte as it left; on a terminal, set out for reading."""
     from workbench.engine.recording import wire_body
+    from workbench.models.tape import wire_bytes
 
-    sent = [body for call in calls if (body := wire_body(state, call.place)) is not None]
-    if not sent:
+    out = sys.stdout.buffer
+    readable, found, rewritten = sys.stdout.isatty(), False, 0
+    for call in calls:
+        if call.wire is None or (body := wire_body(state, call.place)) is None:
+            continue
+        found, style = True, call.wire.style
+        rewritten += not style
+        exact = wire_bytes(body, style or "spaced")
+        out.write((jsonlib.dumps(body, indent=2).encode() if readable else exact) + b"\n")
+    out.flush()
+    if rewritten:
+        talk(f"{rewritten} of these went out in another spelling of the same JSON", "warn")
+    if not found:
         offline = state.ports.get("model") == "offline"
         hint = "the offline model sends nothing" if offline else "the run ended before it was sent"
         raise Failure(Exit.FAILED, "no request body is stored", hint=hint)
-    indent = 2 if sys.stdout.isatty() else None
-    for body in sent:
-        sys.stdout.write(jsonlib.dumps(body, ensure_ascii=True, indent=indent) + "\n")

@@ -1,0 +1,52 @@
+"""The real command line, as processes, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+import pytest
+
+from tests.cli.conftest import Ended, alone
+from tests.support.command import WORKBENCH
+
+DEADLINE = 120.0
+"""Seconds a command may take on a busy machine."""
+
+Workbench = Callable[..., Ended]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty workspace, as the current folder."""
+    alone(monkeypatch, tmp_path, tmp_path / "work")
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def workbench(folder: Path) -> Workbench:
+    """Runs a command in the workspace: ``workbench("run", "a.yaml", OPENAI_API_KEY="...")``."""
+
+    def run(*arguments: str, **env: str) -> Ended:
+        done = subprocess.run(
+            [*WORKBENCH, *arguments],
+            cwd=folder,
+            env={**os.environ, **env},
+            stdin=DEVNULL,
+            capture_output=True,
+            timeout=DEADLINE,
+        )
+        return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    return run
+
+
+def started(folder: Path, *arguments: str, env: Mapping[str, str] = {}) -> subprocess.Popen[bytes]:
+    """A command that goes on; its stdout is a pipe."""
+    command = [*WORKBENCH, *arguments]
+    return subprocess.Popen(
+        command, cwd=folder, env={**os.environ, **env}, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, bufsize=0
+    )

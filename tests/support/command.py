@@ -1,0 +1,8 @@
+"""The command line as a process of its own."""
+
+from __future__ import annotations
+
+import sys
+
+WORKBENCH = [sys.executable, "-c", "from workbench.cli.main import main; main()"]
+"""``workbench``, whatever is on the path."""
