@@ -22,15 +22,35 @@ class Passage:
     new: str
 
 
+ALIKE = 0.4
+"""Share of the longer text that must be the same; below it single words in common say nothing."""
+
+
 def passages(old: str, new: str) -> list[Passage]:
     """Both texts from beginning to end. All ``old`` together give the old text, all ``new`` the new one."""
     a, b = _WORD.findall(old), _WORD.findall(new)
     if max(len(a), len(b)) > MOST_WORDS:
         a, b = _LINE.findall(old), _LINE.findall(new)
     matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
-    return [
+    found = [
         Passage(tag == "equal", _joined(a[a1:a2]), _joined(b[b1:b2])) for tag, a1, a2, b1, b2 in matcher.get_opcodes()
     ]
+    shared = sum(len(passage.old.strip()) for passage in found if passage.same)
+    if shared < ALIKE * max(len(old), len(new)):
+        return [Passage(old == new, old, new)] if old or new else []
+    return _merged(found)
+
+
+def _merged(found: Sequence[Passage]) -> list[Passage]:
+    """Without the blanks that stand between two differences: the three read as one."""
+    merged: list[Passage] = []
+    for index, one in enumerate(found):
+        is_gap = one.same and not one.old.strip() and 0 < index < len(found) - 1
+        if merged and not merged[-1].same and (is_gap or not one.same):
+            merged[-1] = Passage(False, merged[-1].old + one.old, merged[-1].new + one.new)
+        else:
+            merged.append(one)
+    return merged
 
 
 def _joined(pieces: Sequence[str]) -> str:

@@ -146,7 +146,11 @@ def print_pair(pair: CallPair, printer: Printer, *, whole: bool = False) -> None
             left = list(_lines(old, row.old, pair.a, width, whole, printer.plain, new))
             right = list(_lines(new, row.new, pair.b, width, whole, printer.plain, old))
             for one, other in itertools.zip_longest(left, right, fillvalue=Cell("")):
-                printer.line(Cell(fitted(one.text, width), one.style), gutter, other)
+                printer.line(
+                    Cell(fitted(one.text, width), one.style),
+                    gutter,
+                    Cell(fitted(other.text, width).rstrip(), other.style),
+                )
 
 
 def _folded(stretch: Stretch, pair: CallPair, plain: bool) -> str:
