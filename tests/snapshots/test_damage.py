@@ -47,6 +47,11 @@ def a_row_is_no_event(body: Body) -> None:
     body["workbench"]["recording"][4] = {"kind": "blob"}
 
 
+def a_body_is_lost(body: Body) -> None:
+    rows = body["workbench"]["recording"]
+    del next(row for row in rows if row[1] == "blob")[3]["body"]
+
+
 def a_mode_of_tomorrow(body: Body) -> None:
     body["workbench"]["mode"] = "loose"
 
@@ -72,6 +77,7 @@ def outside(body: Body) -> None:
         (lost_a_phase, "'workbench.recording' has no call look/1/1/1/1, which is expected: it is damaged"),
         (lost_a_call, "'workbench.recording' has no call look/1/1/2/1, which is expected: it is damaged"),
         (a_row_is_no_event, "'workbench.recording[4]' is no event: [time, kind, place, data] is expected"),
+        (a_body_is_lost, "'workbench.recording[2]' is damaged: it has no 'body'"),
         (a_mode_of_tomorrow, "'workbench.mode' is 'loose', not one of strict, plumbing"),
         (no_expectations, "'expectations' is missing or no object"),
         (a_route_without_place, "'expectations.routes[0].at' is missing"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 from workbench.context.message import sha256
@@ -41,8 +42,15 @@ class Definition:
         return self.source.span(path)
 
     def line(self, path: Path) -> int:
-        """The line of a value that is written; 0 where the default applies."""
-        return self.source.span(path).line if self.source.has(path) else 0
+        """The line of a value that is written; 0 where the default applies. Asked at every call of a run."""
+        known = self._lines.get(path)
+        if known is None:
+            known = self._lines[path] = self.source.span(path).line if self.source.has(path) else 0
+        return known
+
+    @cached_property
+    def _lines(self) -> dict[Path, int]:
+        return {}
 
 
 class DefinitionError(Exception):

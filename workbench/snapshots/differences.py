@@ -152,13 +152,15 @@ class _Comparison:
     def _request(self, event: Event) -> Iterator[Difference]:
         row, at = request_row(event) or {}, str(event.place)
         was = self.requests.pop(at, None)
+        if was is not None and (was["digest"], was["tokens"]) == (row["digest"], row["tokens"]):
+            return
         where = f"call {self._where(event)}"
         if was is None:
             words = f"{where} was not made before: the recording has no answer to it"
             yield Difference(Kinds.REQUEST, words, self._rule(event.place.phase), at=at)
         elif was["digest"] != row["digest"]:
             yield self._changed(event.place, where)
-        elif was["tokens"] != row["tokens"]:
+        else:
             words = f"{where}: the same request counts {row['tokens']:,} tokens, was {was['tokens']:,}"
             yield Difference(Kinds.TOKENS, words, self._rule(event.place.phase), at=at)
 
@@ -199,13 +201,15 @@ class _Comparison:
     def _tool(self, event: Event) -> Iterator[Difference]:
         index, tool = event.data["index"], event.data.get("tool", "")
         was = self.tools.get((str(event.place), index))
+        if was is not None and (was.get("tool"), was.get("arguments")) == (tool, event.data.get("arguments")):
+            return
         where = f"call {self._where(event)}: tool call {index}"
         rule, at = self._rule(event.place.phase, "tackle"), str(event.place)
         if was is None:
             yield Difference(Kinds.TOOL, f"{where} ({tool}) was not made before", rule, at=at)
         elif was.get("tool") != tool:
             yield Difference(Kinds.TOOL, f"{where} was {was.get('tool')}, is now {tool}", rule, at=at)
-        elif was.get("arguments") != event.data.get("arguments"):
+        else:
             now = _cut(str(event.data.get("arguments")))
             words = f"{where} ({tool}) had the arguments {_cut(str(was.get('arguments')))}, has now {now}"
             yield Difference(Kinds.TOOL, words, rule, at=at)

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from workbench.engine.recording import Recording
+from workbench.engine.state import RunState
 from workbench.snapshots.expectations import Expectations
 from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.kept import Kept
@@ -129,7 +131,7 @@ def parsed(text: str) -> Mapping[str, Any]:
 
 def _must_be_whole(snapshot: Snapshot) -> None:
     """What is expected was recorded: a file that lost a part of its recording would fail for the wrong reason."""
-    recording = snapshot.kept.recording
+    recording = _readable(snapshot.kept)
     known = {str(place) for place, call in recording.calls.items()}
     for row in snapshot.expectations.requests:
         if row["at"] not in known:
@@ -140,6 +142,26 @@ def _must_be_whole(snapshot: Snapshot) -> None:
     for phase in snapshot.expectations.phases_executed:
         if phase not in visited:
             raise SnapshotError(f"'workbench.recording' has no phase '{phase}', which is expected: it is damaged")
+
+
+def _readable(kept: Kept) -> Recording:
+    """The recording. Raises SnapshotError with the first event that is no event of its kind."""
+    malformed = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+    try:
+        for run_id in kept.children:
+            kept.child(run_id)
+        return kept.recording
+    except malformed as fault:
+        where = "children"
+        state = RunState()
+        for index, event in enumerate(kept.events):
+            try:
+                state.apply(event)
+            except malformed:
+                where = f"recording[{index}]"
+                break
+        reason = f"it has no {fault}" if isinstance(fault, KeyError) else str(fault)
+        raise SnapshotError(f"'workbench.{where}' is damaged: {reason}") from fault
 
 
 def _block(block: Mapping[str, Any]) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -172,7 +174,8 @@ class Snapshots:
 
     def _rerun(self, definition: Definition, snapshot: Snapshot) -> Rerun:
         around = self._surround((self.project.root / snapshot.cascade_file).parent)
-        return self._loop.run_until_complete(rerun(definition, snapshot.input, snapshot.kept, around))
+        with _no_collection():
+            return self._loop.run_until_complete(rerun(definition, snapshot.input, snapshot.kept, around))
 
     def _replay_original(self, file: Path, original: Original) -> Verdict:
         about = Verdict(file.stem, self.project.shown(file), original.cascade_file, STRUCTURE, original.description)
@@ -325,6 +328,18 @@ def read_snapshot(text: str, file: str) -> Snapshot | Original:
         return Snapshot.from_json(body) if "workbench" in body else Original.from_json(body)
     except SnapshotError as fault:
         raise fault.at(file) from None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """No garbage collection for the milliseconds of a replay, a tenth of which it would take."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _counter() -> Counter:
