@@ -132,6 +132,35 @@ def test_signals_leave_a_whole_terminal_and_a_run_that_can_go_on(terminal: Termi
     assert store.summary(store.find("s")).status == "stopped"
 
 
+def test_a_killed_app_offers_its_run_and_goes_on_where_it_stopped(terminal: Terminal, folder: Path) -> None:
+    terminal.run("open", "log_triage.yaml", "--session", "s")
+    terminal.until("no run yet")
+    step(terminal, "intake · turn 1/3")
+    step(terminal, "intake · turn 2/3")
+    step(terminal, "triage · turn 1/8")
+    terminal.kill(signal.SIGKILL)
+    terminal.until("Killed", PROMPT)
+    terminal.type("reset")
+    terminal.press("Enter")
+    store = Store(folder / ".workbench")
+    run_id = store.find("s")
+    before = list(store.events(run_id))
+    assert store.summary(run_id).status == "interrupted"
+
+    terminal.run("open", "log_triage.yaml")
+    terminal.until("Go on")
+    terminal.press("g")
+    terminal.until("before call", "triage · turn 1/8")
+    terminal.press("c")
+    terminal.until("✓ success")
+    terminal.press("q")
+    terminal.until("rc=0")
+    after = list(store.events(run_id))
+    assert after[: len(before)] == before
+    assert [event.kind for event in after].count("run_resumed") == 1
+    assert store.state(run_id).output.startswith("# checkout down for six seconds")
+
+
 @pytest.mark.parametrize(("columns", "lines"), [(60, 20), (80, 24), (200, 50)])
 def test_the_essentials_fit_every_size(terminal: Terminal, columns: int, lines: int) -> None:
     terminal.resize(columns, lines)
