@@ -50,6 +50,9 @@ def test_a_failing_tool_is_tried_again_and_then_fails_the_phase() -> None:
 def test_on_error_names_the_phase_that_follows() -> None:
     played = play(cascade(tool="bad", on_error="other"), ["o"], tools={"bad": lambda: ToolResult("no", is_error=True)})
     assert [e.place.phase for e in played.of_kind("phase_started")] == ["fetch", "other"]
+    assert played.of_kind("phase_finished")[0].data["status"] == "failed"
+    assert played.of_kind("route_chosen")[0].data["rule"] == "on_error"
+    assert "fetch" not in played.state.outputs
 
 
 def test_an_inline_fallback_stands_in() -> None:

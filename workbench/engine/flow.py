@@ -17,12 +17,13 @@ class Route:
     candidates: tuple[str, ...] = ()
 
 
-def next_phase(graph: Graph, phase: str, chosen: str) -> Route:
-    """``chosen`` is the last valid ``route_to`` target of the passing attempt, or empty."""
+def next_phase(graph: Graph, phase: str, chosen: str, rule: str = "route_to") -> Route:
+    """``chosen`` is the phase that ``rule`` picked: the last valid ``route_to`` target of the passing attempt, a match of
+    ``routing``, ``on_error``, a person's decision; or empty."""
     handoffs = [edge.dst for edge in graph.out(phase) if edge.kind == "handoff"]
     candidates = tuple(handoffs)
     if chosen:
-        return Route(chosen, "route_to", candidates)
+        return Route(chosen, rule, candidates)
     if len(handoffs) == 1:
         return Route(handoffs[0], "the only handoff", candidates)
     if handoffs:

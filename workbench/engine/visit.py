@@ -48,6 +48,8 @@ class Visit:
         self.index = index
         self.path: Path = ("phases", index)
         self.route = ""
+        self.route_rule = "routing" if self.phase.deterministic else "route_to"
+        """What chose the route, if anything did."""
         self.output = ""
         self.model_name = self.phase.model or run.options.default_model
         self.targets = [(handoff.target, handoff.description or "") for handoff in self.phase.handoffs]
@@ -90,6 +92,10 @@ class Visit:
             raise
         except PhaseFailed as fault:
             self._leave(execution, "failed", fault.reason, fault.check)
+            # A failed tool has no output, but the file may say where the run goes from there.
+            if isinstance(fault, ToolFailed) and isinstance(self.phase.on_error, str):
+                self.route, self.route_rule = self.phase.on_error, "on_error"
+                return ""
             raise
         self._leave(execution, "success")
         run.tool_cache.invalidate("phase_complete")
@@ -130,7 +136,8 @@ class Visit:
         """A person's decision on the output: another attempt, another phase, or on."""
         for _ in range(self.engine.options.max_visits):
             decision = await decide(execution)
-            execution.route = decision.route or execution.route
+            if decision.route:
+                execution.route, self.route_rule = decision.route, "decision"
             if not decision.again:
                 return
             await execution.again(decision.inject)
@@ -161,12 +168,9 @@ class Visit:
         try:
             await run_tool_phase(execution)
         except ToolFailed as fault:
-            if fallback is None:
+            if not isinstance(fallback, Phase):
                 raise
             self.engine.warn("on_error", fault.reason, (*self.path, "tool"), self.place())
-            if isinstance(fallback, str):
-                execution.output, execution.route = fault.reason, fallback
-                return
             execution.output = await self._stand_in(fallback)
 
     async def _stand_in(self, phase: Phase) -> str:
@@ -209,6 +213,7 @@ class Visit:
                 reason=reason,
                 seq=event.seq,
                 seconds=seconds_between(self._started_at, event.at),
+                callouts=frozenset(execution.callouts),
                 preamble=execution.preamble,
             )
         )
