@@ -28,6 +28,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "diff": "Two strategies on one run, or two runs, side by side.",
         "sweep": "Strategies by grid over many runs: tokens, cost, what breaks.",
         "tree": "The execution tree of a run.",
+        "export": "A stored run as messages or OpenTelemetry spans.",
         "graph": "The phases of a cascade or a run, and what leads where.",
         "sql": "Ask all stored runs in SQL.",
     },

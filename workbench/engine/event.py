@@ -10,7 +10,10 @@ from typing import Any
 from workbench.context.place import Place
 
 KINDS: dict[str, str] = {
-    "run_started": "session_id, cascade_id, cascade_file, cascade_text, cascade_sha256, input, options, ports, parent",
+    "run_started": (
+        "session_id, cascade_id, cascade_file, cascade_text, cascade_sha256, input, options, ports, parent, "
+        "imported {format, file, sha256, kept} (of a run that another tool made)"
+    ),
     "run_resumed": "ports",
     "phase_started": "kind, model, conditions (of context sources), max_turns, tools, node_type",
     "context_assembled": (

@@ -224,6 +224,8 @@ def _part_result(part: Mapping[str, Any], remarks: Remarks) -> Said:
 
 def _picture(part: Mapping[str, Any]) -> Picture | None:
     """An image whose bytes are in the message."""
+    if part.get("type") == "blob" and string(part.get("mime_type")).startswith("image/"):
+        return _decoded(string(part.get("content")), string(part.get("mime_type")))
     source = mapping(part.get("source")) or mapping(part.get("inline_data"))
     if source.get("data"):
         return _decoded(string(source.get("data")), string(source.get("media_type") or source.get("mime_type")))

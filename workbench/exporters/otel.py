@@ -1,0 +1,221 @@
+"""A run as OpenTelemetry spans (OTLP JSON) by the GenAI semantic conventions: run, phases, model calls, tools."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from workbench import __version__
+from workbench.context.message import Image, Message, Text, sha256
+from workbench.engine.event import Event
+from workbench.engine.ports import Images
+from workbench.engine.state import CallState, RunState, ToolState, VisitState
+
+_ERROR = 2
+"""OTLP's status code of a span that failed."""
+_INTERNAL, _CLIENT = 1, 3
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_REQUESTED = ("temperature", "top_p", "max_tokens", "seed")
+
+
+@dataclass
+class _Times:
+    """When calls and tools began and ended, by the journal."""
+
+    began: dict[tuple[Any, int], str] = field(default_factory=dict)
+    ended: dict[tuple[Any, int], str] = field(default_factory=dict)
+    providers: dict[Any, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, events: Sequence[Event]) -> _Times:
+        times = cls()
+        for event in events:
+            kind, _, what = event.kind.partition("_")
+            if kind not in ("call", "tool") or what not in ("started", "finished", "failed"):
+                continue
+            key = (event.place, event.data.get("index", 0))
+            if what == "started":
+                times.began.setdefault(key, event.at)
+            else:
+                times.ended[key] = event.at
+                times.providers[event.place] = str(event.data.get("provider") or times.providers.get(event.place, ""))
+        return times
+
+
+def spans_of_run(state: RunState, events: Sequence[Event], images: Images) -> dict[str, Any]:
+    """The run as one OTLP JSON document. Spans of what has not ended end where they began."""
+    spans = list(_Spans(state, _Times.of(events), images).all())
+    scope = {"scope": {"name": "workbench", "version": __version__}, "spans": spans}
+    resource = {"attributes": _attributes({"service.name": state.cascade_id or "workbench"})}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
+
+
+@dataclass
+class _Spans:
+    """The spans of one run."""
+
+    state: RunState
+    times: _Times
+    images: Images
+
+    def all(self) -> Iterator[dict[str, Any]]:
+        state = self.state
+        attributes = {
+            "gen_ai.operation.name": "invoke_workflow",
+            "gen_ai.workflow.name": state.cascade_id,
+            "gen_ai.conversation.id": state.session_id,
+        }
+        name = f"invoke_workflow {state.cascade_id}".strip()
+        yield self._span(
+            name, "run", "", state.started, state.finished, attributes, failure=_failure(state.status, state.reason)
+        )
+        for visit in state.visits:
+            yield from self._visit(visit)
+        for call in state.calls:
+            if state.visit_of(call.place) is None:
+                yield self._call(call, "run")
+
+    def _visit(self, visit: VisitState) -> Iterator[dict[str, Any]]:
+        key = f"visit {visit.branch}/{visit.phase}/{visit.visit}"
+        attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": visit.phase}
+        failure = _failure(visit.status, visit.reason)
+        yield self._span(
+            f"invoke_agent {visit.phase}", key, "run", visit.started, visit.finished, attributes, failure=failure
+        )
+        for call in visit.calls:
+            yield self._call(call, key)
+            for tool in call.tools:
+                yield self._tool(tool, key)
+        for tool in visit.tool_tries:
+            yield self._tool(tool, key)
+
+    def _call(self, call: CallState, parent: str) -> dict[str, Any]:
+        """A model call; the context is what was sent, so messages that were left out are not in it."""
+        sent = [entry.sent for entry in call.entries if entry.sent is not None]
+        head = next((i for i, message in enumerate(sent) if message.role != "system"), len(sent))
+        usage, tools = call.usage, self.state.tool_schemas.get(call.tools_hash)
+        system = [part for message in sent[:head] for part in self._parts(message)]
+        attributes: dict[str, Any] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": self.times.providers.get(call.place, ""),
+            "gen_ai.request.model": call.model,
+            "gen_ai.response.model": call.answered_by.partition(" ")[0],
+            "gen_ai.response.finish_reasons": [call.finish_reason] if call.finish_reason else None,
+            "gen_ai.usage.input_tokens": usage.input,
+            "gen_ai.usage.output_tokens": usage.output,
+            "gen_ai.usage.cache_read.input_tokens": usage.cached,
+            "gen_ai.usage.cache_creation.input_tokens": usage.written,
+            "gen_ai.usage.cost": call.cost,
+            "gen_ai.system_instructions": _json(system),
+            "gen_ai.input.messages": _json([self._message(message) for message in sent[head:]]),
+            "gen_ai.output.messages": _json([self._message(call.answer)] if call.answer is not None else []),
+            "gen_ai.tool.definitions": _json(tools),
+            "workbench.place": str(call.place),
+            "workbench.strategy": call.strategy,
+        }
+        attributes |= {f"gen_ai.request.{name}": call.parameters.get(name) for name in _REQUESTED}
+        key = (call.place, 0)
+        began, ended = self.times.began.get(key, call.at), self.times.ended.get(key, "")
+        error = call.failures[-1].get("error", {}) if call.failures and call.answer is None else {}
+        failure = f"{error.get('kind', '')}: {error.get('message', '')}" if error else ""
+        name = f"chat {call.model}".strip()
+        return self._span(name, f"call {call.place}", parent, began, ended, attributes, kind=_CLIENT, failure=failure)
+
+    def _tool(self, tool: ToolState, parent: str) -> dict[str, Any]:
+        attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": tool.tool,
+            "gen_ai.tool.call.id": tool.call_id,
+            "gen_ai.tool.call.arguments": tool.arguments,
+            "gen_ai.tool.call.result": tool.text,
+        }
+        key = (tool.place, tool.index)
+        began, ended = self.times.began.get(key, ""), self.times.ended.get(key, "")
+        failure = tool.text[:500] if tool.status == "failed" else ""
+        name = f"tool {tool.place} {tool.index}"
+        return self._span(f"execute_tool {tool.tool}", name, parent, began, ended, attributes, failure=failure)
+
+    def _span(
+        self,
+        name: str,
+        key: str,
+        parent: str,
+        began: str,
+        ended: str,
+        attributes: Mapping[str, Any],
+        *,
+        kind: int = _INTERNAL,
+        failure: str = "",
+    ) -> dict[str, Any]:
+        """Ids follow from the run and the place, so the same run exports to the same spans."""
+        run = self.state.run_id
+        start = _nanoseconds(began or self.state.started)
+        body = {
+            "traceId": sha256(run)[:32],
+            "spanId": sha256(f"{run} {key}")[:16],
+            "parentSpanId": sha256(f"{run} {parent}")[:16] if parent else "",
+            "name": name,
+            "kind": kind,
+            "startTimeUnixNano": str(start),
+            "endTimeUnixNano": str(max(_nanoseconds(ended), start)),
+            "attributes": _attributes(attributes),
+        }
+        return body | ({"status": {"code": _ERROR, "message": failure}} if failure else {})
+
+    # -- messages ----------------------------------------------------------------------------------------------------
+
+    def _message(self, message: Message) -> dict[str, Any]:
+        return {"role": message.role, "parts": self._parts(message)}
+
+    def _parts(self, message: Message) -> list[dict[str, Any]]:
+        if message.role == "tool":
+            return [{"type": "tool_call_response", "id": message.tool_call_id, "response": message.text}]
+        content = (Text(message.content),) if isinstance(message.content, str) else message.content
+        parts = [self._part(part) for part in content if isinstance(part, Image) or part.text]
+        for call in message.tool_calls:
+            parts.append({"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments})
+        return parts
+
+    def _part(self, part: Text | Image) -> dict[str, Any]:
+        if isinstance(part, Text):
+            return {"type": "text", "content": part.text}
+        data = base64.b64encode(self.images[part.digest]).decode()
+        return {"type": "blob", "modality": "image", "mime_type": part.media_type, "content": data}
+
+
+def _failure(status: str, reason: str) -> str:
+    return "" if status in ("success", "running") else f"{status}: {reason}".rstrip(": ")
+
+
+def _json(value: Any) -> str | None:
+    """JSON text of a list; None where it is empty."""
+    return json.dumps(value, ensure_ascii=True) if value else None
+
+
+def _nanoseconds(at: str) -> int:
+    """Since 1970; 0 where the journal has no time."""
+    if not at:
+        return 0
+    passed = datetime.fromisoformat(at) - _EPOCH
+    return (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1_000
+
+
+def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """OTLP's list of keys and typed values; what is unknown or empty is left out."""
+    return [{"key": key, "value": _value(value)} for key, value in values.items() if value is not None and value != ""]
+
+
+def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, list):
+        return {"arrayValue": {"values": [_value(one) for one in value]}}
+    return {"stringValue": str(value)}
