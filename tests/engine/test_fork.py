@@ -1,4 +1,4 @@
-"""Forks and re-runs: no call before the point, live behind it; unchanged calls are answered again; replays are equal."""
+"""Forks and re-runs: no call before the point, live behind it; unchanged calls are answered from the recording."""
 
 from __future__ import annotations
 
@@ -273,6 +273,36 @@ def test_a_changed_request_is_shown_with_the_line_that_changed_it() -> None:
     assert [(s.name, s.old, s.new, s.rule.line) for s in changed.settings] == [("model", "gpt-4o-mini", "gpt-4o", 5)]
     assert [change.rule.line for change in changed.messages] == [4]
     assert '"Say it." → "Say it twice."' in changed.messages[0].words
+
+
+# -- children --------------------------------------------------------------------------------------------------------
+
+CHILD = json.dumps({"cascade_id": "child", "phases": [{"name": "p", "instructions": "Check.", "rules": {"max_turns": 1}}]})
+PARENT: dict[str, Any] = {
+    "cascade_id": "parent",
+    "phases": [
+        {"name": "q", "instructions": "Ask.", "sub_cascades": [{"ref": "child.yaml"}], "rules": {"max_turns": 1}},
+        {"name": "tell", "instructions": "Tell.", "rules": {"max_turns": 1}},
+    ],
+}
+
+
+def with_child() -> tuple[Played, Recorded]:
+    shelf = Recorded(Shelf(sources={"child.yaml": CHILD}))
+    return play(PARENT, {"p": ["checked"], "q": ["asked"], "tell": ["told"]}, library=shelf), shelf
+
+
+@pytest.mark.parametrize(("at", "made"), [("q", ["q", "tell"]), ("tell", ["tell"])])
+def test_a_fork_behind_a_sub_cascade_replays_it_whole(at: str, made: list[str]) -> None:
+    played, shelf = with_child()
+    recording = Recording(played.events)
+    model = ScriptedModel({"p": [], "q": ["asked again"], "tell": ["told again"]})
+    live = ports(model, library=Shelf(sources={"child.yaml": CHILD}))
+    replay = Replay(recording, live, shelf.recording, forks=True, new_run=True)
+    live.gate = ForkGate(replay, find_point(recording, BEFORE, at), (), open_gate)
+    outcome = asyncio.run(Run(played.definition, {}, played.options, replay.ports(live)).execute())
+    assert (outcome.status, outcome.output) == ("success", "told again")
+    assert [place.phase for place, _ in model.requests] == made
 
 
 # -- determinism -----------------------------------------------------------------------------------------------------
