@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.engine.support import ListSink, Played, Reply, ScriptedModel, call, play, ports
+from tests.engine.test_children import Shelf
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.changed import changed_call
@@ -277,28 +278,29 @@ def test_a_changed_request_is_shown_with_the_line_that_changed_it() -> None:
 
 # -- children --------------------------------------------------------------------------------------------------------
 
-CHILD = json.dumps({"cascade_id": "child", "phases": [{"name": "p", "instructions": "Check.", "rules": {"max_turns": 1}}]})
+CHILD: dict[str, Any] = {
+    "cascade_id": "child",
+    "phases": [{"name": "p", "instructions": "Check.", "rules": {"max_turns": 1}}],
+}
 PARENT: dict[str, Any] = {
     "cascade_id": "parent",
     "phases": [
-        {"name": "q", "instructions": "Ask.", "sub_cascades": [{"ref": "child.yaml"}], "rules": {"max_turns": 1}},
+        {"name": "q", "instructions": "Ask.", "sub_cascades": [{"ref": "child.json"}], "rules": {"max_turns": 1}},
         {"name": "tell", "instructions": "Tell.", "rules": {"max_turns": 1}},
     ],
 }
 
 
-def with_child() -> tuple[Played, Recorded]:
-    shelf = Recorded(Shelf(sources={"child.yaml": CHILD}))
-    return play(PARENT, {"p": ["checked"], "q": ["asked"], "tell": ["told"]}, library=shelf), shelf
-
-
 @pytest.mark.parametrize(("at", "made"), [("q", ["q", "tell"]), ("tell", ["tell"])])
 def test_a_fork_behind_a_sub_cascade_replays_it_whole(at: str, made: list[str]) -> None:
-    played, shelf = with_child()
+    shelf = Shelf({"child": CHILD})
+    played = play(PARENT, {"p": ["checked"], "q": ["asked"], "tell": ["told"]}, library=shelf)
+    assert played.outcome.status == "success", played.outcome.reason
+    children = {sink.events[0].run_id: Recording(sink.events) for sink in shelf.journals.values()}
     recording = Recording(played.events)
     model = ScriptedModel({"p": [], "q": ["asked again"], "tell": ["told again"]})
-    live = ports(model, library=Shelf(sources={"child.yaml": CHILD}))
-    replay = Replay(recording, live, shelf.recording, forks=True, new_run=True)
+    live = ports(model, library=Shelf({"child": CHILD}))
+    replay = Replay(recording, live, children.get, forks=True, new_run=True)
     live.gate = ForkGate(replay, find_point(recording, BEFORE, at), (), open_gate)
     outcome = asyncio.run(Run(played.definition, {}, played.options, replay.ports(live)).execute())
     assert (outcome.status, outcome.output) == ("success", "told again")
