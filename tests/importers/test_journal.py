@@ -106,6 +106,8 @@ def test_stated_costs_are_kept_and_others_follow_from_usage() -> None:
     assert counted.calls[0].cost is not None
     unknown, _ = imported(EXAMPLES["openai"])
     assert (unknown.calls[0].cost, unknown.calls[0].usage.input) == (None, None)
+    assert (unknown.calls[0].duration_s, unknown.calls[0].tools[0].duration_s) == (None, None)
+    assert counted.calls[0].duration_s == 0.5
 
 
 def test_threads_are_visits_whose_contexts_begin_anew() -> None:

@@ -33,7 +33,8 @@ class ToolState:
     status: str = "running"
     """running, done, failed (its error flag is set); skipped until the result that stands for it has come."""
     text: str = ""
-    duration_s: float = 0.0
+    duration_s: float | None = 0.0
+    """None where an imported run does not say."""
     sandbox: str = ""
     images: int = 0
 
@@ -78,7 +79,8 @@ class CallState:
     finish_reason: str = ""
     partial: bool = False
     first_token_s: float | None = None
-    duration_s: float = 0.0
+    duration_s: float | None = 0.0
+    """None where an imported run does not say."""
     failures: list[Mapping[str, Any]] = field(default_factory=list)
     """``call_failed`` data, oldest first."""
     tools: list[ToolState] = field(default_factory=list)

@@ -46,7 +46,8 @@ class Answer:
     provider: str = ""
     provider_id: str = ""
     first_token_s: float | None = None
-    duration_s: float = 0.0
+    duration_s: float | None = 0.0
+    """Seconds; None where an imported run does not say."""
     wire: Mapping[str, Any] | None = None
     """The JSON body exactly as sent (keys in wire order); None when no request was made."""
     wire_style: str = ""

@@ -281,7 +281,7 @@ class _Visit:
             cost_grade="exact" if stated else price.grade if cost is not None else "unknown",
             model=call.model,
             provider=call.provider,
-            duration_s=call.duration_s or 0.0,
+            duration_s=call.duration_s,
         )
 
     # -- tools -------------------------------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ class _Visit:
             is_error=one.is_error,
             added=scribe.items([item] if joins else []),
             images=[image.to_json() for image in item.message.images],
-            duration_s=0.0,
+            duration_s=None,
             sandbox="",
             cached=False,
             text=item.message.text,

@@ -57,6 +57,8 @@ def _file(what: str | None) -> tuple[Path | None, str]:
     run_id = project.store.find(what)
     state = project.store.state(run_id)
     file = project.root / state.cascade_file
+    if state.ports.get("imported"):
+        raise Failure(Exit.USAGE, f"{what} was imported: it has no cascade file", hint=f"workbench context {what}")
     if not state.cascade_file or not file.is_file():
         raise Failure(Exit.USAGE, f"the cascade of {what} is not there any more", hint=f"workbench show {what}")
     return file, run_id
