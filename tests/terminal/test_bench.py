@@ -165,7 +165,7 @@ def test_a_killed_app_offers_its_run_and_goes_on_where_it_stopped(terminal: Term
 def test_the_essentials_fit_every_size(terminal: Terminal, columns: int, lines: int) -> None:
     terminal.resize(columns, lines)
     terminal.run("open", "log_triage.yaml", env="NO_COLOR=1")
-    terminal.until("log_triage", "n next", "help", "quit")
+    terminal.until("intake · not run yet", "n next", "help", "quit")
     step(terminal, "intake · turn 1/3", "held")
     shown = step(terminal, "intake · turn 2/3", "2 calls", "sends ~", "Tool result: read_file", "^p palette", "q quit")
     assert max(len(line) for line in shown.splitlines()) <= columns
