@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.context.assembly import Action, Item, Kind, Reason, Rule
@@ -110,6 +110,37 @@ class Injection:
             if any(item.message.tool_calls for item in visit.items):
                 self._notes.append(f"thread \"{key}\": calls of '{visit.label}' are text, {loss}")
             self._conversation(visit, visit.items, cause, dropped)
+
+    @property
+    def seen(self) -> Sequence[VisitRecord]:
+        """The visits that later phases see, in run order."""
+        return self._seen
+
+    def named(self, names: Iterable[str], *, every: bool = False) -> list[VisitRecord]:
+        """The visits that names and keywords mean, each once. ``every``: a bare name means all its visits."""
+        found = [visit for name in names for visit in self._resolve(name, every=every)]
+        return list({id(visit): visit for visit in found}.values())
+
+    def output(self, visit: VisitRecord, reason: Reason, rule: Rule) -> None:
+        """``[Output from P]``."""
+        self._text(visit, "output", f"[Output from {visit.phase}]:\n{visit.output}", _Cause(reason, rule))
+
+    def picked(
+        self, visit: VisitRecord, kept: Mapping[int, Reason], dropped: Mapping[int, Reason], anchor: Rule, rule: Rule
+    ) -> None:
+        """The messages of a visit one by one, each with its reason; what ``kept`` does not name stays out.
+
+        ``anchor`` is the rule of what always enters, ``rule`` that of the rest.
+        """
+        expired = self._expired(visit, self._scope.cascade.phase(visit.phase))
+        for index, item in enumerate(visit.items):
+            reason = kept.get(index, Reason("blank"))
+            cause = _Cause(reason, anchor if reason.code == "anchor" else rule)
+            out = dropped.get(index) if index not in kept else None
+            if out is None and index not in kept and item.message.role != "system":
+                out = Reason("blank")
+            carried = replace(item, kind=Kind.INJECTED, source=f"{visit.label}.messages")
+            self._rows.append((carried, self._carried(item, cause, out, expired)))
 
     # -- sources -----------------------------------------------------------------------------------------------------
 

@@ -36,6 +36,8 @@ class VisitRecord:
     """Number of the event that ended it: what was set or finished before has a smaller one."""
     seconds: float | None = None
     """How long it took by the journal; None where that is not known."""
+    callouts: frozenset[str] = frozenset()
+    """``body_hash`` of the messages that it called out."""
     preamble: str = ""
     """The preamble that it was given (``Fidelity``), as it was sent."""
 
@@ -98,6 +100,8 @@ class PhaseScope:
     """Summaries that exist already."""
     writes: tuple[StateWrite, ...] = ()
     """What was put into the state before this visit's first message, in order."""
+    task: str = ""
+    """The task as it opens the visit."""
     run_id: str = ""
     """The run as its prompts name it: a fork or replay keeps the name of the run that it came from."""
 

@@ -59,6 +59,9 @@ class Execution:
         self.model, self.parameters = split_effort(model or visit.model_name)
         self.native: bool = self.phase.use_native_tools
         self.attempt = 0
+        self._task = ""
+        self.callouts: set[str] = set()
+        """``body_hash`` of the messages that were called out."""
         self._drafted = False
         self.checks = Checks(self)
         self.prefix = ""
@@ -85,7 +88,7 @@ class Execution:
 
         ``refine`` is a message of its own behind the task: the answer to improve, and how (reforge).
         """
-        self.attempt = 1
+        self.attempt, self._task = 1, task
         self.add(Kind.TASK, task, self.place(1, 1))
         if refine:
             self.add(Kind.TASK, refine, self.place(1, 1))
@@ -262,5 +265,6 @@ class Execution:
             keep_recent_images=run.options.keep_recent_images,
             without_calls=lambda text: without_calls(text, read_calls(text, self.tool_names)),
             writes=tuple(self.world.writes),
+            task=self._task,
             run_id=run.prompt_id,
         )

@@ -95,6 +95,7 @@ def _scope(
         keep_recent_images=state.options.get("keep_recent_images"),
         without_calls=lambda text: without_calls(text, read_calls(text, names)),
         writes=tuple(write for write in state.writes if write.seq < call.seq and _sees(call, write)),
+        task=next((item.message.text for item in visit.items if item.kind is Kind.TASK), ""),
         run_id=state.prompt_id,
     )
 
@@ -143,6 +144,7 @@ def _records(state: RunState, visit: VisitState) -> Iterator[VisitRecord]:
             reason=other.reason,
             seq=other.finished_seq,
             seconds=seconds_between(other.started, other.finished),
+            callouts=frozenset(str(c.get("body_hash", "")) for c in (*other.callouts, *winner.callouts)),
             preamble=_preamble(winner),
         )
 

@@ -1,0 +1,48 @@
+"""How well earlier messages suit a task, without a model: shared keywords, recency, callouts, lexical likeness."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+_WORD = re.compile(r"[^\W\d_][\w-]{3,}")
+_COMMON = re.compile(
+    "about|after|again|also|been|before|being|between|both|cannot|could|does|doing|done|each|every|from|given|have|here|"
+    "into|just|like|make|many|more|most|much|must|need|only|other|over|please|same|should|some|such|than|that|their|"
+    "them|then|there|these|they|this|those|through|under|until|very|want|were|what|when|where|which|while|will|with|"
+    "within|without|would|your"
+)
+MOST_KEYWORDS = 20
+"""Keywords of one message: its most frequent ones."""
+
+
+def words(text: str) -> Counter[str]:
+    """Words of four letters or more with their numbers, common ones left out, in lower case."""
+    return Counter(word for word in _WORD.findall(text.lower()) if not _COMMON.fullmatch(word))
+
+
+def keywords(text: str) -> frozenset[str]:
+    """The most frequent words of a text; of equals, the first ones."""
+    return frozenset(word for word, _ in words(text).most_common(MOST_KEYWORDS))
+
+
+def recency(position: int, count: int) -> float:
+    """1 for the newest of ``count`` messages down to 0 for the oldest, by position and never by the clock."""
+    return position / (count - 1) if count > 1 else 1.0
+
+
+def likeness(left: Counter[str], right: Counter[str]) -> float:
+    """Cosine of two lexical vectors, whose elements are 1 + ln(number) of a word; 0 where one has no words."""
+    # fsum: a plain sum would depend on the order of a set, which differs from process to process.
+    shared = math.fsum(_weight(left[word]) * _weight(right[word]) for word in left.keys() & right.keys())
+    length = math.sqrt(_square(left) * _square(right))
+    return shared / length if length else 0.0
+
+
+def _weight(number: int) -> float:
+    return 1 + math.log(number)
+
+
+def _square(vector: Counter[str]) -> float:
+    return math.fsum(_weight(number) ** 2 for number in vector.values())
