@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,14 +26,17 @@ def default(folder: Path, text: str) -> list[float]:
     """Seconds from a save to the line that a bare watcher prints."""
     taken = []
     command = [sys.executable, "-c", DEFAULT, str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=alone(folder.parent)) as watcher:
+    file = folder / "flow.yaml"
+    with subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0, env=alone(folder.parent)) as watcher:
         assert watcher.stdout is not None
         watcher.stdout.readline()
-        (folder / "flow.yaml").write_text(text)
-        watcher.stdout.readline()
+        while not select.select([watcher.stdout], [], [], 0.3)[0]:
+            file.write_text(text)  # until the watch has really begun
         for number in range(SAVES):
+            while select.select([watcher.stdout], [], [], 0.5)[0]:
+                watcher.stdout.readline()
             begin = perf_counter()
-            (folder / "flow.yaml").write_text(text + f"# {number}\n")
+            file.write_text(text + f"# {number}\n")
             watcher.stdout.readline()
             taken.append(perf_counter() - begin)
         watcher.kill()
