@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -14,9 +14,9 @@ from workbench.engine.gate import Gate, open_gate
 from workbench.engine.ports import Human, Notice, Ports, Sink
 from workbench.engine.recording import Recording
 from workbench.engine.replay import Replay
-from workbench.engine.run import Outcome, Parent, Run
+from workbench.engine.run import Outcome, Run
 from workbench.store.faults import UnknownRun
-from workbench.store.journal import Journal, MemorySink
+from workbench.store.journal import Journal
 from workbench.store.store import Store
 from workbench.workspace.opened import CannotOpen
 from workbench.workspace.people import Nobody
@@ -104,24 +104,6 @@ async def resume(project: Project, run_id: str, start: Start, attached: Attached
         return await executed(run, live)
 
 
-async def replay_run(project: Project, run_id: str, start: Start, attached: Attached) -> tuple[Outcome, list[Event]]:
-    """Run a stored run again from its recording alone: no call, no tool, nothing stored."""
-    store = project.store
-    recording = Recording(store.events(run_id), StoredImages(store, run_id))
-    sink = MemorySink()
-    base = ports_of(project, start, attached, sink)
-    parent = Parent(run_id, recording.state.session_id, "replay", prompt_id=recording.state.prompt_id)
-    run = Run(
-        start.definition,
-        start.input,
-        start.options,
-        Replay(recording, children=children_in(store)).ports(base),
-        observe=attached.observe,
-        parent=parent,
-    )
-    return await run.execute(), list(sink.events)
-
-
 async def executed(run: Run, live: Ports) -> Outcome:
     """Run with what the live model needs before and after: it loads while the first context is assembled, and gives
     its connections back on the loop that opened them."""
@@ -160,11 +142,6 @@ def start_of(project: Project, run_id: str, choose: Callable[[Definition, Option
     options = Options.from_json(data["options"])
     file = project.root / data["cascade_file"] if data["cascade_file"] else None
     return Start(definition, file, data["input"], choose(definition, options), options)
-
-
-def with_session(start: Start, session: str) -> Start:
-    """The same run under another session id."""
-    return replace(start, options=replace(start.options, session_id=session))
 
 
 def children_in(store: Store) -> Callable[[str], Recording | None]:
@@ -218,13 +195,3 @@ def ports_of(project: Project, start: Start, attached: Attached, sink: Sink) -> 
     from workbench.workspace.wiring import ports
 
     return ports(project, start, attached, sink)
-
-
-def unfinished(project: Project, file: Path | None = None) -> Sequence[Any]:
-    """Stopped and interrupted runs, newest first; of one cascade file, if given."""
-    shown = project.shown(file) if file is not None else None
-    return [
-        run
-        for run in project.store.runs()
-        if run.status in ("interrupted", "stopped") and (shown is None or run.cascade_file == shown)
-    ]
