@@ -42,7 +42,6 @@ def test_before_a_run(tmp_path: Path, size: str) -> None:
         ("wire", ("w",)),
         ("compare", ("d",)),
         ("sides", ("k", "k", "enter")),
-        ("help", ("question_mark",)),
     ],
 )
 def test_ways_to_look_at_a_call(tmp_path: Path, name: str, keys: tuple[str, ...]) -> None:

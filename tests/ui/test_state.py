@@ -132,6 +132,21 @@ def test_a_new_run_starts_clean_and_keeps_the_log() -> None:
     assert len(state.log.lines) == lines + 1
 
 
+def test_a_resumed_run_that_tells_its_journal_again_loses_and_repeats_nothing() -> None:
+    story = triage_story()
+    story.finish("", status="stopped", reason="stopped by the user")
+    state = fed(story.events)
+    assert state.resumable
+    lines = len(state.log.lines)
+    state.absorb(story.events[:-1], (), 0.0)
+    assert state.alive
+    assert len(state.events) == len(story.events)
+    assert len(state.log.lines) == lines
+    story.emit("run_resumed", ports={"model": "offline"})
+    state.absorb(story.events[-1:], (), 0.0)
+    assert state.log.lines[-1].text == "resumed"
+
+
 def test_a_nested_cascade_is_told_about_but_does_not_replace_its_parent() -> None:
     story = triage_story()
     state = fed(story.events)

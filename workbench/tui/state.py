@@ -100,6 +100,10 @@ class BenchState:
         return changed
 
     def _take(self, event: Event) -> None:
+        if event.run_id == self.run.run_id and event.seq <= self.run.seq:
+            # A resumed run tells again what its journal holds, before it goes on.
+            self.run.status = "running"
+            return
         if event.kind == "run_started" and not self._is_child(event):
             self._begin()
         if self.started and event.run_id != self.run.run_id:
@@ -122,6 +126,8 @@ class BenchState:
 
     def _take_child(self, event: Event) -> None:
         child = self.children.setdefault(event.run_id, RunState())
+        if event.seq <= child.seq:
+            return
         child.apply(event)
         if event.kind in ("run_started", "call_finished", "call_failed", "tool_finished", "run_finished"):
             self._tell(event, child)

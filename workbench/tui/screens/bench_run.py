@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from workbench.workspace.session import Reload, Session
 
 EVENTS_PER_FRAME = 2000
+TURNS_PER_SECOND = 8
+"""Of the spinner."""
 
 
 class RunActions(LookActions):
@@ -22,6 +24,9 @@ class RunActions(LookActions):
 
     _asked: Event | None = None
     """The question whose dialog was shown, so that one that was closed does not come back by itself."""
+
+    _catching_up: bool = False
+    """Whether a resumed run still repeats what its journal holds."""
 
     def tick_frame(self) -> None:
         """Take what the engine sent since the last frame, and redraw what it changed."""
@@ -35,11 +40,13 @@ class RunActions(LookActions):
             if notice.kind == "failed":
                 self.app.say(str(notice.data.get("message", "")), "error")
         if presenter.state.absorb(arrived, noticed, now):
+            self._catch_up(session, presenter)
             self.refresh_all()
             self.ask_if_asked()
         elif presenter.state.waiting or (presenter.state.alive and presenter.state.held is None):
-            presenter.tick = int(now * 8) if self.app.animation_level != "none" else 0
-            self.refresh_live()
+            tick = int(now * TURNS_PER_SECOND) if self.app.animation_level != "none" else 0
+            turned, presenter.tick = tick != presenter.tick, tick
+            self.refresh_live(turned=turned)
 
     def _live(self) -> tuple[Session, Presenter] | None:
         """The session and what shows it, once they are there."""
@@ -111,9 +118,24 @@ class RunActions(LookActions):
         self._asked = None
         self.soon()
 
+    def _catch_up(self, session: Session, presenter: Presenter) -> None:
+        """A resumed run repeats what is journaled before it does anything new: let it pass the calls that are over."""
+        from workbench.engine.stepper import Mode
+
+        held = presenter.state.held
+        if not self._catching_up or held is None:
+            return
+        call = presenter.state.run.call_at(held.place)
+        self._catching_up = call is not None and call.answer is not None
+        if self._catching_up:
+            presenter.state.held = None
+            session.go(Mode.OVER)
+            self.soon()
+
     def resume(self, run_id: str, mode: Mode) -> None:
-        """Go on with a stored run where it stopped."""
+        """Go on with a stored run where it stopped; in every mode but CONTINUE it is held before its next call."""
         from workbench.engine.definition import DefinitionError
+        from workbench.engine.stepper import Mode
         from workbench.store.faults import StoreError
 
         if (live := self._live()) is None:
@@ -122,8 +144,9 @@ class RunActions(LookActions):
         if presenter.state.run.run_id != run_id:
             session.view(run_id)
             self.show_what_is_stored()
+        self._catching_up = mode is not Mode.CONTINUE
         try:
-            session.resume(run_id, mode)
+            session.resume(run_id, Mode.OVER if self._catching_up else mode)
         except (RuntimeError, StoreError, DefinitionError) as fault:
             self.app.say(str(fault), "error")
             return

@@ -109,15 +109,15 @@ class BenchView(Screen[None]):
         self.show_lines(presenter)
         self.offer_keys()
 
-    def refresh_live(self) -> None:
-        """Redraw what moves while a call is in progress: its row and text, the spinner, the header."""
+    def refresh_live(self, *, turned: bool = True) -> None:
+        """Redraw what moves while a call is in progress: its row and text, the header, and the spinner if it turned."""
         presenter = self.presenter
         if presenter is None:
             return
         self.show_lines(presenter)
         if presenter.state.waiting:
             self.show_context(presenter)
-        if self.tree_rows is not None and self.tree_rows.turning:
+        if turned and self.tree_rows is not None and self.tree_rows.turning:
             self.show_tree(presenter)
 
     def show_tree(self, presenter: Presenter, *, keep: bool = False) -> None:

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import ClassVar
 
-from rich.segment import Segment
 from textual import events
 from textual.binding import BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
-from textual.selection import Selection
-from textual.strip import Strip
 
 from workbench.tui.keys import bindings
-from workbench.tui.palette import Palette
-from workbench.tui.rows.cells import Row
+from workbench.tui.rows.cells import Row, Span
 from workbench.tui.rows.model import Rows
-from workbench.tui.widgets.draw import row_strip, selected, thumb, title_strip
+from workbench.tui.widgets.draw import thumb
+from workbench.tui.widgets.lineview import Line, LineView
 
-CACHED_STRIPS = 1024
 WHEEL_LINES = 3
 
 
-class RowView(ScrollView, can_focus=True):
+class RowView(LineView, can_focus=True):
     """Draws a ``Rows``. With ``selecting`` false there is no cursor: the keys scroll."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("list")
@@ -74,7 +68,6 @@ class RowView(ScrollView, can_focus=True):
         self.edge_joints: dict[int, str] = {}
         """Where a title line of the right neighbour meets the edge, by line."""
         self._count = 0
-        self._strips: OrderedDict[tuple[object, ...], Strip] = OrderedDict()
         self._dragging = False
 
     # -- content -----------------------------------------------------------------------------------------------------
@@ -86,7 +79,7 @@ class RowView(ScrollView, can_focus=True):
         self._measure(cursor)
         if cursor is not None and not self.selecting:
             self.scroll_to(y=cursor, animate=False, force=True)
-        self.refresh()
+        self.redraw()
 
     @property
     def inner_width(self) -> int:
@@ -119,11 +112,6 @@ class RowView(ScrollView, can_focus=True):
     def on_resize(self) -> None:
         self._measure()
 
-    def forget(self) -> None:
-        """Drop drawn lines: the theme changed."""
-        self._strips.clear()
-        self.refresh()
-
     # -- cursor ------------------------------------------------------------------------------------------------------
 
     @property
@@ -139,7 +127,7 @@ class RowView(ScrollView, can_focus=True):
             return
         changed, self.cursor = index != self.cursor, index
         self.keep_in_view()
-        self.refresh()
+        self.redraw()
         if changed:
             self.post_message(self.Chosen(self, index))
 
@@ -178,13 +166,13 @@ class RowView(ScrollView, can_focus=True):
     def mark(self, needle: str) -> None:
         """Mark a text wherever it shows, without moving."""
         self.needle = needle
-        self.refresh()
+        self.redraw()
 
     def search(self, needle: str, step: int, *, again: bool) -> bool:
         """Move to the next row that holds the needle; False when none does."""
         self.needle = needle
         found = self.rows.find(needle, self.at + step if again else self.at, step)
-        self.refresh()
+        self.redraw()
         if found is not None:
             self.move_to(found)
         return found is not None or not needle
@@ -233,101 +221,48 @@ class RowView(ScrollView, can_focus=True):
         if event.chain >= 2:
             self.action_open()
 
-    # -- selection of text with the mouse ----------------------------------------------------------------------------
+    # -- lines -------------------------------------------------------------------------------------------------------
 
-    @property
-    def allow_select(self) -> bool:
-        return True
-
-    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """The selected text, as it stands on the screen."""
-        total = self.head_count + self._count
-        first = 0 if selection.start is None else selection.start.y
-        last = total - 1 if selection.end is None else min(selection.end.y, total - 1)
-        lines = [self._line_text(y) for y in range(first, last + 1)]
-        if not lines:
-            return None
-        if selection.end is not None and last == selection.end.y:
-            lines[-1] = lines[-1][: selection.end.x]
-        if selection.start is not None:
-            lines[0] = lines[0][selection.start.x :]
-        return "\n".join(line.rstrip() for line in lines), "\n"
-
-    def selection_updated(self, selection: Selection | None) -> None:
-        self.refresh()
-
-    def _line_text(self, y: int) -> str:
-        heads = self.rows.heads(self.inner_width)
+    def line(self, y: int) -> Line:
         if y == 0:
-            return "".join(text for text, _ in self.rows.title)
-        if y <= len(heads):
-            return heads[y - 1].text
-        return self.rows.row(y - 1 - len(heads), self.inner_width).text
-
-    # -- drawing -----------------------------------------------------------------------------------------------------
-
-    @property
-    def palette(self) -> Palette:
-        palette: Palette = self.app.palette  # type: ignore[attr-defined]
-        return palette
-
-    def render_line(self, y: int) -> Strip:
-        """One line of the pane as it stands on the screen."""
-        if y == 0:
-            return title_strip(
-                self.rows.title,
-                self.rows.title_right,
-                self.size.width,
-                self.palette,
-                self.rich_style,
-                focus=self.has_focus,
-                joints=self.joints,
-            )
+            title, right = tuple(self.rows.title), tuple(self.rows.title_right)
+            return Line(Row(title), right=right, joints=tuple(self.joints.items()))
         width = self.inner_width
         # A pane may be drawn at a new width before it is told of it.
         self.rows.lay_out(width)
         heads = self.rows.heads(width)
+        edge = self._edge(y)
         if y <= len(heads):
-            return self._with_edge(self._strip(heads[y - 1], width, "bar", y, ""), y)
+            return Line(heads[y - 1], "bar", edge=edge, needle=self.needle)
         index = round(self.scroll_y) + y - 1 - len(heads)
-        line = index + 1 + len(heads)
         if index < len(self.rows):
             row = self.rows.row(index, width)
             tone, marker = self._cursor_tone(index, row)
-            return self._with_edge(self._strip(row, width, tone, line, marker), y)
+            return Line(row, tone, marker, edge, needle=self.needle)
         words = self.rows.empty if not len(self.rows) else ()
         text = words[index - 1] if 0 < index <= len(words) else ""
-        return self._with_edge(self._strip(Row(((f"  {text}", "dim"),)), width, "", line, ""), y)
+        return Line(Row(((f"  {text}", "dim"),)), edge=edge)
+
+    def number(self, y: int) -> int:
+        return y if y < self.head_count else y + round(self.scroll_y)
+
+    def lines_in_all(self) -> int:
+        return self.head_count + self._count
+
+    def line_text(self, number: int) -> str:
+        heads = self.rows.heads(self.inner_width)
+        if number == 0:
+            return "".join(text for text, _ in self.rows.title)
+        if number <= len(heads):
+            return heads[number - 1].text
+        return self.rows.row(number - 1 - len(heads), self.inner_width).text
 
     def _cursor_tone(self, index: int, row: Row) -> tuple[str, str]:
         if not self.selecting or index != self.cursor:
             return row.tone, ""
         return ("cursor", "▌") if self.has_focus else ("cursor-blurred", "▏")
 
-    def _strip(self, row: Row, width: int, tone: str, line: int, marker: str) -> Strip:
-        chosen = self.text_selection
-        span = chosen.get_span(line) if chosen is not None else None
-        palette = self.palette
-        key = (row, width, tone, marker, self.needle, palette.name, span)
-        strip = self._strips.get(key)
-        if strip is None:
-            background = palette.tone(tone)
-            base = self.rich_style + background if background is not None else self.rich_style
-            over = palette.over(tone)
-            strip = row_strip(row, width, palette, base, over=over, marker=marker, needle=self.needle)
-            if span is not None:
-                strip = selected(strip, span, self.screen.get_component_rich_style("screen--selection"))
-            self._strips[key] = strip
-            if len(self._strips) > CACHED_STRIPS:
-                self._strips.popitem(last=False)
-        else:
-            self._strips.move_to_end(key)
-        return strip.apply_offsets(0, line)
-
-    def _with_edge(self, strip: Strip, y: int) -> Strip:
-        glyph, token = ("│", "rule") if self.edge else (" ", "plain")
-        if self.edge:
-            glyph = self.edge_joints.get(y, glyph)
+    def _edge(self, y: int) -> Span:
         if y in thumb(self.size.height, self._count, self.page, round(self.scroll_y)):
-            glyph, token = "┃", "title-focus" if self.has_focus else "dim"
-        return Strip([*strip, Segment(glyph, self.rich_style + self.palette[token])], strip.cell_length + 1)
+            return "┃", "title-focus" if self.has_focus else "dim"
+        return (self.edge_joints.get(y, "│"), "rule") if self.edge else (" ", "plain")

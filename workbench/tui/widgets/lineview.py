@@ -1,0 +1,135 @@
+"""A view made of lines: each is drawn once for what it holds, and drawn again only when that changes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import NamedTuple
+
+from rich.segment import Segment
+from textual.geometry import Region
+from textual.scroll_view import ScrollView
+from textual.selection import Selection
+from textual.strip import Strip
+
+from workbench.tui.palette import Palette
+from workbench.tui.rows.cells import Row, Span
+from workbench.tui.widgets.draw import row_strip, selected, title_strip
+
+CACHED_STRIPS = 1024
+
+
+class Line(NamedTuple):
+    """All that a line of the screen depends on: equal lines look the same."""
+
+    row: Row
+    tone: str = ""
+    marker: str = ""
+    """Takes the place of the first cell: the cursor."""
+    edge: Span = (" ", "plain")
+    """The last cell."""
+    right: tuple[Span, ...] | None = None
+    """The right side of a title; None for what is no title."""
+    joints: tuple[tuple[int, str], ...] = ()
+    needle: str = ""
+
+
+class LineView(ScrollView):
+    """Draws what ``line`` says. ``redraw`` looks which lines changed, and refreshes those alone."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._strips: OrderedDict[tuple[object, ...], Strip] = OrderedDict()
+        self._drawn: dict[int, Line] = {}
+
+    @property
+    def palette(self) -> Palette:
+        palette: Palette = self.app.palette  # type: ignore[attr-defined]
+        return palette
+
+    def line(self, y: int) -> Line:
+        """What stands on a line of the pane, from 0."""
+        raise NotImplementedError
+
+    def number(self, y: int) -> int:
+        """The number of that line among all lines, for selecting text: it stays with the line when it scrolls."""
+        return y
+
+    def line_text(self, number: int) -> str:
+        """The text of a line by its number."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Refresh the lines that are not what was drawn last."""
+        width = self.size.width
+        for y in range(self.size.height):
+            if self._drawn.get(y) != self.line(y):
+                self.refresh(Region(0, y, width, 1))
+
+    def forget(self) -> None:
+        """Drop drawn lines: the theme changed."""
+        self._strips.clear()
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the pane as it stands on the screen."""
+        line, number = self.line(y), self.number(y)
+        self._drawn[y] = line
+        chosen = self.text_selection
+        span = chosen.get_span(number) if chosen is not None else None
+        focus = line.right is not None and self.has_focus
+        key = (line, self.size.width, focus, self.palette.name, span)
+        strip = self._strips.get(key)
+        if strip is None:
+            strip = self._draw(line, focus=focus)
+            if span is not None:
+                strip = selected(strip, span, self.screen.get_component_rich_style("screen--selection"))
+            self._strips[key] = strip
+            if len(self._strips) > CACHED_STRIPS:
+                self._strips.popitem(last=False)
+        else:
+            self._strips.move_to_end(key)
+        return strip.apply_offsets(0, number)
+
+    def _draw(self, line: Line, *, focus: bool) -> Strip:
+        palette, base, width = self.palette, self.rich_style, self.size.width
+        if line.right is not None:
+            return title_strip(line.row.spans, line.right, width, palette, base, focus=focus, joints=dict(line.joints))
+        background = palette.tone(line.tone)
+        strip = row_strip(
+            line.row,
+            max(1, width - 1),
+            palette,
+            base + background if background is not None else base,
+            over=palette.over(line.tone),
+            marker=line.marker,
+            needle=line.needle,
+        )
+        glyph, token = line.edge
+        return Strip([*strip, Segment(glyph, base + palette[token])], strip.cell_length + 1)
+
+    # -- selection of text with the mouse ----------------------------------------------------------------------------
+
+    @property
+    def allow_select(self) -> bool:
+        return True
+
+    def lines_in_all(self) -> int:
+        """How many numbered lines there are."""
+        raise NotImplementedError
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text, as it stands on the screen."""
+        total = self.lines_in_all()
+        first = 0 if selection.start is None else selection.start.y
+        last = total - 1 if selection.end is None else min(selection.end.y, total - 1)
+        lines = [self.line_text(number) for number in range(first, last + 1)]
+        if not lines:
+            return None
+        if selection.end is not None and last == selection.end.y:
+            lines[-1] = lines[-1][: selection.end.x]
+        if selection.start is not None:
+            lines[0] = lines[0][selection.start.x :]
+        return "\n".join(line.rstrip() for line in lines), "\n"
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self.refresh()
