@@ -42,7 +42,7 @@ def read_langfuse(body: Any) -> list[Conversation]:
         {k: v for k, v in one.items() if v is not None} for one in observations if one.get("type") != "GENERATION"
     ]
     if others:
-        remarks.add(f"{len(others)} observations that are no generations are kept beside the run")
+        remarks.add("an observation that is no generation is kept beside the run", len(others))
     title = string(trace.get("name"))
     return [Conversation(threads_of(calls, remarks), title, notes=remarks.notes, kept=kept | {"observations": others})]
 

@@ -67,7 +67,7 @@ def _trace(spans: Sequence[Span], trace: str, read: Any) -> Conversation | None:
     if not calls:
         return None
     if others:
-        remarks.add(f"{len(others)} spans that are no model calls are kept beside the run")
+        remarks.add("a span that is no model call is kept beside the run", len(others))
     failed = mine[0].failed
     kept = {"trace": trace, "spans": others}
     reason = "the trace's first span failed" if failed else ""
