@@ -134,7 +134,7 @@ def command_line() -> str:
     parts = ["# The command line\n", "The same text as `workbench COMMAND --help`.\n", "## Exit codes\n"]
     rows = [(f"`{code.value}`", EXIT_CODES[code]) for code in Exit if code is not Exit.INTERRUPTED]
     parts.append(table(("code", "when"), [*rows, ("`128 + n`", "A signal n ended it; 130 after Ctrl+C.")]))
-    root = click.Context(main, info_name="workbench")
+    root = click.Context(main, info_name="workbench", **main.context_settings)
     for group, names in COMMANDS.items():
         parts.append(f"## {group}\n")
         for name in names:
