@@ -55,6 +55,11 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_others(cli: Cli, workspace
     assert ended.out.startswith("bad.yaml:")
 
 
+def test_where_no_file_could_be_read_nothing_is_said_to_be_sound(cli: Cli) -> None:
+    ended = cli("check", "absent.yaml")
+    assert (ended.code, ended.out, ended.err) == (2, "", "absent.yaml: error: no such file\n")
+
+
 def test_replies_are_checked_as_replies(cli: Cli, workspace: Path) -> None:
     assert cli("check", "greet.replies.yaml").code == 0
     (workspace / "greet.replies.yaml").write_text(REPLIES.replace("text:", "txet:"))

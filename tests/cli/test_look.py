@@ -216,3 +216,9 @@ def test_text_of_a_model_cannot_steer_the_terminal(cli: Cli, workspace: Path) ->
         shown = cli(command, "s").out + cli(command, "s", "--json").out
         assert "\x1b" not in shown
         assert "\u202e" not in shown
+
+
+def test_the_cost_of_a_run_without_an_answer_is_not_known(cli: Cli) -> None:
+    cli("run", "greet.yaml", "--until", "look:1", "--session", "held")
+    assert next(line for line in cli("show", "held").out.splitlines() if line.startswith("calls")).endswith("cost –")
+    assert "0.0000" not in cli("runs").out

@@ -121,6 +121,7 @@ def test_a_file_that_cannot_run_is_exit_code_2_with_the_place(cli: Cli, workspac
         (("greet.yaml", "--input", "@absent.json"), "absent.json: error: cannot be read: No such file or directory\n"),
         (("greet.yaml", "--session", "../x"), "error: '../x' is no session id (letters, digits, '.', '_' and '-')\n"),
         (("greet.yaml", "--sandbox", "jail"), "error: invalid value for '--sandbox': 'jail' is not one of"),
+        (("greet.yaml", "--base-url", "ftp://x"), "--base-url: error: 'base_url' must begin with http:// or https://"),
         (("greet.yaml", "--colour"), "error: no such option '--colour'"),
         ((), "error: missing argument 'FILE' (see workbench run --help)\n"),
     ],
@@ -142,6 +143,8 @@ def test_a_question_without_a_person_stops_the_run_and_answers_let_it_go_on(cli:
     stopped = cli("run", "ask.yaml", "--session", "s")
     assert (stopped.code, stopped.out) == (1, "")
     assert "May I?" in stopped.err
+    assert "phase  stopped\n" in stopped.err
+    assert "go on with it: workbench resume s\n" in stopped.err
     (workspace / "answers.json").write_text('{"p": "yes"}')
     resumed = cli("resume", "s", "--answers", "answers.json")
     assert (resumed.code, resumed.out) == (0, "Done.\n")

@@ -164,7 +164,8 @@ def _warning(_: Place, data: Mapping[str, Any]) -> Cells:
 def _phase_finished(_: Place, data: Mapping[str, Any]) -> Cells | None:
     if data.get("status") == "success":
         return None
-    return (Cell(f"phase  {data.get('status')}: {data.get('reason', '')}", "bad"),)
+    status, reason = data.get("status"), data.get("reason", "")
+    return (Cell(f"phase  {status}: {reason}" if reason != status else f"phase  {status}", "bad"),)
 
 
 def _context_assembled(_: Place, data: Mapping[str, Any]) -> Cells:
@@ -191,6 +192,8 @@ _LINES = {
 
 
 def closing_line(session: str, status: str, reason: str) -> None:
-    """How the run ended and where to look next."""
+    """How the run ended, and what to do next."""
     talk(f"{status}{f': {reason}' if reason else ''}", "good" if status == "success" else "bad")
+    if status == "stopped":
+        talk(f"go on with it: workbench resume {session}", "dim")
     talk(f"look at it: workbench context {session}", "dim")

@@ -6,6 +6,7 @@ What could act outside the workspace (sandbox, prices, base URL, redaction) is n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,8 @@ class Setting:
     workspace: bool = True
     """Whether ``workbench.yaml`` of a workspace may set it."""
     choices: tuple[str, ...] = ()
+    url: bool = False
+    """Whether the value is the address of a web server."""
 
 
 TABLE: tuple[Setting, ...] = (
@@ -43,6 +46,7 @@ TABLE: tuple[Setting, ...] = (
         "Base URL of an OpenAI-compatible server that answers all calls.",
         ("WORKBENCH_BASE_URL", "WINDLASS_PROVIDER_BASE_URL"),
         workspace=False,
+        url=True,
     ),
     Setting(
         "data_dir",
@@ -99,6 +103,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("keys", dict, {}, "Keys of the app by action id."),
 )
 
+_WEB = re.compile(r"https?://[^/\s]\S*\Z", re.IGNORECASE)
 _BY_NAME = {setting.name: setting for setting in TABLE}
 
 
@@ -142,7 +147,8 @@ def load_settings(
             values[setting.name], origins[setting.name] = _checked(setting, env[variable], origin), origin
     for name, value in (flags or {}).items():
         if value is not None:
-            values[name], origins[name] = _checked(_known(name, "flag"), value, "flag"), "flag"
+            option = f"--{name.replace('_', '-')}"
+            values[name], origins[name] = _checked(_known(name, "flag"), value, option), "flag"
     return Settings(values, origins)
 
 
@@ -212,6 +218,8 @@ def _checked(setting: Setting, value: Any, origin: str) -> Any:
         ) from None
     if setting.choices and converted not in setting.choices:
         raise SettingsError(f"{origin}: error: '{setting.name}' must be one of {', '.join(setting.choices)}")
+    if setting.url and not _WEB.match(converted):
+        raise SettingsError(f"{origin}: error: '{setting.name}' must begin with http:// or https:// and name a server")
     return converted
 
 

@@ -51,7 +51,8 @@ def command(ctx: click.Context, files: tuple[Path, ...], json: bool, plain: bool
         printer = Printer(plain)
         for problem in problems:
             printer.line(*_line(problem))
-        talk(_summary(problems, len(files) - unreadable))
+        if unreadable < len(files):
+            talk(_summary(problems, len(files) - unreadable))
     errors = any(problem.severity is Severity.ERROR for problem in problems)
     ctx.exit(Exit.USAGE if unreadable else Exit.FAILED if errors else Exit.OK)
 

@@ -37,8 +37,8 @@ def answered_by(state: RunState) -> str:
 
 
 def total_cost(cost: float, unknown: int, calls: int) -> str:
-    """Dollars of the calls whose cost is known, and how many are not."""
-    if calls and unknown == calls:
+    """Dollars of the calls whose cost is known, and how many are not; nothing is known where no call was answered."""
+    if unknown == calls:
         return UNKNOWN
     return money(cost) + (f" and {unknown} unknown" if unknown else "")
 
@@ -108,8 +108,9 @@ def print_head(state: RunState, printer: Printer) -> None:
         printer.line("edited   ", Cell(f"{plural(state.edited, 'edit')} by hand", "warn"))
     spent = Spent.of(state.calls)
     note = " (predicted for the input, where no bill is known)" if spent.predicted else ""
+    cost = str(spent) or UNKNOWN
     printer.line(
-        f"calls    {spent.calls}   in {count(state.tokens_in)}   out {count(state.tokens_out)}   cost {spent}",
+        f"calls    {spent.calls}   in {count(state.tokens_in)}   out {count(state.tokens_out)}   cost {cost}",
         Cell(note, "dim"),
     )
 
