@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -110,6 +111,8 @@ class WorkbenchApp(ThemedApp):
 
     def on_mount(self) -> None:
         terminal.on_signals(self._signalled)
+        if not (self.is_headless or self.is_web):
+            self.set_interval(1.0, self._leave_if_alone)
         self.call_after_refresh(self._begin)
 
     def on_unmount(self) -> None:
@@ -121,6 +124,11 @@ class WorkbenchApp(ThemedApp):
 
     def _signalled(self, number: int) -> None:
         self.exit(128 + number, return_code=128 + number)
+
+    def _leave_if_alone(self) -> None:
+        if terminal.is_gone():
+            terminal.end_soon(129)
+            self._signalled(signal.SIGHUP)
 
     def _begin(self) -> None:
         if self._file is not None:

@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import sys
+import termios
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +50,22 @@ def own_screen(log: Path) -> Iterator[None]:
             os.close(descriptor)
         os.close(sink)
         screen.close()
+
+
+def is_gone() -> bool:
+    """Whether the terminal has vanished without a signal: a closed window whose process had no part in its session."""
+    try:
+        termios.tcgetattr(0)
+    except (termios.error, OSError):
+        return True
+    return False
+
+
+def end_soon(code: int, seconds: float = 8.0) -> None:
+    """End the process with ``code`` even if leaving the screen, which is no longer there, never comes to an end."""
+    timer = threading.Timer(seconds, os._exit, (code,))
+    timer.daemon = True
+    timer.start()
 
 
 def on_signals(handler: Callable[[int], None]) -> None:
