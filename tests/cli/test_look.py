@@ -222,3 +222,14 @@ def test_the_cost_of_a_run_without_an_answer_is_not_known(cli: Cli) -> None:
     cli("run", "greet.yaml", "--until", "look:1", "--session", "held")
     assert next(line for line in cli("show", "held").out.splitlines() if line.startswith("calls")).endswith("cost –")
     assert "0.0000" not in cli("runs").out
+
+
+def test_the_newest_run_is_not_one_that_it_started_itself(cli: Cli, workspace: Path) -> None:
+    (workspace / "outer.yaml").write_text(
+        "cascade_id: outer\nvalidators: {fine: {instructions: Is it fine?}}\n"
+        "phases: [{name: p, instructions: go, wards: {post: [{validator: fine, mode: advisory}]}}]\n"
+    )
+    (workspace / "outer.replies.yaml").write_text("replies: {p: [{text: Done.}]}\n")
+    cli("run", "outer.yaml", "--session", "mine")
+    assert len(cli("runs", "--json").json) == 2
+    assert cli("show", "--json").json["session_id"] == "mine"

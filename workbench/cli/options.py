@@ -93,13 +93,15 @@ def session_argument(function: F) -> F:
 
 
 def find_run(project: Project, session: str | None) -> str:
-    """The run id behind a name, or of the newest run. Raises UnknownRun, and Failure where there is no run at all."""
+    """The run id behind a name, or of the newest run that is not inside of another.
+
+    Raises UnknownRun, and Failure where there is no run at all."""
     if session:
         return project.store.find(session)
     runs = project.store.runs()
     if not runs:
         raise Failure(Exit.USAGE, f"no runs in {project.store.root}", hint="workbench run FILE makes one")
-    return runs[0].run_id
+    return next((run for run in runs if not run.depth), runs[0]).run_id
 
 
 def starting(function: F) -> F:

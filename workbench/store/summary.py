@@ -14,7 +14,7 @@ from workbench.engine.event import Event
 from workbench.store.reading import segments
 
 FILE = "summary.json"
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,8 @@ class RunSummary:
     warnings: int = 0
     parent_run: str = ""
     parent_session: str = ""
+    depth: int = 0
+    """How many runs this one is inside of: above 0 for what a validator, tool or phase of another run started."""
     imported: bool = False
     seq: int = 0
     """Of the last event."""
@@ -90,6 +92,7 @@ class Summarizer:
                     "started": event.at,
                     "parent_run": str(parent.get("run_id", "")),
                     "parent_session": str(parent.get("session_id", "")),
+                    "depth": int(parent.get("depth") or 0),
                     "imported": bool((data.get("ports") or {}).get("imported")),
                 }
             case "run_resumed":

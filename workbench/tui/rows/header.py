@@ -86,13 +86,13 @@ def run_label(run: RunState) -> str:
 
 
 def totals(run: RunState | None) -> tuple[Span, ...]:
-    """``3 calls  9,204 tok  ~$0.0131``; costs that are not known are said to be missing."""
-    if run is None or not run.calls:
+    """``3 calls  9,204 tok  ~$0.0131``; a call counts when it is answered, unknown costs are said."""
+    if run is None:
         return ()
     answered = sum(1 for call in run.calls if call.answer is not None)
-    calls: Span = (plural(len(run.calls), "call"), "dim")
     if not answered:
-        return (calls,)
+        return ()
+    calls: Span = (plural(answered, "call"), "dim")
     unknown = run.unknown_costs
     cost = money(None) if unknown == answered else money(run.cost)
     more: Span = (" +?", "warning") if 0 < unknown < answered else ("", "plain")
