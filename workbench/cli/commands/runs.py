@@ -29,18 +29,21 @@ COLUMNS = (
 @click.command(short_help="List the stored runs.")
 @click.option("--limit", "-n", type=click.IntRange(1), metavar="N", help="At most N runs.")
 @click.option("--status", metavar="STATUS", help="Only runs with this status: success, failed, stopped, interrupted …")
+@click.option("--all", "-a", "nested", is_flag=True, help="Also runs that ran inside another one.")
 @as_json
 @plain
-def command(limit: int | None, status: str | None, json: bool, plain: bool) -> None:
+def command(limit: int | None, status: str | None, nested: bool, json: bool, plain: bool) -> None:
     """List the stored runs of this workspace, newest first.
 
     \b
     Examples:
       workbench runs
       workbench runs --status failed --json
+      workbench runs --all
     """
     project = project_here()
-    found = [run for run in project.store.runs() if status in (None, run.status)][:limit]
+    runs = [run for run in project.store.runs() if nested or not run.depth]
+    found = [run for run in runs if status in (None, run.status)][:limit]
     if json:
         write_json([summary_json(run) for run in found])
         return
