@@ -198,6 +198,13 @@ def test_the_bar_names_its_parts_and_shows_what_is_held_back_and_what_the_budget
     assert "free" in text
 
 
+def test_what_was_dropped_is_told_from_what_was_masked() -> None:
+    call = dropped_story()
+    assert [part.sort for part in stretches(call)] == ["task", "dropped"]
+    assert "dropped" in bar(call, 100).text
+    assert "masked" not in bar(call, 100).text
+
+
 def test_the_cached_part_is_drawn_to_the_scale_of_the_bar() -> None:
     call = last_call(triage_story())
     line = cache_line(call, 102).text

@@ -88,6 +88,7 @@ def hostile_story(payload: str) -> Story:
     story.emit("callout", place, name=payload, target=payload)
     story.emit("edited", place, what=payload, before=payload, after=payload)
     story.emit(payload, place, text=payload)
+    story.context(place._replace(turn=2), base, strategy=payload, forecast=forecast)
     story.end_phase(triage, payload, to=payload, reason=payload)
     story.finish(payload, reason=payload)
     return story
@@ -113,7 +114,8 @@ def test_no_pane_and_no_sheet_lets_a_payload_through(tmp_path: Path, payloads: t
         async with bench(tmp_path, size=(100, 30)) as it:
             screen = it.screen
             for payload in payloads:
-                await it.feed(hostile_story(payload).events)
+                events = hostile_story(payload).events
+                await it.feed(events[:-1])
                 for name, _ in TABS:
                     screen.action_tab(name)
                     assert_harmless(it)
@@ -135,7 +137,10 @@ def test_no_pane_and_no_sheet_lets_a_payload_through(tmp_path: Path, payloads: t
                 ]
                 await it.feed(notices=notices)
                 assert_harmless(it)
+                assert it.presenter.state.waiting
                 await it.feed(notices=[Notice("released", place), Notice("failed", place, {"message": payload})])
+                assert_harmless(it)
+                await it.feed(events[-1:])
                 assert_harmless(it)
 
     asyncio.run(scenario())

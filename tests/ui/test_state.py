@@ -104,6 +104,14 @@ def test_a_stream_grows_with_its_notices_and_ends_with_the_answer() -> None:
     assert state.doing(14.0) is None
 
 
+def test_what_is_said_of_a_call_after_its_answer_is_not_shown() -> None:
+    story = triage_story()
+    place = story.events[-1].place
+    story.answer(place, "done")
+    state = fed(story.events, [Notice("waiting", place, {"try": 1}), Notice("text", place, {"text": "done"})])
+    assert state.doing(1.0) is None
+
+
 def test_what_is_kept_of_a_stream_is_bounded() -> None:
     place = triage_story().events[-1].place
     state = fed(triage_story().events, [Notice("waiting", place, {"try": 1})])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.ui.support import Story, triage_story
+from tests.ui.support import Story, entry, triage_story
+from workbench.context.assembly import Kind
+from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.state import RunState
 from workbench.tui.preview import outline_of
@@ -88,6 +90,38 @@ def test_a_failed_check_shows_its_reason_under_the_phase() -> None:
     run = RunState.of(story.events)
     lines = shown(TreeRows(run, TreeView(OUTLINE, selected=place)), 60)
     assert any("✗ tests_pass: 2 of 5 failed" in line for line in lines)
+
+
+def candidate_story() -> Story:
+    story = Story().start()
+    base = story.phase("triage")
+    for name in ("s0", "s1"):
+        place = base._replace(branch=name, attempt=1, turn=1, call=1)
+        story.context(place, [entry(Message("user", "go"), Kind.TASK, place, reason=("task",))])
+        story.answer(place, f"answer {name}")
+        data = {"index": int(name[1]), "status": "success", "output": f"answer {name}"}
+        story.emit("candidate_finished", base._replace(branch=name), **data)
+    story.emit("evaluation_finished", base, branch="s1", winner=1, scores=[1, 2], reason="clearer")
+    return story
+
+
+def test_candidates_are_branches_and_the_winner_is_marked() -> None:
+    run = RunState.of(candidate_story().events)
+    lines = shown(TreeRows(run, TreeView(OUTLINE, selected=run.calls[0].place)))
+    assert [line.split()[1:5] for line in lines if "candidate" in line] == [
+        ["✓", "candidate", "s0", "7"],
+        ["✓", "candidate", "s1", "★"],
+    ]
+    assert lines[3].strip().startswith("✓ turn 1")
+
+
+def test_a_nested_cascade_and_the_tool_of_a_deterministic_phase_have_nodes() -> None:
+    story = Story().start()
+    place = story.phase("triage")
+    story.emit("child_started", place, run_id="child", session_id="inner-1", kind="sub")
+    story.emit("child_finished", place, run_id="child", session_id="inner-1", status="success", output="", state={})
+    lines = shown(TreeRows(RunState.of(story.events), TreeView(OUTLINE)))
+    assert any("✓ ↳ sub inner-1" in line for line in lines)
 
 
 def test_a_phase_that_the_file_does_not_name_any_more_is_still_shown() -> None:

@@ -71,6 +71,7 @@ PAINTS: dict[str, Paint] = {
     "bar-injected": Paint("foreground", back="accent", back_strength=0.45),
     "bar-turns": Paint("foreground", back="primary", back_strength=0.25),
     "bar-masked": Paint("warning", 0.75, back="warning", back_strength=0.12),
+    "bar-dropped": Paint(strength=0.45),
     "bar-free": Paint(strength=0.30),
     "bar-over": Paint("background", back="error"),
 }

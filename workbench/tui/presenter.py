@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
-from workbench.engine.state import CallState
+from workbench.engine.state import CallState, VisitState
 from workbench.language.problem import Problem, Severity
 from workbench.tui.rows import documents, problems, reasons, wire
 from workbench.tui.rows.back import Live
@@ -166,6 +166,10 @@ class Presenter:
         tries = f" (try {wait.tries})" if wait.tries > 1 else ""
         return Live("waiting", f"waits for the provider{tries}", now - wait.since, self.tick)
 
+    def _visit(self) -> VisitState | None:
+        """The last visit of the phase that the tree's cursor is on."""
+        return next((visit for visit in reversed(self.state.run.visits) if visit.phase == self.phase), None)
+
     def _card(self) -> Rows:
         cascade = self.file.cascade if self.file else None
         phase = cascade.phase(self.phase) if cascade else None
@@ -173,6 +177,9 @@ class Presenter:
             rows = Lines((), ("Opening …",) if self.file is None else ("The file holds no cascade that can be shown.",))
             rows.title = (("Context", "title"),)
             return rows
+        visit = self._visit()
+        if visit is not None:
+            return CardRows(cascade, phase, "It ran without calling a model.", self.model, visit.status)
         if self.state.alive:
             hint = "This phase has not run yet."
         elif self.file is not None and any(problem.severity is Severity.ERROR for problem in self.file.problems):
@@ -193,7 +200,8 @@ class Presenter:
         if self.detail_mode == "problem" and self.problems:
             return self._problem_doc()
         if call is None:
-            return self._file_doc()
+            visit = self._visit()
+            return self._file_doc() if visit is None else documents.visit_doc(visit)
         rows = self._context[1] if self._context else None
         if self.detail_mode == "wire":
             return wire.wire_doc(call, self.state.run, whole=whole)
@@ -238,7 +246,7 @@ class Presenter:
         ended = sum(tool.status != "running" for tool in call.tools) if call else 0
         return (
             id(call),
-            (call.seq, call.status, len(call.tools), ended) if call else self.phase,
+            (call.seq, call.status, len(call.tools), ended) if call else (self.phase, id(self._visit()), state.run.seq),
             row,
             self.detail_mode,
             self.problem,

@@ -152,6 +152,9 @@ class BenchState:
             self._hold(Held(place, str(data.get("stop", "")), str(data.get("why", "")), str(data.get("tool", ""))))
         elif notice.kind == "released":
             self.held = None
+        elif self._is_over(place):
+            # Events and notices come by two ways: what was said of a call may arrive after its answer.
+            return
         elif notice.kind == "waiting":
             before = self.waiting.get(place)
             since = before.since if before is not None else now
@@ -164,6 +167,10 @@ class BenchState:
         elif notice.kind == "text" and (call := self.waiting.get(place)) is not None:
             call.pause_until = None
             call.text = (call.text + str(data.get("text", "")))[-STREAM_KEPT:]
+
+    def _is_over(self, place: Place) -> bool:
+        call = self.run.call_at(place)
+        return not self.alive or (call is not None and call.status == "done")
 
     def _hold(self, held: Held) -> None:
         self.held = held

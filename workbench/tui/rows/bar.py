@@ -15,7 +15,7 @@ TASK = frozenset({Kind.TASK, Kind.RETRY, Kind.PROMPT, Kind.CLOSING, Kind.USER})
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A run of messages of one sort. ``sort`` is tools, task, injected, turns, masked or free."""
+    """A run of messages of one sort. ``sort`` is tools, task, injected, turns, masked, dropped or free."""
 
     sort: str
     tokens: int
@@ -40,8 +40,9 @@ def stretches(call: CallState, budget: int | None = None) -> tuple[Stretch, ...]
         elif tokens:
             merged.append([sort, tokens])
     result = [Stretch(str(sort), int(tokens)) for sort, tokens in merged]
-    if (saved := call.tokens_full - call.tokens_sent) > 0:
-        result.append(Stretch("masked", saved))
+    dropped = sum(entry.tokens_full for entry in call.entries if entry.sent is None)
+    masked = call.tokens_full - call.tokens_sent - dropped
+    result += [Stretch(sort, tokens) for sort, tokens in (("masked", masked), ("dropped", dropped)) if tokens > 0]
     if budget is not None and (free := budget - call.tokens_full) > 0:
         result.append(Stretch("free", free))
     return tuple(result)
@@ -75,9 +76,10 @@ _TOKENS = {
     "injected": "bar-injected",
     "turns": "bar-turns",
     "masked": "bar-masked",
+    "dropped": "bar-dropped",
     "free": "bar-free",
 }
-_FILL = {"masked": "◌", "free": "·"}
+_FILL = {"masked": "◌", "dropped": "·", "free": "┈"}
 
 
 def bar(call: CallState, width: int, budget: int | None = None) -> Row:
@@ -92,14 +94,12 @@ def bar(call: CallState, width: int, budget: int | None = None) -> Row:
 
 
 def _label(part: Stretch, length: int) -> str:
+    """The name and the tokens, as far as they fit."""
     fill = _FILL.get(part.sort, " ")
-    name = "free" if part.sort == "free" else part.sort
-    for text in (f" {name} {part.tokens:,} ", f" {name} "):
+    for text in (f" {part.sort} {part.tokens:,} ", f" {part.sort} "):
         if len(text) <= length:
-            return text.center(length, fill) if fill != " " else text.center(length)
-    if part.sort in ("masked", "free") or length < 3:
-        return fill * length
-    return name[0].center(length)
+            return text.center(length, fill)
+    return fill * length
 
 
 def cache_line(call: CallState, width: int, budget: int | None = None) -> Row:

@@ -62,10 +62,12 @@ def budget_of(cascade: Cascade | None, name: str) -> int | None:
 
 
 class CardRows(Rows):
-    """What is known of a phase that has not run: what it may use and what it will see."""
+    """What is known of a phase that made no call: what it may use and what it sees."""
 
-    def __init__(self, cascade: Cascade, phase: Phase, hint: str, default_model: str = "") -> None:
-        self.title = (("Context", "title"), (f"  {flat(phase.name)}", "name"), (" · not run yet", "dim"))
+    def __init__(self, cascade: Cascade, phase: Phase, hint: str, default_model: str = "", status: str = "") -> None:
+        """``status`` is how its last visit ended; empty where it has not run."""
+        state = f" · {status}, no model call" if status else " · not run yet"
+        self.title = (("Context", "title"), (f"  {flat(phase.name)}", "name"), (state, "dim"))
         self.hint = hint
         self.facts = tuple(_facts(cascade, phase, default_model))
 

@@ -10,7 +10,7 @@ from workbench.context.assembly import Entry
 from workbench.context.message import Message
 from workbench.context.reasons import explain, origin, turns_before
 from workbench.engine.event import Event
-from workbench.engine.state import CallState, RunState, ToolState
+from workbench.engine.state import CallState, RunState, ToolState, VisitState
 from workbench.tui.rows import syntax
 from workbench.tui.rows.cells import Span, flat
 from workbench.tui.rows.numbers import count, plural, seconds
@@ -147,6 +147,16 @@ def tool_doc(tool: ToolState, *, whole: bool = False) -> TextRows:
         ((" · ".join(flat(fact) for fact in facts if fact), "dim"),),
         copy=tool.text,
     )
+
+
+def visit_doc(visit: VisitState) -> TextRows:
+    """A visit without a model call: the tool that it ran, and what came of it."""
+    lines = [Line(f"{visit.status}: {flat(visit.reason)}" if visit.reason else visit.status, "bold")]
+    for tool in visit.tool_tries:
+        lines += [Line(""), *tool_doc(tool).lines]
+    if visit.output and not any(tool.text == visit.output for tool in visit.tool_tries):
+        lines += [Line(""), Line("output", "head"), *text_lines(visit.output, paint=_painter(visit.output))]
+    return TextRows(lines, (("Phase", "title"), (f"  {flat(visit.phase)}", "name")), copy=visit.output)
 
 
 def failure_doc(data: Mapping[str, Any]) -> TextRows:

@@ -9,6 +9,9 @@ from workbench.tui.rows.cells import Span, crop, flat, joined, width_of
 from workbench.tui.rows.numbers import count, money, plural
 from workbench.tui.rows.signs import sign, status_sign
 
+ROOMY = 100
+"""Cells from which on nothing has to be abbreviated by rule."""
+
 
 @dataclass(frozen=True)
 class Facts:
@@ -35,39 +38,43 @@ class Facts:
 def header(run: RunState | None, facts: Facts, width: int) -> tuple[Span, ...]:
     """One line; what matters least goes first when there is little room."""
     name: list[Span] = [(flat(facts.cascade) or flat(facts.file), "bold")]
-    file, status, model = _file(facts), _status(run, facts), flat(facts.model)
+    status, model = _status(run, facts, brief=width < ROOMY), flat(facts.model)
     where: list[Span] = [("at ", "faint"), (flat(facts.base_url), "dim")] if facts.base_url else []
     long: list[Span] = [("model ", "faint"), (model, "plain")] if model else []
     short: list[Span] = [(model.partition(" as ")[0].rpartition("/")[2], "dim")] if model else []
+    file, brief = _file(facts), _file(facts, brief=True)
     right = totals(run)
     spans: tuple[Span, ...] = ()
     for parts in (
         (name, file, status, long, where),
         (name, file, status, long),
         (name, file, status, short),
-        (name, status, short),
+        (name, brief, status, short),
+        (name, brief, status),
         (name, status),
         (status,),
     ):
-        spans = joined(parts)
+        spans = joined(parts, "   " if width >= ROOMY else "  ")
         gap = width - 2 - width_of(spans) - width_of(right)
-        if gap >= 2:
+        if gap >= 1:
             return ((" ", "plain"), *spans, (" " * gap, "plain"), *right, (" ", "plain"))
     return ((" ", "plain"), *crop(spans, width - 1))
 
 
-def _file(facts: Facts) -> list[Span]:
+def _file(facts: Facts, *, brief: bool = False) -> list[Span]:
+    """What there is to say of the file; ``brief`` says only what is wrong or new."""
     if facts.errors:
-        return [sign("failed"), (f" {plural(facts.errors, 'error')} in the file; the last good version stays", "error")]
+        more = "" if brief else "; the last good version stays"
+        return [sign("failed"), (f" {plural(facts.errors, 'error')} in the file{more}", "error")]
     if facts.changed:
-        return [sign("changed"), (f" saved {facts.saved}" if facts.saved else " changed", "changed")]
-    return [(f"saved {facts.saved}", "faint")] if facts.saved else []
+        return [sign("changed"), (f" saved {facts.saved}" if facts.saved and not brief else " changed", "changed")]
+    return [(f"saved {facts.saved}", "faint")] if facts.saved and not brief else []
 
 
-def _status(run: RunState | None, facts: Facts) -> list[Span]:
+def _status(run: RunState | None, facts: Facts, *, brief: bool) -> list[Span]:
     if run is None or not run.run_id:
         return [sign("pending"), (" no run yet", "dim")]
-    name: list[Span] = [("run ", "faint"), (run_label(run), "plain"), ("  ", "plain")]
+    name: list[Span] = [("" if brief else "run ", "faint"), (run_label(run), "plain"), ("  ", "plain")]
     if facts.question:
         return [*name, (" ? waits for you: a answers ", "waiting-badge")]
     if facts.held:

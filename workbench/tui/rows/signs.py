@@ -36,6 +36,7 @@ SIGNS: dict[str, Sign] = {
     "held": Sign("‖", "held", "held here: nothing goes on before you say so"),
     "breakpoint": Sign("◆", "error", "breakpoint"),
     "changed": Sign("●", "changed", "changed since the run started, or since the last save"),
+    "winner": Sign("★", "ok", "the candidate that the evaluator chose"),
     "new": Sign("+", "ok", "not in the call before"),
     "altered": Sign("±", "changed", "treated differently from the call before"),
     "error result": Sign("!", "error", "a result that its tool flagged as an error"),

@@ -7,31 +7,27 @@ from collections import defaultdict
 from typing import Any
 
 from workbench.context.wire import to_wire
+from workbench.engine.recording import wire_body
 from workbench.engine.state import CallState, RunState
+from workbench.models.tape import wire_bytes
 from workbench.tui.rows import syntax
 from workbench.tui.rows.documents import pretty
 from workbench.tui.rows.text import TextRows, text_lines
 
 
 def wire_text(call: CallState, run: RunState) -> str | None:
-    """The request body exactly as it was sent; None while nothing was."""
-    wire = call.wire
-    if wire is None:
+    """The request body exactly as it was sent; None while nothing was, or where the journal lost a part of it."""
+    try:
+        body = wire_body(run, call.place)
+    except (KeyError, ValueError):
         return None
-    parts = []
-    for key in wire.order:
-        if key == "messages":
-            value = "[" + ",".join(run.wire_bodies.get(digest, "null") for digest in wire.messages) + "]"
-        elif key == "tools":
-            value = run.wire_bodies.get(wire.tools, "null")
-        else:
-            value = json.dumps(wire.keys.get(key), ensure_ascii=True, separators=(",", ":"))
-        parts.append(f"{json.dumps(key)}:{value}")
-    return "{" + ",".join(parts) + "}"
+    if body is None or call.wire is None:
+        return None
+    return wire_bytes(body, call.wire.style or "spaced").decode("utf-8", "replace")
 
 
 def wire_doc(call: CallState, run: RunState, *, whole: bool = False) -> TextRows:
-    """The wire request; before it is sent, what will be handed to the provider's client."""
+    """The wire request; where no body is known, what the provider's client gets to make one of."""
     text = wire_text(call, run)
     if text is not None:
         lines = text_lines(pretty(text), whole=whole, paint=syntax.json)
@@ -51,5 +47,7 @@ def wire_doc(call: CallState, run: RunState, *, whole: bool = False) -> TextRows
         body["tools"] = run.tool_schemas[call.tools_hash]
     body |= {key: value for key, value in call.parameters.items() if key not in body}
     text = json.dumps(body, indent=2, ensure_ascii=False)
-    title = (("Wire", "title"), ("  not sent yet: what the provider's client will get", "name"))
+    waiting = call.answer is None and not call.failures
+    said = "not sent yet: what the provider's client will get" if waiting else "no body was kept: what was handed over"
+    title = (("Wire", "title"), (f"  {said}", "name"))
     return TextRows(text_lines(text, whole=whole, paint=syntax.json), title, ((call.digest[:8], "dim"),), copy=text)

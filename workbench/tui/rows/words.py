@@ -137,7 +137,9 @@ def _candidate(it: Happened) -> Words:
 
 
 def _evaluated(it: Happened) -> Words:
-    return "evaluation", f"candidate {it.data.get('winner')} wins: {it.data.get('reason', '')}", "bold"
+    who = str(it.data.get("branch") or it.data.get("winner")).rpartition("/")[2]
+    reason = f": {it.data['reason']}" if it.data.get("reason") else ""
+    return "evaluation", f"candidate {who} wins{reason}", "bold"
 
 
 def _asked(it: Happened) -> Words:

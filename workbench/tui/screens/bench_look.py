@@ -97,10 +97,10 @@ class LookActions(BenchView):
             state = project.store.state(self.presenter.state.run.run_id)
             comparison = compare_strategies(state, specs, project.around.prices)
         except (SpecError, DefinitionError, StoreError) as fault:
-            self.app.call_from_thread(self.app.say, str(fault), "error")
+            self.app.call_later(self.app.say, str(fault), "error")
             return
         sheet = CompareSheet(CompareRows(comparison, state.session_id or state.run_id), project, state)
-        self.app.call_from_thread(self.app.push_screen, sheet)
+        self.app.call_later(self.app.push_screen, sheet)
 
     # -- rows over the whole screen ----------------------------------------------------------------------------------
 

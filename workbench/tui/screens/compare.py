@@ -78,9 +78,9 @@ class CompareSheet(Sheet):
         try:
             change = change_for(self._project, self._state, spec, self._project.around.prices)
         except (ApplyError, SpecError, CannotOpen) as fault:
-            self.app.call_from_thread(self.app.say, str(fault), "error")
+            self.app.call_later(self.app.say, str(fault), "error")
             return
-        self.app.call_from_thread(self._ask, change)
+        self.app.call_later(self._ask, change)
 
     def _ask(self, change: Change) -> None:
         lines = change.lines

@@ -1,0 +1,69 @@
+"""The line above everything: what matters most is there at every width."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from tests.ui.support import triage_story
+from workbench.engine.state import RunState
+from workbench.tui.rows.cells import Row
+from workbench.tui.rows.header import Facts, header, run_label, totals, waiting
+
+FACTS = Facts(cascade="log_triage", file="log_triage.yaml", saved="14:02:11", model="offline as openai/gpt-4.1-mini")
+
+
+def text(facts: Facts, width: int, run: RunState | None = None) -> str:
+    return Row(header(run, facts, width)).text
+
+
+@pytest.mark.parametrize("width", [1, 12, 40, 60, 80, 100, 120, 200])
+def test_it_is_never_wider_than_the_screen(width: int) -> None:
+    run = RunState.of(triage_story().events)
+    for facts in (FACTS, Facts(errors=3, held="before call"), Facts(question=True, waiting="provider 34 s")):
+        assert cell_len(text(facts, width, run)) <= width
+
+
+def test_it_says_that_calls_are_answered_offline_even_on_a_narrow_screen() -> None:
+    run = RunState.of(triage_story().events)
+    line = text(Facts(**{**vars(FACTS), "held": "before call"}), 80, run)
+    assert "‖ held before call" in line
+    assert "offline" in line
+    assert "3 calls" in line
+
+
+def test_a_broken_file_is_told_about_before_the_model_and_the_time_of_saving() -> None:
+    run = RunState.of(triage_story().events)
+    facts = Facts(**{**vars(FACTS), "errors": 2, "held": "before call"})
+    assert "✗ 2 errors in the file; the last good version stays" in text(facts, 160, run)
+    assert "✗ 2 errors in the file" in text(facts, 100, run)
+
+
+def test_a_changed_file_is_marked() -> None:
+    assert "● saved 14:02:11" in text(Facts(**{**vars(FACTS), "changed": True}), 120)
+
+
+def test_costs_that_are_not_known_are_said_to_be_missing() -> None:
+    story = triage_story()
+    place = story.events[-1].place
+    known = RunState.of(story.events)
+    assert Row(totals(known)).text == "3 calls  2,136 tok  ~$0.0048"
+    story.answer(place, "done", cost=None)
+    assert Row(totals(RunState.of(story.events))).text.endswith("~$0.0048 +?")
+
+
+def test_a_run_is_named_by_its_session_without_the_name_of_the_cascade() -> None:
+    run = RunState.of(triage_story().events)
+    assert run_label(run) == "7f3a"
+    run.session_id = "mine"
+    assert run_label(run) == "mine"
+    run.session_id = ""
+    assert run_label(run) == run.run_id[-4:]
+
+
+def test_what_is_waited_for_counts_retries_not_tries() -> None:
+    assert [waiting(0.4, 1), waiting(34.2, 1), waiting(34.2, 3)] == [
+        "provider",
+        "provider 34 s",
+        "provider 34 s, retry 2",
+    ]

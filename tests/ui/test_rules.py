@@ -1,0 +1,77 @@
+"""Rules of the house that the code itself must keep: text goes through one door, workers never end the app."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "workbench" / "tui"
+FILES = sorted(SOURCE.rglob("*.py"))
+
+WIDGETS = {"Static", "Label", "Button", "Option", "Digits", "Link", "Checkbox", "RadioButton", "Tab", "Collapsible"}
+METHODS = {"update", "notify", "add_row", "add_leaf", "set_label", "set_content"}
+TITLES = {"border_title", "border_subtitle", "tooltip", "title", "sub_title"}
+DOORS = {"plain", "clean", "clean_line"}
+"""The functions that make text harmless."""
+
+
+def name_of(node: ast.AST) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def is_harmless(node: ast.expr) -> bool:
+    """A literal of our own source, or what went through the door."""
+    if isinstance(node, ast.Constant):
+        return True
+    return isinstance(node, ast.Call) and name_of(node.func) in DOORS
+
+
+def texts_for_widgets(tree: ast.AST) -> Iterator[ast.expr]:
+    """Every expression that becomes text of a widget."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args:
+            widget = isinstance(node.func, ast.Name) and node.func.id in WIDGETS
+            method = isinstance(node.func, ast.Attribute) and node.func.attr in METHODS
+            if widget or (method and not isinstance(node.args[0], ast.Dict)):
+                yield node.args[0]
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                on_widget = isinstance(target, ast.Attribute) and name_of(target.value) not in ("self", "rows")
+                if on_widget and name_of(target) in TITLES:
+                    yield node.value
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_no_text_from_outside_reaches_a_widget_but_through_the_door(file: Path) -> None:
+    tree = ast.parse(file.read_text())
+    found = [
+        f"{file.name}:{node.lineno}: {ast.unparse(node)}" for node in texts_for_widgets(tree) if not is_harmless(node)
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
+def test_no_worker_ends_the_app_and_none_is_called_back_blocking(file: Path) -> None:
+    tree = ast.parse(file.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for decorator in node.decorator_list:
+                call = decorator.func if isinstance(decorator, ast.Call) else decorator
+                if name_of(call) == "work":
+                    keywords = {k.arg: k.value for k in decorator.keywords} if isinstance(decorator, ast.Call) else {}
+                    value = keywords.get("exit_on_error")
+                    assert isinstance(value, ast.Constant), f"{file.name}:{node.lineno}"
+                    assert value.value is False, f"{file.name}:{node.lineno}"
+        if isinstance(node, ast.Call):
+            assert name_of(node.func) != "call_from_thread", f"{file.name}:{node.lineno}"
+
+
+def test_the_app_stays_small() -> None:
+    assert len((SOURCE / "app.py").read_text().splitlines()) < 320
+    longest = max(FILES, key=lambda file: len(file.read_text().splitlines()))
+    assert len(longest.read_text().splitlines()) <= 420, longest

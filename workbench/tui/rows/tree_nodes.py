@@ -1,0 +1,232 @@
+"""The nodes of the tree: phases of the file, their visits, candidates, turns, nested cascades, and what went wrong."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from workbench.tui.rows.cells import Span, flat
+from workbench.tui.rows.numbers import count, seconds
+from workbench.tui.rows.signs import sign, status_sign
+
+if TYPE_CHECKING:
+    from workbench.context.place import Place
+    from workbench.engine.state import CallState, RunState, VisitState
+
+NodeId = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseOutline:
+    """A phase as the file defines it."""
+
+    name: str
+    kind: str = "llm"
+    line: int = 0
+    from_: tuple[str, ...] = ()
+    """Phases that may hand over to it; shown while it has not run."""
+    errors: int = 0
+    warnings: int = 0
+
+
+@dataclass(frozen=True)
+class TreeView:
+    """What the tree shows beside the run itself."""
+
+    outline: tuple[PhaseOutline, ...] = ()
+    changed: frozenset[str] = frozenset()
+    """Phases whose text differs from the running definition."""
+    broken: tuple[str, ...] = ()
+    """Breakpoints as text, in their order."""
+    stopped_at: frozenset[str] = frozenset()
+    """Phases with a breakpoint."""
+    held: Place | None = None
+    held_kind: str = ""
+    selected: Place | None = None
+    folding: Mapping[NodeId, bool] = field(default_factory=dict)
+    """What the user unfolded (True) or folded."""
+    tick: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One row of the tree. ``place`` is the call it stands for, if any."""
+
+    id: NodeId
+    depth: int
+    left: tuple[Span, ...]
+    right: tuple[Span, ...] = ()
+    branches: bool = False
+    unfolded: bool = False
+    place: Place | None = None
+    phase: str = ""
+    tone: str = ""
+
+
+class Nodes:
+    """Makes the nodes that show, top to bottom."""
+
+    def __init__(self, run: RunState | None, view: TreeView) -> None:
+        self.run = run
+        self.view = view
+
+    def __iter__(self) -> Iterator[Node]:
+        visits: dict[str, list[VisitState]] = defaultdict(list)
+        for visit in self.run.visits if self.run else ():
+            visits[visit.phase].append(visit)
+        known = [phase.name for phase in self.view.outline]
+        unknown = [PhaseOutline(name) for name in visits if name not in known]
+        for phase in (*self.view.outline, *unknown):
+            yield from self._phase(phase, visits.get(phase.name, []))
+        if self.view.broken:
+            yield Node(("gap",), 0, ())
+            yield Node(("breakpoints",), 0, (("Breakpoints", "head"),))
+            for number, text in enumerate(self.view.broken, 1):
+                yield Node(("breakpoint", str(number - 1)), 0, (sign("breakpoint"), (f" {flat(text)}", "plain")))
+
+    def _phase(self, phase: PhaseOutline, visits: Sequence[VisitState]) -> Iterator[Node]:
+        view = self.view
+        id: NodeId = ("phase", phase.name)
+        own = [visit for visit in visits if not _is_candidate(visit)]
+        status = (own or visits)[-1].status if visits else "pending"
+        calls = [call for visit in visits for call in visit.calls]
+        here = view.selected is not None and view.selected.phase == phase.name
+        unfolded = bool(visits) and view.folding.get(id, status == "running" or here)
+        held = view.held is not None and view.held.phase == phase.name
+        mark = sign("held") if held else status_sign(status, view.tick)
+        name: Span = (flat(phase.name), "plain" if visits else "dim")
+        kind: tuple[Span, ...] = ((f" {phase.kind}", "faint"),) if phase.kind != "llm" else ()
+        note: tuple[Span, ...] = ((" (handoff)", "faint"),) if not visits and phase.from_ else ()
+        times = f"×{len(own)} " if len(own) > 1 else ""
+        tokens = sum(visit.tokens_in for visit in visits)
+        yield Node(
+            id,
+            0,
+            (mark, (" ", "plain"), name, *kind, *self._marks(phase), *note),
+            ((times, "dim"), (count(tokens) if tokens else "", "dim")) if visits else (),
+            bool(visits),
+            unfolded,
+            calls[-1].place if calls else None,
+            phase.name,
+        )
+        if unfolded:
+            yield from self._visits(own, [visit for visit in visits if _is_candidate(visit)])
+
+    def _marks(self, phase: PhaseOutline) -> list[Span]:
+        marks: list[Span] = []
+        if phase.name in self.view.stopped_at:
+            marks += [(" ", "plain"), sign("breakpoint")]
+        if phase.name in self.view.changed:
+            marks += [(" ", "plain"), sign("changed")]
+        if phase.errors:
+            marks.append((f" ✗{phase.errors}", "error"))
+        elif phase.warnings:
+            marks.append((f" ⚠{phase.warnings}", "warning"))
+        return marks
+
+    def _visits(self, own: Sequence[VisitState], candidates: Sequence[VisitState]) -> Iterator[Node]:
+        if len(own) <= 1:
+            winners = _winners(own)
+            for candidate in candidates:
+                yield from self._folded(candidate, f"candidate {_name(candidate)}", 1, winners)
+            for visit in own:
+                yield from self._inside(visit, 1)
+            return
+        for visit in own:
+            mine = [candidate for candidate in candidates if candidate.visit == visit.visit]
+            yield from self._folded(visit, f"visit {visit.visit}", 1, candidates=mine)
+
+    def _folded(
+        self,
+        visit: VisitState,
+        label: str,
+        depth: int,
+        winners: frozenset[str] = frozenset(),
+        candidates: Sequence[VisitState] = (),
+    ) -> Iterator[Node]:
+        """A visit, or a candidate, as a branch of its own."""
+        id: NodeId = ("visit", visit.branch, visit.phase, str(visit.visit))
+        selected = self.view.selected
+        here = selected is not None and selected.visit_key == (visit.branch, visit.phase, visit.visit)
+        below = bool(visit.calls or candidates or visit.tool_tries)
+        unfolded = below and self.view.folding.get(id, here)
+        won: tuple[Span, ...] = ((" ", "plain"), sign("winner")) if visit.branch in winners else ()
+        yield Node(
+            id,
+            depth,
+            (status_sign(visit.status, self.view.tick), (f" {flat(label)}", "plain"), *won),
+            ((count(visit.tokens_in), "dim"),),
+            below,
+            unfolded,
+            visit.calls[-1].place if visit.calls else None,
+            visit.phase,
+        )
+        if unfolded:
+            for candidate in candidates:
+                yield from self._folded(candidate, f"candidate {_name(candidate)}", depth + 1, _winners([visit]))
+            yield from self._inside(visit, depth + 1)
+
+    def _inside(self, visit: VisitState, depth: int) -> Iterator[Node]:
+        many = visit.attempts > 1
+        for call in visit.calls:
+            yield self._call(visit, call, depth, many=many)
+        for tool in visit.tool_tries:
+            mark = status_sign({"failed": "failed", "running": "running"}.get(tool.status, "done"), self.view.tick)
+            id: NodeId = ("tool", visit.branch, visit.phase, str(visit.visit), str(tool.index), str(tool.place))
+            took = ((seconds(tool.duration_s), "faint"),) if tool.status != "running" else ()
+            yield Node(id, depth, (mark, (f" {flat(tool.tool)}", "plain")), took, phase=visit.phase)
+        for number, child in enumerate(visit.children):
+            label = f" ↳ {flat(str(child.get('kind', '')))} {flat(str(child.get('session_id', '')))}"
+            mark = status_sign(str(child.get("status", "running")), self.view.tick)
+            id = ("child", visit.branch, visit.phase, str(visit.visit), str(number))
+            yield Node(id, depth, (mark, (label, "dim")), phase=visit.phase)
+        for number, check in enumerate(visit.checks):
+            if not check.get("valid", True):
+                name = check.get("name") or check.get("check", "check")
+                text = f" {flat(str(name))}: {flat(str(check.get('reason', '')))}"
+                id = ("check", visit.branch, visit.phase, str(visit.visit), str(number))
+                yield Node(id, depth, (sign("broken"), (text, "error")), phase=visit.phase)
+
+    def _call(self, visit: VisitState, call: CallState, depth: int, *, many: bool) -> Node:
+        view, place = self.view, call.place
+        held = place == view.held
+        label = flat(call.purpose) or "beside"
+        if place.turn:
+            label = f"try {place.attempt}.{place.turn}" if many else f"turn {place.turn}"
+        if place.call > 1:
+            label += f"·{place.call}"
+        mark = sign("held") if held else sign("recorded") if call.recorded else status_sign(call.status, view.tick)
+        tools = ", ".join(dict.fromkeys(flat(tool.tool) for tool in call.tools))
+        extra: Span = (f"  {view.held_kind}", "held") if held else (f"  {tools}" if tools else "", "dim")
+        return Node(
+            ("call", str(place)),
+            depth,
+            (mark, (f" {label}", "plain"), extra),
+            _took(call),
+            place=place,
+            phase=visit.phase,
+            tone="selected" if place == view.selected else "",
+        )
+
+
+def _took(call: CallState) -> tuple[Span, ...]:
+    problems: tuple[Span, ...] = ((f"✗{len(call.problems)} ", "error"),) if call.problems else ()
+    if call.status != "done":
+        return (*problems, (count(call.tokens_sent, call.grade), "faint"))
+    return (*problems, (seconds(call.duration_s), "faint"))
+
+
+def _is_candidate(visit: VisitState) -> bool:
+    return bool(visit.branch)
+
+
+def _name(visit: VisitState) -> str:
+    """The last part of a branch: ``s0``."""
+    return visit.branch.rpartition("/")[2]
+
+
+def _winners(visits: Sequence[VisitState]) -> frozenset[str]:
+    """Branches that an evaluation chose; the last one counts."""
+    return frozenset(str(visit.evaluations[-1].get("branch", "")) for visit in visits if visit.evaluations) - {""}
