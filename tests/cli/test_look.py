@@ -231,5 +231,6 @@ def test_the_newest_run_is_not_one_that_it_started_itself(cli: Cli, workspace: P
     )
     (workspace / "outer.replies.yaml").write_text("replies: {p: [{text: Done.}]}\n")
     cli("run", "outer.yaml", "--session", "mine")
-    assert len(cli("runs", "--json").json) == 2
+    assert len(cli("runs", "--all", "--json").json) == 2
+    assert [run["session_id"] for run in cli("runs", "--json").json] == ["mine"]
     assert cli("show", "--json").json["session_id"] == "mine"
