@@ -62,8 +62,9 @@ def test_a_run_is_named_by_its_session_without_the_name_of_the_cascade() -> None
 
 
 def test_what_is_waited_for_counts_retries_not_tries() -> None:
-    assert [waiting(0.4, 1), waiting(34.2, 1), waiting(34.2, 3)] == [
+    assert [waiting(0.4, 1), waiting(34.2, 1), waiting(34.2, 3), waiting(34.2, 3, 4.2)] == [
         "provider",
         "provider 34 s",
         "provider 34 s, retry 2",
+        "retry 2 in 4 s",
     ]

@@ -245,6 +245,10 @@ def test_what_a_call_waits_for_is_said_in_the_header_and_in_its_row(tmp_path: Pa
             await it.pilot.pause()
             assert re.search(r"⠋ provider 3\d s, retry 1 ", it.text())
             assert re.search(r"waits for the provider \(try 2\) 3\d\.\ds", it.pane("context"))
+            await it.feed(notices=[Notice("retry", place, {"seconds": 60.0, "try": 3})])
+            assert re.search(r"⠋ retry 2 in \d\d s", it.text())
+            assert re.search(r"tries again in \d\d s \(try 3\); has waited 3\d\.\ds", it.pane("context"))
+            assert "⠋ turn 3" in it.pane("tree")
             await it.feed(notices=[Notice("text", place, {"text": "The first failure "})])
             assert "answers  The first failure" in it.pane("context")
             await it.press("G")
@@ -303,5 +307,38 @@ def test_an_editor_is_opened_at_the_line_that_decided(tmp_path: Path, monkeypatc
             monkeypatch.setattr(it.app, "edit_file", lambda *place: asked.append(place))
             await it.press("k", "k", "e")
             assert asked == [(it.session.file, 22)]
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_that_comes_in_is_followed_until_it_is_there(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        story = triage_story()
+        place = story.events[-1].place
+        async with bench(tmp_path, events=story.events) as it:
+            await it.feed(notices=[Notice("waiting", place, {"try": 1}), Notice("text", place, {"text": "The first "})])
+            assert "Answer  coming in" in it.pane("detail")
+            assert "answers  The first" in cursor_line(it)
+            start = len(story.events)
+            story.answer(place, "The first failure is the queue.")
+            await it.feed(story.events[start:])
+            assert "the answer" in cursor_line(it)
+            assert "The first failure is the queue." in it.pane("detail")
+
+    asyncio.run(scenario())
+
+
+def test_a_cursor_that_was_moved_stays_while_an_answer_comes_in(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        story = triage_story()
+        place = story.events[-1].place
+        async with bench(tmp_path, events=story.events) as it:
+            await it.press("k", "k")
+            await it.feed(notices=[Notice("waiting", place, {"try": 1}), Notice("text", place, {"text": "The first "})])
+            assert "read_log" in cursor_line(it)
+            start = len(story.events)
+            story.answer(place, "The first failure is the queue.")
+            await it.feed(story.events[start:])
+            assert "read_log" in cursor_line(it)
 
     asyncio.run(scenario())

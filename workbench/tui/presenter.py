@@ -92,6 +92,7 @@ class Presenter:
             held=state.held.place if state.held else None,
             held_kind=state.held.words if state.held else "",
             selected=state.selected,
+            busy=frozenset(state.waiting),
             folding=state.folding,
             tick=self.tick,
         )
@@ -149,7 +150,8 @@ class Presenter:
     def _live(self, call: CallState) -> Live | None:
         state = self.state
         if state.held is not None and state.held.place == call.place:
-            return Live("held", f"held {state.held.words}: {state.held.why}")
+            anyway = "; going on sends it anyway" if call.problems and call.answer is None else ""
+            return Live("held", f"held {state.held.words}: {state.held.why}{anyway}")
         wait = state.waiting.get(call.place)
         if wait is None:
             return None
@@ -157,12 +159,8 @@ class Presenter:
         if wait.text:
             return Live("answering", wait.text, now - wait.since, self.tick)
         if wait.pause_until is not None and wait.pause_until > now:
-            return Live(
-                "waiting",
-                f"try {wait.tries} in {wait.pause_until - now:.0f} s, waiting for",
-                now - wait.since,
-                self.tick,
-            )
+            words = f"tries again in {wait.pause_until - now:.0f} s (try {wait.tries}); has waited"
+            return Live("waiting", words, now - wait.since, self.tick)
         tries = f" (try {wait.tries})" if wait.tries > 1 else ""
         return Live("waiting", f"waits for the provider{tries}", now - wait.since, self.tick)
 
@@ -188,9 +186,13 @@ class Presenter:
             hint = "n runs to the first call and holds before it is sent; r runs to the end."
         return CardRows(cascade, phase, hint, self.model)
 
-    def first_row(self) -> int:
-        """The row of the context to look at first: the newest message that was sent."""
-        return self._context[1].last_entry() if self._context is not None and self.state.call is not None else 0
+    def home_row(self) -> int:
+        """The row of the context to look at by itself: what happened last in a call that is followed, else the newest
+        message that was sent."""
+        if self._context is None or self.state.call is None:
+            return 0
+        rows = self._context[1]
+        return rows.newest() if self.state.following else rows.last_entry()
 
     # -- the detail --------------------------------------------------------------------------------------------------
 
@@ -359,8 +361,10 @@ class Presenter:
         """The first line."""
         state, file = self.state, self.file
         awaited = ""
-        if (doing := state.doing(monotonic())) is not None and doing[0] == "waiting":
-            awaited = waiting(doing[1], doing[2].tries)
+        now = monotonic()
+        if (doing := state.doing(now)) is not None and doing[0] == "waiting":
+            pause = doing[2].pause_until
+            awaited = waiting(doing[1], doing[2].tries, pause - now if pause is not None else 0.0)
         cascade = file.cascade if file else None
         facts = Facts(
             cascade=cascade.cascade_id if cascade else state.run.cascade_id,

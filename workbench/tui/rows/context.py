@@ -109,12 +109,13 @@ class ContextRows(Rows):
         """The row to look at first: the newest message that was sent."""
         return max((i for i, ref in enumerate(self.refs) if ref.kind == "entry"), default=0)
 
-    def row_of(self, body_hash: str) -> int | None:
-        """The row of a message, if it is in this context."""
-        for i, ref in enumerate(self.refs):
-            if ref.kind == "entry" and self.call.entries[ref.index].item.message.body_hash == body_hash:
-                return i
-        return None
+    def newest(self) -> int:
+        """The row of what happened last: an answer that comes in or came, the last tool result, else the last entry."""
+        if self.live is not None and self.live.doing == "answering":
+            return len(self.refs) - 1
+        tools = self.call.tools
+        kinds = ("tool",) if tools and tools[-1].status != "running" else ("answer",)
+        return max((i for i, ref in enumerate(self.refs) if ref.kind in kinds), default=self.last_entry())
 
     def entry(self, row: int) -> Entry | None:
         """The entry of a row; None for other rows."""

@@ -106,7 +106,9 @@ def totals(run: RunState | None) -> tuple[Span, ...]:
     return (calls, (f"  {count(run.tokens_in + run.tokens_out)} tok", "dim"), (f"  {cost}", "plain"), more)
 
 
-def waiting(since_s: float, tries: int, awaited: str = "provider") -> str:
-    """``provider 34 s, retry 2``."""
-    text = f"{awaited} {since_s:.0f} s" if since_s >= 1 else awaited
+def waiting(since_s: float, tries: int, pause_s: float = 0.0) -> str:
+    """``provider 34 s, retry 2``; while it waits before one, ``retry 2 in 4 s``."""
+    if pause_s >= 0.5:
+        return f"retry {tries - 1} in {pause_s:.0f} s"
+    text = f"provider {since_s:.0f} s" if since_s >= 1 else "provider"
     return text + (f", retry {tries - 1}" if tries > 1 else "")

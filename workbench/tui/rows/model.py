@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from workbench.tui.rows.cells import Row, Span, crop, flat
@@ -88,6 +89,10 @@ class Filtered(Rows):
 
     def plain(self, index: int) -> str:
         return self.inner.plain(self.indices[index])
+
+    def nearest(self, index: int) -> int:
+        """The row that shows an index of all rows, or the last one before it."""
+        return max(0, bisect_right(self.indices, index) - 1)
 
     def origin(self, index: int) -> int:
         """The index of a row before filtering."""

@@ -45,6 +45,8 @@ class TreeView:
     held: Place | None = None
     held_kind: str = ""
     selected: Place | None = None
+    busy: frozenset[Place] = frozenset()
+    """Calls that are being tried, or tried again."""
     folding: Mapping[NodeId, bool] = field(default_factory=dict)
     """What the user unfolded (True) or folded."""
     tick: int = 0
@@ -197,7 +199,8 @@ class Nodes:
             label = f"try {place.attempt}.{place.turn}" if many else f"turn {place.turn}"
         if place.call > 1:
             label += f"·{place.call}"
-        mark = sign("held") if held else sign("recorded") if call.recorded else status_sign(call.status, view.tick)
+        status = "running" if place in view.busy else call.status
+        mark = sign("held") if held else sign("recorded") if call.recorded else status_sign(status, view.tick)
         tools = ", ".join(dict.fromkeys(flat(tool.tool) for tool in call.tools))
         extra: Span = (f"  {view.held_kind}", "held") if held else (f"  {tools}" if tools else "", "dim")
         return Node(

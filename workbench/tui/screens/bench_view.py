@@ -63,6 +63,8 @@ class BenchView(Screen[None]):
         self._footer = Footer(id="footer")
         self._shown_call: Place | None = None
         self._shown_detail: object = None
+        self._home = 0
+        """The row where the context's cursor is put by itself; while it stays there, it goes along."""
         self.last_pane = "context"
         self._tree_width: int | None = None
         self._dock_height: int | None = None
@@ -146,12 +148,13 @@ class BenchView(Screen[None]):
         """Redraw the context, and the detail of its row."""
         rows = presenter.context(compact=self.has_class("-short"))
         cursor: int | None = None
-        selected = presenter.state.selected
-        if selected != self._shown_call:
-            cursor = presenter.first_row()
-            self._shown_call = selected
+        selected, home = presenter.state.selected, presenter.home_row()
+        if selected != self._shown_call or (home != self._home and self.context_pane.cursor == self._home):
+            cursor = home
+        self._shown_call, self._home = selected, home
         if self.context_filter and selected is not None:
             rows = Filtered(rows, self.context_filter)
+            cursor = None if cursor is None else rows.nearest(cursor)
         self.context_pane.show(rows, cursor)
         self.show_detail(presenter)
 
