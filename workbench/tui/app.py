@@ -176,7 +176,7 @@ class WorkbenchApp(ThemedApp):
             self.register_theme(theme)
         for problem in event.themes.problems:
             self.say(problem, "error")
-        self.say_early()
+        self.say_early(event.presenter.notes)
         self.watcher = Watcher(
             lambda: watched_files(session, self.theme_folders),
             self._noticed,

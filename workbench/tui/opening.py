@@ -23,7 +23,13 @@ def presenter_of(session: Session) -> Presenter:
     presenter.file = file_view(session.opened, saved_at(session.opened))
     presenter.model = facts.model
     presenter.base_url = facts.base_url
-    presenter.notes = (*((f"offline: {facts.why}",) if facts.why else ()), *facts.notes)
+    presenter.notes = facts.notes
+    replies = session.file.with_name(session.file.stem + ".replies.yaml")
+    if facts.why:
+        said = f"replies come from {replies.name}" if replies.exists() else "replies are made up, and say so"
+        presenter.state.log.explain(f"No model is called ({facts.why}): {said}.")
+    for note in facts.notes:
+        presenter.state.log.explain(note)
     return presenter
 
 

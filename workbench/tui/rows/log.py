@@ -49,10 +49,17 @@ class LogRows(Rows):
     """The last lines of the log, oldest first."""
 
     title = (("Log", "title"),)
-    empty = ("Nothing has happened yet.", "r runs the cascade; n runs it to the first call and holds there.")
+    empty: tuple[str, ...] = (
+        "Nothing has happened yet.",
+        "r runs the cascade; n runs it to the first call and holds there.",
+    )
 
     def __init__(self) -> None:
         self.lines: deque[LogLine] = deque(maxlen=KEPT_LINES)
+
+    def explain(self, words: str) -> None:
+        """A sentence more for a log that is still empty."""
+        self.empty = (*self.empty, flat(words))
 
     def add(self, line: LogLine) -> None:
         """Append a line; the oldest goes when there are too many."""
