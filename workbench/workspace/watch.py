@@ -109,6 +109,7 @@ class Watcher:
         self._files = files
         self._on_saved = on_saved
         self._known: dict[Path, bytes | None] = dict(known or {})
+        self._signatures: dict[Path, tuple[int, ...] | None] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
@@ -150,7 +151,8 @@ class Watcher:
         self._look_at(files)
         try:
             for changed in changes:
-                if changed:
+                # Between the look above and the kernel's first notice a save goes unseen: each time-out finds it.
+                if changed or self._moved(files):
                     self._look_at(files)
                 now = tuple(self._files())
                 if now != files or _folders(now) != folders:
@@ -160,8 +162,13 @@ class Watcher:
             self._look_at(files)
             self._stop.wait(LOOK_AGAIN_MS / 1000)
 
+    def _moved(self, files: Iterable[Path]) -> bool:
+        """Whether any file is another one, or of another time or size, than at the last look."""
+        return any(_signature(file) != self._signatures.get(file) for file in files)
+
     def _look_at(self, files: Iterable[Path]) -> None:
         for file in files:
+            self._signatures[file] = _signature(file)
             unknown = file not in self._known
             before = self._known.get(file)
             data = self._content(file, before)
@@ -178,6 +185,15 @@ class Watcher:
                 if not last:
                     self._stop.wait(GONE_SECONDS)
         return None
+
+
+def _signature(file: Path) -> tuple[int, ...] | None:
+    """What changes when a file is saved; None when it is gone."""
+    try:
+        stat = file.stat()
+    except OSError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
 def _real(file: Path) -> Path:
