@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.cli.test_process import WORKBENCH
+from tests.support.command import WORKBENCH
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -137,6 +137,7 @@ def test_an_answer_has_text_usage_cost_and_names(start: Start, stream: bool) -> 
     assert (answer.cost_grade, answer.finish_reason, answer.partial) == ("exact", "stop", False)
     assert (answer.model, answer.provider, answer.provider_id) == ("gpt-4o", "openai", "chatcmpl-1")
     assert answer.first_token_s is not None
+    assert answer.duration_s is not None
     assert 0 < answer.first_token_s <= answer.duration_s
 
 

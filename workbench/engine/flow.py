@@ -18,7 +18,7 @@ class Route:
 
 
 def next_phase(graph: Graph, phase: str, chosen: str, rule: str = "route_to") -> Route:
-    """``chosen`` is the phase that ``rule`` picked, or empty: the last valid ``route_to`` target of the passing attempt,
+    """``chosen`` is the phase that ``rule`` picked, or empty: the last valid ``route_to`` target of the attempt,
     a match of ``routing``, ``on_error``, or a person's decision."""
     handoffs = [edge.dst for edge in graph.out(phase) if edge.kind == "handoff"]
     candidates = tuple(handoffs)
