@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from workbench.tools.builtin.chart import create_chart
 from workbench.tools.builtin.files import FileTools
 from workbench.tools.builtin.search import TIMEOUT_S as SEARCH_TIMEOUT_S
 from workbench.tools.builtin.search import SearchTool
@@ -13,7 +14,7 @@ from workbench.tools.builtin.sql import SqlTool
 from workbench.tools.paths import Workspace
 from workbench.tools.registry import Function, Kind, Tool
 from workbench.tools.sandbox import Sandbox
-from workbench.tools.schema import spec_of
+from workbench.tools.schema import own_spec_of
 
 _SLACK_S = 15.0
 """Beyond a tool's own deadline, after which the toolbox gives up on it."""
@@ -28,13 +29,14 @@ class _Row:
 
 
 def builtin_tools(workspace: Workspace, sandbox: Sandbox) -> list[Tool]:
-    """read_file, list_files, search_files, smart_sql_run, linux_shell, run_code. Names are those of the functions."""
+    """All of them, the most harmless first. Names are those of the functions."""
     files, shell = FileTools(workspace), ShellTools(sandbox, workspace.also)
     rows = (
         _Row(files.read_file, False, 30.0),
         _Row(files.list_files, False, 30.0),
         _Row(SearchTool(workspace).search_files, False, SEARCH_TIMEOUT_S + _SLACK_S),
         _Row(SqlTool(workspace, sandbox).smart_sql_run, False, SQL_TIMEOUT_S + _SLACK_S),
+        _Row(create_chart, False, 60.0),
         _Row(shell.linux_shell, True, MAX_TIMEOUT_S + _SLACK_S, needs_sandbox=True),
         _Row(shell.run_code, True, MAX_TIMEOUT_S + _SLACK_S, needs_sandbox=True),
     )
@@ -43,5 +45,5 @@ def builtin_tools(workspace: Workspace, sandbox: Sandbox) -> list[Tool]:
 
 def _tool(row: _Row) -> Tool:
     name = row.function.__name__
-    spec = spec_of(name, row.function, side_effects=row.side_effects)
+    spec = own_spec_of(name, row.function, side_effects=row.side_effects)
     return Tool(name, spec, row.function, Kind.BUILTIN, timeout_s=row.timeout_s, needs_sandbox=row.needs_sandbox)
