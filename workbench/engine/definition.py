@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from workbench.context.message import sha256
-from workbench.language.graph import Graph, lower
+from workbench.language.graph import Graph
 from workbench.language.load import load
 from workbench.language.model import Cascade
 from workbench.language.problem import Path, Problem, Severity, Span
@@ -29,9 +29,9 @@ class Definition:
     def of(cls, text: str, file: str = "", includes: Mapping[str, str] | None = None) -> Definition:
         """Load a cascade's text. Raises DefinitionError with the first error when it cannot run."""
         loaded = load(text, file)
-        if loaded.cascade is None or not loaded.ok:
+        if loaded.cascade is None or loaded.graph is None or not loaded.ok:
             raise DefinitionError(tuple(p for p in loaded.problems if p.severity is Severity.ERROR))
-        return cls(loaded.cascade, loaded.source, lower(loaded.cascade, loaded.source), dict(includes or {}))
+        return cls(loaded.cascade, loaded.source, loaded.graph, dict(includes or {}))
 
     @property
     def sha256(self) -> str:

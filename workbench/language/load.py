@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
 
 from workbench.language.check import checked
 from workbench.language.diagnose import diagnosed, without
+from workbench.language.graph import Graph, lower
 from workbench.language.json_reader import read_json
 from workbench.language.model import Cascade
 from workbench.language.problem import Path, Problem, Severity
@@ -37,6 +39,12 @@ class Loaded:
     def ok(self) -> bool:
         """No error: the cascade may be checked further, and run."""
         return all(problem.severity is not Severity.ERROR for problem in self.problems)
+
+    @cached_property
+    def graph(self) -> Graph | None:
+        """The graph of the cascade, or of its draft; None when there is neither."""
+        cascade = self.cascade or self.draft
+        return lower(cascade, self.source) if cascade is not None else None
 
 
 def load(text: str | bytes, file: str = "") -> Loaded:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from workbench.tools.builtin.shell import Language, ShellTools
 from workbench.tools.registry import Function, Kind, Tool
-from workbench.tools.schema import spec_of
+from workbench.tools.schema import own_spec_of
 
 DEFAULT_MIN_CHARS = 10
 """Of ``simple_validator``."""
@@ -99,7 +99,7 @@ def validator_tools(shell: ShellTools) -> list[Tool]:
 
 def _tool(function: Function, *, needs_sandbox: bool = False) -> Tool:
     name = function.__name__
-    spec = spec_of(name, function, side_effects=False)
+    spec = own_spec_of(name, function, side_effects=False)
     return Tool(name, spec, function, Kind.BUILTIN, timeout_s=2 * CODE_TIMEOUT_S, needs_sandbox=needs_sandbox)
 
 

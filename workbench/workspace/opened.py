@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.engine.definition import Definition
-from workbench.language.graph import Graph, lower
+from workbench.language.graph import Graph
 from workbench.language.lint import Surroundings, check
 from workbench.language.load import Loaded, load
 from workbench.language.model import Cascade
@@ -45,7 +45,7 @@ class Opened:
 
     @property
     def graph(self) -> Graph | None:
-        return lower(self.cascade, self.source) if self.cascade else None
+        return self.loaded.graph
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -95,12 +95,12 @@ def opened(file: Path, shown: str, text: bytes | str, root: Path, around: Surrou
     problems = check(loaded, around)
     broken = any(problem.severity is Severity.ERROR for problem in problems)
     definition = None
-    if loaded.cascade is not None and not broken:
+    if loaded.cascade is not None and loaded.graph is not None and not broken:
         reader = Reader(file.parent, root)
         definition = Definition(
             loaded.cascade,
             loaded.source,
-            lower(loaded.cascade, loaded.source),
+            loaded.graph,
             included(loaded.cascade, reader),
         )
     return Opened(file, shown, loaded, problems, definition)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
-STEP_MS = 5
+STEP_MS = 1
 """Milliseconds without a change after which a group of changes is reported."""
 DEBOUNCE_MS = 50
 """Milliseconds after which a group is reported although changes go on."""

@@ -46,10 +46,10 @@ def check(loaded: Loaded, around: Surroundings = Surroundings()) -> tuple[Proble
 
 
 def _found(loaded: Loaded, around: Surroundings) -> Iterator[Problem]:
-    cascade = loaded.cascade or loaded.draft
-    if cascade is None or not cascade.phases:
+    cascade, graph = loaded.cascade or loaded.draft, loaded.graph
+    if cascade is None or graph is None or not cascade.phases:
         return
-    facts = Facts(cascade, loaded.source, around)
+    facts = Facts(cascade, graph, loaded.source, around)
     checks = LOCAL if loaded.cascade is None else (*LOCAL, *WHOLE)
     for one in checks:
         yield from one(facts)

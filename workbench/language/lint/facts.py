@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
-from workbench.language.graph import DECISION, NEXT, Edge, Graph, lower
+from workbench.language.graph import DECISION, NEXT, Edge, Graph
 from workbench.language.lint.family import Family
 from workbench.language.lint.place import PhaseAt, Places
 from workbench.language.lint.reach import Reach
@@ -25,9 +25,10 @@ MOST_COMPARISONS = 20_000
 class Facts:
     """One cascade under check."""
 
-    def __init__(self, cascade: Cascade, source: Source, around: Surroundings) -> None:
+    def __init__(self, cascade: Cascade, graph: Graph, source: Source, around: Surroundings) -> None:
         self.cascade = cascade
         self.source = source
+        self._graph = graph
         self.around = around
         self.place = Places(source)
         self.family = Family(source, cascade, around)
@@ -99,10 +100,6 @@ class Facts:
         for key, route in phase.decision_points.routing.items() if phase.decision_points else ():
             if route.to is not None and route.to not in ("next", "self"):
                 yield (*at.path, "decision_points", "routing", key, "to"), route.to
-
-    @cached_property
-    def _graph(self) -> Graph:
-        return lower(self.cascade, self.source)
 
     @cached_property
     def branches(self) -> frozenset[str]:
