@@ -271,9 +271,12 @@ def test_a_changed_request_is_shown_with_the_line_that_changed_it() -> None:
     rerun(played, new, ["y"], watch)
     changed = changed_call(Recording(played.events), Definition.of(new, "test.yaml"), seen[0])
     assert changed is not None
-    assert [(s.name, s.old, s.new, s.rule.line) for s in changed.settings] == [("model", "gpt-4o-mini", "gpt-4o", 5)]
-    assert [change.rule.line for change in changed.messages] == [4]
-    assert '"Say it." → "Say it twice."' in changed.messages[0].words
+    message, setting = changed.parts
+    assert (setting.kind, setting.was, setting.now, setting.rule.line) == ("model", "gpt-4o-mini", "gpt-4o", 5)
+    assert setting.rule_words == "was gpt-4o-mini, is gpt-4o"
+    assert (message.kind, message.rule.line) == ("reworded", 4)
+    assert '"Say it." → "Say it twice."' in message.words
+    assert changed.summary == "1 message reworded, another model"
 
 
 # -- children --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import run_cli
 from tests.snapshots.conftest import edit
 from workbench.cli.output import Printer
-from workbench.cli.reviewing import Review
+from workbench.cli.reviewing import TerminalReview
 from workbench.snapshots.freeze import Label
 from workbench.workspace.project import Project
 from workbench.workspace.testing import Snapshots
@@ -136,7 +136,7 @@ def reviewed(pressed: str) -> tuple[str, int]:
     out = io.StringIO()
     with Snapshots(Project.at()) as snapshots:
         changed = [v for v in map(snapshots.replay, snapshots.files()) if not v.passed]
-        left = Review(snapshots, Printer(stream=out), keys(pressed)).go(changed)
+        left = TerminalReview(snapshots, Printer(stream=out), keys(pressed)).go(changed)
     return out.getvalue(), len(left)
 
 
@@ -146,7 +146,9 @@ def test_a_review_writes_what_is_accepted_and_nothing_else(frozen: Path) -> None
     before = frozen.read_bytes()
     text, left = reviewed("rs")
     assert (left, frozen.read_bytes()) == (2, before)
-    assert MASKED in text
+    assert "  look/turn 3   request changed: 1 message sent in full again\n" in text
+    assert f"    {MASKED.partition('turn 3: ')[2].removesuffix(')')}, was 1, is 2)" in " ".join(text.split("\n      "))
+    assert "routes, checks, tool calls, state, outputs, status: same" in text
     assert "1 of 2   greets   changed   greet.yaml" in text
     assert text.endswith("0 accepted, 1 rejected, 1 skipped\n")
     text, left = reviewed("dA")

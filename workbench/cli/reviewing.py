@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 
 from workbench.cli.output import Cell, Printer
 from workbench.snapshots.faults import SnapshotError
+from workbench.workspace.reviewing import Decision, Review, heading, part_sentence, same_words, sections
 
 if TYPE_CHECKING:
     from workbench.workspace.testing import Snapshots, Verdict
 
 KEYS = "a accept   r reject   s skip   A R S for all   d all differences   q quit"
+FIRST = 5
+"""Differences that are shown before ``d`` is pressed."""
+_DECISIONS = {"a": Decision.ACCEPTED, "r": Decision.REJECTED, "s": Decision.SKIPPED}
 
 
-class Review:
+class TerminalReview:
     """``key`` gives the next key pressed."""
 
     def __init__(self, snapshots: Snapshots, printer: Printer, key: Callable[[], str]) -> None:
@@ -23,36 +27,28 @@ class Review:
         self._key = key
 
     def go(self, changed: Sequence[Verdict]) -> list[Verdict]:
-        """Show each and do what is asked; those that stay as they are. Rejected: the cascade is wrong, not the
-        snapshot. Skipped: not decided."""
-        counts = {"accepted": 0, "rejected": 0, "skipped": 0}
-        left: list[Verdict] = []
-        for_all = ""
+        """Show each and do what is asked; those that stay as they are."""
+        review = Review(self._snapshots, changed)
         for number, verdict in enumerate(changed, 1):
+            if verdict.name in review.decided:
+                continue
             self._head(verdict, number, len(changed))
-            key = for_all or self._ask(verdict)
-            if key in "ARS":
-                for_all = key
-            done = self._decide(key.lower(), verdict)
-            counts[done] += 1
-            if done != "accepted":
-                left.append(verdict)
+            key = self._ask(verdict)
             if key == "q":
-                left += changed[number:]
-                counts["skipped"] += len(changed) - number
                 break
-        self._printer.line(", ".join(f"{count} {word}" for word, count in counts.items()))
-        return left
+            if key in "ARS":
+                for fault in review.decide_rest(_DECISIONS[key.lower()]):
+                    self._printer.line(Cell(str(fault), "bad"))
+            else:
+                self._decide(review, verdict, _DECISIONS[key])
+        self._printer.line(review.counts)
+        return review.left()
 
-    def _decide(self, key: str, verdict: Verdict) -> str:
-        if key == "a":
-            try:
-                self._snapshots.accept(verdict)
-            except SnapshotError as fault:
-                self._printer.line(Cell(str(fault), "bad"))
-                return "skipped"
-            return "accepted"
-        return "rejected" if key == "r" else "skipped"
+    def _decide(self, review: Review, verdict: Verdict, decision: Decision) -> None:
+        try:
+            review.decide(verdict, decision)
+        except SnapshotError as fault:
+            self._printer.line(Cell(str(fault), "bad"))
 
     def _ask(self, verdict: Verdict) -> str:
         while True:
@@ -62,29 +58,38 @@ class Review:
             if key in ("\x03", "\x04", "\x1b"):
                 return "q"
             if key == "d":
-                self._all(verdict)
+                print_sections(verdict, self._printer)
             elif len(key) == 1 and key in "arsARSq":
                 return key
 
     def _head(self, verdict: Verdict, number: int, total: int) -> None:
-        word = "cannot be replayed" if verdict.fault else "changed"
         self._printer.line()
         self._printer.line(
-            f"{number} of {total}   ", Cell(verdict.name, "head"), f"   {word}   ", Cell(verdict.cascade_file, "dim")
+            f"{number} of {total}   ",
+            Cell(verdict.name, "head"),
+            f"   {heading(verdict)}   ",
+            Cell(verdict.cascade_file, "dim"),
         )
-        if verdict.fault is not None:
-            self._printer.block(str(verdict.fault), indent="  ")
-        for one in verdict.differences[:5]:
-            self._printer.block(one.sentence(verdict.cascade_file), indent="  ")
-        if (more := len(verdict.differences) - 5) > 0:
-            self._printer.line(Cell(f"  and {more} more", "dim"))
-        kinds = {str(one.kind) for one in verdict.differences}
-        same = [word for word in ("route", "check", "state", "tool", "request") if word not in kinds]
-        if same and verdict.fault is None:
-            self._printer.line(Cell(f"  the same: {', '.join(same)}", "dim"))
+        print_sections(verdict, self._printer, most=FIRST)
 
-    def _all(self, verdict: Verdict) -> None:
-        for one in verdict.differences:
-            self._printer.block(one.sentence(verdict.cascade_file), indent="  ")
-            for detail in one.details:
-                self._printer.block(detail, indent="    ")
+
+def print_sections(verdict: Verdict, printer: Printer, most: int | None = None) -> None:
+    """What a verdict says, place by place; with ``most``, no more differences than that."""
+    if verdict.fault is not None:
+        printer.block(str(verdict.fault), indent="  ")
+    shown = 0
+    total = sum(len(s.others) + (len(s.call.parts) if s.call is not None else 0) for s in sections(verdict))
+    for section in sections(verdict):
+        if most is not None and shown >= most:
+            break
+        printer.line(Cell(f"  {section.label}", "head"), f"   {section.said}")
+        parts = section.call.parts if section.call is not None else ()
+        lines = [part_sentence(part, section.file) for part in parts]
+        lines += [line for one in section.others for line in (one.sentence(section.file), *one.details)]
+        for line in lines[: None if most is None else most - shown]:
+            printer.block(line, indent="    ")
+        shown += len(parts) + len(section.others)
+    if most is not None and total > most:
+        printer.line(Cell(f"  and {total - most} more", "dim"))
+    if same := same_words(verdict):
+        printer.line(Cell(f"  {same}", "dim"))

@@ -182,29 +182,17 @@ def show_changed(changed: ChangedCall, file: str, plain: bool = False) -> None:
     printer = Printer(plain, sys.stderr)
     place = changed.place
     talk(f"{place.phase}:{place.turn} is the first call whose request has changed", "warn")
-    rows: list[tuple[Cell, ...]] = []
-    for setting in changed.settings:
-        where = f"{file}:{setting.rule.line}" if setting.rule.line else file
-        rows.append((Cell(where, "accent"), Cell(setting.name), Cell(setting.old), Cell(setting.new)))
-    for change in changed.messages:
-        old = changed.old[change.old] if change.old >= 0 else None
-        new = changed.new[change.new] if change.new >= 0 else None
-        where = f"{file}:{change.rule.line}" if change.rule.line else change.rule.path
-        before = old.sent.text if old is not None and old.sent is not None else "(not sent)"
-        after = new.sent.text if new is not None and new.sent is not None else "(not sent)"
-        rows.append(
-            (Cell(where, "accent"), Cell(change.words), Cell(_around(before, after)), Cell(_around(after, before)))
+    rows = [
+        (
+            Cell(part.where(file) or part.rule.path, "accent"),
+            Cell(", ".join(filter(None, (part.words, part.rule_words and f"the rule {part.rule_words}")))),
+            Cell(part.was),
+            Cell(part.now),
         )
+        for part in changed.parts
+    ]
     columns = (Column("from"), Column("what", flexible=True), Column("was", flexible=True), Column("is", flexible=True))
     printer.table(columns, rows)
-
-
-def _around(text: str, other: str, width: int = 60) -> str:
-    """The part of a text around the first character in which it differs from another."""
-    at = next((i for i, (a, b) in enumerate(zip(text, other, strict=False)) if a != b), min(len(text), len(other)))
-    start = max(0, at - width // 3)
-    piece = text[start : start + width].replace("\n", "⏎")
-    return ("…" if start else "") + piece + ("…" if start + width < len(text) else "")
 
 
 def _chooser(project: Project, way: Way) -> Callable[[Definition, Options], ModelChoice]:

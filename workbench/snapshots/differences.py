@@ -4,20 +4,18 @@ first."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from workbench.context.align import changes
-from workbench.context.assembly import Entry, Kind, Rule
+from workbench.context.assembly import Rule
 from workbench.context.place import Place
+from workbench.engine.changed import Asked, ChangedCall, compared, rule_of
 from workbench.engine.definition import Definition
 from workbench.engine.event import Event
-from workbench.engine.parts import CallState
 from workbench.engine.state import RunState
-from workbench.language.problem import Path, path_text
 from workbench.snapshots.expectations import Expectations, Row, check_row, outputs_of, request_row, route_row
 from workbench.snapshots.kept import Kept
 
@@ -55,6 +53,10 @@ class Difference:
     """The place in full, for programs; empty for what concerns the whole run."""
     details: tuple[str, ...] = ()
     """What else differs in the same request."""
+    call: ChangedCall | None = field(default=None, repr=False, compare=False)
+    """Both requests, where one changed."""
+    file: str = ""
+    """The cascade file of a run that this one started; empty for the run's own."""
 
     def sentence(self, file: str) -> str:
         """With the rule and the line of the file."""
@@ -73,26 +75,39 @@ class Difference:
             "line": self.rule.line or None,
             "rule_of": "frozen" if self.frozen_rule else "file",
             "details": list(self.details),
+            "parts": [part.to_json(self.file or file) for part in self.call.parts] if self.call is not None else [],
         }
 
 
 def differences(
-    expected: Expectations, old: Kept, new: Kept, definition: Definition, *, frozen: Definition | None = None
+    expected: Expectations,
+    old: Kept,
+    new: Kept,
+    definition: Definition,
+    *,
+    frozen: Callable[[], Definition | None] = lambda: None,
 ) -> list[Difference]:
     """Everything that is not as expected, in the order in which the new run came to it.
 
-    ``old`` is what was recorded, for the words; ``expected`` decides. ``frozen`` is the definition of that run.
+    ``old`` is what was recorded, for the words; ``expected`` decides. ``frozen`` gives the definition of that run,
+    whose values are told where a rule has another one now; it is asked when a request differs.
     """
     return list(_Comparison(expected, old, new, definition, frozen).all())
 
 
 class _Comparison:
     def __init__(
-        self, expected: Expectations, old: Kept, new: Kept, definition: Definition, frozen: Definition | None
+        self,
+        expected: Expectations,
+        old: Kept,
+        new: Kept,
+        definition: Definition,
+        frozen: Callable[[], Definition | None],
     ) -> None:
         self.expected = expected
         self.old, self.new = old, new
-        self.definition, self.frozen = definition, frozen
+        self.definition = definition
+        self._frozen = frozen
         self.requests = {row["at"]: row for row in expected.requests}
         self.routes = {row["at"]: row for row in expected.routes}
         self.checks = {(row["at"], n): row for row, n in _numbered(expected.checks)}
@@ -100,6 +115,11 @@ class _Comparison:
         self._seen_checks: Counter[str] = Counter()
         self._phases = iter((*expected.phases_executed, *[""] * len(new.events)))
         self._phases_differ = False
+
+    @cached_property
+    def frozen(self) -> Definition | None:
+        """The definition of the frozen run."""
+        return self._frozen()
 
     @cached_property
     def old_state(self) -> RunState:
@@ -168,35 +188,15 @@ class _Comparison:
         old, new = self.old_state.call_at(place), self.new_state.call_at(place)
         if old is None or new is None:
             return Difference(Kinds.REQUEST, f"{where}: the request is not the frozen one", at=str(place))
-        found: list[tuple[str, Rule, bool]] = []
-        for change in changes(old.entries, new.entries):
-            rule, is_frozen = change.rule, change.new < 0
-            if not rule.line and change.old >= 0 and old.entries[change.old].rule.line:
-                rule, is_frozen = old.entries[change.old].rule, True
-            entry = new.entries[change.new] if change.new >= 0 else old.entries[change.old]
-            if not rule.line:
-                rule, is_frozen = self._rule(place.phase, *_field(entry)), False
-            found.append((change.words, rule, is_frozen))
-        found += [(words, rule, False) for words, rule in self._beside_messages(place, old, new)]
-        if not found:
+        before, after = Asked.of_call(old, self.old_state), Asked.of_call(new, self.new_state)
+        changed = compared(place, before, after, self.definition, self.frozen)
+        if not changed.parts:
             words = f"{where}: the digest of the request is {new.digest[:12]}, not the frozen one"
-            return Difference(Kinds.REQUEST, words, self._rule(place.phase), at=str(place))
-        (words, rule, is_frozen), *others = found
-        details = tuple(words for words, _, _ in others)
-        return Difference(Kinds.REQUEST, f"{where}: {words}", rule, is_frozen, str(place), details)
-
-    def _beside_messages(self, place: Place, old: CallState, new: CallState) -> Iterator[tuple[str, Rule]]:
-        """Model, parameters and native tools."""
-        if old.model != new.model:
-            yield f"the model was {old.model}, is now {new.model}", self._rule(place.phase, "model")
-        for key in sorted({*old.parameters, *new.parameters}):
-            if old.parameters.get(key) != new.parameters.get(key):
-                was, now = (_shown(call.parameters.get(key)) for call in (old, new))
-                yield f"{key} was {was}, is now {now}", self._rule(place.phase, "model")
-        if old.tools_hash != new.tools_hash:
-            before = _by_name(self.old_state.tool_schemas.get(old.tools_hash, ()))
-            after = _by_name(self.new_state.tool_schemas.get(new.tools_hash, ()))
-            yield _tools_words(before, after), self._rule(place.phase, "tackle")
+            return Difference(Kinds.REQUEST, words, self._rule(place.phase), at=str(place), call=changed)
+        first, *others = changed.parts
+        details = tuple(part.words for part in others)
+        words = f"{where}: {first.words}"
+        return Difference(Kinds.REQUEST, words, first.rule, first.recorded_rule, str(place), details, changed)
 
     def _tool(self, event: Event) -> Iterator[Difference]:
         index, tool = event.data["index"], event.data.get("tool", "")
@@ -304,8 +304,9 @@ class _Comparison:
                 definition,
             )
             for one in inner:
-                file = f" ({definition.source.file}:{one.rule.line})" if one.rule.line else ""
-                yield Difference(one.kind, f"in {key}: {one.words}{file}", at=one.at, details=one.details)
+                shown = definition.source.file
+                words = f"in {key}: {one.words}" + (f" ({shown}:{one.rule.line})" if one.rule.line else "")
+                yield replace(one, words=words, rule=Rule(), frozen_rule=False, file=one.file or shown)
         for key in after:
             if key not in self.expected.children:
                 yield Difference(Kinds.CHILD, f"cascade {key} was not started before")
@@ -313,28 +314,15 @@ class _Comparison:
     # -- words -------------------------------------------------------------------------------------------------------
 
     def _where(self, event: Event) -> str:
-        return _place_words(event.place, event.data.get("purpose", ""))
+        return place_words(event.place, event.data.get("purpose", ""))
 
     def _named(self, at: str) -> str:
         place = Place.parse(at)
         call = self.old_state.call_at(place)
-        return _place_words(place, call.purpose if call else "")
+        return place_words(place, call.purpose if call else "")
 
     def _rule(self, phase: str, *field: str) -> Rule:
-        """The rule of a phase's field: its line, else that of the phase; line 0 where the phase is not in the file."""
-        for index, each in enumerate(self.definition.cascade.phases):
-            if each.name == phase:
-                paths: tuple[Path, ...] = (("phases", index, *field), ("phases", index))
-                for path in paths:
-                    if line := self.definition.line(path):
-                        return Rule(path_text(path), line)
-        return Rule()
-
-
-def _field(entry: Entry) -> tuple[str, ...]:
-    """Where a message comes from whose rule is written nowhere."""
-    fields = {Kind.SYSTEM: ("tackle",), Kind.RETRY: ("rules",), Kind.PROMPT: ("rules",), Kind.CLOSING: ("rules",)}
-    return fields.get(entry.item.kind, ())
+        return rule_of(self.definition, phase, *field)
 
 
 def _check_field(row: Row) -> tuple[str, ...]:
@@ -346,7 +334,7 @@ def _check_field(row: Row) -> tuple[str, ...]:
     return ("wards",)
 
 
-def _place_words(place: Place, purpose: str) -> str:
+def place_words(place: Place, purpose: str) -> str:
     """``research/turn 3``, with visit, attempt and call where they are not the first."""
     parts = [f"{place.branch}/{place.phase}" if place.branch else place.phase]
     if place.visit > 1:
@@ -371,19 +359,6 @@ def _numbered(rows: Sequence[Row]) -> Iterator[tuple[Row, int]]:
 
 def _started(events: Sequence[Event]) -> dict[str, str]:
     return {e.data["key"]: e.data["run_id"] for e in events if e.kind == "child_started"}
-
-
-def _by_name(schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {str(schema.get("function", schema).get("name", "")): schema for schema in schemas}
-
-
-def _tools_words(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    parts = [
-        *(f"{name} is gone" for name in old if name not in new),
-        *(f"{name} is new" for name in new if name not in old),
-        *(f"{name} is described otherwise" for name in new if name in old and new[name] != old[name]),
-    ]
-    return f"the tools offered are not the frozen ones: {', '.join(parts) or 'their order changed'}"
 
 
 def _maps(kind: Kinds, what: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Difference]:

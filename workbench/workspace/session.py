@@ -26,6 +26,7 @@ from workbench.workspace.project import Project
 
 if TYPE_CHECKING:
     from workbench.engine.recording import Recording
+    from workbench.language.load import Loaded
     from workbench.workspace.choice import ModelChoice
     from workbench.workspace.opened import Opened
 
@@ -230,12 +231,13 @@ class Session:
 
     # -- the file ----------------------------------------------------------------------------------------------------
 
-    def reload(self) -> Reload:
-        """Read the file again. A definition that cannot run leaves the last good one in place."""
+    def reload(self, loaded: Loaded | None = None) -> Reload:
+        """Check what was read of the file, or read it again. A definition that cannot run leaves the last good one in
+        place."""
         from workbench.workspace.opened import CannotOpen
 
         try:
-            fresh = self.project.open(self.file)
+            fresh = self.project.check(self.file, loaded) if loaded is not None else self.project.open(self.file)
         except CannotOpen as fault:
             return Reload(self.opened, False, gone=str(fault))
         changed = _changed(self._good, fresh)
@@ -278,9 +280,8 @@ class Session:
         if changed is None:
             return "no such call was recorded"
         name = self.file.name
-        found = [(s.rule.line, f"{s.name} was {s.old}, is {s.new}") for s in changed.settings]
-        found += [(change.rule.line, change.words) for change in changed.messages]
-        return "; ".join(f"{name}:{line}: {words}" if line else words for line, words in found)
+        said = (f"{where}: {part.words}" if (where := part.where(name)) else part.words for part in changed.parts)
+        return "; ".join(said) or "only its digest is not the recorded one"
 
     def _released(self, stop: Stop) -> None:
         self.notices.append(Notice("released", stop.place))

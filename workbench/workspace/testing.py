@@ -167,7 +167,9 @@ class Snapshots:
             again = self._rerun(definition, snapshot)
         except SnapshotError as fault:
             return replace(about, fault=fault.at(shown))
-        found = differences(snapshot.expectations, snapshot.kept, again.kept, definition)
+        found = differences(
+            snapshot.expectations, snapshot.kept, again.kept, definition, frozen=lambda: _frozen(snapshot)
+        )
         if about.mode == "plumbing":
             found = [one for one in found if one.kind in PLUMBING]
         return replace(about, differences=tuple(found), calls=again.calls, again=again)
@@ -303,6 +305,14 @@ class Snapshots:
     @cached_property
     def _renderer(self) -> Renderer:
         return Renderer()
+
+
+def _frozen(snapshot: Snapshot) -> Definition | None:
+    """The cascade as it was frozen; None where this version cannot load it."""
+    try:
+        return Definition.of(snapshot.cascade_text, snapshot.cascade_file, snapshot.includes)
+    except DefinitionError:
+        return None
 
 
 def _runnable(text: str, file: str) -> Definition:

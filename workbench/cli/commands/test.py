@@ -168,7 +168,7 @@ def review(pattern: str, json: bool) -> None:
       workbench test review
       workbench test review --json | jq '.[].differences[0].words'
     """
-    from workbench.cli.reviewing import Review
+    from workbench.cli.reviewing import TerminalReview
 
     with _snapshots() as snapshots:
         verdicts = [snapshots.replay(file) for file in _chosen(snapshots.files(), pattern)]
@@ -178,7 +178,7 @@ def review(pattern: str, json: bool) -> None:
         elif not changed:
             talk(f"{len(verdicts)} snapshots, all as their cascades", "good")
         elif sys.stdin.isatty() and sys.stdout.isatty():
-            changed = Review(snapshots, Printer(), click.getchar).go(changed)
+            changed = TerminalReview(snapshots, Printer(), click.getchar).go(changed)
         else:
             for verdict in changed:
                 _print_verdict(verdict, Printer(), everything=True)

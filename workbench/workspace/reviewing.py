@@ -1,0 +1,179 @@
+"""A review of changed snapshots, without a face: what is shown of each one, and what a decision does.
+
+The app and ``workbench test review`` show the same sections in the same words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from workbench.engine.changed import ChangedCall, ChangedPart
+from workbench.snapshots.differences import Difference, Kinds
+from workbench.snapshots.faults import SnapshotError
+
+if TYPE_CHECKING:
+    from workbench.workspace.testing import Snapshots, Verdict
+
+
+class Decision(StrEnum):
+    """What became of a changed snapshot."""
+
+    ACCEPTED = "accepted"
+    """What happens now was written as the new expectation."""
+    REJECTED = "rejected"
+    """The snapshot is right and the cascade is wrong: nothing is written."""
+    SKIPPED = "skipped"
+    """Not decided."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """What differs at one place of the run."""
+
+    at: str
+    """The place in full; empty for the run as a whole."""
+    label: str
+    """``triage/turn 2``."""
+    said: str
+    """``request changed: 1 message reworded``."""
+    file: str
+    """The cascade file whose lines are meant."""
+    call: ChangedCall | None = None
+    """Both requests, where they were changed."""
+    others: tuple[Difference, ...] = ()
+    """Everything here that is no change of a request."""
+
+    @property
+    def line(self) -> int:
+        """The line of the file to look at; 0 where none decided."""
+        rules = [part.rule for part in self.call.parts if not part.recorded_rule] if self.call is not None else []
+        rules += [one.rule for one in self.others if not one.frozen_rule]
+        return next((rule.line for rule in rules if rule.line), 0)
+
+
+def sections(verdict: Verdict) -> tuple[Section, ...]:
+    """The differences of a verdict by place, in the order in which the run came to them; those of the whole last."""
+    places: dict[tuple[str, str], list[Difference]] = {}
+    for one in verdict.differences:
+        places.setdefault((one.file, one.at), []).append(one)
+    ordered = sorted(places.items(), key=lambda item: not item[0][1])
+    return tuple(_section(at, file or verdict.cascade_file, found) for (file, at), found in ordered)
+
+
+def _section(at: str, file: str, found: Sequence[Difference]) -> Section:
+    call = next((one.call for one in found if one.call is not None), None)
+    others = tuple(one for one in found if one.call is None or not one.call.parts)
+    if call is not None and call.parts:
+        said = f"request changed: {call.summary}"
+    else:
+        kinds = Counter(_WORDS[one.kind] for one in others)
+        said = ", ".join(word if count == 1 else f"{word} ({count})" for word, count in kinds.items())
+    return Section(at, _label(at), said, file, call if call is not None and call.parts else None, others)
+
+
+_WORDS = {
+    Kinds.PHASES: "phases",
+    Kinds.STATE: "state",
+    Kinds.STATUS: "status",
+    Kinds.ROUTE: "route",
+    Kinds.CHECK: "check",
+    Kinds.TOOL: "tool call",
+    Kinds.OUTPUT: "output",
+    Kinds.REQUEST: "request",
+    Kinds.TOKENS: "tokens",
+    Kinds.CHILD: "started cascade",
+}
+
+
+def _label(at: str) -> str:
+    """A place as people read it: ``triage/turn 2``, with visit, attempt and call where they are not the first."""
+    from workbench.context.place import Place
+    from workbench.snapshots.differences import place_words
+
+    if not at:
+        return "the whole run"
+    try:
+        return place_words(Place.parse(at), "")
+    except ValueError:
+        return at.removesuffix("/1")  # A route stands at phase/visit.
+
+
+def part_sentence(part: ChangedPart, file: str) -> str:
+    """A changed message or setting with its rule, the line, and the rule's values where they differ."""
+    if not part.rule.line:
+        return part.words
+    values = f", {part.rule_words}" if part.rule_words else ""
+    return f"{part.words} ({part.rule.path}, {part.where(file)}{values})"
+
+
+_LOOKED_AT = {
+    "routes": {Kinds.ROUTE, Kinds.PHASES},
+    "checks": {Kinds.CHECK},
+    "tool calls": {Kinds.TOOL},
+    "state": {Kinds.STATE},
+    "outputs": {Kinds.OUTPUT},
+    "requests": {Kinds.REQUEST, Kinds.TOKENS},
+    "status": {Kinds.STATUS},
+}
+
+
+def same_words(verdict: Verdict) -> str:
+    """What is as frozen beside the differences: ``routes, checks, state: same``; empty where nothing can be said."""
+    if verdict.fault is not None:
+        return ""
+    kinds = {one.kind for one in verdict.differences}
+    looked_at = {"phases": {Kinds.PHASES}, **{name: _LOOKED_AT[name] for name in ("state", "status")}}
+    same = [name for name, own in (_LOOKED_AT if verdict.mode == "strict" else looked_at).items() if not kinds & own]
+    return f"{', '.join(same)}: same" if same else ""
+
+
+def heading(verdict: Verdict) -> str:
+    """``changed``, ``cannot be replayed``, or ``as frozen``."""
+    if verdict.fault is not None:
+        return "cannot be replayed"
+    return "changed" if verdict.differences else "as frozen"
+
+
+class Review:
+    """Changed snapshots and what was decided about each. Nothing is written before it is accepted."""
+
+    def __init__(self, snapshots: Snapshots, changed: Sequence[Verdict]) -> None:
+        self._snapshots = snapshots
+        self.changed = tuple(changed)
+        self.decided: dict[str, Decision] = {}
+        """By the name of the snapshot."""
+
+    def decide(self, verdict: Verdict, decision: Decision) -> None:
+        """Decide about one. Raises SnapshotError for one that cannot be accepted: it stays as it was."""
+        if decision is Decision.ACCEPTED:
+            self._snapshots.accept(verdict)
+        self.decided[verdict.name] = decision
+
+    def decide_rest(self, decision: Decision) -> list[SnapshotError]:
+        """Decide about all that are open; the reasons why some could not be accepted, which count as skipped."""
+        faults: list[SnapshotError] = []
+        for verdict in self.open():
+            try:
+                self.decide(verdict, decision)
+            except SnapshotError as fault:
+                faults.append(fault)
+                self.decided[verdict.name] = Decision.SKIPPED
+        return faults
+
+    def open(self) -> list[Verdict]:
+        """Those about which nothing was decided yet."""
+        return [verdict for verdict in self.changed if verdict.name not in self.decided]
+
+    def left(self) -> list[Verdict]:
+        """Those that are still not as their cascades: all but the accepted ones."""
+        return [v for v in self.changed if self.decided.get(v.name) is not Decision.ACCEPTED]
+
+    @property
+    def counts(self) -> str:
+        """``2 accepted, 0 rejected, 1 skipped``; what is open counts as skipped."""
+        done = Counter(self.decided.get(verdict.name, Decision.SKIPPED) for verdict in self.changed)
+        return ", ".join(f"{done[decision]} {decision}" for decision in Decision)
