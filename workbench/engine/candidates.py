@@ -72,9 +72,10 @@ async def run_candidates(visit: Visit, base: Execution) -> list[Candidate]:
         place,
         kind="soundings",
         factor=len(plans),
+        max_parallel=soundings.max_parallel,
         draws=draws,
         plans=[
-            {"index": p.index, "model": p.model, "parameters": dict(p.parameters), **_mutation_data(p.mutation)}
+            {"index": p.index, "model": p.model, "parameters": dict(p.parameters), **mutation_data(p.mutation)}
             for p in plans
         ],
     )
@@ -150,7 +151,8 @@ def _sent(share: ModelShare) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _mutation_data(mutation: Mutation | None) -> dict[str, Any]:
+def mutation_data(mutation: Mutation | None) -> dict[str, Any]:
+    """How a task is varied, as it is journaled."""
     return {
         "mutation_type": mutation.mode if mutation else None,
         "mutation_template": mutation.template if mutation else None,
@@ -198,7 +200,7 @@ async def run_one(candidate: Candidate, kind: str, refine: str = "") -> None:
         mutation_applied=candidate.applied,
         cost=cost,
         tokens=tokens,
-        **_mutation_data(candidate.mutation),
+        **mutation_data(candidate.mutation),
     )
     scribe.sync()
 

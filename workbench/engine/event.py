@@ -32,10 +32,22 @@ KINDS: dict[str, str] = {
     "state_set": "key, value, by",
     "check_finished": "check, name, mode, valid, reason, score",
     "route_chosen": "to, rule, candidates",
-    "candidates_started": "factor, kind",
-    "candidate_finished": "index, status, output",
-    "evaluation_finished": "winner, scores, reason",
-    "human_asked": "index, question, context, options",
+    "candidates_started": (
+        "factor, kind (soundings, cascade, reforge), step (of reforge), max_parallel, draws, plans [index, model, "
+        "parameters, mutation_type, mutation_template]"
+    ),
+    "candidate_finished": (
+        "index, kind, status, reason, output, model, cost, tokens, session_id (of a walk), mutation_type, "
+        "mutation_template, mutation_applied"
+    ),
+    "evaluation_finished": (
+        "kind, branch, winner, compared, scores, assumed_scores, reason, decided_by, evaluator_pick, "
+        "evaluator_reason, qualities, costs, assumed_costs, frontier, drawn (all by index)"
+    ),
+    "human_asked": (
+        "index, question, context, options, type, candidates (indices that the options stand for), mode (pick_one, "
+        "rank_all, rate_each)"
+    ),
     "human_answered": "index, answer",
     "edited": (
         "stop, index (of a tool call), what (change, drop, add, move, state, model, answer, arguments, skip, result), "

@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from workbench.engine.candidates import Candidate, gather
+from workbench.engine.candidates import Candidate, gather, mutation_data
 from workbench.engine.execution import Execution
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.mutation import Mutation, mutations
@@ -27,7 +27,15 @@ async def walk_candidates(run: Run) -> str:
     base = Execution(Visit(run, run.world, 0, 0), run.world)
     contest = Contest(soundings, base, ("soundings",), _task(run), run.options.default_model)
     varied = mutations(soundings, soundings.candidates)
-    run.scribe.emit("candidates_started", base.place(), kind="cascade", factor=len(varied))
+    plans = [{"index": index, **mutation_data(mutation)} for index, mutation in enumerate(varied)]
+    run.scribe.emit(
+        "candidates_started",
+        base.place(),
+        kind="cascade",
+        factor=len(varied),
+        max_parallel=soundings.max_parallel,
+        plans=plans,
+    )
     limit = asyncio.Semaphore(soundings.max_parallel)
 
     async def one(index: int) -> Candidate:
@@ -79,8 +87,7 @@ async def _walk(run: Run, branch: str, index: int, session: str, mutation: Mutat
         output=last.output,
         cost=cost,
         tokens=tokens,
-        mutation_type=mutation.mode if mutation else None,
-        mutation_template=mutation.template if mutation else None,
+        **mutation_data(mutation),
     )
     run.scribe.sync()
     return candidate

@@ -25,6 +25,7 @@ async def ask_person(
     Raises RunStopped (NobodyToAsk, if ``raises``) when nobody is there; TimedOut after ``timeout`` seconds.
     """
     scribe = run.scribe
+    among = {"candidates": list(question.candidates), "mode": question.mode} if question.candidates else {}
     scribe.emit(
         "human_asked",
         place,
@@ -33,6 +34,7 @@ async def ask_person(
         context=question.context,
         options=list(question.options),
         type=question.kind,
+        **among,
     )
     scribe.sync()
     try:

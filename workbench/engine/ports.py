@@ -235,6 +235,10 @@ class Question:
     options: tuple[str, ...] = ()
     kind: str = "text"
     """text, confirmation, choice."""
+    candidates: tuple[int, ...] = ()
+    """Indices of the candidates that the options stand for, in their order."""
+    mode: str = ""
+    """Among candidates: pick_one, rank_all or rate_each."""
 
 
 class NobodyToAsk(Exception):

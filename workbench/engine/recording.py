@@ -10,6 +10,7 @@ from typing import Any
 
 from workbench.context.assembly import Entry
 from workbench.context.place import Place
+from workbench.engine.contests import CHANCE
 from workbench.engine.edits import Edit, from_json
 from workbench.engine.event import Event
 from workbench.engine.ports import (
@@ -150,6 +151,10 @@ class Recording:
         for index, draw in enumerate(data.get("draws", ())):
             self.draws[(place, index)] = draw
 
+    def _evaluation(self, place: Place, data: Mapping[str, Any]) -> None:
+        if data.get("drawn") is not None:
+            self.draws[(place, CHANCE)] = data["drawn"]
+
     def _child(self, place: Place, data: Mapping[str, Any]) -> None:
         self.children[data["key"]] = data["run_id"]
 
@@ -172,6 +177,7 @@ _READERS = {
     "tool_started": Recording._tool_started,
     "tool_finished": Recording._tool_finished,
     "candidates_started": Recording._candidates,
+    "evaluation_finished": Recording._evaluation,
     "child_started": Recording._child,
     "human_answered": Recording._human,
     "check_finished": Recording._check,

@@ -8,11 +8,21 @@ from typing import TYPE_CHECKING
 
 from workbench.context.message import Message
 from workbench.engine import judging
-from workbench.engine.candidates import Candidate, branch_of, gather, no_winner, prefilter, run_candidates, run_one
+from workbench.engine.candidates import (
+    Candidate,
+    branch_of,
+    gather,
+    mutation_data,
+    no_winner,
+    prefilter,
+    run_candidates,
+    run_one,
+)
+from workbench.engine.contests import REFORGE_STEP
 from workbench.engine.execution import Execution
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import Stop, StopKind
-from workbench.engine.mutation import Mutation, reforge_mutation
+from workbench.engine.mutation import reforge_mutation
 from workbench.engine.side import ask_model
 from workbench.engine.winner import Contest, choose
 
@@ -40,7 +50,7 @@ async def sound(visit: Visit, base: Execution) -> Execution:
         branch = branch_of(base.place().branch, name)
         execution = Execution(visit, visit.world.copy(), branch=branch, model=incumbent.execution.model)
         execution.prefix = f"{base.prefix}{name}_"
-        candidate = Candidate(step * 1000 + attempt, execution)
+        candidate = Candidate(step * REFORGE_STEP + attempt, execution)
         await run_one(candidate, "reforge", text)
         return candidate
 
@@ -117,13 +127,19 @@ async def _reforged(contest: Contest, incumbent: Candidate, rule: Reforge, refin
 async def _step(
     contest: Contest, incumbent: Candidate, rule: Reforge, step: int, honing: str, refine: Refine
 ) -> list[Candidate]:
-    factor = rule.factor_per_step
-    contest.engine.scribe.emit("candidates_started", contest.place, kind="reforge", step=step, factor=factor)
-    limit = asyncio.Semaphore(contest.soundings.max_parallel)
+    factor, parallel = rule.factor_per_step, contest.soundings.max_parallel
+    varied = [reforge_mutation(step, attempt, factor) if rule.mutate else None for attempt in range(factor)]
+    plans = [
+        {"index": step * REFORGE_STEP + attempt, "model": incumbent.execution.model, **mutation_data(mutation)}
+        for attempt, mutation in enumerate(varied)
+    ]
+    started = {"kind": "reforge", "step": step, "factor": factor, "max_parallel": parallel, "plans": plans}
+    contest.engine.scribe.emit("candidates_started", contest.place, **started)
+    limit = asyncio.Semaphore(parallel)
 
     async def one(attempt: int) -> Candidate:
         async with limit:
-            mutation: Mutation | None = reforge_mutation(step, attempt, factor) if rule.mutate else None
+            mutation = varied[attempt]
             text = f"Current best answer:\n{incumbent.output}\n\nRefine it:\n{honing}"
             text = text if mutation is None else mutation.varied(text)
             return await refine(step, attempt, text, incumbent)

@@ -7,13 +7,16 @@ missing field, because a damaged or newer run must still be shown.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 from workbench.context.assembly import Broken, Entry, Grade, Item, Kind, Splice, spliced
 from workbench.context.cache import Forecast
+from workbench.context.menu import Choice
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.context.scope import StateWrite
+from workbench.engine.contests import Contests
 from workbench.engine.event import KINDS, Event
 from workbench.engine.parts import Bodies, CallState, ToolState, VisitState, Wire
 from workbench.engine.usage import Usage
@@ -51,6 +54,10 @@ class RunState:
         self.warnings: list[Event] = []
         self.questions: list[Event] = []
         """``human_asked`` events without an answer yet."""
+        self.contests = Contests()
+        """Candidates that ran side by side, round by round."""
+        self.choices: list[Choice] = []
+        """What selectors chose, in order."""
         self.edited = 0
         self.bodies = Bodies()
         self.wire_bodies: dict[str, str] = {}
@@ -129,6 +136,7 @@ class RunState:
 
     def _phase_started(self, event: Event, data: Mapping[str, Any]) -> None:
         place = event.place
+        self.contests.began(event)
         visit = VisitState(
             place.branch,
             place.phase,
@@ -143,13 +151,20 @@ class RunState:
         self.visits.append(visit)
         self._visits[place.visit_key] = visit
 
+    def _candidates_started(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.contests.started(event, data)
+
     def _candidate_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.contests.finished(event, data)
+        if not event.place.visit:
+            return
         visit = self._candidate(event.place)
         visit.status, visit.output = data.get("status", "success"), data.get("output", "")
         visit.reason, visit.finished = data.get("reason", ""), event.at
         visit.candidate = data
 
     def _evaluation_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.contests.evaluated(event, data)
         if (visit := self.visit_of(event.place)) is not None:
             visit.evaluations.append(data)
 
@@ -172,6 +187,7 @@ class RunState:
     def _context_assembled(self, event: Event, data: Mapping[str, Any]) -> None:
         if event.place.visit:
             self._candidate(event.place)
+        self.contests.began(event)
         self._added(event, data)
         branch = event.place.branch
         splices = [
@@ -208,6 +224,11 @@ class RunState:
         call.problems = tuple(Broken(*problem) for problem in data.get("problems", ()))
         call.notes = tuple(data.get("notes", ()))
 
+    def _context_selected(self, event: Event, data: Mapping[str, Any]) -> None:
+        picked = tuple(number for number in data.get("picked", ()) if isinstance(number, int))
+        said = (str(data.get(name, "")) for name in ("reason", "fault"))
+        self.choices.append(Choice(str(data.get("menu", "")), str(data.get("model", "")), picked, *said))
+
     def _call_started(self, event: Event, data: Mapping[str, Any]) -> None:
         if (call := self._by_place.get(event.place)) is not None:
             call.status = "running"
@@ -232,9 +253,21 @@ class RunState:
         call.finish_reason = data.get("finish_reason", "")
         call.partial = data.get("partial", False)
         call.first_token_s = data.get("first_token_s")
-        call.duration_s = data.get("duration_s", 0.0)
+        call.duration_s = data.get("duration_s")
         call.recorded = data.get("recorded", False)
         self._read_wire(call, data)
+
+    def _cost_known(self, event: Event, data: Mapping[str, Any]) -> None:
+        """A price or usage that came late: of the call at its place, else of the request's first without a cost."""
+        waiting = (c for c in self.calls if c.answer and c.cost is None and c.digest == data.get("digest"))
+        call = self._by_place.get(event.place) or next(waiting, None)
+        if call is None:
+            return
+        if data.get("cost") is not None:
+            call.cost, call.cost_grade = data["cost"], data.get("cost_grade", "billed")
+        said = data.get("usage") or {}
+        names = [field.name for field in fields(Usage)]
+        call.usage = replace(call.usage, **{name: said[name] for name in names if said.get(name) is not None})
 
     def _read_wire(self, call: CallState, data: Mapping[str, Any]) -> None:
         wire = data.get("wire")

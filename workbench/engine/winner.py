@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.context.message import Message
 from workbench.engine import judging
 from workbench.engine.candidates import Candidate
+from workbench.engine.contests import CHANCE
 from workbench.engine.evaluation import (
     DEFAULT,
     Evaluation,
@@ -18,9 +19,12 @@ from workbench.engine.evaluation import (
     read_evaluation,
 )
 from workbench.engine.faults import PhaseFailed
-from workbench.engine.ports import NobodyToAsk, Question
+from workbench.engine.people import TimedOut
+from workbench.engine.picking import pick
+from workbench.engine.ports import NobodyToAsk
 from workbench.engine.selection import Scored, best_by_weight, by_policy, frontier, with_known_costs
 from workbench.engine.side import ask_model
+from workbench.language.model import HumanEval
 
 if TYPE_CHECKING:
     from workbench.context.place import Place
@@ -29,8 +33,6 @@ if TYPE_CHECKING:
     from workbench.engine.world import World
     from workbench.language.model import Soundings
     from workbench.language.problem import Path
-
-REJECT = "reject all"
 
 
 @dataclass(frozen=True)
@@ -74,20 +76,37 @@ class Choice:
     """The evaluator's own pick, where something else decided."""
     decided_by: str = "evaluator"
     frontier: list[int] = field(default_factory=list)
-    assumed: bool = False
-    """Scores were needed and the evaluator gave none."""
+    assumed: list[int] = field(default_factory=list)
+    """Whose score was needed and not given by the evaluator."""
+    evaluator_reason: str = ""
+    """The evaluator's own, where a person decided."""
+    qualities: dict[int, float] = field(default_factory=dict)
+    """What was weighed against cost."""
+    costs: dict[int, float] = field(default_factory=dict)
+    """US dollars, as they were weighed."""
+    assumed_costs: list[int] = field(default_factory=list)
+    """Whose cost is not known; the mean of the known stood in."""
+    drawn: float | None = None
+    """The number that decided."""
 
     def to_json(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
         """By the indices that the candidates have in the phase."""
         name = [candidate.index for candidate in candidates]
         return {
             "winner": name[self.winner],
+            "compared": name,
             "scores": {str(name[position]): score for position, score in self.scores.items()},
             "reason": self.reason,
+            "evaluator_reason": self.evaluator_reason,
+            "qualities": {str(name[position]): quality for position, quality in self.qualities.items()},
+            "costs": {str(name[position]): cost for position, cost in self.costs.items()},
+            "assumed_costs": [name[position] for position in self.assumed_costs],
+            "drawn": self.drawn,
             "evaluator_pick": None if self.evaluator_pick is None else name[self.evaluator_pick],
             "decided_by": self.decided_by,
             "frontier": [name[position] for position in self.frontier],
-            "assumed": self.assumed,
+            "assumed": bool(self.assumed),
+            "assumed_scores": [name[position] for position in self.assumed],
         }
 
 
@@ -102,11 +121,15 @@ async def choose(contest: Contest, candidates: list[Candidate], instructions: st
     trades = bool((costs and costs.enabled) or (pareto and pareto.enabled))
     if soundings.evaluator == "human":
         return await _person(contest, candidates, list(range(len(candidates))))
-    needed = trades or soundings.evaluator == "hybrid"
-    choice = await _evaluated(contest, candidates, instructions, scores_needed=needed)
-    if soundings.evaluator == "hybrid":
-        ranked = sorted(choice.scores, key=lambda i: -choice.scores[i])[: soundings.llm_prefilter]
-        return await _person(contest, candidates, sorted(ranked))
+    hybrid = soundings.evaluator == "hybrid"
+    if hybrid and not instructions:
+        instructions = contest.render(
+            soundings.llm_prefilter_instructions, (*contest.path, "llm_prefilter_instructions")
+        )
+    choice = await _evaluated(contest, candidates, instructions, scores_needed=trades or hybrid)
+    if hybrid:
+        ranked = sorted(choice.scores, key=lambda i: (-choice.scores[i], i))[: soundings.llm_prefilter]
+        return await _asked_person(contest, candidates, sorted(ranked), choice)
     if pareto and pareto.enabled:
         return await _pareto(contest, candidates, choice)
     if costs and costs.enabled:
@@ -132,9 +155,9 @@ async def _evaluated(
             run.warn("evaluator", f"no usable evaluation ({lenient}); the first candidate wins", contest.path)
             lenient = Evaluation(0, {}, "the evaluator's answer could not be used")
         found = lenient
-    assumed = scores_needed and len(found.scores) < len(candidates)
-    scores = assumed_scores(found.winner, len(candidates)) | found.scores if assumed else found.scores
-    return Choice(found.winner, scores, found.reason, found.winner, assumed=assumed)
+    missing = [i for i in range(len(candidates)) if i not in found.scores] if scores_needed else []
+    scores = assumed_scores(found.winner, len(candidates)) | found.scores if missing else found.scores
+    return Choice(found.winner, scores, found.reason, found.winner, assumed=missing)
 
 
 def _shown(contest: Contest, candidate: Candidate) -> Shown:
@@ -151,8 +174,8 @@ def _shown(contest: Contest, candidate: Candidate) -> Shown:
     return Shown(candidate.output, " · ".join(notes), candidate.images)
 
 
-def _scored(contest: Contest, candidates: list[Candidate], qualities: dict[int, float]) -> list[Scored]:
-    """Quality and cost of each; empty, with a warning, where no cost is known."""
+def _scored(contest: Contest, candidates: list[Candidate], qualities: dict[int, float], choice: Choice) -> list[Scored]:
+    """Quality and cost of each, noted in the choice; empty, with a warning, where no cost is known."""
     costs = {
         position: contest.engine.branch_cost(candidate.execution.place().branch)[0]
         for position, candidate in enumerate(candidates)
@@ -160,6 +183,9 @@ def _scored(contest: Contest, candidates: list[Candidate], qualities: dict[int, 
     scored = with_known_costs(qualities, costs)
     if not scored:
         contest.engine.warn("L713", "no cost is known: quality alone decides", contest.path)
+    choice.qualities = dict(qualities)
+    choice.costs = {one.index: one.cost for one in scored}
+    choice.assumed_costs = [one.index for one in scored if one.assumed]
     return scored
 
 
@@ -167,7 +193,7 @@ def _weighed(contest: Contest, candidates: list[Candidate], choice: Choice) -> C
     soundings = contest.soundings
     assert soundings.cost_aware_evaluation is not None
     rule = soundings.cost_aware_evaluation
-    scored = _scored(contest, candidates, choice.scores)
+    scored = _scored(contest, candidates, choice.scores, choice)
     if scored:
         best = best_by_weight(scored, rule.quality_weight, rule.cost_weight, rule.cost_normalization)
         choice.winner, choice.decided_by = best.index, "quality and cost"
@@ -181,7 +207,7 @@ async def _pareto(contest: Contest, candidates: list[Candidate], choice: Choice)
     assert soundings.pareto_frontier is not None
     rule = soundings.pareto_frontier
     qualities = await _qualities(candidates, choice, rule.quality_metric)
-    scored = _scored(contest, candidates, qualities)
+    scored = _scored(contest, candidates, qualities, choice)
     if not scored:
         choice.winner, choice.decided_by = max(qualities, key=lambda i: (qualities[i], -i)), "quality"
         return choice
@@ -190,9 +216,10 @@ async def _pareto(contest: Contest, candidates: list[Candidate], choice: Choice)
     policy = rule.policy
     if policy == "interactive":
         try:
-            picked = await _person(contest, candidates, choice.frontier, raises=True)
-            choice.winner, choice.decided_by = picked.winner, "a person, from the frontier"
-            return choice
+            picked = await _asked_person(contest, candidates, choice.frontier, choice, raises=True)
+            if picked.decided_by == "a person":
+                picked.decided_by = "a person, from the frontier"
+            return picked
         except NobodyToAsk:
             contest.engine.warn("pareto", "nobody is there to choose: policy balanced", contest.path)
             policy = "balanced"
@@ -211,28 +238,60 @@ async def _qualities(candidates: list[Candidate], choice: Choice, metric: str) -
         index = 2000 + candidate.index
         place = execution.place()
         verdict = await judging.judge(execution, name, candidate.output, place, index, "validator")
+        execution.engine.scribe.emit(
+            "check_finished",
+            place,
+            index=index,
+            check="quality",
+            name=name,
+            mode="metric",
+            valid=verdict.valid,
+            reason=verdict.reason,
+            score=verdict.score,
+        )
         scores[position] = verdict.score if verdict.score is not None else 100.0 * verdict.valid
     return scores
 
 
 async def _person(contest: Contest, candidates: list[Candidate], offered: list[int], *, raises: bool = False) -> Choice:
-    """Let a person pick. Raises PhaseFailed when all are rejected; NobodyToAsk, if ``raises``."""
-    soundings = contest.soundings
-    options = [f"Attempt {number}" for number in range(1, len(offered) + 1)]
-    rejectable = soundings.human_eval is None or soundings.human_eval.allow_reject_all
-    shown = "\n\n".join(f"Attempt {n}:\n{candidates[i].output}" for n, i in enumerate(offered, 1))
-    question = Question(
-        soundings.evaluator_instructions or DEFAULT,
-        shown,
-        (*options, *([REJECT] if rejectable else [])),
-        "choice",
-    )
-    answer = await contest.execution.ask(question, raises=raises)
-    if answer.strip().lower() == REJECT:
-        raise PhaseFailed("all candidates were rejected", "soundings")
-    number = "".join(c for c in answer if c.isdigit())
-    position = int(number) - 1 if number else 0
-    if not number or not 0 <= position < len(offered):
-        contest.engine.warn("evaluator", f"'{answer}' names no attempt; the first one wins", contest.path)
-        position = 0
-    return Choice(offered[position], decided_by="a person", reason=answer)
+    """Let a person pick, or whoever stands in after the time. Raises PhaseFailed when all are rejected; NobodyToAsk,
+    if ``raises``."""
+    return await _asked_person(contest, candidates, offered, Choice(offered[0]), raises=raises)
+
+
+async def _asked_person(
+    contest: Contest, candidates: list[Candidate], offered: list[int], choice: Choice, *, raises: bool = False
+) -> Choice:
+    """``choice`` holds what an evaluator said before; the person's word replaces its winner."""
+    shown = [candidates[position] for position in offered]
+    scores = {at: choice.scores[position] for at, position in enumerate(offered) if position in choice.scores}
+    judging = contest.render(contest.soundings.evaluator_instructions, (*contest.path, "evaluator_instructions"))
+    choice.evaluator_reason = choice.reason
+    try:
+        found = await pick(contest, shown, judging or DEFAULT, scores, raises=raises)
+    except TimedOut:
+        return await _unattended(contest, candidates, offered, choice)
+    choice.winner, choice.reason, choice.decided_by = offered[found.winner], found.reason, "a person"
+    choice.scores |= {offered[at]: score for at, score in found.scores.items()}
+    return choice
+
+
+async def _unattended(contest: Contest, candidates: list[Candidate], offered: list[int], choice: Choice) -> Choice:
+    """Nobody chose in time: what ``on_timeout`` says."""
+    rule = contest.soundings.human_eval or HumanEval()
+    within = f"nobody chose within {rule.timeout_seconds or 0:g} s"
+    if rule.on_timeout == "abort":
+        raise PhaseFailed(within, "soundings")
+    if rule.on_timeout == "llm_fallback":
+        how = contest.render(rule.fallback_evaluator, (*contest.path, "human_eval", "fallback_evaluator"))
+        among = [candidates[position] for position in offered]
+        judged = await _evaluated(contest, among, how, scores_needed=False)
+        choice.winner, choice.reason = offered[judged.winner], judged.reason
+        choice.evaluator_pick, choice.scores = choice.winner, {offered[i]: s for i, s in judged.scores.items()}
+    elif rule.on_timeout == "random":
+        draw = contest.engine.ports.random.draw(contest.place, CHANCE)
+        choice.drawn, choice.winner = draw, offered[int(draw * len(offered))]
+    else:
+        choice.winner = offered[0]
+    choice.decided_by = f"{rule.on_timeout}, because {within}"
+    return choice

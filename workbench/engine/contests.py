@@ -1,0 +1,176 @@
+"""Candidates side by side, as the fold knows them: the rounds of a contest, who stood in each, and who won."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from workbench.context.place import Place
+from workbench.engine.event import Event
+
+VisitKey = tuple[str, str, int]
+"""Branch, phase, visit."""
+
+REFORGE_STEP = 1000
+"""A refined candidate's index is its step times this, plus its attempt."""
+CHANCE = 4000
+"""Index of the draw that decides for a person who did not."""
+
+
+@dataclass
+class Entrant:
+    """One candidate of a round."""
+
+    index: int
+    branch: str
+    status: str = "pending"
+    """pending (its turn has not come), running, success, failed, blocked."""
+    model: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    mutation_type: str = ""
+    """rewrite, augment or approach; empty for the baseline."""
+    mutation_template: str = ""
+    mutation_applied: str = ""
+    """The instructions as the mutation left them."""
+    session_id: str = ""
+    """Of a walk of the whole cascade."""
+    reason: str = ""
+    """Why it failed or was blocked."""
+    output: str = ""
+    cost: float | None = None
+    """US dollars, known when it has ended and every call's cost is."""
+    tokens: int | None = None
+    """Known when it has ended."""
+    started: str = ""
+    finished: str = ""
+
+
+@dataclass
+class Round:
+    """Candidates that were compared with each other: the soundings, or one step of reforge."""
+
+    kind: Literal["soundings", "cascade", "reforge"]
+    step: int
+    """Of reforge, from 1; 0 for the soundings."""
+    seq: int
+    entrants: list[Entrant]
+    max_parallel: int = 0
+    evaluation: Mapping[str, Any] | None = None
+    """``evaluation_finished`` data."""
+
+    @property
+    def winner(self) -> int | None:
+        """Index of the candidate that won; None before the evaluation, and where all were joined."""
+        winner = self.evaluation.get("winner") if self.evaluation is not None else None
+        return winner if isinstance(winner, int) else None
+
+
+@dataclass
+class Contest:
+    """All rounds of one phase visit, or of the whole cascade (``place.visit`` is 0 then)."""
+
+    place: Place
+    rounds: list[Round] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether whole walks of the cascade compete."""
+        return self.place.visit == 0
+
+    def entrant(self, index: int) -> Entrant | None:
+        """The candidate with this index, of any round."""
+        return next((e for r in self.rounds for e in r.entrants if e.index == index), None)
+
+    @property
+    def winner(self) -> int | None:
+        """Index of the candidate that stands: that of the last round with a winner."""
+        return next((r.winner for r in reversed(self.rounds) if r.winner is not None), None)
+
+
+class Contests:
+    """Learns the contests of a run from its events; never fails on a missing field."""
+
+    def __init__(self) -> None:
+        self.all: list[Contest] = []
+        self._by_place: dict[VisitKey, Contest] = {}
+        self._entrants: dict[VisitKey, Entrant] = {}
+        """By branch, phase and visit; walks of the whole cascade by branch alone."""
+
+    def __iter__(self) -> Iterator[Contest]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def at(self, place: Place) -> Contest | None:
+        """The contest at a place, or the innermost one that the place is inside of."""
+        branch, phase, visit = place.visit_key
+        while True:
+            found = self._by_place.get((branch, phase, visit)) or self._whole(branch)
+            if found is not None or not branch:
+                return found
+            branch = branch.rpartition("/")[0]
+
+    def _whole(self, branch: str) -> Contest | None:
+        return next((c for c in self.all if c.is_whole and c.place.branch == branch), None)
+
+    def started(self, event: Event, data: Mapping[str, Any]) -> None:
+        """``candidates_started``: a round begins."""
+        place, step = event.place, int(data.get("step") or 0)
+        key = place.visit_key
+        contest = self._by_place.get(key)
+        if contest is None:
+            contest = self._by_place[key] = Contest(place._replace(attempt=0, turn=0, call=0))
+            self.all.append(contest)
+        plans = {plan.get("index"): plan for plan in data.get("plans", ())}
+        entrants = []
+        for number in range(int(data.get("factor") or 0)):
+            name = f"r{step}.{number}" if step else f"s{number}"
+            branch = f"{place.branch}/{name}" if place.branch else name
+            index = step * REFORGE_STEP + number
+            plan = plans.get(index, {})
+            entrant = Entrant(
+                index,
+                branch,
+                model=plan.get("model") or "",
+                parameters=plan.get("parameters") or {},
+                mutation_type=plan.get("mutation_type") or "",
+                mutation_template=plan.get("mutation_template") or "",
+            )
+            entrants.append(entrant)
+            self._entrants[(branch, "", 0) if contest.is_whole else (branch, place.phase, place.visit)] = entrant
+        kind: Literal["soundings", "cascade", "reforge"] = (
+            "reforge" if step else "cascade" if contest.is_whole else "soundings"
+        )
+        # A resumed run tells again what it had told.
+        contest.rounds = [r for r in contest.rounds if r.step < step]
+        contest.rounds.append(Round(kind, step, event.seq, entrants, int(data.get("max_parallel") or 0)))
+
+    def began(self, event: Event) -> None:
+        """Something happened on a branch: the candidates it belongs to are running."""
+        branch = event.place.branch
+        while branch:
+            for key in ((branch, event.place.phase, event.place.visit), (branch, "", 0)):
+                entrant = self._entrants.get(key)
+                if entrant is not None and entrant.status == "pending":
+                    entrant.status, entrant.started = "running", event.at
+            branch = branch.rpartition("/")[0]
+
+    def finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        """``candidate_finished``."""
+        place = event.place
+        entrant = self._entrants.get(place.visit_key) or self._entrants.get((place.branch, "", 0))
+        if entrant is None:
+            return
+        entrant.status, entrant.finished = str(data.get("status") or "success"), event.at
+        for name in ("reason", "output", "session_id", "mutation_type", "mutation_template", "mutation_applied"):
+            setattr(entrant, name, str(data.get(name) or "") or getattr(entrant, name))
+        entrant.model = str(data.get("model") or "") or entrant.model
+        entrant.cost, entrant.tokens = data.get("cost"), data.get("tokens")
+
+    def evaluated(self, event: Event, data: Mapping[str, Any]) -> None:
+        """``evaluation_finished``: who won the round that is open."""
+        contest = self._by_place.get(event.place.visit_key)
+        if contest is not None and contest.rounds:
+            contest.rounds[-1].evaluation = data

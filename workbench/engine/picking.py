@@ -1,0 +1,135 @@
+"""A person picks among candidates: what is shown, what may be answered, and what the answer means (language.md 2.8)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from workbench.engine.faults import PhaseFailed
+from workbench.engine.ports import Question
+from workbench.language.model import HumanEval
+
+if TYPE_CHECKING:
+    from workbench.engine.candidates import Candidate
+    from workbench.engine.winner import Contest
+
+REJECT = "reject all"
+TIE = "tie"
+_PICK = re.compile(r"\s*(?:attempt\s*)?(?P<number>\d+)\b[\s:.,–—-]*(?P<reason>.*)", re.IGNORECASE | re.DOTALL)
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_HOW = {
+    "pick_one": "",
+    "rank_all": "Answer with the numbers of all attempts, the best first: 2, 1, 3",
+    "rate_each": "Answer with a number from 0 to 100 for each attempt, in their order: 70, 90, 55",
+}
+
+
+@dataclass(frozen=True)
+class Pick:
+    """What a person chose. Positions count within what was offered."""
+
+    winner: int
+    reason: str = ""
+    scores: dict[int, float] = field(default_factory=dict)
+    """0 to 100, where each was rated."""
+
+
+async def pick(
+    contest: Contest, offered: Sequence[Candidate], judging: str, scores: dict[int, float], *, raises: bool
+) -> Pick:
+    """Ask the person. ``judging`` is how to judge; ``scores`` by position are shown.
+
+    Raises PhaseFailed when all are rejected, TimedOut, RunStopped when nobody is there (NobodyToAsk, if ``raises``).
+    """
+    rule = contest.soundings.human_eval or HumanEval()
+    if rule.selection_mode == "tournament" and len(offered) > 2:
+        best, reason = 0, ""
+        for other in range(1, len(offered)):
+            pair = [best, other]
+            found = await _asked(contest, offered, pair, "pick_one", rule, judging, scores, raises=raises)
+            best, reason = found.winner, found.reason
+        return Pick(best, reason)
+    mode = "pick_one" if rule.selection_mode == "tournament" else rule.selection_mode
+    return await _asked(contest, offered, range(len(offered)), mode, rule, judging, scores, raises=raises)
+
+
+async def _asked(
+    contest: Contest,
+    offered: Sequence[Candidate],
+    positions: Sequence[int],
+    mode: str,
+    rule: HumanEval,
+    judging: str,
+    scores: dict[int, float],
+    *,
+    raises: bool,
+) -> Pick:
+    """One question, asked again where the answer names nothing; then the first counts, with a warning."""
+    options = [f"Attempt {number + 1}" for number in positions] if mode == "pick_one" else []
+    options += [TIE] if rule.allow_tie and mode == "pick_one" else []
+    options += [REJECT] if rule.allow_reject_all else []
+    shown = "\n\n".join(_shown(contest, offered[i], i, rule, scores.get(i)) for i in positions)
+    words = "\n".join(filter(None, (judging, _HOW[mode])))
+    indices = tuple(offered[i].index for i in positions)
+    answer = ""
+    for text in (words, f"That names none of these attempts. {words}"):
+        question = Question(text, shown, tuple(options), "choice", candidates=indices, mode=mode)
+        answer = await contest.execution.ask(question, raises=raises, timeout=rule.timeout_seconds)
+        if answer.strip().lower() == REJECT and rule.allow_reject_all:
+            raise PhaseFailed("all candidates were rejected", "soundings")
+        found = read_pick(answer, positions, mode, allow_tie=rule.allow_tie)
+        if found is not None:
+            return await _reasoned(contest, found, rule, raises=raises)
+    contest.engine.warn("evaluator", f"'{answer}' names no attempt; the first one wins", contest.path)
+    return Pick(positions[0], answer)
+
+
+async def _reasoned(contest: Contest, found: Pick, rule: HumanEval, *, raises: bool) -> Pick:
+    if not rule.require_reasoning or found.reason:
+        return found
+    question = Question(f"Why attempt {found.winner + 1}?")
+    reason = await contest.execution.ask(question, raises=raises, timeout=rule.timeout_seconds)
+    return Pick(found.winner, reason.strip(), found.scores)
+
+
+def read_pick(answer: str, positions: Sequence[int], mode: str, *, allow_tie: bool = False) -> Pick | None:
+    """The meaning of an answer; None where it names nothing that was offered.
+
+    >>> read_pick("Attempt 2: clearer", range(3), "pick_one")
+    Pick(winner=1, reason='clearer', scores={})
+    """
+    if mode == "pick_one":
+        if allow_tie and answer.strip().lower() == TIE:
+            return Pick(min(positions), TIE)
+        match = _PICK.match(answer)
+        if match is None or int(match["number"]) - 1 not in positions:
+            return None
+        return Pick(int(match["number"]) - 1, match["reason"].strip())
+    numbers = [float(number) for number in _NUMBER.findall(answer)]
+    if mode == "rank_all":
+        ranked = [int(number) - 1 for number in numbers]
+        return Pick(ranked[0], f"ranked {answer.strip()}") if sorted(ranked) == sorted(positions) else None
+    if len(numbers) != len(positions) or any(number > 100 for number in numbers):
+        return None
+    scores = dict(zip(positions, numbers, strict=True))
+    return Pick(max(scores, key=lambda i: (scores[i], -i)), f"rated {answer.strip()}", scores)
+
+
+def _shown(contest: Contest, candidate: Candidate, position: int, rule: HumanEval, score: float | None) -> str:
+    """A candidate as the person reads it where there is no screen."""
+    notes = [f"candidate {candidate.index}"] if rule.show_index else []
+    if rule.show_metadata:
+        cost, tokens = contest.engine.branch_cost(candidate.execution.place().branch)
+        notes += [candidate.execution.model, f"{tokens:,} tokens", "cost unknown" if cost is None else f"${cost:.6f}"]
+        notes += [f"score {score:g}"] if score is not None else []
+    if rule.show_mutations and candidate.mutation is not None:
+        notes.append(f"{candidate.mutation.mode}: {candidate.mutation.template}")
+    if candidate.verdict is not None and not candidate.verdict.valid:
+        notes.append(f"rejected by the validator: {candidate.verdict.reason}")
+    output, limit = candidate.output, rule.max_preview_length
+    if limit is not None and len(output) > limit:
+        output = f"{output[:limit]}… ({len(output):,} characters)"
+    about = f"\n({' · '.join(notes)})" if notes else ""
+    return f"Attempt {position + 1}:{about}\n{output}"

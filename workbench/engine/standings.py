@@ -1,0 +1,177 @@
+"""How the candidates of a round stand: what each is, did, cost and was given, in one row for every face of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from workbench.context.place import Place
+from workbench.engine.contests import REFORGE_STEP, Contest, Entrant, Round
+from workbench.engine.event import Event, seconds_between
+from workbench.engine.parts import CallState
+from workbench.engine.selection import frontier, with_known_costs
+from workbench.engine.state import RunState
+
+CostGrade = Literal["billed", "so far", "predicted", "unknown"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One candidate of one round."""
+
+    entrant: Entrant
+    place: Place
+    """Branch, phase and visit of its execution."""
+    calls: tuple[CallState, ...]
+    """Its model calls, in order."""
+    failed_checks: tuple[str, ...]
+    """Names of the checks that it failed last."""
+    model: str
+    tokens: int | None
+    cost: float | None
+    """US dollars."""
+    cost_grade: CostGrade
+    assumed_cost: float | None
+    """What stood in for an unknown cost in the evaluation: the mean of the known."""
+    score: float | None
+    """0 to 100, as the evaluator or a person gave it."""
+    assumed_score: bool
+    """The evaluator gave none: 100 stood in for its winner, 50 for the others."""
+    quality: float | None
+    """What was weighed against cost: the score, or that of a validator."""
+    seconds: float | None
+    incumbent: bool
+    """The winner of the round before, which is compared again."""
+    compared: bool
+    """It took part in the evaluation."""
+    on_front: bool = False
+    """No other candidate is at least as good for at most as much money."""
+    won: bool = False
+    """In this round."""
+    stands: bool = False
+    """Its output is the phase's."""
+
+    @property
+    def number(self) -> str:
+        """``3`` for a sounding, ``r2.0`` for the first attempt of reforge step 2."""
+        step, attempt = divmod(self.entrant.index, REFORGE_STEP)
+        return f"r{step}.{attempt}" if step else str(attempt)
+
+    @property
+    def output(self) -> str:
+        """What it put out; while it runs, its newest answer."""
+        if self.entrant.output or self.entrant.status not in ("running", "pending"):
+            return self.entrant.output
+        return next((call.answer.text for call in reversed(self.calls) if call.answer is not None), "")
+
+
+def standings(state: RunState, contest: Contest, of: Round) -> tuple[Standing, ...]:
+    """The candidates of a round in the order of their index; a refinement's incumbent first."""
+    evaluation = of.evaluation or {}
+    incumbent = _incumbent(contest, of)
+    rows = [_standing(state, contest, of, e, incumbent=False) for e in of.entrants]
+    if incumbent is not None:
+        rows.insert(0, _standing(state, contest, of, incumbent, incumbent=True))
+    front = set(evaluation.get("frontier", ())) or _front(rows)
+    return tuple(replace(row, on_front=row.entrant.index in front) for row in rows)
+
+
+def evaluator_calls(state: RunState, contest: Contest, of: Round) -> tuple[CallState, ...]:
+    """The exchanges that settled a round: the evaluator's, its repair, or the call that joined the outputs."""
+    later = [r.seq for r in contest.rounds if r.seq > of.seq]
+    return tuple(
+        call
+        for call in state.calls
+        if call.place.visit_key == contest.place.visit_key
+        and call.beside
+        and call.purpose in ("evaluation", "aggregation")
+        and of.seq < call.seq < min(later, default=call.seq + 1)
+    )
+
+
+def question_of(state: RunState, contest: Contest) -> Event | None:
+    """The question by which a person is to choose among these candidates now."""
+    key = contest.place.visit_key
+    return next((q for q in state.questions if q.place.visit_key == key and q.data.get("candidates")), None)
+
+
+def _incumbent(contest: Contest, of: Round) -> Entrant | None:
+    if of.kind != "reforge" and not of.step:
+        return None
+    before = [r for r in contest.rounds if r.step < of.step]
+    compared = (of.evaluation or {}).get("compared")
+    if compared:
+        return contest.entrant(compared[0])
+    index = next((r.winner for r in reversed(before) if r.winner is not None), None)
+    return contest.entrant(index) if index is not None else None
+
+
+def _standing(state: RunState, contest: Contest, of: Round, entrant: Entrant, *, incumbent: bool) -> Standing:
+    evaluation, key = of.evaluation or {}, str(entrant.index)
+    calls = _calls(state, contest, entrant)
+    place = contest.place._replace(branch=entrant.branch)
+    visit = state.visit_of(place)
+    tokens, cost, grade = _spent(entrant, calls)
+    scores, costs = evaluation.get("scores", {}), evaluation.get("costs", {})
+    score = scores.get(key)
+    models = list(dict.fromkeys(call.model for call in calls if not call.beside))
+    checks = {str(check.get("name") or check.get("check")): check for check in (visit.checks if visit else ())}
+    stood = entrant.index in evaluation.get("compared", ())
+    return Standing(
+        entrant,
+        place,
+        calls,
+        tuple(name for name, check in checks.items() if not check.get("valid", True)),
+        entrant.model or ", ".join(models) or (visit.model if visit is not None else ""),
+        tokens,
+        cost,
+        grade,
+        costs.get(key) if entrant.index in evaluation.get("assumed_costs", ()) else None,
+        score,
+        entrant.index in evaluation.get("assumed_scores", ()),
+        evaluation.get("qualities", {}).get(key, score),
+        seconds_between(entrant.started, entrant.finished),
+        incumbent,
+        stood,
+        won=of.winner == entrant.index,
+        stands=contest.winner == entrant.index,
+    )
+
+
+def _calls(state: RunState, contest: Contest, entrant: Entrant) -> tuple[CallState, ...]:
+    own = [
+        c for c in state.calls if c.place.branch == entrant.branch or c.place.branch.startswith(f"{entrant.branch}/")
+    ]
+    if contest.is_whole:
+        return tuple(own)
+    return tuple(c for c in own if (c.place.phase, c.place.visit) == (contest.place.phase, contest.place.visit))
+
+
+def _spent(entrant: Entrant, calls: Sequence[CallState]) -> tuple[int | None, float | None, CostGrade]:
+    """Tokens and US dollars: as journaled at its end, else of the calls so far, else what the forecasts said."""
+    answered = [call for call in calls if call.answer is not None]
+    tokens = sum(
+        (c.usage.input if c.usage.input is not None else c.tokens_sent) + (c.usage.output or 0) for c in answered
+    )
+    if entrant.cost is not None:
+        return (entrant.tokens if entrant.tokens is not None else tokens), entrant.cost, "billed"
+    known = [call.cost for call in answered if call.cost is not None]
+    ended = entrant.status not in ("running", "pending")
+    if answered and len(known) == len(answered):
+        return tokens, sum(known), "billed" if ended else "so far"
+    total = entrant.tokens if entrant.tokens is not None else tokens if answered else None
+    forecasts = [call.forecast.cost if call.forecast else None for call in answered]
+    if answered and None not in forecasts:
+        return total, sum(cost for cost in forecasts if cost is not None), "predicted"
+    return total, None, "unknown"
+
+
+def _front(rows: Sequence[Standing]) -> set[int]:
+    """The Pareto frontier of those with a quality, where no policy asked for it; empty for fewer than two."""
+    scored = {row.entrant.index: row.quality for row in rows if row.quality is not None}
+    if len(scored) < 2:
+        return set()
+    costs = {row.entrant.index: row.cost if row.cost_grade == "billed" else None for row in rows}
+    known = with_known_costs(scored, {index: costs[index] for index in scored})
+    return {one.index for one in frontier(known)}
