@@ -96,13 +96,17 @@ def test_the_list_says_what_each_file_is(frozen: Path) -> None:
     assert run_cli("test", "freeze", "one", "--name", "lost").code == 0
     edit(frozen.with_name("lost.json"), '"cascade_file": "greet.yaml"', '"cascade_file": "gone.yaml"')
     frozen.with_name("bad.json").write_text('{"snapshot_name": "bad",')
+    frozen.with_name("else.json").write_text("[1, 2]")
     listed = {row["name"]: row for row in run_cli("test", "list", "--json").json}
     assert {name: row["kind"] for name, row in listed.items()} == {
-        **{"bad": "unreadable", "greets": "strict", "lost": "orphaned"},
+        **{"bad": "unreadable", "else": "unused", "greets": "strict", "lost": "orphaned"},
     }
     assert listed["greets"]["calls"] == 4
     assert listed["bad"]["problem"].startswith("snapshots/bad.json:1:25: error: the file is truncated")
     assert "says hello" in run_cli("test", "list").out
+    ended = run_cli("test", "run", "--json")
+    assert {verdict["name"] for verdict in ended.json} == {"bad", "greets", "lost"}
+    assert "unused: else.json is no snapshot of a cascade" in ended.err
 
 
 def test_a_run_that_was_stopped_cannot_be_frozen(greeted: Path) -> None:

@@ -6,10 +6,10 @@ import asyncio
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.event import Event
@@ -22,10 +22,11 @@ from workbench.snapshots.freeze import Label, freeze
 from workbench.snapshots.kept import Kept
 from workbench.snapshots.original import NOTE, Original, replay_original
 from workbench.snapshots.rerun import Rerun, Surround, rerun
-from workbench.snapshots.snapshot import Mode, Snapshot, parsed
+from workbench.snapshots.snapshot import Mode, Snapshot
 from workbench.workspace.opened import Reader, included
 from workbench.workspace.people import Nobody
 from workbench.workspace.silent_shelf import SilentShelf
+from workbench.workspace.snapshot_files import STRUCTURE, SnapshotFolder, text_of
 from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
 
 if TYPE_CHECKING:
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
 
     from workbench.context.tokens import Counter
     from workbench.workspace.project import Project
-
-FOLDER = "snapshots"
-STRUCTURE = "structure"
-"""How a file of the original is tested: it holds no requests to compare."""
 
 
 @dataclass(frozen=True)
@@ -71,30 +68,11 @@ class Verdict:
         return self.differences[0].sentence(self.cascade_file) if self.differences else ""
 
 
-@dataclass(frozen=True)
-class Listed:
-    """A file of the folder, as it is listed."""
-
-    name: str
-    file: str
-    kind: str
-    """strict, plumbing, structure (a file of the original), orphaned, unreadable."""
-    cascade_file: str = ""
-    description: str = ""
-    captured_at: str = ""
-    calls: int | None = None
-    problem: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-class Snapshots:
+class Snapshots(SnapshotFolder):
     """The folder ``snapshots`` of a workspace. A context manager: it keeps an event loop for its replays."""
 
     def __init__(self, project: Project, folder: Path | None = None) -> None:
-        self.project = project
-        self.folder = folder or project.root / FOLDER
+        super().__init__(project, folder)
         self._loop = asyncio.new_event_loop()
         self._around: dict[Path, Surround] = {}
         self._definitions: dict[tuple[str, str, str], Definition] = {}
@@ -110,43 +88,6 @@ class Snapshots:
     def close(self) -> None:
         """Let go of the event loop."""
         self._loop.close()
-
-    # -- files -------------------------------------------------------------------------------------------------------
-
-    def files(self) -> list[Path]:
-        """The JSON files of the folder, by name."""
-        return sorted(self.folder.glob("*.json")) if self.folder.is_dir() else []
-
-    def path(self, name: str) -> Path:
-        """The file of a snapshot. Raises SnapshotError for a name that is no file name."""
-        return self.folder / f"{Label(name).name}.json"
-
-    def read(self, file: Path) -> Snapshot | Original:
-        """Raises SnapshotError with the place."""
-        shown = self.project.shown(file)
-        return read_snapshot(_text(file, shown), shown)
-
-    def listed(self) -> list[Listed]:
-        """Every JSON file of the folder, whatever it holds."""
-        return [self._listed(file) for file in self.files()]
-
-    def _listed(self, file: Path) -> Listed:
-        shown = self.project.shown(file)
-        try:
-            snapshot = self.read(file)
-        except SnapshotError as fault:
-            return Listed(file.stem, shown, "unreadable", problem=str(fault))
-        orphaned = not (self.project.root / snapshot.cascade_file).is_file()
-        return Listed(
-            file.stem,
-            shown,
-            "orphaned" if orphaned else STRUCTURE if isinstance(snapshot, Original) else snapshot.mode,
-            snapshot.cascade_file,
-            snapshot.description,
-            snapshot.captured_at,
-            None if isinstance(snapshot, Original) else len(snapshot.expectations.requests),
-            "its cascade does not exist any more" if orphaned else "",
-        )
 
     # -- replay ------------------------------------------------------------------------------------------------------
 
@@ -200,7 +141,7 @@ class Snapshots:
                 f"orphaned: the cascade {file} does not exist any more",
                 hint="delete the snapshot, or move it with the file",
             )
-        text = _text(path, file)
+        text = text_of(path, file)
         if cleaned:
             text = self._redactor(path.parent)(text)[0]
         key = (str(path), file, text)
@@ -214,6 +155,12 @@ class Snapshots:
 
     def freeze(self, run_id: str, label: Label) -> tuple[Path, Snapshot]:
         """Write a stored run as a snapshot; one of the same name is replaced. Raises SnapshotError, StoreError."""
+        path, snapshot = self.prepare(run_id, label)
+        self.write(path, snapshot)
+        return path, snapshot
+
+    def prepare(self, run_id: str, label: Label) -> tuple[Path, Snapshot]:
+        """What ``freeze`` would write, and where. Raises SnapshotError, StoreError."""
         path = self.path(label.name)
         if path.exists() and isinstance(self.read(path), Original):  # What is no snapshot raises here.
             raise SnapshotError("a snapshot of the original is not replaced", file=self.project.shown(path))
@@ -225,9 +172,7 @@ class Snapshots:
         inside = (self.project.root / file).resolve()
         if not file or not inside.is_relative_to(self.project.root):
             raise SnapshotError(f"the cascade {file or 'of this run'} lies outside the workspace: it cannot be frozen")
-        snapshot = self._freeze(kept, label)
-        self._write(path, snapshot)
-        return path, snapshot
+        return path, self._freeze(kept, label)
 
     def accept(self, verdict: Verdict) -> Snapshot:
         """Write what the replay showed as the new expectation. Raises SnapshotError where it could not be replayed to
@@ -241,7 +186,7 @@ class Snapshots:
             )
         old = verdict.snapshot
         snapshot = self._freeze(verdict.again.kept, Label(old.name, old.description, old.mode))
-        self._write(self.project.root / verdict.file, snapshot)
+        self.write(self.project.root / verdict.file, snapshot)
         return snapshot
 
     def _freeze(self, kept: Kept, label: Label) -> Snapshot:
@@ -249,7 +194,8 @@ class Snapshots:
         work = freeze(kept, label, SystemClock().now(), self._redactor(folder), self._surround(folder))
         return self._loop.run_until_complete(work)
 
-    def _write(self, path: Path, snapshot: Snapshot) -> None:
+    def write(self, path: Path, snapshot: Snapshot) -> None:
+        """Write a snapshot whole or not at all. Raises SnapshotError."""
         from workbench.store.disk import LocalDisk, write_whole
 
         try:
@@ -331,15 +277,6 @@ def _runnable(text: str, file: str) -> Definition:
     raise SnapshotError(f"the cascade cannot run: {found}")
 
 
-def read_snapshot(text: str, file: str) -> Snapshot | Original:
-    """A snapshot, or one of the original where there is no ``workbench`` block. Raises SnapshotError."""
-    try:
-        body = parsed(text)
-        return Snapshot.from_json(body) if "workbench" in body else Original.from_json(body)
-    except SnapshotError as fault:
-        raise fault.at(file) from None
-
-
 @contextmanager
 def _no_collection() -> Iterator[None]:
     """No garbage collection for the milliseconds of a replay, a tenth of which it would take."""
@@ -360,14 +297,3 @@ def _counter() -> Counter:
 
 def _started_by(events: Sequence[Event]) -> list[str]:
     return [event.data["run_id"] for event in events if event.kind == "child_started"]
-
-
-def _text(file: Path, shown: str) -> str:
-    try:
-        return file.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise SnapshotError("no such file", file=shown) from None
-    except UnicodeDecodeError:
-        raise SnapshotError("not UTF-8", file=shown) from None
-    except OSError as fault:
-        raise SnapshotError(f"cannot be read: {fault.strerror}", file=shown) from fault

@@ -79,10 +79,12 @@ def replay(name: str, mode: Any, json: bool) -> None:
       workbench test replay router_repairs
       workbench test replay router_repairs --mode plumbing
     """
+    from workbench.workspace.snapshot_files import names
+
     with _snapshots() as snapshots:
         path = snapshots.path(name)
         if not path.is_file():
-            known = ", ".join(file.stem for file in snapshots.files()) or "none"
+            known = names(snapshots.files())
             raise Failure(Exit.USAGE, f"no snapshot '{name}'", hint=f"there are: {known}")
         verdict = snapshots.replay(path, mode)
     if json:
@@ -107,13 +109,15 @@ def run(pattern: str, mode: Any, json: bool, plain: bool) -> None:
     """
     with _snapshots() as snapshots:
         verdicts = [snapshots.replay(file, mode) for file in _chosen(snapshots.files(), pattern)]
-        folder = snapshots.folder
+        folder, unused = snapshots.folder, [] if pattern else snapshots.unused()
     if json:
         write_json([verdict_json(verdict) for verdict in verdicts])
     elif not verdicts:
         talk(f"no snapshots in {folder}" if not pattern else f"no snapshot matches '{pattern}'", "warn")
     else:
         _print_all(verdicts, Printer(plain))
+    for file in unused:
+        talk(f"unused: {file.name} is no snapshot of a cascade", "warn")
     _exit(verdicts)
 
 
@@ -128,7 +132,7 @@ def list_(json: bool, plain: bool) -> None:
       workbench test list
       workbench test list --json
     """
-    from workbench.workspace.testing import Listed
+    from workbench.workspace.snapshot_files import Listed
 
     with _snapshots() as snapshots:
         listed: list[Listed] = snapshots.listed()
