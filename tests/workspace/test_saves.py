@@ -63,9 +63,9 @@ def linked(file: Path, data: bytes) -> None:
 
 @contextmanager
 def watching(file: Path) -> Iterator[queue.Queue[bytes]]:
-    """What the file holds at the moment that each save is reported."""
+    """What each save is reported to hold; nothing for a file that is gone."""
     seen: queue.Queue[bytes] = queue.Queue()
-    watcher = Watcher(lambda: (file,), lambda path: seen.put(path.read_bytes()), {file: file.read_bytes()})
+    watcher = Watcher(lambda: (file,), lambda _, content: seen.put(content or b""), {file: file.read_bytes()})
     watcher.start()
     try:
         yield seen

@@ -153,6 +153,15 @@ def test_an_invalid_save_keeps_the_last_good_definition(session: Session, folder
     assert session.runnable is not None
 
 
+def test_a_reload_takes_the_text_that_the_watcher_found_complete(session: Session, folder: Path) -> None:
+    file = folder / "c.json"
+    whole = json.dumps({**CASCADE, "phases": [CASCADE["phases"][0], {"name": "tell", "instructions": "Say it."}]})
+    file.write_text(whole[: len(whole) // 2], "utf-8")
+    reload = session.reload(session.project.load(file, whole.encode()))
+    assert reload.valid
+    assert reload.changed == frozenset({"tell"})
+
+
 def test_the_header_says_why_it_is_offline(session: Session) -> None:
     assert session.header.model.startswith("offline as ")
     assert session.header.why == "no provider key is set"

@@ -29,9 +29,9 @@ class Seen:
         self.contents: list[str | None] = []
         self._changed = threading.Condition()
 
-    def __call__(self, file: Path) -> None:
+    def __call__(self, file: Path, content: bytes | None) -> None:
         with self._changed:
-            self.contents.append(file.read_text() if file.exists() else None)
+            self.contents.append(content.decode() if content is not None else None)
             self._changed.notify_all()
 
     def wait_for(self, content: str | None) -> None:

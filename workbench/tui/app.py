@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,14 +26,13 @@ from workbench.tui.keys import Key, bindings, resolve
 from workbench.tui.screens.bench import BenchScreen
 from workbench.tui.screens.too_small import TooSmall, too_small
 from workbench.tui.themes import DEFAULT, Themes, load_themes
-from workbench.tui.theming import ThemedApp
+from workbench.tui.watching import WatchingApp
 
 if TYPE_CHECKING:
     from textual.command import Provider
 
     from workbench.tui.presenter import Presenter
-    from workbench.workspace.session import Reload, Session
-    from workbench.workspace.watch import Watcher
+    from workbench.workspace.session import Session
 
 
 def _palette_commands() -> type[Provider]:
@@ -53,15 +51,7 @@ class SessionOpened(Message):
         self.themes = themes
 
 
-class Reloaded(Message):
-    """The file was looked at again after a save."""
-
-    def __init__(self, reload: Reload) -> None:
-        super().__init__()
-        self.reload = reload
-
-
-class WorkbenchApp(ThemedApp):
+class WorkbenchApp(WatchingApp):
     """Drives one session. ``make`` is called in a thread after the first frame."""
 
     TITLE = "Cascade Workbench"
@@ -91,8 +81,6 @@ class WorkbenchApp(ThemedApp):
         self.last_words = ""
         """What is to be said on stderr once the screen is gone."""
         self.given: dict[str, Any] = dict(given or {})
-        self.session: Session | None = None
-        self.watcher: Watcher | None = None
         self._cover: TooSmall | None = None
         if keys:
             self.set_keymap({key.id: key.keys for key in self.keys if key.id in keys})
@@ -101,13 +89,6 @@ class WorkbenchApp(ThemedApp):
 
     def get_default_screen(self) -> Screen[Any]:
         return BenchScreen()
-
-    @property
-    def bench(self) -> BenchScreen:
-        """The main screen, whatever is on top of it."""
-        screen = self.screen_stack[0]
-        assert isinstance(screen, BenchScreen)
-        return screen
 
     def on_mount(self) -> None:
         terminal.on_signals(self._signalled)
@@ -167,9 +148,6 @@ class WorkbenchApp(ThemedApp):
             self.say(f"{type(fault).__name__}: {fault}", "error")
 
     def on_session_opened(self, event: SessionOpened) -> None:
-        from workbench.tui.opening import watched_files
-        from workbench.workspace.watch import Watcher
-
         self.session = session = event.session
         self.bench.open(event.presenter)
         for theme in event.themes.by_name.values():
@@ -177,33 +155,7 @@ class WorkbenchApp(ThemedApp):
         for problem in event.themes.problems:
             self.say(problem, "error")
         self.say_early(event.presenter.notes)
-        self.watcher = Watcher(
-            lambda: watched_files(session, self.theme_folders),
-            self._noticed,
-            {session.file: (session.opened.source.bom + session.opened.text).encode("utf-8", "surrogateescape")},
-        )
-        self.watcher.start()
-
-    # -- the file on disk --------------------------------------------------------------------------------------------
-
-    def _noticed(self, path: Path) -> None:
-        """Called in the watcher's thread."""
-        self.call_later(self._saved, path)
-
-    def _saved(self, path: Path) -> None:
-        if path.parent in self.theme_folders:
-            self.reload_themes()
-        else:
-            self._reload()
-
-    @work(thread=True, exit_on_error=False, exclusive=True, group="reload")
-    def _reload(self) -> None:
-        if self.session is not None:
-            self.post_message(Reloaded(self.session.reload()))
-
-    def on_reloaded(self, event: Reloaded) -> None:
-        if self.session is not None:
-            self.bench.reloaded(self.session, event.reload, f"{datetime.now():%H:%M:%S}")
+        self.watch_file(session)
 
     # -- services for screens ----------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from workbench.engine.definition import Definition
 from workbench.language.graph import Graph
 from workbench.language.lint import Surroundings, check
-from workbench.language.load import Loaded, load
+from workbench.language.load import Loaded
 from workbench.language.model import Cascade
 from workbench.language.problem import Problem, Severity
 from workbench.language.source import Source
@@ -89,9 +89,8 @@ def read_bytes(file: Path, shown: str) -> bytes:
         raise CannotOpen(f"{shown}: error: cannot be read: {fault.strerror}") from fault
 
 
-def opened(file: Path, shown: str, text: bytes | str, root: Path, around: Surroundings) -> Opened:
-    """Read and check a cascade's text."""
-    loaded = load(text, shown)
+def opened(file: Path, shown: str, loaded: Loaded, root: Path, around: Surroundings) -> Opened:
+    """Check a cascade that was read."""
     problems = check(loaded, around)
     broken = any(problem.severity is Severity.ERROR for problem in problems)
     definition = None

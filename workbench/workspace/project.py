@@ -16,6 +16,7 @@ from workbench.workspace.folders import Folders, workspace_root
 from workbench.workspace.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from workbench.language.load import Loaded
     from workbench.workspace.opened import Opened
     from workbench.workspace.surround import Around
 
@@ -71,17 +72,22 @@ class Project:
 
     def open(self, file: Path) -> Opened:
         """Read and check a cascade file. Raises CannotOpen when it cannot be read."""
-        from workbench.workspace.opened import opened, read_bytes
+        from workbench.workspace.opened import read_bytes
 
-        shown = self.shown(file)
-        text = read_bytes(file, shown)
-        return opened(file.resolve(), shown, text, self.root, self.around.surroundings(file.resolve()))
+        return self.check(file, self.load(file, read_bytes(file, self.shown(file))))
 
-    def open_text(self, file: Path, text: str) -> Opened:
-        """Check a text as if it were the file's."""
+    def load(self, file: Path, text: bytes | str) -> Loaded:
+        """Read a text as if it were the file's, without the checks that take longer."""
+        from workbench.language.load import load
+
+        return load(text, self.shown(file))
+
+    def check(self, file: Path, loaded: Loaded) -> Opened:
+        """Check what was read of a file."""
         from workbench.workspace.opened import opened
 
-        return opened(file, self.shown(file), text, self.root, self.around.surroundings(file))
+        real = file.resolve()
+        return opened(real, self.shown(file), loaded, self.root, self.around.surroundings(real))
 
     def environment(self, *, trusted: bool) -> Mapping[str, str]:
         """The process's variables, over those of the workspace's ``.env`` where a person has trusted the folder."""

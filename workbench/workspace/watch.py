@@ -96,12 +96,13 @@ def _read(descriptor: int) -> bytes:
 
 
 class Watcher:
-    """Calls ``on_saved(file)``, in its own thread, whenever a watched file has new, complete content or is gone."""
+    """Calls ``on_saved(file, content)``, in its own thread, whenever a watched file has new, complete content; of one
+    that is gone the content is None."""
 
     def __init__(
         self,
         files: Callable[[], Iterable[Path]],
-        on_saved: Callable[[Path], None],
+        on_saved: Callable[[Path, bytes | None], None],
         known: Mapping[Path, bytes] | None = None,
     ) -> None:
         """``files`` gives the files to watch, and is asked again while watching. ``known`` is their content as it was
@@ -174,7 +175,7 @@ class Watcher:
             data = self._content(file, before)
             self._known[file] = data
             if not unknown and data != before and not self._stop.is_set():
-                self._on_saved(file)
+                self._on_saved(file, data)
 
     def _content(self, file: Path, before: bytes | None) -> bytes | None:
         """The complete content; None when the file is gone or cannot be read, and stays so."""

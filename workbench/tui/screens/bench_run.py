@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from workbench.tui.screens.bench_look import LookActions
 if TYPE_CHECKING:
     from workbench.engine.event import Event
     from workbench.engine.stepper import Mode
+    from workbench.language.load import Loaded
     from workbench.tui.presenter import Presenter
     from workbench.workspace.session import Reload, Session
 
@@ -295,6 +297,13 @@ class RunActions(LookActions):
         self.app.push_screen(QuestionDialog(question), answered)
 
     # -- the file ----------------------------------------------------------------------------------------------------
+
+    def outlined(self, loaded: Loaded) -> None:
+        """A save was read and is being checked: show its phases."""
+        presenter = self.presenter
+        if presenter is not None and presenter.file is not None:
+            presenter.file = replace(presenter.file, cascade=loaded.cascade, source=loaded.source)
+            self.show_tree(presenter)
 
     def reloaded(self, session: Session, reload: Reload, saved: str) -> None:
         """A save was looked at: show the new text, what it changed, and what is wrong with it."""
