@@ -81,3 +81,22 @@ def test_the_schema_accepts_a_cascade_and_finds_a_mistake(cli: Cli) -> None:
     assert list(validator.iter_errors(cascade)) == []
     cascade["phases"][0]["rules"]["max_turns"] = "three"
     assert [error.json_path for error in validator.iter_errors(cascade)] != []
+
+
+def test_a_folder_means_the_cascades_in_it_and_below(cli: Cli, workspace: Path) -> None:
+    (workspace / "below").mkdir()
+    (workspace / "below" / "bad.yaml").write_text("cascade_id: bad\nphases: []\n")
+    (workspace / "below" / "settings.yaml").write_text("theme: paper\n")
+    (workspace / ".hidden").mkdir()
+    (workspace / ".hidden" / "worse.yaml").write_text("phases: [\n")
+    ended = cli("check", ".")
+    assert ended.code == 1
+    assert {line.partition(":")[0] for line in ended.out.splitlines()} == {"below/bad.yaml"}
+    assert ended.err.startswith("3 files: "), "two cascades and the replies of one"
+
+
+def test_a_folder_without_a_cascade_is_said_to_have_none(cli: Cli, workspace: Path) -> None:
+    (workspace / "empty").mkdir()
+    ended = cli("check", "empty")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "empty: error: no cascade in this folder (a cascade has the key cascade_id)\n"

@@ -87,3 +87,8 @@ def test_native_tools_go_over_the_wire(cli: Cli, workspace: Path) -> None:
         assert ended.code == 0
         names = [tool["function"]["name"] for tool in provider.requests[0].body["tools"]]
     assert names == ["read_file", "route_to"]
+
+
+def test_a_request_that_failed_is_shown_byte_for_byte(cli: Cli, provider: Loopback) -> None:
+    assert cli("run", "one.yaml", "--base-url", provider.url, "-m", "500", "--session", "s").code == 4
+    assert cli("context", "s", "--wire").out.encode() == provider.requests[0].raw + b"\n"

@@ -168,3 +168,34 @@ def test_broken_replies_are_told_with_their_place(cli: Cli, workspace: Path) -> 
     assert "greet.replies.yaml:9:" in ended.err
     assert "did you mean 'text'?" in ended.err
     assert cli("runs", "--json").json == []
+
+
+NEEDS_TRUST = {
+    "a tool phase": "phases: [{name: p, tool: shout, inputs: {text: x}}]\n",
+    "a validator": "phases: [{name: p, instructions: x, wards: {post: [{validator: polite, mode: blocking}]}}]\n",
+}
+
+
+@pytest.mark.parametrize("phases", NEEDS_TRUST.values(), ids=NEEDS_TRUST)
+def test_what_cannot_run_without_trust_is_exit_code_3_and_says_how_to_allow_it(
+    cli: Cli, workspace: Path, phases: str
+) -> None:
+    (workspace / "tools").mkdir()
+    (workspace / "tools" / "own.py").write_text(
+        "def shout(text: str) -> str:\n    return text.upper()\n\n\n"
+        "def polite(content: str) -> bool:\n    return 'please' in content\n"
+    )
+    (workspace / "act.yaml").write_text("cascade_id: act\n" + phases)
+    (workspace / "act.replies.yaml").write_text("replies: {p: [{text: please}]}\n")
+    refused = cli("run", "act.yaml", "-q")
+    assert refused.code == 3
+    assert "workbench trust" in refused.err
+    assert cli("trust", "act.yaml", "--yes").code == 0
+    assert cli("run", "act.yaml", "-q").code == 0
+
+
+def test_quiet_says_why_a_run_failed(cli: Cli, workspace: Path) -> None:
+    (workspace / "greet.yaml").write_text(CASCADE.replace("Greet them.", "'{{ 1 / 0 }}'"))
+    ended = cli("run", "greet.yaml", "-q")
+    assert ended.code == 1
+    assert ended.err.startswith("failed: ")

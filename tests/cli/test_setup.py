@@ -73,6 +73,7 @@ def test_doctor_names_a_torn_journal_and_mends_it(cli: Cli, workspace: Path) -> 
     os.truncate(segment, segment.stat().st_size - 5)
     (segment.parent / "summary.json").unlink()
     assert cli("show", "s", "--json").json["status"] == "interrupted"
+    assert "ends in a torn record" in cli("doctor").out
     report = cli("doctor", "--fix")
     assert report.code == 0
     assert "moved to 000001.jsonl.torn" in report.err
@@ -92,7 +93,9 @@ def test_trust_is_given_shown_and_taken_back(cli: Cli, workspace: Path) -> None:
     assert asked.code == 3
     assert "not allowed" in asked.out
     assert "shout.py" in asked.out
-    assert cli("trust", "--yes").code == 0
+    granted = cli("trust", "--yes")
+    assert granted.code == 0
+    assert "not allowed" not in granted.out
     trusted = cli("trust", "--json")
     assert (trusted.code, trusted.json["trusted"]) == (0, True)
     assert [capability["allowed"] for capability in trusted.json["capabilities"]] == [True]

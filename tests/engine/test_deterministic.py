@@ -89,3 +89,25 @@ def test_callouts_tag_the_output_with_a_rendered_name() -> None:
     document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "callouts": "key {{ turn }}"}]}
     played = play(document, ["text"])
     assert [e.data["name"] for e in played.of_kind("callout")] == ["key 1"]
+
+
+DEEP = "[" * 3000 + "]" * 3000
+
+
+def test_an_answer_nested_too_deeply_is_a_failed_check_and_no_crash() -> None:
+    nested = {"$defs": {"n": {"type": "array", "items": {"$ref": "#/$defs/n"}}}, "$ref": "#/$defs/n"}
+    for depth in (300, 3000):
+        phase = {"name": "p", "instructions": "x", "output_schema": nested, "rules": {"max_attempts": 1}}
+        played = play({"cascade_id": "c", "phases": [phase]}, ["[" * depth + "]" * depth])
+        assert played.outcome.status == "failed"
+        assert "nested too deeply" in played.outcome.reason
+
+
+def test_a_match_nested_too_deeply_is_a_failed_extraction() -> None:
+    rule = {"pattern": "(?s)(.*)", "store_as": "v", "format": "json"}
+    phase = {"name": "p", "instructions": "x", "output_extraction": rule}
+    played = play({"cascade_id": "c", "phases": [phase]}, [DEEP])
+    assert (played.outcome.status, played.outcome.reason) == (
+        "failed",
+        "output_extraction: the match is nested too deeply",
+    )

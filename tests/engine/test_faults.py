@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from tests.engine.support import call, native, play
+from workbench.context.place import Place
 from workbench.engine.definition import Options
+from workbench.engine.event import Event
 from workbench.engine.ports import ModelFault
+from workbench.engine.state import RunState
 
 ONE: dict[str, Any] = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "Do {{ input.key }}."}]}
 
@@ -98,3 +101,30 @@ def test_a_raising_template_fails_the_phase_with_its_place() -> None:
     played = play(text, [])
     assert played.outcome.status == "failed"
     assert "test.yaml:4:" in played.outcome.reason
+
+
+def test_a_failed_try_keeps_its_request_and_how_it_became_bytes() -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "Do ."}]}
+    played = play(ONE, [ModelFault("server", "no", wire=body, wire_style="spaced"), "Done."])
+    (failed,) = played.of_kind("call_failed")
+    assert failed.data["wire"]["style"] == "spaced"
+
+
+def test_a_call_that_failed_took_no_known_time() -> None:
+    (call_state,) = RunState.of(play(ONE, [ModelFault("bad_request", "no")]).events).calls
+    assert (call_state.status, call_state.duration_s) == ("failed", None)
+
+
+def test_a_price_that_comes_late_is_the_price_of_its_call() -> None:
+    """Without a place it belongs to the first answered call of that request whose cost is not known."""
+    played = play(ONE, ["Done."])
+    digest = played.of_kind("call_started")[0].data["digest"]
+    seq, run_id = played.events[-1].seq + 1, played.events[-1].run_id
+    before = RunState.of(played.events)
+    late = {"digest": digest, "cost": 0.125, "cost_grade": "billed", "usage": {"cached": 3, "output": None}}
+    after = RunState.of([*played.events, Event(seq, "", run_id, "cost_known", Place(), late)])
+    known, was = after.calls[0], before.calls[0]
+    assert (known.cost, known.cost_grade, known.usage.cached) == (0.125, "billed", 3)
+    assert known.usage.output == was.usage.output, "what is not told again stays"
+    nowhere = RunState.of([*played.events, Event(seq, "", run_id, "cost_known", Place(), {"digest": "x", "cost": 1.0})])
+    assert nowhere.cost == before.cost

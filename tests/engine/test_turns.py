@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.engine.support import Played, call, native, play
 from workbench.engine.ports import Answer, ToolImage, ToolResult, Verdict
 
@@ -181,3 +183,22 @@ def test_no_text_at_all_fails_the_phase() -> None:
     played = play(cascade(tackle=["search"]), [call("search"), call("search")], tools={"search": lambda x="": "hit"})
     assert played.outcome.status == "failed"
     assert "text" in played.outcome.reason
+
+
+@pytest.mark.parametrize("condition", ["state.nope", "'{{ state.nope }}'", "1 and state.nope"])
+def test_an_undefined_name_in_a_condition_is_found_where_it_is_written(condition: str) -> None:
+    """With braces or without: the column is the file's."""
+    text = f"""\
+cascade_id: c
+phases:
+  - name: a
+    instructions: x
+  - name: b
+    instructions: y
+    context:
+      from:
+        - phase: a
+          condition: {condition}
+"""
+    warning = next(e for e in play(text, ["one", "two"]).of_kind("warning") if e.data["code"] == "undefined")
+    assert (warning.data["line"], warning.data["column"]) == (10, text.splitlines()[9].index("state.nope") + 1)

@@ -112,9 +112,12 @@ def driven(
         _print_output(outcome.output)
     if until is not None and not until.reached:
         talk(f"{way.until} was not reached", "warn")
+    code = verdict.exit_code(outcome.status, until)
     if not way.quiet:
         closing_line(verdict.session, outcome.status, outcome.reason)
-    return verdict.exit_code(outcome.status, until)
+    elif code:
+        talk(f"{outcome.status}: {outcome.reason}", "bad")
+    return code
 
 
 def _print_output(text: str) -> None:

@@ -44,7 +44,8 @@ def _formatted(text: str, form: str) -> Any:
         try:
             return json.loads(_unfenced(text))
         except (ValueError, RecursionError) as fault:
-            raise PhaseFailed(f"output_extraction: the match is no JSON: {fault}", "output_extraction") from fault
+            why = "nested too deeply" if isinstance(fault, RecursionError) else f"no JSON: {fault}"
+            raise PhaseFailed(f"output_extraction: the match is {why}", "output_extraction") from fault
     return _unfenced(text) if form == "code" else text.strip()
 
 

@@ -129,7 +129,7 @@ async def _send(sender: Sender, place: Place, assembly: Assembly, purpose: str) 
         try:
             answer = await run.ports.model.complete(request, place, run.scribe.images, _streamed(sender, place))
             if not answer.text.strip() and not answer.calls:
-                raise ModelFault("blank", "the answer is blank", wire=answer.wire)
+                raise ModelFault("blank", "the answer is blank", wire=answer.wire, wire_style=answer.wire_style)
             return answer
         except ModelFault as fault:
             wait = _wait(sender, fault, number) if fault.retryable and number < tries else None
@@ -185,7 +185,7 @@ def _journal_fault(
     data: dict[str, Any] = {
         "try": number,
         "retry_in": wait,
-        "wire": run.scribe.wire(place.branch, fault.wire, beside=sender.beside),
+        "wire": run.scribe.wire(place.branch, fault.wire, style=fault.wire_style, beside=sender.beside),
     }
     run.scribe.emit("call_failed", place, digest=digest, error=error, purpose=purpose, **data)
 

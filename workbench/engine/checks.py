@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from workbench.engine.execution import Execution
 
 
+TOO_DEEP = "at $: the answer is nested too deeply to be checked"
+
+
 class Checks:
     """The checks of one execution."""
 
@@ -141,14 +144,19 @@ def checked_json(text: str, schema: Any) -> tuple[Any, str]:
     for candidate in _json_candidates(text):
         try:
             value = json.loads(candidate)
-        except (ValueError, RecursionError):
+        except RecursionError:
+            return None, TOO_DEEP
+        except ValueError:
             continue
         found = True
         break
     if not found:
         return None, "at $: the answer holds no JSON"
     validator = jsonschema.validators.validator_for(schema)(schema)
-    error = jsonschema.exceptions.best_match(validator.iter_errors(value))
+    try:
+        error = jsonschema.exceptions.best_match(validator.iter_errors(value))
+    except RecursionError:
+        return None, TOO_DEEP
     return value, "" if error is None else f"at {error.json_path}: {error.message}"
 
 

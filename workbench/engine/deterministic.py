@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.context.place import Place
 from workbench.engine.editing import before_tool, checked, edit_state, journal
 from workbench.engine.edits import SetResult, SetState
-from workbench.engine.faults import PhaseFailed
+from workbench.engine.faults import TRUST, PhaseFailed
 from workbench.engine.gate import Stop, StopKind
 from workbench.engine.ports import ToolResult
 
@@ -36,7 +36,7 @@ async def run_tool_phase(execution: Execution) -> None:
             return
         if attempt < tries:
             await clock.sleep(_wait(execution, attempt))
-    raise ToolFailed(f"tool '{phase.tool}': {result.text}", phase.tool or "")
+    raise ToolFailed(f"tool '{phase.tool}': {result.text}", TRUST if result.needs_trust else phase.tool or "")
 
 
 def _argument(execution: Execution, name: str, value: Any) -> Any:
@@ -67,8 +67,9 @@ async def _call(execution: Execution, arguments: dict[str, Any], place: Place) -
         duration_s=round(result.duration_s, 6),
         sandbox=result.sandbox,
         text=shown,
+        **({"needs_trust": True} if result.needs_trust else {}),
     )
-    made = ToolResult(shown, result.is_error, result.images, result.sandbox, result.duration_s, result.value)
+    made = replace(result, text=shown)
     return await _after(execution, replace(stop, kind=StopKind.AFTER_TOOL, result=shown), made)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from workbench.engine.toolcalls import read_calls, without_calls
 from workbench.engine.turns import Turns
 from workbench.engine.world import World
 from workbench.language.problem import Path
+from workbench.language.template import condition_shift, condition_template, truth
 
 if TYPE_CHECKING:
     from workbench.engine.visit import Visit
@@ -232,18 +233,24 @@ class Execution:
 
     def render(self, template: str | None, path: Path, **extra: Any) -> str:
         """Render a template of the file; undefined names become warnings with their place. Raises PhaseFailed."""
-        if not template:
-            return ""
+        return self._rendered(template, path, extra) if template else ""
+
+    def _rendered(self, template: str, path: Path, extra: Mapping[str, Any], shift: int = 0) -> str:
+        """``shift``: columns of the template's first line that the file does not have."""
+    def holds(self, condition: str, path: Path) -> bool:
+        """Whether a condition of the file holds as things stand. Raises PhaseFailed."""
+        return truth(self._rendered(condition_template(condition), path, {}, condition_shift(condition)))
+
         run, names = self.engine, self.world.names(remaining(self.items), template, extra)
         source = run.definition.source
         try:
             rendered = run.ports.render(template, names)
         except TemplateFault as fault:
-            span = source.inner_span(path, fault.line, fault.column)
+            span = source.inner_span(path, fault.line, fault.column - (shift if fault.line == 1 else 0))
             where = f"{source.file}:{span.line}:{span.column}"
             raise PhaseFailed(f"{where}: template: {fault.message}") from fault
         for expression, line, column in rendered.undefined:
-            at = source.inner_span(path, line, column)
+            at = source.inner_span(path, line, column - (shift if line == 1 else 0))
             run.warn("undefined", f"'{expression}' is undefined; it renders empty", path, self.place(), at)
         return rendered.text
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+TRUST = "trust"
+"""As ``check``: what the phase needs may not run in a folder that is not trusted."""
+
 
 class PhaseFailed(Exception):
     """The phase fails, and with it the run."""
@@ -10,7 +13,7 @@ class PhaseFailed(Exception):
         super().__init__(reason)
         self.reason = reason
         self.check = check
-        """The check that failed: ``output_schema``, or the name of a validator."""
+        """The check that failed: ``output_schema``, the name of a validator, or ``TRUST``."""
 
 
 class PhaseBlocked(PhaseFailed):

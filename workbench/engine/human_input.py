@@ -11,7 +11,6 @@ from workbench.engine.faults import PhaseFailed
 from workbench.engine.people import TimedOut
 from workbench.engine.ports import Question
 from workbench.language.model import DecisionPoints, DecisionRoute, HumanInput
-from workbench.language.template import condition_template, truth
 
 if TYPE_CHECKING:
     from workbench.engine.execution import Execution
@@ -33,7 +32,7 @@ async def ask_input(execution: Execution) -> None:
     rule, path = execution.phase.human_input, (*execution.path, "human_input")
     if rule is None:
         return
-    if rule.condition and not truth(execution.render(condition_template(rule.condition), (*path, "condition"))):
+    if rule.condition and not execution.holds(rule.condition, (*path, "condition")):
         return
     prompt = execution.render(rule.prompt, (*path, "prompt")) or _default_prompt(rule)
     question = Question(prompt, execution.output, _options(rule), _kind(rule))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.context.place import Place
 from workbench.engine.children import run_child
 from workbench.engine.definition import Definition
-from workbench.engine.faults import PhaseFailed
+from workbench.engine.faults import TRUST, PhaseFailed
 from workbench.engine.library import CascadeNotFound
 from workbench.engine.ports import ValidatorFault, Verdict
 from workbench.engine.toolcalls import balanced_objects, first_fenced
@@ -41,7 +41,8 @@ async def judge(execution: Execution, name: str, content: str, place: Place, ind
             return await run.ports.validators.judge(name, content, world.input, world.state, place, index)
         definition = _inline(name, inline) if inline is not None else run.ports.library.by_name(name)
     except (ValidatorFault, CascadeNotFound) as fault:
-        raise PhaseFailed(f"validator '{name}': {fault}", name) from fault
+        needs_trust = isinstance(fault, ValidatorFault) and fault.needs_trust
+        raise PhaseFailed(f"validator '{name}': {fault}", TRUST if needs_trust else name) from fault
     if definition is None:
         raise PhaseFailed(f"validator '{name}' is not known", name)
     given = {"content": content, "original_input": dict(world.input)}

@@ -79,8 +79,8 @@ class CallState:
     finish_reason: str = ""
     partial: bool = False
     first_token_s: float | None = None
-    duration_s: float | None = 0.0
-    """None where an imported run does not say."""
+    duration_s: float | None = None
+    """From the request to the last byte of the answer, in seconds; None where there is none, or nobody said."""
     failures: list[Mapping[str, Any]] = field(default_factory=list)
     """``call_failed`` data, oldest first."""
     tools: list[ToolState] = field(default_factory=list)

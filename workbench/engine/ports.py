@@ -77,6 +77,7 @@ class ModelFault(Exception):
         retry_after: float | None = None,
         body: str = "",
         wire: Mapping[str, Any] | None = None,
+        wire_style: str = "",
         partial: str = "",
     ) -> None:
         super().__init__(message)
@@ -88,6 +89,8 @@ class ModelFault(Exception):
         self.body = body
         """What the provider answered, cut to 4,000 characters."""
         self.wire = wire
+        self.wire_style = wire_style
+        """As in ``Answer``."""
         self.partial = partial
         """Text that had arrived before a stream broke."""
 
@@ -173,6 +176,8 @@ class ToolResult:
     duration_s: float = 0.0
     value: Any = None
     """The result before it became text, where it is JSON."""
+    needs_trust: bool = False
+    """The tool did not run at all, because its folder is not trusted."""
 
 
 class Tools(Protocol):
@@ -210,6 +215,9 @@ class Verdict:
 
 class ValidatorFault(Exception):
     """A validator that raised or answered nonsense: a crash is no verdict, so the phase fails."""
+
+    needs_trust = False
+    """It did not run at all, because its folder is not trusted."""
 
 
 class Validators(Protocol):

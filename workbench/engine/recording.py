@@ -125,6 +125,7 @@ class Recording:
             body=error.get("body", ""),
             partial=error.get("partial", ""),
             wire=wire_body(self.state, place) if data.get("wire") else None,
+            wire_style=(data.get("wire") or {}).get("style", ""),
         )
         self.calls[place].outcomes.append(fault)
 
@@ -144,6 +145,7 @@ class Recording:
             images,
             data.get("sandbox", ""),
             data.get("duration_s", 0.0),
+            needs_trust=data.get("needs_trust", False),
         )
         self.tools[key] = (tool, arguments, result)
 

@@ -30,7 +30,6 @@ from workbench.engine.soundings import sound
 from workbench.engine.world import World
 from workbench.language.model import ContextSource, Phase
 from workbench.language.problem import Path, path_text
-from workbench.language.template import condition_template, truth
 
 if TYPE_CHECKING:
     from workbench.engine.run import Run
@@ -248,7 +247,7 @@ class Visit:
         elif self.phase.inject_from:
             sources = {(*self.path, "inject_from", i): s for i, s in enumerate(self.phase.inject_from)}
         return {
-            path_text(path): truth(execution.render(condition_template(source.condition), (*path, "condition")))
+            path_text(path): execution.holds(source.condition, (*path, "condition"))
             for path, source in sources.items()
             if source.condition
         }

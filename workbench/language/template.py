@@ -26,6 +26,7 @@ __all__ = [
     "TemplateFault",
     "TemplateNames",
     "Word",
+    "condition_shift",
     "condition_template",
     "names_used",
     "plain",
@@ -61,13 +62,23 @@ class Renderer:
         except LimitReached as fault:
             raise _placed(str(fault), fault.__traceback__, compiled, template) from None
         except RecursionError as fault:
-            raise _placed("it calls itself without end", fault.__traceback__, compiled, template) from None
+            raise _placed(
+                "it calls itself without end, or a value in it is nested too deeply",
+                fault.__traceback__,
+                compiled,
+                template,
+            ) from None
         except Exception as fault:
             message = clean_line(str(fault) or type(fault).__name__, 300)
             raise _placed(message, fault.__traceback__, compiled, template) from fault
         finally:
             BUDGET.reset(token)
         return Rendered(text, tuple(budget.undefined))
+
+
+def condition_shift(text: str) -> int:
+    """Columns that ``condition_template`` adds before the first line of a condition."""
+    return 0 if condition_template(text) == text else CONDITION_SHIFT
 
 
 def condition_template(text: str) -> str:

@@ -82,7 +82,7 @@ def build(
     """A fault with all that is known of the exchange."""
     redact = Redactor({resolved.key_variable: resolved.api_key})
     body, _ = redact(tape.text() if tape.status is not None else "")
-    wire, _ = tape.wire()
+    wire, style = tape.wire()
     return ModelFault(
         kind,
         redact(message)[0],
@@ -90,6 +90,7 @@ def build(
         retry_after=retry_after(tape),
         body=body[:BODY],
         wire=wire,
+        wire_style=style,
         partial=partial,
     )
 

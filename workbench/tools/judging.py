@@ -19,6 +19,8 @@ TIMEOUT_S = 60.0
 class NeedsTrust(ValidatorFault):
     """A validator of a folder that is not trusted: it may not run."""
 
+    needs_trust = True
+
 
 class FunctionValidators:
     """Judges with the functions of a registry."""

@@ -134,7 +134,8 @@ class Toolbox:
         if tool is None:
             raise LookupError(f"no tool is called '{name}'")
         if tool.refusal:
-            raise PermissionError(f"{name} may not run: {tool.refusal}")
+            refused = error_of(PermissionError(f"{name} may not run: {tool.refusal}"))
+            return replace(refused, needs_trust=tool.refusal == UNTRUSTED)
         taken = checked(arguments, tool.spec.schema)
         value = await call_function(tool.function, taken, tool.timeout_s or TIMEOUT_S)
         return result_of(value, self.workspace)

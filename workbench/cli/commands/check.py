@@ -19,42 +19,67 @@ _STYLE = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "dim"}
 
 
 @click.command(short_help="Find what is wrong with cascade files.")
-@click.argument("files", type=CascadeFile(), nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", type=CascadeFile(), nargs=-1, required=True, metavar="FILE|FOLDER...")
 @as_json
 @plain
 @click.pass_context
 def command(ctx: click.Context, files: tuple[Path, ...], json: bool, plain: bool) -> None:
     """Check cascade files (and files of offline replies), and print every problem as file:line:column: severity:
-    message.
+    message. Of a FOLDER all cascades are checked that lie in it or below.
 
     Exit code 1 when there is an error, 2 when a file cannot be read; warnings and information do not count.
 
     \b
     Examples:
-      workbench check cascades/*.yaml
+      workbench check flow.yaml
+      workbench check cascades
       workbench check flow.yaml --json
     """
     from workbench.workspace.opened import CannotOpen
 
     project = project_here()
     problems: list[Problem] = []
-    unreadable = 0
+    checked = unreadable = 0
     for file in files:
         try:
-            problems += _problems(project, file)
+            found = _named(file)
         except CannotOpen as fault:
             talk(str(fault), "bad")
             unreadable += 1
+            continue
+        for each in found:
+            try:
+                problems += _problems(project, each)
+                checked += 1
+            except CannotOpen as fault:
+                talk(str(fault), "bad")
+                unreadable += 1
     if json:
         write_json([problem.to_json() for problem in problems])
     else:
         printer = Printer(plain)
         for problem in problems:
             printer.line(*_line(problem))
-        if unreadable < len(files):
-            talk(_summary(problems, len(files) - unreadable))
+        if checked:
+            talk(_summary(problems, checked))
     errors = any(problem.severity is Severity.ERROR for problem in problems)
     ctx.exit(Exit.USAGE if unreadable else Exit.FAILED if errors else Exit.OK)
+
+
+def _named(path: Path) -> list[Path]:
+    """The file itself, or the cascades of a folder. Raises CannotOpen where there are none."""
+    from workbench.workspace.cascade_files import cascades_in
+    from workbench.workspace.opened import CannotOpen
+
+    if not path.is_dir():
+        return [path]
+    try:
+        found = cascades_in(path)
+    except OSError as fault:
+        raise CannotOpen(f"{path}: error: cannot be read: {fault.strerror}") from fault
+    if not found:
+        raise CannotOpen(f"{path}: error: no cascade in this folder (a cascade has the key cascade_id)")
+    return found
 
 
 def _problems(project: Project, file: Path) -> tuple[Problem, ...]:

@@ -104,6 +104,8 @@ def _print(report: Report, machine: dict[str, str], printer: Printer) -> None:
         printer.line(Cell(f"{name:<12} ", "head"), value)
     for problem in report.problems:
         printer.line(Cell(problem, "bad"))
+    for notice in report.notices:
+        printer.line(Cell(notice, "warn"))
     talk("the store is whole" if report.ok else "see above; --fix and --rebuild repair", "good" if report.ok else "bad")
 
 
@@ -111,6 +113,7 @@ def _report_json(report: Report) -> dict[str, Any]:
     return {
         "ok": report.ok,
         "problems": list(report.problems),
+        "notices": list(report.notices),
         "store": str(report.root),
         "free_bytes": report.free,
         "owner": report.owner.pid if report.owner else None,

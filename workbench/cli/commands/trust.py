@@ -14,6 +14,7 @@ from workbench.cli.output import Cell, Printer, talk, write_json
 
 if TYPE_CHECKING:
     from workbench.tools.manifest import Manifest
+    from workbench.tools.trust import Trust
     from workbench.workspace.project import Project
 
 
@@ -46,6 +47,9 @@ def command(ctx: click.Context, files: tuple[Path, ...], yes: bool, revoke: bool
             return
         manifest = _manifest(project, files)
         missing = trust.missing(project.root, manifest)
+        if missing and yes:
+            _grant(trust, project, manifest)
+            missing = trust.missing(project.root, manifest)
         if json:
             listed = [{"kind": str(c.kind), "name": c.name, "allowed": c not in missing} for c in manifest.capabilities]
             write_json({"folder": str(project.root), "trusted": not missing, "capabilities": listed})
@@ -58,15 +62,19 @@ def command(ctx: click.Context, files: tuple[Path, ...], yes: bool, revoke: bool
         if not missing:
             talk("nothing here needs trust" if not manifest.needs_trust else f"{project.root} is trusted", "good")
             return
-        if not yes and not (sys.stdin.isatty() and click.confirm("Allow all of this?", default=False, err=True)):
+        if not (sys.stdin.isatty() and click.confirm("Allow all of this?", default=False, err=True)):
             talk(f"{project.root} is not trusted (workbench trust --yes allows it)", "warn")
             ctx.exit(Exit.TRUST)
-        from workbench.workspace.system import SystemClock
-
-        trust.grant(project.root, manifest, SystemClock().now())
+        _grant(trust, project, manifest)
         talk(f"{project.root} is trusted", "good")
     except (TrustDamaged, ValueError) as error:
         raise Failure(Exit.TRUST, str(error)) from error
+
+
+def _grant(trust: Trust, project: Project, manifest: Manifest) -> None:
+    from workbench.workspace.system import SystemClock
+
+    trust.grant(project.root, manifest, SystemClock().now())
 
 
 def _manifest(project: Project, files: tuple[Path, ...]) -> Manifest:

@@ -1,0 +1,47 @@
+"""Finds the cascade files of a folder: what is checked where a folder is named."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from workbench.models.replies import SUFFIX
+
+_ENDINGS = (".yaml", ".yml", ".json")
+_TOP = re.compile(rb'^(?:\xef\xbb\xbf)?[ \t]*[{"]?[ \t]*"?(?:cascade_id|phases)"?[ \t]*:', re.MULTILINE)
+_LOOKED_AT = 1_000_000
+"""Bytes of a file; a longer one is no cascade anyway."""
+
+
+def cascades_in(folder: Path) -> list[Path]:
+    """The cascades of a folder and those below it, and their offline replies, sorted by path.
+
+    A cascade is a YAML or JSON file with a line that begins with ``cascade_id`` or ``phases``. Hidden folders,
+    installed packages, frozen snapshots and links are passed over. Raises OSError where the folder cannot be read.
+    """
+    return sorted(path for path in _files(folder) if path.name.endswith(SUFFIX) or _is_cascade(path))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    def unreadable(error: OSError) -> None:
+        if error.filename == str(folder):
+            raise error
+
+    for place, folders, names in os.walk(folder, onerror=unreadable):
+        folders[:] = [
+            name for name in folders if not name.startswith(".") and name not in ("node_modules", "snapshots")
+        ]
+        for name in names:
+            path = Path(place, name)
+            if name.endswith(_ENDINGS) and not name.startswith(".") and not path.is_symlink():
+                yield path
+
+
+def _is_cascade(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return bool(_TOP.search(file.read(_LOOKED_AT)))
+    except OSError:
+        return True  # Whoever checks it says why it cannot be read.
