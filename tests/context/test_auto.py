@@ -13,8 +13,12 @@ from tests.context.histories import Visit, scopes, stages, visits
 from tests.context.support import Conversation, WordCounter, assembled, cascade, scope, texts
 from workbench.context.assembler import Assembler, assemble_all
 from workbench.context.assembly import Action, Assembly
-from workbench.context.scope import PhaseScope, VisitRecord
+from workbench.context.cards import text_key
+from workbench.context.menu import Choice, Menu
+from workbench.context.parts.auto import Auto
+from workbench.context.scope import PhaseScope, Vectors, VisitRecord
 from workbench.context.scoring import likeness, recency, words
+from workbench.context.selecting import UNRECORDED
 from workbench.context.strategy import Strategy, parse
 from workbench.language.lint.not_run import NOT_RUN
 
@@ -144,16 +148,106 @@ def test_the_phase_wins_over_the_cascade_and_disabled_leaves_the_anchors_alone()
     assert str(Strategy.of(off.cascade, off.phase)) == "auto(strategy=heuristic,max_messages=0)"
 
 
+def choice_for(where: PhaseScope, picked: tuple[int, ...] = (), fault: str = "", reason: str = "") -> Choice:
+    """What a selector answers to the menu of a scope."""
+    menu = menu_of(where)
+    return Choice(menu.digest, menu.model, picked, reason, fault)
+
+
+def menu_of(where: PhaseScope) -> Menu:
+    auto = Strategy.of(where.cascade, where.phase).enters
+    assert isinstance(auto, Auto)
+    menu = auto.menu(where, lambda message: WordCounter().message(message, "m")[0])
+    assert menu is not None
+    return menu
+
+
+def test_a_selectors_choice_decides_and_what_it_left_names_it() -> None:
+    where = choosing(anchors=NO_ANCHORS, selection={"strategy": "llm", "selector_model": "small"})
+    found = seen(replace(where, choices=(choice_for(where, (8, 2), reason="both matter"),)))
+    assert [(text, args) for text, code, args in reasons(found) if code == "chosen"] == [
+        ("The database refused connections.", ("small",)),
+        ("Repaired.", ("small",)),
+    ]
+    assert {code for _, code, _ in reasons(found)} == {"chosen", "not_chosen"}
+    assert "auto (llm, small): 2 of 8 messages selected, 13 tokens" in found.notes
+    assert "small: both matter" in found.notes
+
+
+def test_a_choice_over_the_budget_is_cut_in_the_selectors_order() -> None:
+    selection = {"strategy": "llm", "max_tokens": 10, "max_messages": 2}
+    where = choosing(anchors=NO_ANCHORS, selection=selection)
+    found = seen(replace(where, choices=(choice_for(where, (2, 1, 3, 5)),)))
+    codes = {text: code for text, code, _ in reasons(found)}
+    sent = [e for e in found.entries[:-1] if e.sent is not None and e.item.source.endswith(".messages")]
+    assert codes["The database refused connections."] == "chosen"
+    assert codes["Collect the database errors."] == "no_room"
+    assert sum(entry.tokens_sent for entry in sent if not entry.item.message.text.startswith("[")) <= 10
+
+
 @pytest.mark.parametrize("selector", ["llm", "hybrid"])
-def test_a_selector_that_asks_a_model_falls_back_and_the_check_says_so(selector: str) -> None:
-    where = choosing(selection={"strategy": selector})
-    assert str(Strategy.of(where.cascade, where.phase)) == "auto(strategy=heuristic)"
-    rows = [row for row in NOT_RUN if row.only == selector]
-    assert {row.field for row in rows} >= {"phases[].context.selection.strategy"}
-    assert f"'{selector}' is not run: the heuristic selects" in seen(where).notes
+@pytest.mark.parametrize("fault", ["", "selector m: timeout"])
+def test_without_a_usable_choice_the_heuristic_selects_and_says_so(selector: str, fault: str) -> None:
+    where = choosing(anchors=NO_ANCHORS, selection={"strategy": selector, "max_messages": 1})
+    choices = (choice_for(where, fault=fault),) if fault else ()
+    found = seen(replace(where, choices=choices))
+    assert ("Repaired.", "fell_back", ("15.0",)) in reasons(found)
+    words = fault or UNRECORDED
+    assert f"auto ({selector}): {words}; the heuristic selects instead" in found.notes
+    assert not [row for row in NOT_RUN if "selection" in row.field]
 
 
-SPECS = st.sampled_from(("auto", "auto(strategy=semantic,similarity_threshold=0.1)", "auto(max_tokens=40)"))
+def test_a_choice_from_another_menu_does_not_count() -> None:
+    where = choosing(anchors=NO_ANCHORS, selection={"strategy": "llm"})
+    answered = replace(where, choices=(choice_for(where, (1,)),))
+    assert "chosen" in {code for _, code, _ in reasons(seen(answered))}
+    other = "auto(strategy=llm,max_tokens=900)"
+    assert "fell_back" in {code for _, code, _ in reasons(seen(answered, other))}
+
+
+def test_hybrid_offers_the_best_that_fill_twice_the_budget() -> None:
+    where = choosing(anchors=NO_ANCHORS, selection={"strategy": "hybrid", "max_tokens": 10})
+    menu = menu_of(where)
+    assert [card.summary for card in menu.cards] == ["Draft.", "More.", "Repaired."]
+    found = seen(replace(where, choices=(choice_for(where, (3,)),)))
+    assert ("Go on.", "off_menu", ("4.3",)) in reasons(found)
+    assert [text for text, code, _ in reasons(found) if code == "chosen"] == ["Repaired."]
+
+
+def test_there_is_no_menu_where_nothing_can_be_chosen() -> None:
+    auto = parse("auto(strategy=llm,max_messages=0)").enters
+    assert isinstance(auto, Auto)
+    assert auto.menu(choosing(), lambda message: 1) is None
+    first = parse("auto(strategy=llm)").enters
+    assert isinstance(first, Auto)
+    assert first.menu(choosing(()), lambda message: 1) is None
+
+
+def test_semantic_uses_embeddings_where_all_are_there_and_words_where_one_is_missing() -> None:
+    where = choosing(anchors=NO_ANCHORS, selection={"strategy": "semantic"})
+    auto = Strategy.of(where.cascade, where.phase).enters
+    assert isinstance(auto, Auto)
+    task, texts_of = auto.selecting(where, lambda message: 1).texts()
+    near = {text_key(text): (1.0, 0.0) if "weather" in text else (0.0, 1.0) for _, text in texts_of}
+    vectors = Vectors("tiny", near | {text_key(task): (1.0, 0.0)})
+    found = seen(replace(where, vectors=vectors))
+    assert [(text, args) for text, code, args in reasons(found) if code == "similar"] == [
+        ("Nothing about weather.", ("1.00",))
+    ]
+    assert "auto (semantic, tiny): 1 of 8 messages selected, 7 tokens" in found.notes
+    lexical = seen(replace(where, vectors=Vectors("tiny", near)))
+    assert "alike" in {code for _, code, _ in reasons(lexical)}
+    assert "auto (semantic): 1 of 9 texts have no embedding; likeness is lexical" in lexical.notes
+
+
+SPECS = st.sampled_from(
+    (
+        "auto",
+        "auto(strategy=hybrid,max_tokens=60)",
+        "auto(strategy=semantic,similarity_threshold=0.1)",
+        "auto(max_tokens=40)",
+    )
+)
 
 
 @given(scopes(), visits(), SPECS)

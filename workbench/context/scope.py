@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from workbench.context.place import Place
 from workbench.language.problem import Path, path_text
 
 if TYPE_CHECKING:
+    from workbench.context.menu import Choice
     from workbench.language.model import Cascade, Phase
 
 
@@ -38,6 +39,8 @@ class VisitRecord:
     """How long it took by the journal; None where that is not known."""
     callouts: frozenset[str] = frozenset()
     """``body_hash`` of the messages that it called out."""
+    callout_names: Mapping[str, str] = field(default_factory=dict)
+    """Under which name, by ``body_hash``."""
     preamble: str = ""
     """The preamble that it was given (``Fidelity``), as it was sent."""
 
@@ -65,6 +68,17 @@ class Summary:
     covers: str
     """Digest of the messages that it stands for: ``SummaryRequest.covers``."""
     text: str
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """Embeddings made before assembly (language.md 2.6, strategy ``semantic``)."""
+
+    model: str
+    by_text: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """By ``cards.text_key``."""
+    fault: str = ""
+    """Why some are missing, where a model was asked."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +116,10 @@ class PhaseScope:
     """What was put into the state before this visit's first message, in order."""
     task: str = ""
     """The task as it opens the visit."""
+    choices: tuple[Choice, ...] = ()
+    """What selectors have chosen: those of this run, or of its recording."""
+    vectors: Vectors | None = None
+    """Embeddings that exist already; None where no model makes any."""
     run_id: str = ""
     """The run as its prompts name it: a fork or replay keeps the name of the run that it came from."""
 

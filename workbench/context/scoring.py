@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 _WORD = re.compile(r"[^\W\d_][\w-]{3,}")
 _COMMON = re.compile(
@@ -22,9 +23,14 @@ def words(text: str) -> Counter[str]:
     return Counter(word for word in _WORD.findall(text.lower()) if not _COMMON.fullmatch(word))
 
 
+def ordered_keywords(text: str) -> tuple[str, ...]:
+    """The most frequent words of a text, most frequent first; of equals, the first ones."""
+    return tuple(word for word, _ in words(text).most_common(MOST_KEYWORDS))
+
+
 def keywords(text: str) -> frozenset[str]:
-    """The most frequent words of a text; of equals, the first ones."""
-    return frozenset(word for word, _ in words(text).most_common(MOST_KEYWORDS))
+    """The same as a set."""
+    return frozenset(ordered_keywords(text))
 
 
 def recency(position: int, count: int) -> float:
@@ -46,3 +52,11 @@ def _weight(number: int) -> float:
 
 def _square(vector: Counter[str]) -> float:
     return math.fsum(_weight(number) ** 2 for number in vector.values())
+
+
+def cosine(left: Sequence[float], right: Sequence[float]) -> float:
+    """Cosine of two embeddings; 0 where their lengths differ or one is all zeros."""
+    if len(left) != len(right):
+        return 0.0
+    length = math.sqrt(math.fsum(x * x for x in left) * math.fsum(x * x for x in right))
+    return math.fsum(x * y for x, y in zip(left, right, strict=True)) / length if length else 0.0

@@ -79,7 +79,7 @@ def _selected(items: list[Item], answers: list[Item], wanted: str) -> list[Item]
 def _tag(execution: Execution, item: Item, template: str, field: str) -> None:
     path = (*execution.path, "callouts", field)
     name = execution.render(template, path, turn=item.place.turn).strip()
-    execution.callouts.add(item.message.body_hash)
+    execution.callouts[item.message.body_hash] = name
     execution.engine.scribe.emit(
         "callout",
         item.place,

@@ -21,6 +21,10 @@ KINDS: dict[str, str] = {
         "overhead_tokens, grade, forecast {cached, fresh, written, cost, break_at, reason}, price {source, grade}, "
         "problems, notes, added (items that joined the history), edited"
     ),
+    "context_selected": (
+        "strategy (llm, hybrid), menu (digest), model, offered ([content hash, score, tokens] by number, from 1), "
+        "picked (numbers, best first), reason, fault (why the heuristic selects instead)"
+    ),
     "call_started": "digest, model, try, purpose",
     "call_finished": (
         "digest, added, finish_reason, usage {input, output, cached, written, reasoning}, cost, cost_grade, model, "

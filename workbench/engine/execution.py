@@ -17,7 +17,7 @@ from workbench.context.parts.fidelity import preamble_in
 from workbench.context.parts.part import Entered
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope
-from workbench.engine import budget, texts
+from workbench.engine import budget, choosing, texts
 from workbench.engine.attempt import Failure
 from workbench.engine.checks import Checks
 from workbench.engine.editing import checked, edit_answer, edit_request, edit_state
@@ -35,6 +35,7 @@ from workbench.language.problem import Path
 from workbench.language.template import condition_shift, condition_template, truth
 
 if TYPE_CHECKING:
+    from workbench.context.menu import Choice
     from workbench.engine.visit import Visit
 
 
@@ -61,8 +62,10 @@ class Execution:
         self.native: bool = self.phase.use_native_tools
         self.attempt = 0
         self._task = ""
-        self.callouts: set[str] = set()
-        """``body_hash`` of the messages that were called out."""
+        self.callouts: dict[str, str] = {}
+        """Names of the messages that were called out, by ``body_hash``."""
+        self.choices: tuple[Choice, ...] = ()
+        """What selectors chose for this execution."""
         self._drafted = False
         self.checks = Checks(self)
         self.prefix = ""
@@ -73,7 +76,7 @@ class Execution:
     def assembler(self) -> Assembler:
         """Made at the first message: what enters the phase depends on conditions that are rendered before."""
         previous = self.engine.last_assembly.get(self._place.branch)
-        return Assembler(self._scope(), self.visit.strategy, self.engine.ports.counter, previous)
+        return Assembler(self.scope(), self.visit.strategy, self.engine.ports.counter, previous)
 
     def place(self, attempt: int = 0, turn: int = 0, call: int = 0) -> Place:
         return self._place._replace(attempt=attempt, turn=turn, call=call)
@@ -90,6 +93,7 @@ class Execution:
         ``refine`` is a message of its own behind the task: the answer to improve, and how (reforge).
         """
         self.attempt, self._task = 1, task
+        await choosing.prepare(self)
         self.add(Kind.TASK, task, self.place(1, 1))
         if refine:
             self.add(Kind.TASK, refine, self.place(1, 1))
@@ -187,7 +191,7 @@ class Execution:
 
     def reassemble(self, entered: Entered | None = None) -> None:
         """After an edit: the visit's contexts are put together from its history as it is now."""
-        self.assembler = self.assembler.edited(self._scope(), entered or self.assembler.entered, self.items)
+        self.assembler = self.assembler.edited(self.scope(), entered or self.assembler.entered, self.items)
 
     def edit(self, stop: Stop, edits: Sequence[Edit]) -> None:
         """Make edits at a stop of a call. Raises EditFault."""
@@ -254,7 +258,8 @@ class Execution:
             run.warn("undefined", f"'{expression}' is undefined; it renders empty", path, self.place(), at)
         return rendered.text
 
-    def _scope(self) -> PhaseScope:
+    def scope(self) -> PhaseScope:
+        """What its contexts are assembled in, as things are now."""
         visit, run = self.visit, self.engine
         return PhaseScope(
             cascade=run.definition.cascade,
@@ -273,5 +278,6 @@ class Execution:
             without_calls=lambda text: without_calls(text, read_calls(text, self.tool_names)),
             writes=tuple(self.world.writes),
             task=self._task,
+            choices=self.choices,
             run_id=run.prompt_id,
         )

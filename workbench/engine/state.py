@@ -178,11 +178,14 @@ class RunState:
         return visit
 
     def _added(self, event: Event, data: Mapping[str, Any]) -> list[Item]:
-        items = [Item.from_json(body, self.bodies) for body in data.get("added", ())]
+        items = self._items(data)
         visit = self.visit_of(event.place)
         if visit is not None:
             visit.items += items
         return items
+
+    def _items(self, data: Mapping[str, Any]) -> list[Item]:
+        return [Item.from_json(body, self.bodies) for body in data.get("added", ())]
 
     def _context_assembled(self, event: Event, data: Mapping[str, Any]) -> None:
         if event.place.visit:
@@ -240,10 +243,12 @@ class RunState:
             self._read_wire(call, data)
 
     def _call_finished(self, event: Event, data: Mapping[str, Any]) -> None:
-        items = self._added(event, data)
         call = self._by_place.get(event.place)
         if call is None:
+            self._added(event, data)
             return
+        # What a selector or an evaluator says enters no history.
+        items = self._items(data) if call.beside else self._added(event, data)
         call.status = "done"
         call.answer = items[0].message if items else self.bodies.get(data.get("message", ""))
         call.usage = Usage(**data.get("usage", {}))

@@ -213,6 +213,7 @@ class Visit:
                 seq=event.seq,
                 seconds=seconds_between(self._started_at, event.at),
                 callouts=frozenset(execution.callouts),
+                callout_names=dict(execution.callouts),
                 preamble=execution.preamble,
             )
         )

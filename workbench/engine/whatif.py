@@ -96,6 +96,7 @@ def _scope(
         without_calls=lambda text: without_calls(text, read_calls(text, names)),
         writes=tuple(write for write in state.writes if write.seq < call.seq and _sees(call, write)),
         task=next((item.message.text for item in visit.items if item.kind is Kind.TASK), ""),
+        choices=tuple(state.choices),
         run_id=state.prompt_id,
     )
 
@@ -145,6 +146,9 @@ def _records(state: RunState, visit: VisitState) -> Iterator[VisitRecord]:
             seq=other.finished_seq,
             seconds=seconds_between(other.started, other.finished),
             callouts=frozenset(str(c.get("body_hash", "")) for c in (*other.callouts, *winner.callouts)),
+            callout_names={
+                str(c.get("body_hash", "")): str(c.get("name", "")) for c in (*other.callouts, *winner.callouts)
+            },
             preamble=_preamble(winner),
         )
 

@@ -39,15 +39,6 @@ NOT_RUN: tuple[NotRun, ...] = (
     NotRun("tool_caching.tools.*.key", "args_hash is used", only="custom"),
     NotRun("phases[].rag", "the rag tools are not offered"),
     NotRun("phases[].audibles", "no feedback is taken"),
-    *(
-        NotRun(f"{block}.strategy", "heuristic selects", only=selector)
-        for block in (
-            "phases[].context.selection",
-            "auto_context.inter_phase",
-            "auto_context.inter_phase.selection",
-        )
-        for selector in ("llm", "hybrid")
-    ),
     NotRun("memory", "nothing is kept across runs, and its tool is not offered"),
 )
 """A row goes when the engine learns the field."""

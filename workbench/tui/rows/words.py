@@ -68,6 +68,14 @@ def _context(it: Happened) -> Words:
     return "context", text, "dim"
 
 
+def _selected(it: Happened) -> Words:
+    if it.data.get("fault"):
+        return "selection", f"⚠ the heuristic selects: {it.data['fault']}", "warning"
+    picked, offered = len(it.data.get("picked", ())), len(it.data.get("offered", ()))
+    reason = f": {it.data['reason']}" if it.data.get("reason") else ""
+    return "selection", f"{it.data.get('model', '')} chose {picked:,} of {plural(offered, 'message')}{reason}", "plain"
+
+
 def _call_finished(it: Happened) -> Words:
     usage = it.data.get("usage", {})
     cached = f" (cached {usage['cached']:,})" if usage.get("cached") else ""
@@ -193,6 +201,7 @@ _WORDS: dict[str, Callable[[Happened], Words]] = {
     "run_resumed": lambda _: ("run", "resumed", "bold"),
     "phase_started": _phase_started,
     "context_assembled": _context,
+    "context_selected": _selected,
     "call_finished": _call_finished,
     "call_failed": _call_failed,
     "tool_finished": _tool_finished,
