@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -30,6 +31,34 @@ def json_schema() -> dict[str, Any]:
     """The schema of a cascade file, draft 2020-12. Unknown keys are allowed: `check` warns about them."""
     schema: dict[str, Any] = _copied(_schema())
     return schema
+
+
+def field_schema(model: type[Model], key: str) -> Mapping[str, Any]:
+    """The schema of one field; empty where there is none. Not to be changed."""
+    body = _schema() if model is Cascade else _schema()["$defs"].get(model.__name__, {})
+    body = next((option for option in body.get("anyOf", ()) if option.get("type") == "object"), body)
+    found: Mapping[str, Any] = body.get("properties", {}).get(key, {})
+    return found
+
+
+def type_words(schema: Mapping[str, Any]) -> str:
+    """The type of a field in a few words: ``int ≥ 1``, ``list of text``, ``Rules``."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "enum" in schema:
+        return " · ".join(map(str, schema["enum"]))
+    if "const" in schema:
+        return str(schema["const"])
+    options = [o for o in schema.get("anyOf", schema.get("oneOf", ())) if o.get("type") != "null"]
+    if options:
+        return " or ".join(dict.fromkeys(map(type_words, options)))
+    if schema.get("type") == "array":
+        return f"list of {type_words(schema.get('items', {}))}"
+    if schema.get("type") == "object" and isinstance(schema.get("additionalProperties"), dict):
+        return f"map to {type_words(schema['additionalProperties'])}"
+    words = {"string": "text", "integer": "int", "boolean": "bool", "object": "map", "number": "number"}
+    name = words.get(schema.get("type", ""), "any")
+    return f"{name} ≥ {schema['minimum']}" if "minimum" in schema else name
 
 
 def _models(model: type[Model], found: dict[str, type[Model]]) -> dict[str, type[Model]]:

@@ -1,0 +1,193 @@
+"""What an editor is told of the place under its cursor: ``|~`` stands for it in these texts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.language.assist import Names, complete, field_help, names_of
+from workbench.language.cursor import cursor_at
+from workbench.language.lint.surroundings import Surroundings
+from workbench.language.load import load
+from workbench.language.source import Format
+
+MARK = "|~"
+NAMES = Names(
+    phases={"look": "line 4", "crash": "line 9"},
+    tools={"read_file": "builtin", "set_state": "builtin"},
+    validators={"length_check": "Checks the length"},
+    models={"openai/gpt-4.1": "in this file"},
+    inputs={"path": "the log"},
+    state={"severity": "extracted by look"},
+)
+PHASE = "phases:\n  - name: look\n"
+
+
+def split(marked: str) -> tuple[str, int]:
+    at = marked.index(MARK)
+    return marked.replace(MARK, "", 1), at
+
+
+def offered(marked: str, form: Format = "yaml") -> list[str]:
+    text, at = split(marked)
+    return [item.text for item in complete(text, at, form, NAMES).items]
+
+
+def accepted(marked: str, form: Format = "yaml") -> str:
+    """The text after the first thing that is offered was taken."""
+    text, at = split(marked)
+    found = complete(text, at, form, NAMES)
+    item = found.items[0]
+    return text[: found.start] + (item.insert or item.text) + text[found.end :]
+
+
+def path_of(marked: str, form: Format = "yaml") -> str:
+    text, at = split(marked)
+    found = field_help(text, at, form)
+    return found.path if found is not None else ""
+
+
+@pytest.mark.parametrize(
+    ("marked", "first"),
+    [
+        ("cas|~", ["cascade_id"]),
+        (PHASE + "    rul|~\n    tackle: []\n", ["rules"]),
+        (PHASE + "    rules:\n      max_turns: 2\n      |~", ["max_attempts", "loop_until"]),
+        (PHASE + "    rules: {max_turns: 2, |~}", ["max_attempts", "loop_until"]),
+        (PHASE + "    use_native_tools: |~", ["true", "false"]),
+        (PHASE + "    tackle: [re|~]", ["read_file"]),
+        (PHASE + "    tackle:\n      - read_file\n      - se|~", ["set_state"]),
+        (PHASE + "    handoffs:\n      - |~", ["look", "crash", "target"]),
+        (PHASE + "    handoffs: [{target: cr|~}]", ["crash"]),
+        (PHASE + "    handoffs: [\n      {target: look},\n      {target: cr|~},\n    ]", ["crash"]),
+        (PHASE + "    context:\n      from: [|~]", ["all", "first", "previous", "look"]),
+        (PHASE + "    context:\n      from:\n        - phase: look\n          include: [|~]", ["images", "output"]),
+        (PHASE + "    wards:\n      post:\n        - validator: le|~", ["length_check"]),
+        (
+            PHASE + "    wards:\n      post:\n        - validator: x\n          mode: |~",
+            ["blocking", "retry", "advisory"],
+        ),
+        (PHASE + "    model: |~", ["openai/gpt-4.1"]),
+        (PHASE + "    instructions: |\n      Say {{ out|~ }}", ["outputs"]),
+        (PHASE + "    instructions: |\n      note: x\n        {{ outputs.|~", ["look", "crash"]),
+        (PHASE + "    instructions: 'Say {{ input.|~'", ["path"]),
+        (PHASE + "    instructions: '{{ state.|~'", ["severity"]),
+        (PHASE + "    instructions: '{{ input.path | low|~'", ["lower"]),
+        (PHASE + "    rules:\n      turn_prompt: '{{ tu|~'", ["turn", "max_turns"]),
+        ("token_budget:\n  phase_overrides:\n    |~", ["look", "crash"]),
+        ("phases:\n- name: look\n  |~", ["instructions", "tackle"]),
+    ],
+)
+def test_yaml_offers_what_may_stand_there(marked: str, first: list[str]) -> None:
+    assert offered(marked)[: len(first)] == first
+
+
+@pytest.mark.parametrize(
+    ("marked", "first"),
+    [
+        ('{"phases": [{"name": "a", "ta|~"}]}', ["tackle"]),
+        ('{"phases": [{"name": "a", "tackle": ["re|~"]}]}', ["read_file"]),
+        ('{"phases": [{"name": "a", "handoffs": [{"target": "|~', ["look", "crash"]),
+        ('{"phases": [{|~"instructions": "x"}]}', ["name", "tackle"]),
+        ("{|~}", ["cascade_id", "phases"]),
+    ],
+)
+def test_json_offers_what_may_stand_there(marked: str, first: list[str]) -> None:
+    assert offered(marked, "json")[: len(first)] == first
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        PHASE + "    instructions: |\n      some rul|~",
+        PHASE + "    nonsense:\n      |~",
+        "# rul|~",
+        PHASE + "    instructions: 'plain {{ x }} rul|~",
+    ],
+)
+def test_nothing_is_offered_in_plain_text_or_below_unknown_keys(marked: str) -> None:
+    assert offered(marked) == []
+
+
+def test_a_key_that_is_written_already_is_not_offered_again() -> None:
+    found = offered(PHASE + "    |~\n    tackle: []\n    rules: {}\n  - name: other\n    model: x\n")
+    assert not {"name", "tackle", "rules"} & set(found)
+    assert "model" in found
+
+
+def test_what_is_taken_replaces_the_word_and_brings_what_stands_below() -> None:
+    assert accepted("phases:\n  - na|~me: x").endswith("- name: x")
+    assert accepted(PHASE + "    rul|~").endswith("    rules:\n  ")
+    assert accepted(PHASE + "    tackle: [re|~, set_state]").endswith("[read_file, set_state]")
+    assert accepted('{"casc|~"', "json") == '{"cascade_id": '
+    assert accepted('{"phases": [{"tackle": ["re|~"]}]}', "json") == '{"phases": [{"tackle": ["read_file"]}]}'
+
+
+@pytest.mark.parametrize(
+    ("marked", "path"),
+    [
+        (PHASE + "    rules:\n      max_|~turns: 2", "phases[].rules.max_turns"),
+        (PHASE + "    rules:\n      max_turns: 2|~", "phases[].rules.max_turns"),
+        (PHASE + "    rules: {max_turns: |~2}", "phases[].rules.max_turns"),
+        (PHASE + "    instructions: |\n      a\n\n      b|~", "phases[].instructions"),
+        (PHASE + "    handoffs:\n      - target: a\n        desc|~ription: b", "phases[].handoffs[].description"),
+        (PHASE + "    nonsense: |~1", ""),
+    ],
+)
+def test_help_is_about_the_field_under_the_cursor(marked: str, path: str) -> None:
+    assert path_of(marked) == path
+
+
+def test_help_says_type_default_and_meaning() -> None:
+    text, at = split(PHASE + "    wards:\n      post:\n        - validator: x\n          mode: |~retry\n")
+    found = field_help(text, at, "yaml")
+    assert found is not None
+    assert (found.type, found.default) == ("blocking · retry · advisory", "blocking")
+    assert found.choices == ("blocking", "retry", "advisory")
+    assert "stop the run" in found.description.lower()
+
+
+def test_names_come_from_the_file_even_if_it_has_errors() -> None:
+    text = "cascade_id: x\ninputs_schema: {log: a file}\nphases:\n  - name: look\n    rules: {max_turns: many}\n"
+    found = names_of(load(text, "x.yaml"), Surroundings())
+    assert found.phases == {"look": "line 4"}
+    assert found.inputs == {"log": "a file"}
+    assert "read_file" in found.tools
+    assert "output_look" in found.state
+
+
+BLOCK = (
+    "cascade_id: x\nphases:\n  - name: look\n    instructions: |\n      a: b\n        - c\n    handoffs:\n"
+    "    - {target: x, description: 'it''s'}\n    - target: y\n    rules:\n      max_turns: 3 # n\n"
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(0, len(BLOCK)), st.text(alphabet="a:- \n{}[]\"'#|>&*{%", max_size=6), st.sampled_from(["yaml", "json"])
+)
+def test_no_text_and_no_place_in_it_breaks_the_search(at: int, typed: str, form: Format) -> None:
+    text = BLOCK[:at] + typed + BLOCK[at:]
+    offset = at + len(typed)
+    cursor = cursor_at(text, offset, form)
+    assert 0 <= cursor.start <= offset <= len(text)
+    found = complete(text, offset, form, NAMES)
+    assert 0 <= found.start <= found.end <= len(text)
+    field_help(text, offset, form)
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_every_key_of_a_sound_file_is_found_where_the_parser_finds_it(form: Format) -> None:
+    written = load(BLOCK, "x.yaml").source
+    text = json.dumps(written.data, indent=1) if form == "json" else BLOCK
+    source = load(text, f"x.{form}").source
+    for path in (("phases", 0, "name"), ("phases", 0, "rules", "max_turns"), ("phases", 0, "handoffs", 0, "target")):
+        spot = source.spot(path)
+        assert spot is not None
+        assert spot.key is not None
+        found = cursor_at(text, spot.key[0] + 1, form)
+        assert found.target == tuple("[]" if isinstance(part, int) else part for part in path)
+        assert cursor_at(text, spot.end, form).target == found.target
