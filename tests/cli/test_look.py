@@ -29,7 +29,38 @@ def test_a_list_of_runs_has_the_newest_first(ran: Cli) -> None:
 def test_an_unknown_cost_is_null_and_no_number(ran: Cli) -> None:
     assert ran("runs", "--json").json[0]["cost"] is None
     assert ran("show", "s", "--json").json["totals"]["cost"] is None
-    assert ran("runs", "--plain").out.splitlines()[1].split()[-2:] == ["–", "greet.yaml"]
+
+
+def test_the_list_and_the_run_predict_the_same_cost(ran: Cli) -> None:
+    (listed,), totals = ran("runs", "--json").json, ran("show", "s", "--json").json["totals"]
+    assert listed["predicted_cost"] == totals["predicted_cost"] > 0
+    cost, file = ran("runs", "--plain", "session:s").out.splitlines()[1].split()[-2:]
+    assert (cost, file) == ("~$0.0001", "greet.yaml")
+    assert f"cost {cost} " in ran("show", "s", "--plain").out
+
+
+def test_runs_are_found_by_a_filter_and_by_what_was_said_in_them(ran: Cli) -> None:
+    ran("run", "greet.yaml", "--session", "t")
+
+    def names(*arguments: str) -> list[str]:
+        return [run["session_id"] for run in ran("runs", "--json", "--", *arguments).json]
+
+    assert names("session=s calls>1 status:success") == ["s"]
+    assert names("-session=t", "phase:look", "date:today") == ["s"]
+    assert names('text:"HELLO, ada"') == ["t", "s"]
+    assert names('text:"goodbye" or status:failed') == []
+    shown = ran("runs", "text:hello").out.splitlines()
+    assert shown[-1] == "s answer:1: Hello, Ada."
+    assert [field for field in ("tokens", "text", "is") if field not in ran("runs", "--fields").out] == []
+
+
+def test_a_filter_with_a_mistake_ends_with_its_column(ran: Cli) -> None:
+    done = ran("runs", "status:success tokns>3")
+    assert (done.code, done.err) == (
+        2,
+        "FILTER:1:16: error: there is no field 'tokns' (did you mean 'tokens'?)\n",
+    )
+    assert ran("runs", "--status", "faild").err.startswith("FILTER:1:8: error: status is never 'faild'")
 
 
 def test_a_predicted_cost_is_marked(ran: Cli) -> None:

@@ -18,7 +18,7 @@ from workbench.store.journal import Journal, writer_lock
 from workbench.store.lock import FileLock, Holder, holder_of
 from workbench.store.names import is_digest, is_id, safe_join
 from workbench.store.reading import Health, Tail, read_blob, segments
-from workbench.store.summary import RunSummary, Summarizer
+from workbench.store.summary import RunSummary, Summarizer, fault_of, unreadable
 
 INTERRUPTED = "the process that ran it ended before the run did"
 _SHOWN = 8
@@ -133,7 +133,7 @@ class Store:
             except UnknownRun:
                 continue  # Removed since the folder was listed.
             except OSError as error:
-                found.append(RunSummary(run_id, reason=f"cannot be read: {error.strerror}", damaged=True))
+                found.append(unreadable(run_id, error))
         return sorted(found, key=lambda run: (run.started, run.run_id), reverse=True)
 
     def summary(self, run_id: str) -> RunSummary:
@@ -143,7 +143,9 @@ class Store:
         run = summary.load(folder, now)
         if run is None:
             fold, tail = _folded(folder)
-            run = replace(fold.summary(), bytes=sum(now.values()), damaged=fold.senseless or not tail.health.whole)
+            fault = fault_of(fold, tail.health)
+            damaged = fold.senseless or not tail.health.whole
+            run = replace(fold.summary(), bytes=sum(now.values()), damaged=damaged, fault=fault)
             if self.writer(run_id) is None:
                 summary.keep(folder, run, now)
         if run.status == "interrupted":

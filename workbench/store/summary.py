@@ -6,15 +6,23 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from workbench.context.place import Place
 from workbench.engine.event import Event
-from workbench.store.reading import segments
+from workbench.engine.spent import Paid, Spent
+from workbench.store.reading import Health, segments
 
 FILE = "summary.json"
-_FORMAT = 2
+_FORMAT = 3
+
+STATUSES = ("running", "success", "failed", "blocked", "stopped", "interrupted", "diverged")
+"""What the status of a run may be: the words of every list, command and screen."""
+
+RESUMABLE = ("stopped", "interrupted", "failed")
+"""A run with one of these can go on."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,7 @@ class RunSummary:
     cascade_id: str = ""
     cascade_file: str = ""
     status: str = "interrupted"
-    """running, interrupted, success, failed, blocked, stopped, diverged."""
+    """One of ``STATUSES``."""
     reason: str = ""
     started: str = ""
     finished: str = ""
@@ -40,18 +48,78 @@ class RunSummary:
     cost: float = 0.0
     """Of all calls whose cost is known."""
     unknown_costs: int = 0
+    predicted: float = 0.0
+    """For the input of calls whose cost is not known."""
+    unpredicted: int = 0
+    """Calls whose cost is neither known nor predicted."""
+    exact: bool = False
+    """Every call was billed."""
     warnings: int = 0
+    edited: int = 0
+    """Edits by hand."""
+    at: str = ""
+    """``phase:turn`` of the last call."""
+    cascade_sha256: str = ""
     parent_run: str = ""
     parent_session: str = ""
+    parent_kind: str = ""
+    """fork, rerun, replay; for what ran inside another run sub, async, spawn, tool, validator or ward."""
+    parent_at: str = ""
+    """The stop that it was forked at."""
+    parent_sha256: str = ""
+    """Of the text that the parent ran, for a fork or re-run."""
     depth: int = 0
     """How many runs this one is inside of: above 0 for what a validator, tool or phase of another run started."""
     imported: bool = False
+    source: str = ""
+    """The format that it was imported from."""
     seq: int = 0
     """Of the last event."""
     bytes: int = 0
     damaged: bool = False
+    fault: str = ""
+    """What is wrong with its journal, in a sentence."""
     pid: int | None = None
     """Of the process that writes it, while it runs."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return self.session_id or self.run_id
+
+    @property
+    def spent(self) -> Spent:
+        """Money, billed and predicted."""
+        return Spent(self.cost, self.predicted, self.exact, self.unpredicted, self.calls)
+
+    @property
+    def seconds(self) -> float | None:
+        """From its start to its end; None while that is unknown."""
+        try:
+            return (datetime.fromisoformat(self.finished) - datetime.fromisoformat(self.started)).total_seconds()
+        except (ValueError, TypeError):
+            return None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether it can go on where it stopped."""
+        return self.status in RESUMABLE and not (self.imported or self.damaged)
+
+    @property
+    def redefined(self) -> bool:
+        """Whether it runs another text of the cascade than the run that it starts from."""
+        return bool(self.parent_sha256) and self.parent_sha256 != self.cascade_sha256
+
+
+_STARTED = ("session_id", "cascade_id", "cascade_file", "cascade_sha256")
+_PARENT = {
+    "parent_run": "run_id",
+    "parent_session": "session_id",
+    "parent_kind": "kind",
+    "parent_at": "at",
+    "parent_sha256": "cascade_sha256",
+}
+"""Fields of a summary, and what they are called in a ``run_started`` event."""
 
 
 @dataclass
@@ -63,13 +131,15 @@ class Summarizer:
     phases: dict[str, None] = field(default_factory=dict)
     models: dict[str, None] = field(default_factory=dict)
     sent: dict[Place, int] = field(default_factory=dict)
-    costs: dict[str, float | None] = field(default_factory=dict)
+    forecasts: dict[Place, float | None] = field(default_factory=dict)
+    paid: dict[str, Paid] = field(default_factory=dict)
     """By request digest and sequence number, for costs that arrive later."""
     calls: int = 0
     tools: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
     warnings: int = 0
+    edited: int = 0
     seq: int = 0
     senseless: bool = False
     """A record was not what its kind promises: the summary leaves it out."""
@@ -87,14 +157,11 @@ class Summarizer:
         match event.kind:
             case "run_started":
                 parent = data.get("parent") or {}
-                self.values |= {name: str(data.get(name, "")) for name in ("session_id", "cascade_id", "cascade_file")}
-                self.values |= {
-                    "started": event.at,
-                    "parent_run": str(parent.get("run_id", "")),
-                    "parent_session": str(parent.get("session_id", "")),
-                    "depth": int(parent.get("depth") or 0),
-                    "imported": bool((data.get("ports") or {}).get("imported")),
-                }
+                source = str((data.get("ports") or {}).get("imported") or "")
+                self.values |= {name: str(data.get(name, "")) for name in _STARTED}
+                self.values |= {ours: str(parent.get(name) or "") for ours, name in _PARENT.items()}
+                self.values |= {"started": event.at, "imported": bool(source), "source": source}
+                self.values["depth"] = int(parent.get("depth") or 0)
             case "run_resumed":
                 self.values |= {"status": "", "reason": "", "finished": ""}
             case "run_finished":
@@ -103,6 +170,9 @@ class Summarizer:
                 self.phases.setdefault(event.place.phase)
             case "context_assembled":
                 self.sent[event.place] = data.get("tokens_sent", 0)
+                self.forecasts[event.place] = (data.get("forecast") or {}).get("cost")
+                if event.place.turn:
+                    self.values["at"] = f"{event.place.phase}:{event.place.turn}"
             case "call_finished":
                 self._call(event)
             case "cost_known":
@@ -111,6 +181,8 @@ class Summarizer:
                 self.tools += 1
             case "warning":
                 self.warnings += 1
+            case "edited":
+                self.edited += 1
 
     def _call(self, event: Event) -> None:
         data = event.data
@@ -119,19 +191,21 @@ class Summarizer:
         measured = usage.get("input")
         self.tokens_in += self.sent.get(event.place, 0) if measured is None else measured
         self.tokens_out += usage.get("output") or 0
-        self.costs[f"{data.get('digest', '')} {event.seq}"] = data.get("cost")
+        paid = Paid(data.get("cost"), data.get("cost_grade", "unknown"), self.forecasts.get(event.place))
+        self.paid[f"{data.get('digest', '')} {event.seq}"] = paid
         if model := data.get("model"):
             self.models.setdefault(model)
 
     def _late_cost(self, digest: str, cost: float | None) -> None:
-        for key, known in self.costs.items():
-            if known is None and key.partition(" ")[0] == digest:
-                self.costs[key] = cost
+        for key, paid in self.paid.items():
+            if paid.billed is None and key.partition(" ")[0] == digest:
+                self.paid[key] = paid._replace(billed=cost)
                 return
 
     def summary(self) -> RunSummary:
         """What is known so far; ``status`` is ``interrupted`` until a ``run_finished`` has been seen."""
         values = self.values | {"status": self.values.get("status") or "interrupted"}
+        spent = Spent.sum(self.paid.values())
         return RunSummary(
             self.run_id,
             **values,
@@ -141,11 +215,30 @@ class Summarizer:
             tools=self.tools,
             tokens_in=self.tokens_in,
             tokens_out=self.tokens_out,
-            cost=sum(cost for cost in self.costs.values() if cost is not None),
-            unknown_costs=sum(1 for cost in self.costs.values() if cost is None),
+            cost=spent.billed,
+            unknown_costs=sum(1 for paid in self.paid.values() if paid.billed is None),
+            predicted=spent.predicted,
+            unpredicted=spent.unknown,
+            exact=spent.exact,
             warnings=self.warnings,
+            edited=self.edited,
             seq=self.seq,
         )
+
+
+def fault_of(fold: Summarizer, health: Health) -> str:
+    """What is wrong with a journal, the worst first; empty for a good one."""
+    if health.problems:
+        return health.problems[0]
+    if not fold.values.get("started"):
+        return "its journal is empty" if not fold.seq else "its beginning is missing"
+    return "a record is not what its kind promises" if fold.senseless else ""
+
+
+def unreadable(run_id: str, error: OSError) -> RunSummary:
+    """A run whose folder cannot be read."""
+    fault = f"cannot be read: {error.strerror}"
+    return RunSummary(run_id, reason=fault, damaged=True, fault=fault)
 
 
 def sizes(folder: Path) -> dict[str, int]:

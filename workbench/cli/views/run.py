@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from workbench.cli.output import STATUS_STYLE, Cell, Column, Printer
 from workbench.context.assembly import Grade
+from workbench.engine.spent import Spent
 from workbench.engine.state import CallState, RunState, VisitState
 from workbench.language.problem import Severity
-from workbench.tui.rows.numbers import UNKNOWN, count, money, plural, seconds
+from workbench.tui.rows.numbers import UNKNOWN, count, plural, seconds, spent_words
 from workbench.tui.rows.signs import status_sign
 
 
@@ -34,46 +33,6 @@ def answered_by(state: RunState) -> str:
     """Who answered: a model port, or the tool whose run was imported."""
     source = state.ports.get("imported")
     return f"imported from {source}" if source else f"model {state.ports.get('model', '?')}"
-
-
-def total_cost(cost: float, unknown: int, calls: int) -> str:
-    """Dollars of the calls whose cost is known, and how many are not; nothing is known where no call was answered."""
-    if unknown == calls:
-        return UNKNOWN
-    return money(cost) + (f" and {unknown} unknown" if unknown else "")
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Money of answered calls, in US dollars."""
-
-    billed: float = 0.0
-    predicted: float = 0.0
-    """For the input of calls whose cost is not known: what the forecast said."""
-    exact: bool = True
-    """No part is predicted or estimated."""
-    unknown: int = 0
-    """Calls with neither."""
-    calls: int = 0
-
-    @classmethod
-    def of(cls, calls: Iterable[CallState]) -> Spent:
-        answered = [call for call in calls if call.answer is not None]
-        unbilled = [call.forecast.cost if call.forecast else None for call in answered if call.cost is None]
-        return cls(
-            sum(call.cost for call in answered if call.cost is not None),
-            sum(cost for cost in unbilled if cost is not None),
-            not unbilled and all(call.cost_grade == "exact" for call in answered),
-            sum(1 for cost in unbilled if cost is None),
-            len(answered),
-        )
-
-    def __str__(self) -> str:
-        """``$0.0123`` billed, ``~$0.0123`` with a predicted part, ``–`` when nothing is known."""
-        if self.calls == self.unknown:
-            return UNKNOWN if self.calls else ""
-        more = f" and {self.unknown} unknown" if self.unknown else ""
-        return money(self.billed + self.predicted, exact=self.exact) + more
 
 
 def status_cell(status: str, plain: bool) -> Cell:
@@ -108,7 +67,7 @@ def print_head(state: RunState, printer: Printer) -> None:
         printer.line("edited   ", Cell(f"{plural(state.edited, 'edit')} by hand", "warn"))
     spent = Spent.of(state.calls)
     note = " (predicted for the input, where no bill is known)" if spent.predicted else ""
-    cost = str(spent) or UNKNOWN
+    cost = spent_words(spent) or UNKNOWN
     printer.line(
         f"calls    {spent.calls}   in {count(state.tokens_in)}   out {count(state.tokens_out)}   cost {cost}",
         Cell(note, "dim"),
@@ -159,7 +118,7 @@ def _visit_row(visit: VisitState, plain: bool) -> list[str | Cell]:
         count(visit.tokens_in),
         "",
         count(sum(call.usage.output or 0 for call in visit.calls)),
-        str(Spent.of(visit.calls)),
+        spent_words(Spent.of(visit.calls)),
         seconds(duration(visit.started, visit.finished)),
         visit.reason or (note if not plain else note.replace("→", "then")),
     ]
@@ -187,7 +146,7 @@ def _call_row(call: CallState, plain: bool) -> list[str | Cell]:
         count(call.usage.input if told else call.tokens_sent, grade),
         _cached(call),
         count(call.usage.output),
-        str(Spent.of([call])),
+        spent_words(Spent.of([call])),
         seconds(call.duration_s),
         failure or tools,
     ]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workbench.engine.spent import Spent
 
 UNKNOWN = "–"
 
@@ -23,6 +27,14 @@ def money(value: float | None, *, exact: bool = False) -> str:
     if 0 < value < 0.00005:
         return "<$0.0001"
     return f"{'' if exact else '~'}${value:,.4f}"
+
+
+def spent_words(spent: Spent) -> str:
+    """``$0.0123`` billed, ``~$0.0123`` with a predicted part, ``–`` when nothing is known; nothing without a call."""
+    if spent.total is None:
+        return UNKNOWN if spent.calls else ""
+    more = f" and {spent.unknown} unknown" if spent.unknown else ""
+    return money(spent.total, exact=spent.exact) + more
 
 
 def seconds(value: float | None) -> str:

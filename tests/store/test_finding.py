@@ -1,0 +1,196 @@
+"""Runs are listed as they come and change, and found by what was said in them."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.store.examples import RUN, Writer, plain_run, rich_run
+from workbench.context.message import Message
+from workbench.context.place import Place
+from workbench.engine.event import Event
+from workbench.engine.spent import Spent
+from workbench.store.catalog import Catalog
+from workbench.store.finding import Found, find_runs
+from workbench.store.run_filter import parse_filter
+from workbench.store.store import Store
+from workbench.store.text_search import TextSearch
+
+OTHER = "0190a000-0000-7000-8000-000000000002"
+
+
+def saved(store: Store, events: list[Event]) -> None:
+    with store.create(events[0].run_id) as journal:
+        for event in events:
+            journal.append(event)
+
+
+def found(store: Store, text: str) -> list[Found]:
+    return list(find_runs(store.runs(), parse_filter(text, datetime.now(UTC)), TextSearch(store)))
+
+
+def spoken(text: str, run_id: str = RUN) -> list[Event]:
+    """A run in which a model says something."""
+    w = Writer(run_id)
+    answer = Message("assistant", text)
+    place = Place("", "draft", 1, 1, 2, 1)
+    return [
+        w.event("run_started", session_id="spoken", cascade_id="c", cascade_text="the words of the definition"),
+        w.event("phase_started", Place("", "draft", 1), kind="llm"),
+        w.body(answer),
+        w.event("call_finished", place, digest="d", added=[{"m": answer.body_hash}]),
+        w.event("call_failed", place, error={"kind": "rate", "message": "Rate limit exceeded"}),
+        w.event("run_finished", status="failed", output="The very end."),
+    ]
+
+
+# -- the list --------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_another_process_adds_removes_or_goes_on_with_appears_so(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    catalog = Catalog(store)
+    assert not catalog.look()
+    saved(store, plain_run(status="stopped"))
+    assert catalog.look()
+    assert [run.status for run in catalog.runs] == ["stopped"]
+    saved(store, plain_run(OTHER))
+    assert catalog.look()
+    assert {run.run_id for run in catalog.runs} == {RUN, OTHER}
+    assert not catalog.look()
+    with store.append_to(RUN) as journal:
+        journal.append(Writer(RUN, journal.seq).event("run_resumed"))
+        catalog.look()
+        assert {run.run_id: run.status for run in catalog.runs}[RUN] == "running"
+    assert catalog.look()
+    assert {run.run_id: run.status for run in catalog.runs}[RUN] == "interrupted"
+    store.remove(OTHER)
+    assert catalog.look()
+    assert [run.run_id for run in catalog.runs] == [RUN]
+
+
+def test_a_run_is_followed_while_it_is_written(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    catalog = Catalog(store)
+    events = plain_run(turns=2)
+    with store.create(RUN) as journal:
+        for number, event in enumerate(events[:-1], 1):
+            journal.append(event)
+            catalog.look()
+            (run,) = catalog.runs
+            assert (run.seq, run.status, run.pid) == (number, "running", os.getpid())
+        journal.append(events[-1])
+    catalog.look()
+    assert catalog.runs == (store.summary(RUN),)
+
+
+def test_the_list_shows_after_a_part_of_it_and_the_rest_comes_with_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.store.catalog.BATCH", 1)
+    store = Store(tmp_path)
+    saved(store, plain_run())
+    saved(store, plain_run(OTHER))
+    catalog = Catalog(store)
+    assert catalog.look(lambda: False)
+    assert [run.run_id for run in catalog.runs] == [OTHER]
+    assert catalog.look()
+    assert len(catalog.runs) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "its journal is empty"),
+        (b"no record\n", "000001.jsonl damaged at byte 0"),
+        (b'{"v":1}\n', "000001.jsonl damaged at byte 0"),
+    ],
+)
+def test_a_broken_journal_is_listed_with_what_is_wrong(tmp_path: Path, content: bytes, fault: str) -> None:
+    store = Store(tmp_path)
+    saved(store, plain_run())
+    (store.folder(RUN) / "000001.jsonl").write_bytes(content)
+    catalog = Catalog(store)
+    catalog.look()
+    (run,) = catalog.runs
+    assert run.fault.startswith(fault)
+    assert [one.run.run_id for one in found(store, "is:damaged reason:journal or reason:damaged")] == [RUN]
+
+
+@pytest.mark.parametrize("events", [plain_run(turns=5), rich_run()], ids=["plain", "rich"])
+def test_the_list_and_the_run_itself_tell_the_same_cost(tmp_path: Path, events: list[Event]) -> None:
+    store = Store(tmp_path)
+    saved(store, events)
+    run_id = events[0].run_id
+    assert store.summary(run_id).spent == Spent.of(store.state(run_id).calls)
+
+
+# -- what was said ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("phrase", "place"),
+    [
+        ("queue INGEST did", "draft:2"),
+        ("rate limit", "draft:2"),
+        ("the very end", ""),
+        ('"quoted"', "draft:2"),
+        ("größe der", "draft:2"),
+        ("ÉTÉ", "draft:2"),
+        ("日本", "draft:2"),
+        ("\N{GRINNING FACE}", "draft:2"),
+    ],
+)
+def test_a_phrase_is_found_in_any_letter_case_with_its_place(tmp_path: Path, phrase: str, place: str) -> None:
+    store = Store(tmp_path)
+    said = 'The queue ingest did not drain. "Quoted", GRÖSSE DER Été 日本 \N{GRINNING FACE}'
+    saved(store, spoken(said.replace("GRÖSSE", "GRÖßE")))
+    (one,) = found(store, "text:'" + phrase + "'")
+    hit = one.hits[phrase]
+    assert (hit.place, phrase.casefold() in hit.excerpt.casefold()) == (place, True)
+
+
+@pytest.mark.parametrize("phrase", ["words of the definition", "call_failed", "drain the", "spoken"])
+def test_what_nobody_said_is_not_found(tmp_path: Path, phrase: str) -> None:
+    store = Store(tmp_path)
+    saved(store, spoken("The queue did not drain."))
+    assert found(store, f'text:"{phrase}"') == []
+
+
+def test_a_long_message_in_a_file_of_its_own_is_searched_too(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    saved(store, spoken("x" * 100_000 + " a needle " + "y" * 100_000))
+    (one,) = found(store, "text:needle")
+    assert "…" + "x" * 39 + " a needle y" not in one.hits["needle"].excerpt
+    assert " needle yyy" in one.hits["needle"].excerpt
+
+
+def test_a_journal_that_grew_is_searched_again(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    search = TextSearch(store)
+    with store.create(RUN) as journal:
+        for event in spoken("Nothing.")[:-1]:
+            journal.append(event)
+        assert search.find(RUN, "very end") is None
+        journal.append(spoken("Nothing.")[-1])
+        assert search.find(RUN, "very end") is not None
+
+
+def test_no_journal_is_opened_for_a_run_that_something_else_decides(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    saved(store, plain_run())
+    saved(store, plain_run(OTHER, status="failed"))
+    looked: list[int] = []
+    wanted = parse_filter("status:failed text:says", datetime.now(UTC))
+
+    def going(at: int) -> bool:
+        looked.append(at)
+        return True
+
+    runs = store.runs()
+    assert [one.run.run_id for one in find_runs(runs, wanted, TextSearch(store), going)] == [OTHER]
+    assert [runs[at].run_id for at in looked] == [OTHER]
+    assert list(find_runs(runs, wanted, TextSearch(store), lambda _: False)) == []

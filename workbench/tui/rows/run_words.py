@@ -1,0 +1,36 @@
+"""What a list of runs says of one beside its numbers: where it comes from, what was done to it, why it ended so."""
+
+from __future__ import annotations
+
+from workbench.store.summary import RunSummary
+from workbench.tui.rows.numbers import plural
+
+_INSIDE = {"sub": "sub-cascade", "async": "async cascade", "spawn": "spawned"}
+
+
+def origin_words(run: RunSummary, *, named: bool = True) -> str:
+    """``fork of log_triage-7f3a at triage:2``; without the name where the list shows it below its parent."""
+    if run.imported:
+        return f"imported from {run.source}" if run.source else "imported"
+    if not run.parent_run:
+        return ""
+    kind = {"fork": "fork", "replay": "replay", "rerun": "re-run"}.get(run.parent_kind)
+    if kind is None:
+        kind = _INSIDE.get(run.parent_kind, run.parent_kind or "child")
+    of = f" of {run.parent_session or run.parent_run[-8:]}" if named else ""
+    at = f" at {run.parent_at}" if run.parent_at else ""
+    return kind + of + at
+
+
+def note_of(run: RunSummary, *, named: bool = True) -> str:
+    """All of it in one line, what is wrong first; empty for a plain run that went well."""
+    parts = [
+        f"damaged: {run.fault}" if run.fault else "",
+        origin_words(run, named=named),
+        "another text of the cascade" if run.redefined else "",
+        plural(run.edited, "edit") if run.edited else "",
+        f"by process {run.pid}" if run.pid else "",
+        f"at {run.at}" if run.resumable and run.at else "",
+        run.reason if run.reason != run.fault else "",
+    ]
+    return " · ".join(part for part in parts if part)
