@@ -100,12 +100,12 @@ class Encodings:
         encoder = self._encoders.get(name)
         if encoder is None:
             with self._lock:
-                encoder = self._encoders.get(name) or _load(name)
+                encoder = self._encoders.get(name) or load_encoding(name)
                 self._encoders[name] = encoder
         return encoder
 
 
-def _load(name: Encoding) -> Any:
+def load_encoding(name: Encoding) -> Any:
     """TK4: without the variable tiktoken would download."""
     os.environ["TIKTOKEN_CACHE_DIR"] = str(encodings_folder())
     import tiktoken

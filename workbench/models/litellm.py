@@ -247,6 +247,20 @@ def _nothing(resolved: Resolved, tape: Tape, answer: Collector, stream: bool) ->
     return build("blank", f"the answer of {provider} is blank{reason}", tape, resolved)
 
 
+class _LazyEncoding:
+    """In place of the tokenizer that litellm builds before its first call, one step of 0.15 s in which no other thread
+    runs. It is only asked for an answer without usage that litellm would count itself."""
+
+    def __getattr__(self, name: str) -> Any:
+        from workbench.models.encodings import load_encoding
+
+        return getattr(load_encoding("cl100k_base"), name)
+
+
+def _no_cost(**_: Any) -> None:
+    """Prices are ours; litellm's sum would count the tokens of every streamed request, with that tokenizer."""
+
+
 _ready: Any = None
 
 
@@ -264,10 +278,12 @@ def _imported() -> Any:
         gc.disable()
         try:
             import litellm
-            import litellm.litellm_core_utils.default_encoding
             import litellm.llms.base_llm.base_model_iterator
             import litellm.llms.custom_httpx.http_handler
+            import litellm.main
 
+            litellm.main._encoding_cache = _LazyEncoding()
+            litellm.response_cost_calculator = _no_cost
             gc.freeze()
         finally:
             if collecting:
@@ -282,7 +298,11 @@ def _imported() -> Any:
         return _ready
 
 
-_REHEARSAL = b'data: {"id":"0","model":"m","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\n'
+_REHEARSAL = (
+    b'data: {"id":"0","model":"m","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\n'
+    b'data: {"id":"0","model":"m","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}\n\n'
+)
+"""With usage: without it litellm would count tokens itself, and load a tokenizer for that."""
 
 
 def _rehearsed() -> None:
