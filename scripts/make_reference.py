@@ -11,9 +11,12 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from workbench.engine.ports import ToolSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -255,20 +258,27 @@ def _parameters(part: type) -> Iterator[str]:
 
 def tools() -> str:
     """The built-in tools, as a model sees them."""
+    from workbench.engine.engine_tools import ENGINE_SPECS
     from workbench.tools.paths import Workspace
     from workbench.tools.sandbox import Sandbox
     from workbench.tools.toolbox import Toolbox
 
-    rows = []
     with tempfile.TemporaryDirectory() as folder:
         workspace = Workspace.of(Path(folder))
         toolbox = Toolbox.of(workspace, Sandbox(workspace.root), [], trusted=False)
-        for name in toolbox.names():
-            spec = toolbox.spec(name)
-            assert spec is not None
-            parameters = [p.name + ("" if p.required else f"={_json(p.default)}") for p in spec.parameters]
-            rows.append((f"`{name}`", f"`{', '.join(parameters)}`", spec.description.partition("\n")[0]))
-    return "# Built-in tools and validators\n\n" + table(("name", "parameters", "what it does"), rows)
+        specs = [spec for name in toolbox.names() if (spec := toolbox.spec(name)) is not None]
+    head = ("name", "parameters", "what it does")
+    own = [_tool(ENGINE_SPECS[name]) for name in sorted(ENGINE_SPECS)]
+    return (
+        f"# Built-in tools and validators\n\n{table(head, map(_tool, specs))}\n## Tools of the run itself\n\n"
+        "The engine runs these: they read or change the run. `route_to` is offered where there is a choice, the others "
+        f"where a phase lists them.\n\n{table(head, own)}"
+    )
+
+
+def _tool(spec: ToolSpec) -> tuple[str, str, str]:
+    parameters = [p.name + ("" if p.required else f"={_json(p.default)}") for p in spec.parameters]
+    return f"`{spec.name}`", f"`{', '.join(parameters)}`", spec.description.partition("\n")[0]
 
 
 def events() -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engine.support import native, play
+from tests.engine.support import Reply, native, play
 from tests.store.examples import Writer, candidate_run, rich_run
 from workbench.context.place import Place
 from workbench.engine.event import Event
@@ -16,7 +16,7 @@ from workbench.engine.ports import ModelFault, ToolImage, ToolResult
 from workbench.store.row_values import row_id, time_of
 from workbench.store.rows import RowMaker
 from workbench.store.run_ingest import newest
-from workbench.store.tables import EvalRow, MessageRow, Row, RunRow
+from workbench.store.tables import CardRow, EvalRow, MessageRow, Row, RunRow
 
 RUNS = {"rich": rich_run(), "candidates": candidate_run()}
 
@@ -195,3 +195,63 @@ def test_row_ids_are_stable_and_sort_by_time_and_index() -> None:
     assert row_id("2026-01-31T09:00:00.002Z", 0, "run", 5) > ids[-1]
     assert row_id(at, 0, "run", 6) != ids[0]
     assert {identifier[14] for identifier in ids} == {"7"}
+
+
+def cards_of(events: list[Event]) -> dict[str, CardRow]:
+    return {row.summary: row for row in rows_of(events) if isinstance(row, CardRow)}
+
+
+def test_every_message_of_a_finished_visit_has_a_card_in_its_newest_state() -> None:
+    native_tools = {"use_native_tools": True, "tackle": ["t"], "rules": {"max_turns": 2}}
+    cascade = {
+        "cascade_id": "c",
+        "phases": [
+            {"name": "read", "instructions": "Read it.", "callouts": "Key", **native_tools},
+            {"name": "tell", "instructions": "Tell it.", "context": {"mode": "auto", "anchors": {"window": 1}}},
+        ],
+    }
+    replies: dict[str, list[Reply]] = {
+        "read": [native("Look.", t={}), "The harbour, the harbour is full."],
+        "tell": ["Told."],
+    }
+    failing = {"t": lambda: ToolResult("no file", is_error=True)}
+    cards = cards_of(play(cascade, replies, tools=failing).events)
+    key = cards.pop("The harbour, the harbour is full.")
+    assert set(cards) == {"Read it.", "Look.", "t failed: no file", "Tell it.", "Told."}
+    assert (key.callout_name, key.is_callout, key.keywords, key.turn_number) == ("Key", True, ("harbour", "full"), 2)
+    assert key.message_timestamp < key.generated_at
+    assert cards["Look."].generator_model == "heuristic"
+
+
+def test_a_message_that_a_context_holds_as_an_anchor_is_one_in_its_card() -> None:
+    reading = {"name": "read", "instructions": "Read it.", "rules": {"max_turns": 2, "turn_prompt": "Go on."}}
+    telling = {"name": "tell", "instructions": "Tell it.", "context": {"mode": "auto", "anchors": {"window": 1}}}
+    played = play({"cascade_id": "c", "phases": [reading, telling]}, ["A draft.", "The end.", "Told."])
+    assert [card.summary for card in cards_of(played.events).values() if card.is_anchor] == ["Go on."]
+
+
+def test_a_callout_that_comes_after_the_candidate_marks_its_card() -> None:
+    cards = cards_of(candidate_run())
+    assert {(c.summary, c.callout_name, c.is_callout) for c in cards.values()} == {
+        ("Write.", None, False),
+        ("Roses.", None, False),
+        ("violets", "best", True),
+    }
+
+
+def test_a_card_event_adds_to_the_card_that_is_known() -> None:
+    w = Writer()
+    events = rich_run()
+    known = next(card for card in cards_of(events).values() if card.role == "assistant")
+    late = w.event(
+        "card", content_hash=known.content_hash, summary="In short.", generator_model="small", embedding=[0.5]
+    )
+    events = [*events, Event(events[-1].seq + 1, late.at, events[0].run_id, "card", known_place(events), late.data)]
+    card = cards_of(events)["In short."]
+    assert (card.generator_model, card.embedding, card.keywords) == ("small", (0.5,), known.keywords)
+    assert card.message_timestamp == known.message_timestamp
+
+
+def known_place(events: list[Event]) -> Place:
+    """Of the last visit that finished."""
+    return next(event.place for event in reversed(events) if event.kind == "phase_finished")

@@ -1,5 +1,5 @@
-"""The tools that change the run itself, so that the engine runs them: set_state, route_to, ask_human, spawn_cascade;
-and cascades as tools."""
+"""The tools that change the run itself, so that the engine runs them: set_state, route_to, ask_human, spawn_cascade,
+search_context; and cascades as tools."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ SET_STATE = "set_state"
 ROUTE_TO = "route_to"
 ASK_HUMAN = "ask_human"
 SPAWN = "spawn_cascade"
+SEARCH_CONTEXT = "search_context"
 
 
 def _spec(name: str, description: str, parameters: tuple[Parameter, ...], types: dict[str, object]) -> ToolSpec:
@@ -46,6 +47,15 @@ ENGINE_SPECS: Mapping[str, ToolSpec] = {
             {
                 "cascade_ref": {"type": "string", "description": "Path of the cascade."},
                 "input_data": {"type": "object"},
+            },
+        ),
+        _spec(
+            SEARCH_CONTEXT,
+            "Find messages of this run by the words of a query, best first.",
+            (Parameter("query", "str"), Parameter("limit", "int", required=False, default=5)),
+            {
+                "query": {"type": "string", "description": "Words that the messages should share."},
+                "limit": {"type": "integer", "description": "How many messages, at most 50."},
             },
         ),
         _spec(

@@ -14,12 +14,13 @@ from workbench.engine import texts
 from workbench.engine.children import run_child
 from workbench.engine.editing import before_tool, checked, edit_result, edit_state
 from workbench.engine.edits import SetResult, SetState
-from workbench.engine.engine_tools import ASK_HUMAN, ROUTE_TO, SET_STATE, SPAWN
+from workbench.engine.engine_tools import ASK_HUMAN, ROUTE_TO, SEARCH_CONTEXT, SET_STATE, SPAWN
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import Stop, StopKind
 from workbench.engine.library import CascadeNotFound
 from workbench.engine.people import ask_person
 from workbench.engine.ports import Question, ToolResult
+from workbench.engine.recall import search_context
 from workbench.engine.toolcalls import ReadCall
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class Tooling:
             sandbox=result.sandbox,
             cached=result.sandbox == "cache",
             text=text,
+            **self.engine.scribe.whole(self.engine.ports.redact(result.whole)[0] if result.whole else ""),
         )
         self.execution.join(items, carried=True)
         return text
@@ -179,6 +181,8 @@ class Tooling:
             return await self._ask_human(call.arguments, index)
         if call.name == SPAWN:
             return self._spawn(call.arguments)
+        if call.name == SEARCH_CONTEXT:
+            return search_context(self.execution, call.arguments)
         if self.engine.ports.tools.spec(call.name) is None:
             return await self._cascade(call)
         return await self._cached(call, index)

@@ -1,19 +1,19 @@
-"""Facts that come after the rows they belong to: winners, callouts, prices, context cards (storage.md 4)."""
+"""Facts that come after the rows they belong to: winners, callouts, prices (storage.md 4)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from workbench.engine.event import Event
 from workbench.store.branches import STEP
-from workbench.store.row_base import RowBase
-from workbench.store.row_values import count, json_text, number, time_of
-from workbench.store.tables import CardRow, MessageRow, Row
+from workbench.store.card_rows import CardRows
+from workbench.store.row_values import count, json_text, number
+from workbench.store.tables import MessageRow, Row
 
 
-class LateRows(RowBase):
+class LateRows(CardRows):
     """Makes rows anew, with the sequence number of the late record as their version."""
 
     def _evaluation_finished(self, event: Event) -> list[Row]:
@@ -49,6 +49,7 @@ class LateRows(RowBase):
         rows: list[Row] = [
             self._row(event, node_type, content_json=json_text(data.get("output", "")), metadata_json=metadata)
         ]
+        rows += self._visit_cards(event)
         if self._told_late:
             said = {
                 "mutation_type": branch.mutation_type,
@@ -60,7 +61,7 @@ class LateRows(RowBase):
 
     def _callout(self, event: Event) -> list[Row]:
         data, place = event.data, event.place
-        return self._anew(
+        rows = self._anew(
             event,
             lambda row: (
                 row.body_hash == data.get("body_hash")
@@ -70,6 +71,7 @@ class LateRows(RowBase):
             is_callout=True,
             callout_name=str(data.get("name", "")),
         )
+        return [*rows, *self._called_out(event)]
 
     def _cost_known(self, event: Event) -> list[Row]:
         """A price that came later belongs to the first call of that request whose cost is not known."""
@@ -86,23 +88,6 @@ class LateRows(RowBase):
         row = replace(row, **said, row_version=event.seq)
         known = row.tokens_in is not None and row.tokens_out is not None
         return [replace(row, total_tokens=(row.tokens_in or 0) + (row.tokens_out or 0) if known else None)]
-
-    def _card(self, event: Event) -> list[Row]:
-        data = event.data
-        known = {name: data[name] for field in fields(CardRow) if (name := field.name) in data}
-        if not isinstance(known.get("content_hash"), str):
-            return []
-        message = next((m for m in self._messages.values() if m.content_hash == known["content_hash"]), None)
-        made = message.timestamp if message else time_of(event.at)
-        known |= {
-            "session_id": known.get("session_id") or self._branches.of(event.place.branch).session_id,
-            "keywords": tuple(map(str, known.get("keywords", ()))),
-            "embedding": tuple(float(x) for x in known.get("embedding", ())),
-            "estimated_tokens": count(known.get("estimated_tokens")) or 0,
-            "generated_at": time_of(known.get("generated_at", event.at)),
-            "message_timestamp": time_of(known.get("message_timestamp", made)),
-        }
-        return [CardRow(**known)]
 
 
 def _step_of(data: Mapping[str, Any]) -> int:

@@ -46,6 +46,7 @@ class RowMaker(LateRows):
         self._told_late = self._branches.apply(event)
         maker = _MAKERS.get(event.kind)
         rows = [self._event(event), *(maker(self, event) if maker is not None else ())]
+        self._note_times(rows)
         for row in rows:
             if isinstance(row, MessageRow):
                 self._messages[row.message_id] = row
@@ -87,7 +88,8 @@ class RowMaker(LateRows):
             self._failed_check = str(data["check"])
         metadata = {name: value for name, value in data.items() if name != "output"}
         content = json_text(data.get("output", ""))
-        return [self._row(event, "phase_complete", content_json=content, metadata_json=json_text(metadata))]
+        row = self._row(event, "phase_complete", content_json=content, metadata_json=json_text(metadata))
+        return [row, *self._visit_cards(event)]
 
     def _context_assembled(self, event: Event) -> list[Row]:
         call = self.state.call_at(event.place)
@@ -97,6 +99,7 @@ class RowMaker(LateRows):
             node_type = "context_injection" if item.kind is Kind.INJECTED else item.message.role
             tokens = sizes.get(item.message.body_hash)
             rows.append(self._message_row(event, item, node_type, index, estimated_tokens=tokens))
+        rows += self._anchors(event)
         if call is None:
             return rows
         head = {"model": call.model, "parameters": call.parameters, "tools": call.tools_hash}

@@ -1,0 +1,132 @@
+"""Rows of ``context_cards``: one for each message of a finished visit, made anew when more is known of it.
+
+What needs no model is worked out from the journal, here as in the engine; so old and imported runs have cards too. A
+``card`` event adds what a model made of a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from typing import Any
+
+from workbench.context.cards import card_of, has_card
+from workbench.engine.event import Event
+from workbench.engine.parts import VisitState
+from workbench.store.row_base import RowBase
+from workbench.store.row_values import count, time_of
+from workbench.store.tables import CardRow, MessageRow, Row
+
+OWN = "heuristic"
+"""Who wrote a summary where no model did."""
+
+
+class CardRows(RowBase):
+    """Makes cards, and keeps them in their newest version."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(run_id)
+        self._cards: dict[tuple[str, str], CardRow] = {}
+        """By session and content hash."""
+        self._made_at: dict[str, str] = {}
+        """When a message was made, by content hash."""
+
+    def _note_times(self, rows: Iterable[Row]) -> None:
+        """Keep when the messages of these rows were made."""
+        for row in rows:
+            if isinstance(row, MessageRow) and row.content_hash:
+                self._made_at.setdefault(row.content_hash, row.timestamp)
+
+    def _visit_cards(self, event: Event) -> list[Row]:
+        """The cards of the visit (or candidate) that an event ends."""
+        visit = self.state.visit_of(event.place)
+        if visit is None:
+            return []
+        tokens, names = _sizes(visit), _callouts(visit)
+        rows: dict[tuple[str, str], CardRow] = {}
+        for item in visit.items:
+            if not has_card(item):
+                continue
+            made = card_of(item, tokens.get(item.message.body_hash, 0), names.get(item.message.body_hash, ""))
+            row = CardRow(
+                session_id=self._session(event),
+                content_hash=made.content_hash,
+                summary=made.summary,
+                keywords=made.keywords,
+                estimated_tokens=made.tokens,
+                role=made.role,
+                phase_name=made.phase,
+                turn_number=made.turn or None,
+                is_callout=bool(made.callout),
+                callout_name=made.callout or None,
+                generated_at=time_of(event.at),
+                generator_model=OWN,
+                message_timestamp=self._made_at.get(made.content_hash, time_of(event.at)),
+            )
+            rows[row.session_id, row.content_hash] = row
+        self._cards |= rows
+        return list(rows.values())
+
+    def _anchors(self, event: Event) -> list[Row]:
+        """The cards of messages that a context holds as anchors, where they were none before."""
+        rows: list[Row] = []
+        for splice in event.data.get("splices", ()):
+            for entry in splice["entries"]:
+                if entry["reason"][0] != "anchor":
+                    continue
+                key = (self._session(event), self.state.bodies[entry["m"]].content_hash)
+                known = self._cards.get(key)
+                if known is not None and not known.is_anchor:
+                    self._cards[key] = replace(known, is_anchor=True, generated_at=time_of(event.at))
+                    rows.append(self._cards[key])
+        return rows
+
+    def _called_out(self, event: Event) -> list[Row]:
+        """The card of a message that is called out after the end of its candidate."""
+        key = (self._session(event), str(event.data.get("content_hash", "")))
+        if key not in self._cards:
+            return []
+        name = str(event.data.get("name", ""))
+        self._cards[key] = replace(self._cards[key], is_callout=True, callout_name=name, generated_at=time_of(event.at))
+        return [self._cards[key]]
+
+    def _card(self, event: Event) -> list[Row]:
+        """What a model made of a message, over what is known of it."""
+        data = event.data
+        said = {name: data[name] for field in fields(CardRow) if (name := field.name) in data}
+        digest = said.get("content_hash")
+        if not isinstance(digest, str):
+            return []
+        session = str(said.get("session_id") or self._session(event))
+        known = self._cards.get((session, digest))
+        said |= {"session_id": session, "generated_at": time_of(data.get("generated_at", event.at))}
+        if "keywords" in said:
+            said["keywords"] = tuple(map(str, said["keywords"]))
+        if "embedding" in said:
+            said["embedding"] = tuple(float(x) for x in said["embedding"])
+        if "estimated_tokens" in said:
+            said["estimated_tokens"] = count(said["estimated_tokens"]) or 0
+        made = known.message_timestamp if known else self._made_at.get(digest, time_of(event.at))
+        said["message_timestamp"] = time_of(data.get("message_timestamp", made))
+        card = replace(known, **said) if known is not None else CardRow(**said)
+        self._cards[session, digest] = card
+        return [card]
+
+    def _session(self, event: Event) -> str:
+        return self._branches.of(event.place.branch).session_id or self.run_id
+
+
+def _sizes(visit: VisitState) -> dict[str, int]:
+    """Tokens of the visit's messages by body hash: counted where a request held them, else as reported."""
+    sizes: dict[str, int] = {}
+    for call in visit.calls:
+        sizes |= {entry.item.message.body_hash: entry.tokens_full for entry in call.entries}
+    for call in visit.calls:
+        if call.answer is not None:
+            sizes.setdefault(call.answer.body_hash, count(call.usage.output) or 0)
+    return sizes
+
+
+def _callouts(visit: VisitState) -> dict[str, str]:
+    found: dict[str, Any] = {str(one.get("body_hash", "")): one.get("name") for one in visit.callouts}
+    return {digest: str(name or "callout") for digest, name in found.items()}
