@@ -235,16 +235,16 @@ class Execution:
         self.engine.tool_cache.invalidate(f"state:{key}")
         self.world.wrote(self.engine.scribe.emit("state_set", place, key=key, value=value, by=by))
 
+    def holds(self, condition: str, path: Path) -> bool:
+        """Whether a condition of the file holds as things stand. Raises PhaseFailed."""
+        return truth(self._rendered(condition_template(condition), path, {}, condition_shift(condition)))
+
     def render(self, template: str | None, path: Path, **extra: Any) -> str:
         """Render a template of the file; undefined names become warnings with their place. Raises PhaseFailed."""
         return self._rendered(template, path, extra) if template else ""
 
     def _rendered(self, template: str, path: Path, extra: Mapping[str, Any], shift: int = 0) -> str:
         """``shift``: columns of the template's first line that the file does not have."""
-    def holds(self, condition: str, path: Path) -> bool:
-        """Whether a condition of the file holds as things stand. Raises PhaseFailed."""
-        return truth(self._rendered(condition_template(condition), path, {}, condition_shift(condition)))
-
         run, names = self.engine, self.world.names(remaining(self.items), template, extra)
         source = run.definition.source
         try:
