@@ -17,8 +17,8 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from workbench.cli.commands.demo import copy_examples
 from workbench.tui.app import WorkbenchApp
+from workbench.workspace.examples import copy_examples
 from workbench.workspace.inputs import default_input
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session

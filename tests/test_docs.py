@@ -10,8 +10,8 @@ import click
 import pytest
 
 from tests.cli.conftest import alone, run_cli
-from workbench.cli.commands.demo import copy_examples
 from workbench.cli.main import main
+from workbench.workspace.examples import copy_examples
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/guide/*.md")])

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import alone, run_cli
 from tests.snapshots.conftest import edit
-from workbench.cli.commands.demo import copy_examples
+from workbench.workspace.examples import copy_examples
 
 ROOT = Path(__file__).parents[2]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
 
 import click
@@ -11,8 +9,7 @@ import click
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.output import talk
 from workbench.resources import folder
-
-TOUR = "log_triage"
+from workbench.workspace.examples import TOUR, copy_examples, example_files
 
 
 @click.command(short_help="Open the tour: a cascade with offline replies, no key, no network.")
@@ -42,36 +39,6 @@ def find_example(name: str) -> str:
     if name not in files:
         raise Failure(Exit.USAGE, f"no example '{name}'", hint=f"there are {', '.join(files)}")
     return files[name]
-
-
-def example_files(where: Path) -> list[Path]:
-    """The cascades among the example files, sorted."""
-    beside = (".replies.yaml", ".input.json")
-    return sorted(
-        path for path in where.iterdir() if path.suffix in (".yaml", ".json") and not path.name.endswith(beside)
-    )
-
-
-def copy_examples(target: Path | None) -> Path:
-    """Copy all examples with their data; into a new folder when none is named. Files that are there stay as they are.
-
-    Raises Failure when the folder cannot be written.
-    """
-    try:
-        if target is None:
-            target = Path(tempfile.mkdtemp(prefix="cascade-workbench-"))
-        target = target.expanduser().resolve()
-        for source in sorted(folder("cascades").rglob("*")):
-            relative = source.relative_to(folder("cascades"))
-            if source.is_dir() or any(part.startswith(".") or part == "__pycache__" for part in relative.parts):
-                continue
-            copy = target / relative
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            if not copy.exists():
-                shutil.copyfile(source, copy)
-    except OSError as error:
-        raise Failure(Exit.USAGE, f"the examples cannot be copied: {error.strerror}", file=str(target)) from error
-    return target
 
 
 def _run(target: Path, file: str, headless: bool) -> int:
