@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import struct
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from workbench.workspace.choice import choose_model
 from workbench.workspace.live import Attached, Start, new_options, run_new
+from workbench.workspace.pictures import path_of
 from workbench.workspace.project import Project
 
 TOOL = '''
@@ -35,25 +38,68 @@ def png() -> bytes:
 
 
 def test_a_tools_image_is_saved_under_session_and_phase(tmp_path: Path) -> None:
-    (tmp_path / "tools").mkdir()
-    (tmp_path / "tools" / "draw.py").write_text(TOOL, "utf-8")
-    (tmp_path / "dot.png").write_bytes(png())
-    cascade = {"cascade_id": "c", "phases": [{"name": "a b", "instructions": "Draw.", "tackle": ["draw"]}]}
-    (tmp_path / "c.json").write_text(json.dumps(cascade), "utf-8")
-    replies = {"replies": {"a b": [{"calls": [{"tool": "draw", "arguments": {}}], "closing": "Done."}]}}
-    (tmp_path / "c.replies.yaml").write_text(json.dumps(replies), "utf-8")
-    env = {"WORKBENCH_STATE_DIR": str(tmp_path / "state"), "WORKBENCH_CONFIG_DIR": str(tmp_path / "config")}
-    project = Project.at(tmp_path, env=env)
+    turns = [{"calls": [{"tool": "draw", "arguments": {}}], "closing": "Done."}]
+    text = "cascade_id: c\nphases: [{name: a b, instructions: Draw., tackle: [draw]}]\n"
+    project = ran(tmp_path, text, {"replies": {"a b": turns}})
+    saved = project.store.root / "images" / "s1" / "a-b" / "image_0.png"
+    assert saved.read_bytes() == png()
+
+
+CANDIDATES = """
+cascade_id: parent
+phases:
+  - name: a
+    instructions: Draw.
+    tackle: [draw]
+    rules: {max_turns: 2}
+    soundings: {factor: 2, max_parallel: 1, evaluator_instructions: Any}
+  - name: b
+    instructions: Draw again.
+    sub_cascades: [{ref: child.yaml}]
+"""
+CHILD = "cascade_id: child\nphases: [{name: inner, tool: draw, inputs: {}}]\n"
+
+
+def test_candidates_and_nested_runs_name_their_images_after_themselves(tmp_path: Path) -> None:
+    turns = [{"calls": [{"tool": "draw", "arguments": {}}], "closing": "Done."}]
+    replies = {"replies": {"a": turns, "b": [{"text": "ok"}]}}
+    (tmp_path / "child.yaml").write_text(CHILD, "utf-8")
+    project = ran(tmp_path, CANDIDATES, replies)
+    images = project.store.root / "images"
+    assert sorted(path.relative_to(images).as_posix() for path in images.rglob("*.png")) == [
+        "s1/a/sounding_0_image_0.png",
+        "s1/a/sounding_1_image_0.png",
+        "s1_sub_0/inner/image_0.png",
+    ]
+
+
+def test_an_image_is_found_by_its_digest_under_the_name_that_people_know(tmp_path: Path) -> None:
+    project = ran(tmp_path, CHILD, {"replies": {}})
+    digest = hashlib.sha256(png()).hexdigest()
+    run_id = project.store.find("s1")
+    named = project.store.root / "images" / "s1" / "inner" / "image_0.png"
+    assert path_of(project.store, run_id, "s1", digest) == named
+    named.unlink()
+    assert path_of(project.store, run_id, "s1", digest) == project.store.image_path(run_id, digest)
+
+
+def ran(folder: Path, text: str, replies: Mapping[str, object]) -> Project:
+    """A run s1 of a cascade with scripted replies and a tool that draws."""
+    (folder / "tools").mkdir()
+    (folder / "tools" / "draw.py").write_text(TOOL, "utf-8")
+    (folder / "dot.png").write_bytes(png())
+    (folder / "c.yaml").write_text(text, "utf-8")
+    (folder / "c.replies.yaml").write_text(json.dumps(replies), "utf-8")
+    env = {"WORKBENCH_STATE_DIR": str(folder / "state"), "WORKBENCH_CONFIG_DIR": str(folder / "config")}
+    project = Project.at(folder, env=env)
     trust(project)
-    opened = project.open(tmp_path / "c.json")
+    opened = project.open(folder / "c.yaml")
     assert opened.definition is not None, opened.problems
     choice = choose_model(project, opened.cascade)
-    options = new_options(project, "c", choice, "s1")
-    start = Start(opened.definition, tmp_path / "c.json", {}, choice, options)
+    start = Start(opened.definition, folder / "c.yaml", {}, choice, new_options(project, "c", choice, "s1"))
     outcome = asyncio.run(run_new(project, start, Attached()))
-    assert outcome.output == "Done."
-    saved = project.store.root / "images" / "s1" / "a-b" / "image_1.png"
-    assert saved.read_bytes() == png()
+    assert outcome.status == "success", outcome.reason
+    return project
 
 
 def trust(project: Project) -> None:
@@ -61,3 +107,9 @@ def trust(project: Project) -> None:
 
     wanted = project.around.manifest(project.root)
     Trust(project.folders.state).grant(project.root, wanted, "2026-01-01T00:00:00Z")
+
+
+def test_how_many_images_are_sent_is_read_from_the_environment_under_both_names(tmp_path: Path) -> None:
+    for name in ("WORKBENCH_KEEP_RECENT_IMAGES", "WINDLASS_KEEP_RECENT_IMAGES"):
+        project = Project.at(tmp_path, env={name: "2", "WORKBENCH_CONFIG_DIR": str(tmp_path / "config")})
+        assert new_options(project, "c", choose_model(project, None), "s1").keep_recent_images == 2

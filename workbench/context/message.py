@@ -60,6 +60,11 @@ class Image:
 
 Part = Text | Image
 
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> Image:
+        """The inverse of ``to_json``. Raises KeyError when the body is no image."""
+        return cls(body["digest"], body["media_type"], body["size"], body.get("width", 0), body.get("height", 0))
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
@@ -147,4 +152,4 @@ class Message:
 def _part(body: Mapping[str, Any]) -> Part:
     if body["type"] == "text":
         return Text(body["text"])
-    return Image(body["digest"], body["media_type"], body["size"], body.get("width", 0), body.get("height", 0))
+    return Image.from_json(body)

@@ -7,6 +7,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from workbench.context.assembly import Item, Kind
+from workbench.context.message import Message, Text
 from workbench.context.place import Place
 from workbench.engine.editing import before_tool, checked, edit_state, journal
 from workbench.engine.edits import SetResult, SetState
@@ -55,6 +57,8 @@ async def _call(execution: Execution, arguments: dict[str, Any], place: Place) -
     result = ready.result or await _started(execution, ready.arguments, place)
     shown, _ = run.ports.redact(result.text)
     images = [run.scribe.image(image) for image in result.images]
+    seen = Message("user", (Text(f"[Images from {name}]:"), *images))
+    items = [Item(seen, Kind.IMAGES, place, name)] if images else []
     run.scribe.emit(
         "tool_finished",
         place,
@@ -62,13 +66,15 @@ async def _call(execution: Execution, arguments: dict[str, Any], place: Place) -
         call_id="",
         tool=name,
         is_error=result.is_error,
-        added=[],
+        added=run.scribe.items(items),
         images=[image.to_json() for image in images],
         duration_s=round(result.duration_s, 6),
         sandbox=result.sandbox,
         text=shown,
+        **run.scribe.whole(run.ports.redact(result.whole)[0] if result.whole else ""),
         **({"needs_trust": True} if result.needs_trust else {}),
     )
+    execution.items += items
     made = replace(result, text=shown)
     return await _after(execution, replace(stop, kind=StopKind.AFTER_TOOL, result=shown), made)
 

@@ -32,7 +32,8 @@ KINDS: dict[str, str] = {
     ),
     "call_failed": "digest, try, error {kind, message, status, retry_after, body}, retry_in, wire, purpose",
     "tool_started": "index, call_id, tool, arguments (JSON text), native, side_effects",
-    "tool_finished": "index, call_id, tool, is_error, added, images, duration_s, sandbox, cached, text, needs_trust",
+    "tool_finished": "index, call_id, tool, is_error, added, images, duration_s, sandbox, cached, text, "
+    "whole {digest, chars} (of a result that was cut), needs_trust",
     "state_set": "key, value, by",
     "check_finished": "check, name, mode, valid, reason, score",
     "route_chosen": "to, rule, candidates",
@@ -64,7 +65,7 @@ KINDS: dict[str, str] = {
     "run_finished": "status, output, state, reason",
     "child_started": "run_id, session_id, kind",
     "child_finished": "run_id, session_id, status, output, state",
-    "blob": "hash, kind (message | tools | wire | image), body, size; images lie in a file of that name",
+    "blob": "hash, kind (message | tools | wire | image | text), body, size; images and texts lie in files so named",
     "card": "a context card",
     "cost_known": "request digest, usage, cost that arrived later",
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.context.assembly import Broken, Entry, Grade, Item
 from workbench.context.cache import Forecast
-from workbench.context.message import Message
+from workbench.context.message import Image, Message
 from workbench.context.place import Place
 from workbench.engine.usage import Usage
 
@@ -18,6 +18,14 @@ class Bodies(dict[str, Message]):
 
     def __missing__(self, digest: str) -> Message:
         return Message("user", f"[body {digest[:8]} is missing from the journal]")
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Where all of a result lies that the model saw cut: the digest of its bytes in UTF-8, and how long it is."""
+
+    digest: str
+    chars: int
 
 
 @dataclass
@@ -37,6 +45,9 @@ class ToolState:
     """None where an imported run does not say."""
     sandbox: str = ""
     images: int = 0
+    pictures: tuple[Image, ...] = ()
+    whole: Whole | None = None
+    """Set where ``text`` was cut."""
 
 
 @dataclass

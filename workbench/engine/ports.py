@@ -178,6 +178,8 @@ class ToolResult:
     """The result before it became text, where it is JSON."""
     needs_trust: bool = False
     """The tool did not run at all, because its folder is not trusted."""
+    whole: str = ""
+    """All of the text, where ``text`` was cut to what a model gets; empty where nothing was."""
 
 
 class Tools(Protocol):

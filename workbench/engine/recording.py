@@ -146,8 +146,14 @@ class Recording:
             data.get("sandbox", ""),
             data.get("duration_s", 0.0),
             needs_trust=data.get("needs_trust", False),
+            whole=self._whole(data.get("whole")),
         )
         self.tools[key] = (tool, arguments, result)
+
+    def _whole(self, where: Mapping[str, Any] | None) -> str:
+        """All of a result that was cut; empty where it was not, or where its bytes are not at hand."""
+        data = self._images.get(where["digest"]) if where else None
+        return data.decode("utf-8", "surrogatepass") if data else ""
 
     def _candidates(self, place: Place, data: Mapping[str, Any]) -> None:
         for index, draw in enumerate(data.get("draws", ())):

@@ -110,6 +110,17 @@ class Scribe:
             self._blob(digest, "image", lambda: None, media_type=image.media_type, size=len(image.data))
         return described
 
+    def whole(self, text: str) -> dict[str, Any]:
+        """Keep all of a result that was cut, as bytes of their own; where they lie, for ``tool_finished``."""
+        if not text:
+            return {}
+        data = text.encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(data).hexdigest()
+        if digest not in self._seen:
+            self._sink.blob(digest, data)
+            self._blob(digest, "text", lambda: None, size=len(data))
+        return {"whole": {"digest": digest, "chars": len(text)}}
+
     def splices(self, assembly: Assembly) -> list[dict[str, Any]]:
         """An assembly against the one before it, bodies stored."""
         for splice in assembly.splices:

@@ -13,12 +13,12 @@ from typing import Any
 from workbench.context.assembly import Broken, Entry, Grade, Item, Kind, Splice, spliced
 from workbench.context.cache import Forecast
 from workbench.context.menu import Choice
-from workbench.context.message import Message
+from workbench.context.message import Image, Message
 from workbench.context.place import Place
 from workbench.context.scope import StateWrite
 from workbench.engine.contests import Contests
 from workbench.engine.event import KINDS, Event
-from workbench.engine.parts import Bodies, CallState, ToolState, VisitState, Wire
+from workbench.engine.parts import Bodies, CallState, ToolState, VisitState, Whole, Wire
 from workbench.engine.usage import Usage
 
 __all__ = ["Bodies", "CallState", "RunState", "ToolState", "VisitState", "Wire"]
@@ -65,6 +65,8 @@ class RunState:
         self.tool_schemas: dict[str, list[Mapping[str, Any]]] = {}
         self.images: dict[str, Mapping[str, Any]] = {}
         """Image blobs by digest: media type, size."""
+        self.wholes: dict[str, Whole] = {}
+        """By body hash of a result's message: where all of it lies, if it was cut."""
         self._branch_entries: dict[str, tuple[Entry, ...]] = {}
         self._branch_wires: dict[str, tuple[str, ...]] = {}
         self._by_place: dict[Place, CallState] = {}
@@ -308,7 +310,13 @@ class RunState:
             tool.text = next((i.message.text for i in items if i.kind is Kind.RESULT), data.get("text", ""))
             tool.duration_s = data.get("duration_s", 0.0)
             tool.sandbox = data.get("sandbox", "")
-            tool.images = len(data.get("images", ()))
+            tool.pictures = tuple(Image.from_json(image) for image in data.get("images", ()))
+            tool.images = len(tool.pictures)
+        if (whole := data.get("whole")) is not None:
+            kept = Whole(whole["digest"], whole["chars"])
+            if tool is not None:
+                tool.whole = kept
+            self.wholes |= {i.message.body_hash: kept for i in items if i.kind is Kind.RESULT}
 
     def _state_set(self, event: Event, data: Mapping[str, Any]) -> None:
         self.writes.append(StateWrite(data["key"], data["value"], event.seq, event.place))

@@ -40,7 +40,8 @@ class ToolCache:
         self._kept.move_to_end(key)
         if not rule.hit_message:
             return kept.result
-        return ToolResult(f"{rule.hit_message}\n{kept.result.text}", sandbox="cache", value=kept.result.value)
+        text = f"{rule.hit_message}\n{kept.result.text}"
+        return ToolResult(text, sandbox="cache", value=kept.result.value, whole=kept.result.whole)
 
     def keep(self, tool: str, arguments: Mapping[str, Any], result: ToolResult, now: float) -> None:
         """Remember a result that is no error."""

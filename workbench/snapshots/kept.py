@@ -21,7 +21,7 @@ _MOVING: Mapping[str, frozenset[str]] = {
     "context_assembled": frozenset({"forecast", "price", "scale"}),
     "call_finished": frozenset({"wire", "residual", "first_token_s", "duration_s", "provider_id", "recorded"}),
     "call_failed": frozenset({"wire", "retry_in"}),
-    "tool_finished": frozenset({"duration_s", "sandbox", "cached"}),
+    "tool_finished": frozenset({"duration_s", "sandbox", "cached", "whole"}),
 }
 """What differs from run to run, or is written elsewhere in the file."""
 
@@ -77,7 +77,11 @@ class Kept:
 
 
 def _lean(events: Sequence[Event]) -> tuple[Event, ...]:
-    kept = [e for e in events if e.kind not in _LEFT_OUT and not (e.kind == "blob" and e.data.get("kind") == "wire")]
+    kept = [
+        e
+        for e in events
+        if e.kind not in _LEFT_OUT and not (e.kind == "blob" and e.data.get("kind") in ("wire", "text"))
+    ]
     return tuple(
         Event(seq, event.at, event.run_id, event.kind, event.place, _data(event)) for seq, event in enumerate(kept, 1)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from workbench.engine.ports import ToolResult
@@ -12,6 +13,7 @@ from workbench.tools.paths import Workspace
 
 MAX_CHARS = 100_000
 """Of any result; built-in tools stay below."""
+IN_PROCESS = "in process"
 NOTHING = "(no output)"
 """Instead of a blank text, which providers refuse."""
 
@@ -31,7 +33,15 @@ def result_of(value: Any, workspace: Workspace) -> ToolResult:
     text, plain = _text(value)
     if text is None:
         return ToolResult(f"TypeError: a {type(value).__name__} was returned, which is neither text nor JSON", True)
-    return ToolResult(bounded(text) if text.strip() else NOTHING, value=plain)
+    return cut(text, value=plain) if text.strip() else ToolResult(NOTHING, value=plain)
+
+
+def cut(
+    text: str, limit: int = MAX_CHARS, *, is_error: bool = False, value: Any = None, sandbox: str = IN_PROCESS
+) -> ToolResult:
+    """The text as a result: cut for the model where it is too long, whole for the store."""
+    whole = text if len(text) > limit else ""
+    return ToolResult(bounded(text, limit), is_error, value=value, sandbox=sandbox, whole=whole)
 
 
 def bounded(text: str, limit: int = MAX_CHARS) -> str:
@@ -45,7 +55,7 @@ def bounded(text: str, limit: int = MAX_CHARS) -> str:
 def error_of(fault: BaseException) -> ToolResult:
     """``TYPE: MESSAGE``, without a traceback."""
     name = type(fault).__name__
-    return ToolResult(bounded(f"{name}: {fault}" if str(fault) else name, 4000), is_error=True)
+    return cut(f"{name}: {fault}" if str(fault) else name, 4000, is_error=True)
 
 
 def _text(value: Any) -> tuple[str | None, Any]:
@@ -67,4 +77,4 @@ def _with_images(value: Mapping[str, Any], workspace: Workspace) -> ToolResult:
         return ToolResult("TypeError: the tool's 'content' is neither text nor JSON", True)
     notes = "\n".join(f"[image left out: {reason}]" for reason in refused)
     joined = "\n".join(part for part in (text, notes) if part) or f"{len(images)} image(s)"
-    return ToolResult(bounded(joined), images=tuple(images), value=plain)
+    return replace(cut(joined, value=plain), images=tuple(images))

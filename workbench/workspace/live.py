@@ -80,7 +80,8 @@ async def run_new(project: Project, start: Start, attached: Attached, *, run_id:
             start.options,
             ports,
             run_id=run_id,
-            observe=watched(project, run_id, start, attached),
+            observe=watched(project, attached),
+            observe_child=Pictures(project.store, project.notes.append),
         )
         return await executed(run, ports)
 
@@ -98,7 +99,8 @@ async def resume(project: Project, run_id: str, start: Start, attached: Attached
             start.options,
             replay.ports(live),
             run_id=run_id,
-            observe=watched(project, run_id, start, attached),
+            observe=watched(project, attached),
+            observe_child=Pictures(project.store, project.notes.append),
             journaled=events,
         )
         return await executed(run, live)
@@ -173,11 +175,9 @@ class StoredImages(Mapping[str, bytes]):
         return len(self._store.state(self._run_id).images)
 
 
-def watched(project: Project, run_id: str, start: Start, attached: Attached) -> Callable[[Event], None]:
+def watched(project: Project, attached: Attached) -> Callable[[Event], None]:
     """Who sees each event: whoever is attached, and what gives images their names."""
-    store = project.store
-    blobs = store.folder(run_id) / "blobs"
-    pictures = Pictures(store.root, blobs, start.options.session_id, project.notes.append)
+    pictures = Pictures(project.store, project.notes.append)
 
     def observe(event: Event) -> None:
         pictures(event)

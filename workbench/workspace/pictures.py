@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
 from workbench.engine.event import Event
 from workbench.language.check import slug
+from workbench.store.branches import Branches
+from workbench.store.faults import StoreError
+from workbench.store.store import Store
 
 ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 
@@ -17,35 +20,54 @@ ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/w
 class Pictures:
     """Watches a run's events, and names each image that a tool returned (language.md 3.10).
 
-    A candidate's images are named after it; numbers go on over the visits of a phase. Where the file system has no
-    hard links the image is copied. What cannot be written is told to ``problem`` and changes nothing else.
+    A candidate's images are ``sounding_<i>_image_<n>``; a walk of the whole cascade and a refinement have a session,
+    and so a folder, of their own. Numbers begin at 0 and go on over the visits of a phase. Where the file system has
+    no hard links the image is copied. What cannot be written is told to ``problem`` and changes nothing else.
     """
 
-    def __init__(self, store: Path, blobs: Path, session_id: str, problem: Callable[[str], None]) -> None:
-        self._folder = store / "images" / session_id
-        self._blobs = blobs
+    def __init__(self, store: Store, problem: Callable[[str], None]) -> None:
+        self._store = store
         self._problem = problem
-        self._count: Counter[tuple[str, str]] = Counter()
+        self._branches: defaultdict[str, Branches] = defaultdict(Branches)
+        """By run: the runs that a run starts are named here, too."""
+        self._count: Counter[Path] = Counter()
 
     def __call__(self, event: Event) -> None:
         """Take one event, after it is in the journal."""
-        if event.kind != "tool_finished":
-            return
-        for image in event.data.get("images", ()):
-            self._name(event, image["digest"], ENDINGS.get(image["media_type"], "bin"))
+        self._branches[event.run_id].apply(event)
+        if event.kind == "tool_finished":
+            for image in event.data.get("images", ()):
+                self._name(event, image["digest"], ENDINGS.get(image["media_type"], "bin"))
 
     def _name(self, event: Event, digest: str, ending: str) -> None:
-        phase, branch = event.place.phase, event.place.branch
-        self._count[phase, branch] += 1
-        prefix = f"sounding_{branch.removeprefix('s')}_" if branch.startswith("s") else f"{branch}_" if branch else ""
-        name = f"{prefix}image_{self._count[phase, branch]}.{ending}".replace("/", "-")
-        target = self._folder / slug(phase) / name
+        branch = self._branches[event.run_id].of(event.place.branch)
+        own = branch.sounding_index is not None and branch.parent_session_id is None
+        prefix = f"sounding_{branch.sounding_index}_" if own else ""
+        stem = self._store.root / "images" / slug(branch.session_id) / slug(event.place.phase) / f"{prefix}image_"
+        target = stem.with_name(f"{stem.name}{self._count[stem]}.{ending}")
+        self._count[stem] += 1
         try:
+            blob = self._store.image_path(event.run_id, digest)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.unlink(missing_ok=True)
             try:
-                os.link(self._blobs / digest, target)
+                os.link(blob, target)
             except OSError:
-                shutil.copyfile(self._blobs / digest, target)
-        except OSError as fault:
-            self._problem(f"image {name} has no name in the store: {fault.strerror}")
+                shutil.copyfile(blob, target)
+        except (OSError, StoreError) as fault:
+            self._problem(f"image {target.name} has no name in the store: {fault}")
+
+
+def path_of(store: Store, run_id: str, session_id: str, digest: str) -> Path:
+    """Where an image of a run lies: under its name for people where it has one, else under its digest.
+
+    Raises StoreError when it is nowhere.
+    """
+    blob = store.image_path(run_id, digest)
+    data = store.image(run_id, digest)
+    session = slug(session_id)
+    for folder in sorted((store.root / "images").glob(f"{session}*")):
+        for named in sorted(folder.glob("*/*")):
+            if named.stat().st_size == len(data) and (named.samefile(blob) or named.read_bytes() == data):
+                return named
+    return blob

@@ -153,7 +153,7 @@ async def _travel(
         def opened() -> None:
             taking_over.close()
             sink.open()
-            sink.watch = watched(project, run_id, start, Attached())
+            sink.watch = watched(project, Attached())
             for event in sink.kept:
                 sink.watch(event)
 

@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -93,15 +94,21 @@ class ShellTools:
                 argv, timeout_s=timeout, stdin=data, env=env, readable=[*self.readable, *readable], outbox=outbox
             )
             images, notes = _images(outbox)
-        text = report(finished, timeout, notes)
-        return ToolResult(text, is_error=not finished.ok, images=tuple(images), sandbox=finished.level)
+        return replace(reported(finished, timeout, notes), images=tuple(images))
 
 
-def report(finished: Finished, timeout_s: float, notes: Sequence[str] = ()) -> str:
-    """What a model reads of a finished command: stdout, then stderr and what happened, each under a mark."""
-    parts = [bounded(finished.stdout.rstrip("\n"), MAX_CHARS)]
+def reported(finished: Finished, timeout_s: float, notes: Sequence[str] = ()) -> ToolResult:
+    """A finished command as a result; an error where it did not end well."""
+    text, whole = (_report(finished, timeout_s, notes, limit) for limit in (MAX_CHARS, sys.maxsize))
+    whole = whole if whole != text else ""
+    return ToolResult(text, is_error=not finished.ok, sandbox=finished.level, whole=whole)
+
+
+def _report(finished: Finished, timeout_s: float, notes: Sequence[str], limit: int) -> str:
+    """What a model reads: stdout, then stderr and what happened, each under a mark."""
+    parts = [bounded(finished.stdout.rstrip("\n"), limit)]
     if finished.stderr.strip():
-        parts.append(f"[stderr]\n{bounded(finished.stderr.rstrip(), MAX_CHARS)}")
+        parts.append(f"[stderr]\n{bounded(finished.stderr.rstrip(), limit)}")
     if finished.timed_out:
         parts.append(f"[timed out after {timeout_s:g} s; everything it had started was ended]")
     elif finished.truncated:

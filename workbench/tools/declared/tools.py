@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import regex
@@ -14,7 +14,7 @@ import regex
 from workbench.engine.ports import ToolResult
 from workbench.language.problem import Problem
 from workbench.language.template import Renderer, condition_template, truth
-from workbench.tools.builtin.shell import report
+from workbench.tools.builtin.shell import reported
 from workbench.tools.declared.command import render_command
 from workbench.tools.declared.definition import (
     CompositeTool,
@@ -28,7 +28,7 @@ from workbench.tools.declared.definition import (
 from workbench.tools.declared.http import pick, request
 from workbench.tools.paths import Workspace
 from workbench.tools.registry import Kind, Registry, Tool
-from workbench.tools.results import NOTHING, bounded
+from workbench.tools.results import NOTHING, cut
 from workbench.tools.sandbox import Sandbox
 
 PATTERN_S = 2.0
@@ -88,7 +88,7 @@ class DeclaredTools:
         )
         if finished.ok:
             return _transformed(tool, finished.stdout.rstrip("\n"), finished.level)
-        return ToolResult(report(finished, tool.timeout), is_error=True, sandbox=finished.level)
+        return replace(reported(finished, tool.timeout), is_error=True)
 
     async def _chain(self, tool: CompositeTool, inputs: Mapping[str, Any]) -> ToolResult:
         """The last step that ran gives the result; a step that fails ends the chain."""
@@ -116,13 +116,13 @@ async def _http(tool: HttpTool, names: Mapping[str, Any]) -> ToolResult:
     render = Renderer()
     reply = await request(tool, lambda template: render(template, names).text)
     if not reply.ok:
-        return ToolResult(f"HTTP {reply.status}\n{bounded(reply.text, 4000)}", is_error=True)
-    cut = "\n[the answer is longer than 1 MB and was cut]" if reply.truncated else ""
+        return cut(f"HTTP {reply.status}\n{reply.text}", 4000, is_error=True)
+    short = "\n[the answer is longer than 1 MB and was cut]" if reply.truncated else ""
     if tool.response_jq.strip() in ("", "."):
-        return _transformed(tool, reply.text + cut, "in process")
+        return _transformed(tool, reply.text + short, "in process")
     picked = pick(json.loads(reply.text), tool.response_jq)
     text = picked if isinstance(picked, str) else json.dumps(picked, indent=2, ensure_ascii=False)
-    return ToolResult(bounded(text) or NOTHING, value=picked)
+    return cut(text or NOTHING, value=picked)
 
 
 def _transformed(tool: Declared, text: str, level: str) -> ToolResult:
@@ -133,7 +133,7 @@ def _transformed(tool: Declared, text: str, level: str) -> ToolResult:
         text = json.dumps(value, indent=2, ensure_ascii=False)
     elif tool.output_transform == "lines":
         value = text.splitlines()
-    return ToolResult(bounded(text) if text.strip() else NOTHING, sandbox=level, value=value)
+    return cut(text if text.strip() else NOTHING, sandbox=level, value=value)
 
 
 def _judged(tool: Declared, result: ToolResult) -> ToolResult:
@@ -144,7 +144,7 @@ def _judged(tool: Declared, result: ToolResult) -> ToolResult:
         matched = regex.search(tool.error_pattern, result.text, timeout=PATTERN_S)
     except regex.error as fault:
         raise ValueError(f"'error_pattern' of {tool.tool_id} is no expression: {fault}") from fault
-    return ToolResult(result.text, matched is not None, result.images, result.sandbox, value=result.value)
+    return replace(result, is_error=matched is not None)
 
 
 def _environment(text: str) -> dict[str, str]:

@@ -1,0 +1,144 @@
+"""Images and long results of tools: what the model sees of them, what is kept, and what the next phases get."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from tests.engine.support import Played, call, play
+from tests.engine.test_replay import replayed
+from workbench.context.assembly import Action
+from workbench.context.message import Image, Message
+from workbench.engine.definition import Options
+from workbench.engine.parts import Whole
+from workbench.engine.ports import ToolImage, ToolResult
+from workbench.engine.recording import comparable
+
+
+def picture(number: int) -> ToolImage:
+    return ToolImage(b"\x89PNG" + bytes([number]), "image/png", 8, 6)
+
+
+def cascade(*phases: dict[str, Any]) -> dict[str, Any]:
+    return {"cascade_id": "c", "phases": list(phases)}
+
+
+def drawing(name: str = "draw", turns: int = 3, **more: Any) -> dict[str, Any]:
+    return {"name": name, "instructions": "Draw.", "tackle": ["pen"], "rules": {"max_turns": turns}, **more}
+
+
+def drawn(*phases: dict[str, Any], replies: list[str], options: Options | None = None) -> Played:
+    """Each call of ``pen`` draws another picture."""
+    count = iter(range(100))
+    pen = {"pen": lambda: ToolResult("drawn", images=(picture(next(count)),))}
+    return play(cascade(*phases), list(replies), input={"what": "it"}, tools=pen, options=options)
+
+
+def images(message: Message) -> list[str]:
+    return [image.digest[:8] for image in message.images]
+
+
+def digest(number: int) -> str:
+    return hashlib.sha256(picture(number).data).hexdigest()[:8]
+
+
+def seen(played: Played, request: int) -> list[str]:
+    return [one for message in played.model.requests[request][1].messages for one in images(message)]
+
+
+def test_an_image_follows_the_result_as_a_user_message_and_the_next_call_sees_it() -> None:
+    played = drawn(drawing(), replies=[call("pen"), "done"])
+    messages = played.model.requests[1][1].messages
+    assert [m.text for m in messages[-2:]] == ["[Tool result: pen]\ndrawn", "[Images from pen]:"]
+    assert (messages[-1].role, images(messages[-1])) == ("user", [digest(0)])
+    assert played.blobs[hashlib.sha256(picture(0).data).hexdigest()] == picture(0).data
+    assert played.state.calls[0].tools[0].pictures == (
+        Image(hashlib.sha256(picture(0).data).hexdigest(), "image/png", 5, 8, 6),
+    )
+
+
+@pytest.mark.parametrize(("keep", "expected"), [(None, [0, 1]), (1, [1]), (0, [])])
+def test_only_the_newest_images_of_a_phase_are_sent_where_the_setting_says_so(
+    keep: int | None, expected: list[int]
+) -> None:
+    options = Options("test", "gpt-4o-mini", keep_recent_images=keep)
+    played = drawn(drawing(), replies=[call("pen"), call("pen"), "done"], options=options)
+    assert seen(played, 2) == [digest(number) for number in expected]
+    masked = [e for e in played.state.calls[2].entries if e.action is Action.MASKED]
+    assert len(masked) == 2 - len(expected)
+    assert all(e.rule.path == "keep_recent_images" for e in masked)
+
+
+def test_images_of_an_earlier_phase_are_never_culled() -> None:
+    shown = {"name": "look", "instructions": "Look.", "context": {"from": ["draw"]}}
+    options = Options("test", "gpt-4o-mini", keep_recent_images=0)
+    played = drawn(drawing(), shown, replies=[call("pen"), call("pen"), "done", "seen"], options=options)
+    assert seen(played, 3) == [digest(0), digest(1)]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [({}, [0, 1, 2]), ({"images_filter": "last"}, [2]), ({"images_filter": "last_n", "images_count": 2}, [1, 2])],
+)
+def test_a_source_filters_the_images_that_it_hands_on(source: dict[str, Any], expected: list[int]) -> None:
+    look = {"name": "look", "instructions": "Look.", "context": {"from": [{"phase": "draw", **source}]}}
+    played = drawn(drawing(turns=4), look, replies=[*[call("pen")] * 3, "done", "seen"])
+    assert seen(played, 4) == [digest(number) for number in expected]
+    (header,) = [m for m in played.model.requests[4][1].messages if m.images]
+    assert header.text == "[Images from draw]:"
+
+
+def test_a_phase_without_a_model_hands_its_images_on_too() -> None:
+    chart = {"name": "chart", "tool": "pen", "inputs": {}}
+    look = {"name": "look", "instructions": "Look.", "context": {"from": ["chart"]}}
+    played = drawn(chart, look, replies=["seen"])
+    assert seen(played, 0) == [digest(0)]
+    events, status, _ = replayed(played)
+    assert status == "success"
+    assert comparable(events) == comparable(played.events)
+
+
+# Results that are cut for the model.
+
+
+def long_result(text: str = "a" * 50 + "middle" + "z" * 50) -> ToolResult:
+    return ToolResult(f"{text[:10]}\n[… left out …]\n{text[-10:]}", whole=text)
+
+
+def cut_run() -> Played:
+    again = {"name": "again", "tool": "dump", "inputs": {}}
+    dump = {"name": "dump", "instructions": "Dump.", "tackle": ["dump"], "rules": {"max_turns": 2}}
+    return play(cascade(dump, again), [call("dump"), "done"], input={"what": "it"}, tools={"dump": long_result})
+
+
+def test_all_of_a_result_is_kept_once_beside_what_the_model_saw() -> None:
+    played = cut_run()
+    assert "middle" not in str(played.texts())
+    whole = long_result().whole
+    kept = Whole(hashlib.sha256(whole.encode()).hexdigest(), len(whole))
+    assert played.blobs[kept.digest].decode() == whole
+    assert [e.data["kind"] for e in played.events if e.data.get("hash") == kept.digest] == ["text"]
+    tool = played.state.calls[0].tools[0]
+    assert tool.whole == kept
+    assert played.state.visits[1].tool_tries[0].whole == kept
+    message = next(e.item.message for e in played.state.calls[1].entries if e.item.tool == "dump")
+    assert played.state.wholes[message.body_hash] == kept
+
+
+def test_a_replay_of_a_cut_result_is_equal_event_by_event() -> None:
+    played = cut_run()
+    events, status, replay = replayed(played)
+    assert (status, replay.live_tools) == ("success", 0)
+    assert comparable(events) == comparable(played.events)
+
+
+def test_secrets_are_replaced_in_what_the_model_does_not_see_as_well() -> None:
+    dump = {"name": "dump", "instructions": "Dump.", "tackle": ["dump"], "rules": {"max_turns": 2}}
+    redact = lambda text: (text.replace("middle", "***"), text.count("middle"))  # noqa: E731 - a port, written in place
+    played = play(cascade(dump), [call("dump"), "done"], tools={"dump": long_result}, redact=redact)
+    whole = played.state.calls[0].tools[0].whole
+    assert whole is not None
+    assert b"***" in played.blobs[whole.digest]
+    assert not any(b"middle" in data for data in played.blobs.values())
