@@ -51,6 +51,7 @@ class Assembler:
         Raises SpecError when the file's own ``strategy`` cannot be read.
         """
         self.strategy = strategy.over(Strategy.of(scope.cascade, scope.phase, scope.base, scope.came_from))
+        self._spec = str(self.strategy)
         self.work = Work()
         self._scope = scope
         self._counter = counter
@@ -139,7 +140,7 @@ class Assembler:
         fit = self._fit()
         over = (f"{fit.over:,} tokens over the budget of {fit.limit:,}",) if fit is not None and fit.over else ()
         assembly = Assembly(
-            strategy=str(self.strategy),
+            strategy=self._spec,
             entries=entries,
             splices=splices,
             request=request,

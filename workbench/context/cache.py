@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import repeat
 from math import inf
 from typing import Protocol
 
@@ -86,7 +87,7 @@ class PrefixCache:
 
     def sent(self, assembly: Assembly, now: float) -> None:
         """The request went out at ``now`` (seconds): its prefixes are cached, or live on."""
-        self._used.update(dict.fromkeys(assembly.prefix_digests, now))
+        self._used.update(zip(assembly.prefix_digests, repeat(now), strict=False))
         self._last[_branch(assembly)] = assembly
         self._last_sent = now
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from typing import Any
 
 from workbench.context.assembly import Assembly, Grade, Item
 from workbench.context.cache import Forecast, Price
 from workbench.context.place import Place
 from workbench.engine.ports import Answer
 from workbench.engine.scribe import Scribe
+from workbench.engine.usage import Usage
 
 
 def record_context(
@@ -49,7 +50,7 @@ def record_context(
         overhead_tokens=assembly.overhead_tokens,
         grade=str(grade),
         scale=scale if grade is Grade.CALIBRATED else None,
-        forecast=asdict(forecast),
+        forecast=_numbers(forecast),
         price={"source": price.source, "grade": price.grade},
         problems=[[b.invariant, b.message, b.entry] for b in assembly.problems],
         notes=list(assembly.notes),
@@ -69,7 +70,7 @@ def record_answer(
         purpose=purpose,
         added=scribe.items([item]),
         finish_reason=answer.finish_reason,
-        usage=asdict(usage),
+        usage=_numbers(usage),
         residual=None if usage.input is None else usage.input - assembly.tokens_sent,
         cost=answer.cost,
         cost_grade=answer.cost_grade,
@@ -82,3 +83,8 @@ def record_answer(
         partial=answer.partial,
         recorded=answer.recorded,
     )
+
+
+def _numbers(value: Forecast | Usage) -> dict[str, Any]:
+    """Its fields by name; they hold no more than numbers and texts, so nothing has to be copied."""
+    return {name: getattr(value, name) for name in value.__slots__}

@@ -75,8 +75,8 @@ class Journal:
         self._on_append = on_append
         self._on_close = on_close
         self._mutex = threading.RLock()
-        self._wake = threading.Condition(self._mutex)
         self._closed = False
+        self._closing = threading.Event()
         self._sync_seconds = sync_seconds
         self._flusher = threading.Thread(target=self._flush_on_time, name=f"sync {folder.name[-8:]}", daemon=True)
         self._flusher.start()
@@ -95,8 +95,6 @@ class Journal:
             self._next_seq += 1
             self._waiting.append(("", line))
             self._write_waiting()
-            if self._waiting or len(self._unsynced) == 1:
-                self._wake.notify()
             self._on_append(event)
 
     def blob(self, digest: str, data: bytes) -> None:
@@ -107,8 +105,6 @@ class Journal:
             self._must_be_open()
             self._waiting.append((digest, data))
             self._write_waiting()
-            if self._waiting:
-                self._wake.notify()
 
     def sync(self) -> None:
         """Make everything appended so far durable; what cannot be saved now stays ``unsaved``."""
@@ -137,7 +133,7 @@ class Journal:
                 self._sync()
             self._leave_segment()
             self._closed = True
-            self._wake.notify()
+        self._closing.set()
         self._flusher.join()
         try:
             self._on_close(self)
@@ -250,11 +246,9 @@ class Journal:
             self._leave_segment()
 
     def _flush_on_time(self) -> None:
-        with self._mutex:
-            while True:
-                self._wake.wait_for(lambda: self._closed or bool(self._unsynced or self._waiting))
-                if self._wake.wait_for(lambda: self._closed, self._sync_seconds):
-                    return
+        # By the clock: to be woken by a first record would cost each turn two switches of threads.
+        while not self._closing.wait(self._sync_seconds):
+            with self._mutex:
                 self._sync()
 
 
