@@ -199,3 +199,43 @@ def test_quiet_says_why_a_run_failed(cli: Cli, workspace: Path) -> None:
     ended = cli("run", "greet.yaml", "-q")
     assert ended.code == 1
     assert ended.err.startswith("failed: ")
+
+
+FORM = """cascade_id: ask
+phases:
+- name: plan
+  instructions: go
+  human_input:
+    type: form
+    prompt: What now?
+    fields:
+    - {name: team, type: select, options: [blue, green], required: true}
+    - {name: days, type: integer}
+"""
+
+
+def test_answers_of_a_form_are_read_by_its_fields_and_what_was_not_asked_for_is_told(cli: Cli, workspace: Path) -> None:
+    (workspace / "ask.yaml").write_text(FORM)
+    (workspace / "answers.json").write_text('{"plan": {"team": "Green", "days": 3}, "plam": "x"}')
+    ended = cli("run", "ask.yaml", "--session", "s", "--answers", "answers.json")
+    assert ended.code == 0
+    assert cli("show", "s", "--json").json["state"] == {"human_input": {"plan": {"team": "green", "days": 3}}}
+    (warning,) = cli("show", "s", "--json").json["warnings"]
+    assert warning["message"].startswith("answers: 'plam' is no phase of this cascade (did you mean 'plan'?)")
+    assert "answers.json: nobody asked for 'plam'" in ended.err
+
+
+def test_an_answer_that_does_not_fit_stops_the_run_with_the_reason(cli: Cli, workspace: Path) -> None:
+    (workspace / "ask.yaml").write_text(FORM)
+    (workspace / "answers.json").write_text('{"plan": {"team": "red"}}')
+    ended = cli("run", "ask.yaml", "--answers", "answers.json")
+    assert ended.code == 1
+    assert "team: choose one of blue, green" in ended.err
+
+
+def test_null_in_the_answers_is_nobody_who_answers_in_time(cli: Cli, workspace: Path) -> None:
+    (workspace / "ask.yaml").write_text(FORM + "    timeout_seconds: 60\n")
+    (workspace / "answers.json").write_text('{"plan": null}')
+    ended = cli("run", "ask.yaml", "--answers", "answers.json")
+    assert ended.code == 1
+    assert "nobody answered within 60 s" in ended.err

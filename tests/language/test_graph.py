@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.language.graph import Graph, lower
+from workbench.language.graph import ESCALATION, Graph, lower
+from workbench.language.lint import check
 from workbench.language.load import load
 from workbench.language.model import Cascade
 
@@ -83,3 +84,19 @@ def test_nodes_and_edges_know_their_place_in_the_file() -> None:
     assert (node.span.line, node.path, node.raw) == (3, ("phases", 0), {"odd": 1})
     assert graph.out("a")[0].span[:2] == (6, 9)
     assert graph.into("a") == graph.out("a")
+
+
+def test_a_question_that_escalates_to_a_phase_leads_there() -> None:
+    text = (
+        "cascade_id: c\nphases:\n"
+        "- {name: a, instructions: x, human_input: {on_timeout: escalate, escalate_to: c}}\n"
+        "- {name: b, instructions: x}\n"
+        "- {name: c, instructions: x}\n"
+        "- {name: d, instructions: x, human_input: {on_timeout: escalate, escalate_to: the editor}}\n"
+    )
+    loaded = load(text, "c.yaml")
+    assert loaded.cascade is not None
+    graph = lower(loaded.cascade, loaded.source)
+    assert [(e.src, e.dst, e.label) for e in graph.edges if e.label == ESCALATION] == [("a", "c", ESCALATION)]
+    assert graph.is_branch("c")
+    assert "L301" not in {problem.code for problem in check(loaded)}

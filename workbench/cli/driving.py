@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from workbench.engine.event import Event
     from workbench.engine.ports import Human, Question
     from workbench.engine.run import Outcome
+    from workbench.workspace.people import Prepared
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -61,17 +62,22 @@ def in_doubt(gate: Gate) -> Gate:
     return doubting
 
 
-def person(answers: str | None, progress: Progress) -> Human:
-    """Who answers questions: the prepared answers first, then the terminal, if there is one."""
-    from workbench.workspace.people import Nobody, Prepared, Terminal
+def person(answers: str | None, progress: Progress) -> tuple[Human, Prepared | None]:
+    """Who answers questions: the prepared answers first, then the terminal, if there is one; and the prepared ones.
+    Raises Failure for a file that holds no answers."""
+    from workbench.workspace.people import BadAnswers, Nobody, Prepared, Terminal
 
     behind: Human = _Beside(Terminal(), progress) if sys.stdin.isatty() and sys.stderr.isatty() else Nobody()
     if answers is None:
-        return behind
+        return behind, None
     given = read_json(f"@{answers}")
     if not isinstance(given, dict | list):
         raise Failure(Exit.USAGE, "answers are an object by phase, or a list", file=answers)
-    return Prepared(given, behind)
+    try:
+        prepared = Prepared(given, behind)
+    except BadAnswers as fault:
+        raise Failure(Exit.USAGE, str(fault), file=answers) from fault
+    return prepared, prepared
 
 
 @dataclass

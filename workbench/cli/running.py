@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,14 +104,18 @@ def driven(
             verdict.event(event)
             progress.event(event)
 
-        human = person(way.answers, progress)
+        human, prepared = person(way.answers, progress)
         behind: Gate = until if until is not None else open_gate
         attached = Attached(gate(progress, behind) if gate is not None else behind, human, observe, progress.notice)
+        if prepared is not None:
+            attached = replace(attached, audibles=prepared, remarks=prepared.remarks)
         outcome = drive(begin(attached), verdict)
     if not way.json and outcome.output:
         _print_output(outcome.output)
     if until is not None and not until.reached:
         talk(f"{way.until} was not reached", "warn")
+    for left in prepared.unused() if prepared is not None else ():
+        talk(f"{way.answers}: nobody asked for '{left}'", "warn")
     code = verdict.exit_code(outcome.status, until)
     if not way.quiet:
         closing_line(verdict.session, outcome.status, outcome.reason)

@@ -57,13 +57,13 @@ class Image:
             "height": self.height,
         }
 
-
-Part = Text | Image
-
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Image:
         """The inverse of ``to_json``. Raises KeyError when the body is no image."""
         return cls(body["digest"], body["media_type"], body["size"], body.get("width", 0), body.get("height", 0))
+
+
+Part = Text | Image
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""The tools that change the run itself, so that the engine runs them: set_state, route_to, ask_human, spawn_cascade,
-search_context; and cascades as tools."""
+"""The tools that change the run itself, ask a person or look into the run, so that the engine runs them: set_state,
+route_to, ask_human, ask_human_custom, spawn_cascade, search_context; and cascades as tools."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from workbench.engine.ports import Parameter, ToolSpec
 SET_STATE = "set_state"
 ROUTE_TO = "route_to"
 ASK_HUMAN = "ask_human"
+ASK_CUSTOM = "ask_human_custom"
 SPAWN = "spawn_cascade"
 SEARCH_CONTEXT = "search_context"
 
@@ -69,7 +70,37 @@ ENGINE_SPECS: Mapping[str, ToolSpec] = {
             {
                 "question": {"type": "string"},
                 "context": {"type": "string", "description": "What the person should know to answer."},
-                "ui_hint": {"type": "string", "description": "confirmation, or the choices separated by |"},
+                "ui_hint": {
+                    "type": "string",
+                    "description": "confirmation, rating, number, date, or the choices separated by |",
+                },
+            },
+        ),
+        _spec(
+            ASK_CUSTOM,
+            "Ask the person who watches this run by a form, with pictures, tables or options to compare.",
+            (
+                Parameter("question", "str"),
+                Parameter("context", "str", required=False, default=""),
+                Parameter("images", "list", required=False, default=[]),
+                Parameter("data", "dict", required=False, default={}),
+                Parameter("options", "list", required=False, default=[]),
+                Parameter("ui_hint", "str", required=False, default=""),
+                Parameter("layout_hint", "str", required=False, default=""),
+                Parameter("auto_detect", "bool", required=False, default=True),
+            ),
+            {
+                "question": {"type": "string"},
+                "context": {"type": "string", "description": "What the person should know to answer."},
+                "images": {"type": "array", "items": {"type": "string"}, "description": "Paths of images to show."},
+                "data": {"description": "A table: columns and rows; or any other JSON to look at."},
+                "options": {
+                    "type": "array",
+                    "description": "Choices: id, label, description, pros, cons.",
+                },
+                "ui_hint": {"type": "string", "description": "simple, image_review, data_review, comparison, rating."},
+                "layout_hint": {"type": "string", "description": "vertical, two-column, grid, sidebar-left …"},
+                "auto_detect": {"type": "boolean", "description": "Show the latest images and table of this step."},
             },
         ),
     )

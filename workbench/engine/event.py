@@ -51,9 +51,10 @@ KINDS: dict[str, str] = {
     ),
     "human_asked": (
         "index, question, context, options, type, candidates (indices that the options stand for), mode (pick_one, "
-        "rank_all, rate_each)"
+        "rank_all, rate_each), form (sections and layout), made {level, why, by} (of the form), to (whom, where it was "
+        "passed on), timeout (seconds)"
     ),
-    "human_answered": "index, answer",
+    "human_answered": "index, answer (null: nobody answered in time, timed_out), refused (why it does not fit)",
     "edited": (
         "stop, index (of a tool call), what (change, drop, add, move, state, model, answer, arguments, skip, result), "
         "before, after, edit (as it was asked for), own and at (messages: the visit's own, and where), tool"

@@ -1,31 +1,56 @@
-"""Questions to a person after a phase, and decisions that a model asks for (language.md 2.10)."""
+"""Questions to a person after a phase (language.md 2.10)."""
 
 from __future__ import annotations
 
-import json
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from workbench.engine.custom_form import Made, last_table, latest_images, make_form
 from workbench.engine.faults import PhaseFailed
+from workbench.engine.forms.intent import ANSWER, Asked, with_found
+from workbench.engine.forms.spec import (
+    AnySection,
+    Confirmation,
+    Form,
+    FormInvalid,
+    Input,
+    MultiSelect,
+    Option,
+    Rating,
+    Select,
+    fields_of,
+)
+from workbench.engine.forms.values import NO, Answered, AnswerRefused, read_answer
 from workbench.engine.people import TimedOut
 from workbench.engine.ports import Question
-from workbench.language.model import DecisionPoints, DecisionRoute, HumanInput
+from workbench.language.graph import ESCALATION
+from workbench.language.model import HumanInput
 
 if TYPE_CHECKING:
     from workbench.engine.execution import Execution
 
-_DECISION = re.compile(r"<decision>\s*(?:```(?:json)?\s*)?(?P<body>\{.*?\})\s*(?:```\s*)?</decision>", re.DOTALL)
-_NO = frozenset({"no", "n", "false", "0", "reject", "rejected", "cancel", "abort"})
-_DEFAULT_ROUTES = {
-    "_continue": DecisionRoute(to="next"),
-    "_retry": DecisionRoute(to="self"),
-    "_abort": DecisionRoute(fail=True),
+REASONING, CONFIDENCE = "reasoning", "confidence"
+_FIELD_TYPES = {
+    "textarea": ("input", "multiline"),
+    "string": ("input", "text"),
+    "int": ("input", "integer"),
+    "float": ("input", "number"),
+    "choice": ("select", ""),
+    "radio": ("select", ""),
+    "dropdown": ("select", ""),
+    "multi_choice": ("multi_select", ""),
+    "checkboxes": ("multi_select", ""),
+    "checkbox": ("confirmation", ""),
+    "boolean": ("confirmation", ""),
+    "bool": ("confirmation", ""),
+    **{kind: ("input", kind) for kind in ("text", "multiline", "number", "integer", "date", "email", "url")},
 }
 
 
 async def ask_input(execution: Execution) -> None:
-    """Ask the phase's question once; the answer goes to ``state.human_input.<phase>``.
+    """Ask the phase's question once; the answer goes to ``state.human_input.<phase>``, what a person says besides to
+    ``state.human_notes.<phase>``.
 
     Raises PhaseFailed for "no" to a confirmation or a review, and after a time-out with ``on_timeout: abort``.
     """
@@ -35,27 +60,63 @@ async def ask_input(execution: Execution) -> None:
     if rule.condition and not execution.holds(rule.condition, (*path, "condition")):
         return
     prompt = execution.render(rule.prompt, (*path, "prompt")) or _default_prompt(rule)
-    question = Question(prompt, execution.output, _options(rule), _kind(rule))
+    made = await _form(execution, rule, prompt)
+    context = "" if rule.type == "auto" else execution.output
+    question = Question(prompt, context, _labels(made.form), _kind(rule), form=made.form, made=made.about)
+    answered = await _answered(execution, rule, question)
+    if answered is None:
+        return
+    if _declined(rule, answered):
+        raise PhaseFailed("a person said no" + (f": {answered.comment}" if answered.comment else ""), "human_input")
+    _keep(execution, "human_input", _value(rule, answered))
+    if notes := _notes(answered):
+        _keep(execution, "human_notes", notes)
+
+
+def _keep(execution: Execution, key: str, value: Any) -> None:
+    kept = dict(execution.world.state.get(key) or {})
+    execution.set_state(key, kept | {execution.phase.name: value}, execution.place(), by="human_input")
+
+
+async def _answered(execution: Execution, rule: HumanInput, question: Question) -> Answered | None:
+    """The answer; None where the run goes on without one. Raises PhaseFailed."""
+    assert question.form is not None
     try:
-        text = await execution.ask(question, timeout=rule.timeout_seconds)
+        return read_answer(question.form, await execution.ask(question, timeout=rule.timeout_seconds))
     except TimedOut:
-        given_up = _after_timeout(rule)
-        if given_up is None:
-            return
-        text = given_up
-    if rule.type in ("confirmation", "review") and text.strip().split(" ")[0].lower().strip(".,:;!") in _NO:
-        raise PhaseFailed(f"a person said no: {text}", "human_input")
-    given = dict(execution.world.state.get("human_input") or {})
-    given[execution.phase.name] = _value(rule, text)
-    execution.set_state("human_input", given, execution.place(), by="human_input")
+        waited = f"nobody answered within {rule.timeout_seconds:g} s"
+    match rule.on_timeout:
+        case "continue":
+            return None
+        case "default":
+            return _default(rule, question.form)
+        case "escalate" if rule.escalate_to:
+            return await _escalated(execution, rule, question, waited)
+        case "escalate":
+            waited += ", and escalate_to names nobody"
+    raise PhaseFailed(waited, "human_input")
 
 
-def _after_timeout(rule: HumanInput) -> str | None:
-    if rule.on_timeout == "continue":
+async def _escalated(execution: Execution, rule: HumanInput, question: Question, waited: str) -> Answered | None:
+    """Go to the phase that ``escalate_to`` names, without an answer; or ask once more, by that name."""
+    to = rule.escalate_to or ""
+    if any(phase.name == to for phase in execution.engine.definition.cascade.phases):
+        execution.route, execution.visit.route_rule = to, ESCALATION
         return None
-    if rule.on_timeout == "default":
-        return str(rule.default_value)
-    raise PhaseFailed(f"nobody answered within {rule.timeout_seconds:g} s", "human_input")
+    again = replace(question, question=f"{question.question} (for {to}: {waited})", to=to)
+    assert question.form is not None
+    try:
+        return read_answer(question.form, await execution.ask(again, timeout=rule.timeout_seconds))
+    except TimedOut:
+        raise PhaseFailed(f"{waited}, nor did {to}", "human_input") from None
+
+
+def _default(rule: HumanInput, form: Form) -> Answered:
+    """The default value as if it had been answered; one that does not fit the form is taken as it is written."""
+    try:
+        return read_answer(form, str(rule.default_value))
+    except AnswerRefused:
+        return Answered({ANSWER: rule.default_value})
 
 
 def _default_prompt(rule: HumanInput) -> str:
@@ -64,93 +125,129 @@ def _default_prompt(rule: HumanInput) -> str:
     return "Is this result all right?" if rule.type in ("confirmation", "review") else "Your answer?"
 
 
-def _options(rule: HumanInput) -> tuple[str, ...]:
-    if rule.options:
-        return tuple(option.label for option in rule.options)
+# -- the form --------------------------------------------------------------------------------------------------------
+
+
+async def _form(execution: Execution, rule: HumanInput, prompt: str) -> Made:
+    if rule.type == "auto":
+        asked = Asked(
+            prompt,
+            execution.output,
+            options=tuple(_options(rule)),
+            ui_hint=rule.hint or "",
+            instructions=execution.render(rule.generator_prompt, (*execution.path, "human_input", "generator_prompt")),
+        )
+        found = with_found(asked, latest_images(execution.items), last_table(execution.items))
+        made = await make_form(execution, found)
+        return replace(made, form=_with_captures(rule, made.form))
+    try:
+        form = Form(title=prompt, sections=tuple(_sections(rule)))
+    except (FormInvalid, ValueError) as fault:
+        raise PhaseFailed(f"human_input: the form cannot be made: {fault}", "human_input") from fault
+    return Made(_with_captures(rule, form), "low", f"type {rule.type}")
+
+
+def _sections(rule: HumanInput) -> list[AnySection]:
+    options, about = tuple(_options(rule)), rule.hint or ""
+    if rule.type == "form":
+        return [_field(body, number) for number, body in enumerate(rule.fields, 1)] or [
+            Input(id=ANSWER, kind="multiline", required=True)
+        ]
     if rule.type == "rating":
-        labels = rule.rating_labels or ()
-        return tuple(f"{n} {labels[n - 1]}" if n <= len(labels) else str(n) for n in range(1, rule.max_rating + 1))
-    return ("yes", "no") if rule.type in ("confirmation", "review") else ()
+        labels = tuple(rule.rating_labels or ())
+        return [Rating(id=ANSWER, help=about, required=True, max=min(20, rule.max_rating), labels=labels)]
+    if rule.type == "multi_choice" and options:
+        return [MultiSelect(id=ANSWER, help=about, required=True, options=options)]
+    if options:
+        return [Select(id=ANSWER, help=about, required=True, options=options)]
+    if rule.type in ("confirmation", "review"):
+        return [Confirmation(id=ANSWER, help=about, required=True)]
+    return [Input(id=ANSWER, help=about, kind="multiline", required=True)]
+
+
+def _field(body: Mapping[str, Any], number: int) -> AnySection:
+    """A field of a form as files write it: ``{name, type, label, required, options, …}``. Raises FormInvalid."""
+    wanted = str(body.get("type") or "text").replace("-", "_").lower()
+    kind, inner = _FIELD_TYPES.get(wanted, (wanted, ""))
+    default = body.get("default")
+    section = {"id": f"field_{number}", **body, "type": kind, **({"kind": inner} if inner else {})}
+    if kind == "multi_select" and default is not None and not isinstance(default, list):
+        section["default"] = [default]
+    if "name" in body:
+        section["id"] = body["name"]
+        section.setdefault("label", str(body["name"]))
+    form = Form.of({"sections": [section]})
+    return form.sections[0]
+
+
+def _options(rule: HumanInput) -> list[Option]:
+    return [
+        Option(
+            id=str(option.label if option.value is None else option.value),
+            label=option.label,
+            description=option.description or "",
+            comment=option.requires_text or option.requires_comment,
+        )
+        for option in rule.options
+    ]
+
+
+def _with_captures(rule: HumanInput, form: Form) -> Form:
+    """With the questions why, and how sure."""
+    more: list[AnySection] = []
+    taken = {section.id for section in fields_of(form)}
+    if rule.capture_reasoning and REASONING not in taken:
+        more.append(Input(id=REASONING, label="Why?", kind="multiline"))
+    if rule.capture_confidence and CONFIDENCE not in taken:
+        more.append(
+            Rating(id=CONFIDENCE, label="How sure are you?", labels=("a guess", "unsure", "fairly", "sure", "certain"))
+        )
+    return form.model_copy(update={"sections": (*form.sections, *more)}) if more else form
+
+
+def _labels(form: Form) -> tuple[str, ...]:
+    """The options of a form that asks one thing, for those who show no forms."""
+    match fields_of(form):
+        case (Select() as one,) | (MultiSelect() as one,):
+            return tuple(option.label for option in one.options)
+        case (Confirmation(),):
+            return ("yes", "no")
+        case (Rating(max=most, labels=labels),):
+            return tuple(f"{n} {labels[n - 1]}" if n <= len(labels) else str(n) for n in range(1, most + 1))
+    return ()
 
 
 def _kind(rule: HumanInput) -> str:
     kinds = {"confirmation": "confirmation", "review": "confirmation", "choice": "choice", "rating": "choice"}
-    return "multi_choice" if rule.type == "multi_choice" else kinds.get(rule.type, "text")
+    return kinds.get(rule.type, rule.type if rule.type == "multi_choice" else "form")
 
 
-def _value(rule: HumanInput, text: str) -> Any:
+# -- the answer ------------------------------------------------------------------------------------------------------
+
+
+def _declined(rule: HumanInput, answered: Answered) -> bool:
+    if rule.type not in ("confirmation", "review"):
+        return False
+    said = answered.values.get(ANSWER)
+    return said is False or (isinstance(said, str) and said.split(" ")[0].lower().strip(".,:;!") in NO)
+
+
+def _value(rule: HumanInput, answered: Answered) -> Any:
     """The answer in the type of the question."""
-    values = {option.label: option.label if option.value is None else option.value for option in rule.options}
-    if rule.type == "multi_choice":
-        return [values.get(part.strip(), part.strip()) for part in text.split(",") if part.strip()]
-    if rule.type == "rating":
-        number = re.match(r"\s*(\d+)", text)
-        return int(number[1]) if number else text
-    if rule.type == "form":
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            return text
-    return values.get(text, text)
+    if rule.type in ("form", "auto"):
+        return {key: value for key, value in answered.values.items() if key not in (REASONING, CONFIDENCE)}
+    said = answered.values.get(ANSWER)
+    if isinstance(said, bool):
+        return "yes" if said else "no"
+    values = {
+        str(o.label if o.value is None else o.value): o.label if o.value is None else o.value for o in rule.options
+    }
+    if isinstance(said, list):
+        return [values.get(each, each) for each in said]
+    return values.get(said, said) if isinstance(said, str) else said
 
 
-@dataclass(frozen=True)
-class Decision:
-    """What a person decided: where the run goes, or that the phase fails."""
-
-    route: str = ""
-    again: bool = False
-    inject: str = ""
-
-
-async def decide(execution: Execution, failure: PhaseFailed | None = None) -> Decision:
-    """Ask about the output's decision block (or, with ``trigger: error``, about the failure) and follow the answer.
-
-    Raises PhaseFailed where the answer says so, or the failure itself where nothing is asked.
-    """
-    rule = execution.phase.decision_points
-    if rule is None or not rule.enabled or (rule.trigger == "error") != (failure is not None):
-        if failure is not None:
-            raise failure
-        return Decision()
-    question, options = _question(execution, rule, failure)
-    if question is None:
-        return Decision()
-    answer = await execution.ask(question, timeout=rule.timeout_seconds)
-    chosen = next((key for key, label in options.items() if answer in (key, label)), "")
-    route = rule.routing.get(chosen) or _DEFAULT_ROUTES.get(chosen)
-    if route is None:
-        given = chosen or answer
-        execution.set_state(f"_decision_{execution.phase.name}", given, execution.place(), by="decision")
-        return Decision()
-    if route.fail:
-        raise failure or PhaseFailed(f"a person decided: {answer}", "decision_points")
-    inject = execution.render(route.inject, (*execution.path, "decision_points", "routing", chosen, "inject"))
-    if route.to == "self":
-        return Decision(again=True, inject=inject or f"[Decision]: {answer}")
-    return Decision("" if route.to in (None, "next") else route.to or "", inject=inject)
-
-
-def _question(
-    execution: Execution, rule: DecisionPoints, failure: PhaseFailed | None
-) -> tuple[Question | None, dict[str, str]]:
-    """What is asked, and the options by id."""
-    path = (*execution.path, "decision_points")
-    if failure is not None:
-        options = {"_continue": "continue", "_retry": "retry", "_abort": "abort"}
-        prompt = execution.render(rule.on_error_prompt, (*path, "on_error_prompt"), error=failure.reason)
-        text = prompt or f"The phase failed: {failure.reason}. What now?"
-        return Question(text, execution.output, tuple(options.values()), "choice"), options
-    match = _DECISION.search(execution.output)
-    if match is None:
-        return None, {}
-    try:
-        body = json.loads(match["body"])
-    except (ValueError, RecursionError) as fault:
-        execution.engine.warn("decision", f"the decision block cannot be read: {fault}", path, execution.place())
-        return None, {}
-    execution.output = (execution.output[: match.start()] + execution.output[match.end() :]).strip()
-    listed = [option for option in body.get("options", ()) if isinstance(option, dict) and option.get("id")]
-    options = {str(o["id"]): str(o.get("label") or o["id"]) for o in listed[: rule.ui.max_options]}
-    context = execution.output if rule.ui.present_output else ""
-    return Question(str(body.get("question", "")), context, tuple(options.values()), "choice"), options
+def _notes(answered: Answered) -> dict[str, Any]:
+    """What was said beside the answer."""
+    notes = {key: answered.values.get(key) for key in (REASONING, CONFIDENCE)} | {"comment": answered.comment or None}
+    return {key: value for key, value in notes.items() if value is not None}

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.context.place import Place
+from workbench.engine.forms.values import AnswerRefused, read_answer
 from workbench.engine.gate import RunStopped
-from workbench.engine.ports import NobodyToAsk, Question
+from workbench.engine.ports import Clock, NobodyToAsk, Question
 
 if TYPE_CHECKING:
     from workbench.engine.run import Run
+
+T = TypeVar("T")
+
+MOST_REFUSED = 3
+"""Answers that do not fit before the run stops: a prepared answer would be given again for ever."""
 
 
 class TimedOut(Exception):
@@ -20,33 +27,81 @@ class TimedOut(Exception):
 async def ask_person(
     run: Run, place: Place, question: Question, index: int, *, raises: bool = False, timeout: float | None = None
 ) -> str:
-    """The answer, journaled and durable before anything is made of it.
+    """The answer, journaled and durable before anything is made of it. One that does not fit the question's form is
+    journaled with the reason, and the question stays.
 
-    Raises RunStopped (NobodyToAsk, if ``raises``) when nobody is there; TimedOut after ``timeout`` seconds.
+    Raises RunStopped (NobodyToAsk, if ``raises``) when nobody is there, or nothing that is said fits; TimedOut after
+    ``timeout`` seconds.
     """
-    scribe = run.scribe
-    among = {"candidates": list(question.candidates), "mode": question.mode} if question.candidates else {}
-    scribe.emit(
-        "human_asked",
-        place,
-        index=index,
-        question=question.question,
-        context=question.context,
-        options=list(question.options),
-        type=question.kind,
-        **among,
-    )
+    scribe, refused = run.scribe, ""
+    scribe.emit("human_asked", place, **_asked(question, index, timeout))
     scribe.sync()
+    for _ in range(MOST_REFUSED):
+        try:
+            answer = await within(run.ports.clock, run.ports.human.ask(question, place, index), timeout)
+        except NobodyToAsk:
+            if raises:
+                raise
+            raise RunStopped(f"nobody is there to answer: {question.question}") from None
+        except TimeoutError:
+            if timeout is None:
+                raise RunStopped(f"nobody answers, and no time-out says what then: {question.question}") from None
+            scribe.emit("human_answered", place, index=index, answer=None, timed_out=True)
+            raise TimedOut from None
+        answer, _ = run.ports.redact(answer)
+        refused = _refused(question, answer)
+        scribe.emit("human_answered", place, index=index, answer=answer, **({"refused": refused} if refused else {}))
+        scribe.sync()
+        if not refused:
+            return answer
+    raise RunStopped(f"no answer fits the question '{question.question}': {refused}")
+
+
+def _asked(question: Question, index: int, timeout: float | None) -> dict[str, Any]:
+    """The question in the journal; what does not apply to it is left out."""
+    body: dict[str, Any] = {
+        "index": index,
+        "question": question.question,
+        "context": question.context,
+        "options": list(question.options),
+        "type": question.kind,
+    }
+    if question.candidates:
+        body |= {"candidates": list(question.candidates), "mode": question.mode}
+    if question.form is not None:
+        body |= {"form": question.form.to_json(), "made": dict(question.made)}
+    if question.to:
+        body["to"] = question.to
+    if timeout is not None:
+        body["timeout"] = timeout
+    return body
+
+
+def _refused(question: Question, answer: str) -> str:
+    """Why an answer does not fit; empty when it does."""
+    if question.form is None:
+        return ""
     try:
-        answer = await asyncio.wait_for(run.ports.human.ask(question, place, index), timeout)
-    except NobodyToAsk:
-        if raises:
-            raise
-        raise RunStopped(f"nobody is there to answer: {question.question}") from None
-    except TimeoutError:
-        scribe.emit("human_answered", place, index=index, answer=None, timed_out=True)
-        raise TimedOut from None
-    answer, _ = run.ports.redact(answer)
-    scribe.emit("human_answered", place, index=index, answer=answer)
-    scribe.sync()
-    return answer
+        read_answer(question.form, answer)
+    except AnswerRefused as fault:
+        return str(fault)
+    return ""
+
+
+async def within(clock: Clock, work: Coroutine[Any, Any, T], seconds: float | None) -> T:
+    """The result of ``work``, if it comes before the clock has slept; None waits for ever. Raises TimeoutError, and
+    what the work raises. Neither goes on behind it."""
+    if seconds is None:
+        return await work
+    # The work comes first: where a clock's sleep takes no time, what is known at once still counts.
+    wanted = asyncio.ensure_future(work)
+    limit = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait({wanted, limit}, return_when=asyncio.FIRST_COMPLETED)
+        if wanted.done():
+            return wanted.result()
+        raise TimeoutError
+    finally:
+        for task in (wanted, limit):
+            task.cancel()
+        await asyncio.gather(wanted, limit, return_exceptions=True)

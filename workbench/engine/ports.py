@@ -11,8 +11,10 @@ from workbench.context.cache import Prices
 from workbench.context.place import Place
 from workbench.context.tokens import Counter
 from workbench.engine.event import Event
+from workbench.engine.forms.spec import Form
 from workbench.engine.gate import Gate, open_gate
 from workbench.engine.library import Library, NoLibrary
+from workbench.engine.steering import Audibles, Hooks, NoAudibles, NoHooks
 from workbench.engine.usage import Usage as Usage
 from workbench.language.template import Rendered as Rendered
 from workbench.language.template import TemplateFault as TemplateFault
@@ -244,7 +246,13 @@ class Question:
     context: str = ""
     options: tuple[str, ...] = ()
     kind: str = "text"
-    """text, confirmation, choice."""
+    """text, confirmation, choice, multi_choice or form."""
+    form: Form | None = None
+    """Where the answer is more than a text: what may be given, and how it is read (``forms/values.py``)."""
+    to: str = ""
+    """Whom the question is for, where it was passed on to somebody."""
+    made: Mapping[str, str] = field(default_factory=dict)
+    """How the form came about: ``level``, ``why``, ``by`` (template or model)."""
     candidates: tuple[int, ...] = ()
     """Indices of the candidates that the options stand for, in their order."""
     mode: str = ""
@@ -259,7 +267,7 @@ class Human(Protocol):
     """A person, if there is one."""
 
     async def ask(self, question: Question, place: Place, index: int) -> str:
-        """The answer as text. Raises NobodyToAsk."""
+        """The answer as text. Raises NobodyToAsk, and TimeoutError where it is known that nobody will answer."""
         ...
 
 
@@ -354,3 +362,8 @@ class Ports:
     redact: Callable[[str], tuple[str, int]] = lambda text: (text, 0)
     """Replaces secrets in text that enters the run; returns the text and how many were replaced."""
     notify: Callable[[Notice], None] = lambda notice: None
+    audibles: Audibles = field(default_factory=NoAudibles)
+    hooks: Hooks = field(default_factory=NoHooks)
+    remarks: Callable[[Sequence[str]], Sequence[str]] = lambda phases: ()
+    """What is wrong with what the run was given besides its input (prepared answers), by the names of its phases: a
+    warning each."""

@@ -53,8 +53,12 @@ class Recording:
         """By place and index: tool, arguments as JSON text, result."""
         self.answers: dict[tuple[Place, int], str] = {}
         """What people said."""
+        self.refused: dict[tuple[Place, int], list[str]] = {}
+        """What they said before that and what did not fit the question, in order."""
         self.timed_out: set[tuple[Place, int]] = set()
         """Questions that nobody answered in time."""
+        self.remarks: list[str] = []
+        """What was wrong with the answers that were prepared for it."""
         self.verdicts: dict[tuple[Place, int], tuple[str, Verdict]] = {}
         self.draws: dict[tuple[Place, int], float] = {}
         self.children: dict[str, str] = {}
@@ -167,10 +171,16 @@ class Recording:
         self.children[data["key"]] = data["run_id"]
 
     def _human(self, place: Place, data: Mapping[str, Any]) -> None:
-        if data.get("answer") is not None:
+        if data.get("refused"):
+            self.refused.setdefault((place, data["index"]), []).append(data["answer"])
+        elif data.get("answer") is not None:
             self.answers[(place, data["index"])] = data["answer"]
         else:
             self.timed_out.add((place, data["index"]))
+
+    def _warning(self, place: Place, data: Mapping[str, Any]) -> None:
+        if data.get("code") == "answers":
+            self.remarks.append(data["message"])
 
     def _check(self, place: Place, data: Mapping[str, Any]) -> None:
         verdict = Verdict(data["valid"], data.get("reason", ""), data.get("score"))
@@ -189,6 +199,7 @@ _READERS = {
     "child_started": Recording._child,
     "human_answered": Recording._human,
     "check_finished": Recording._check,
+    "warning": Recording._warning,
 }
 
 

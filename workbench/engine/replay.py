@@ -58,6 +58,7 @@ class Replay:
     """The run has a journal of its own: it starts now, whatever the times of what it takes over."""
     live_calls: int = 0
     live_tools: int = 0
+    live_questions: int = 0
 
     def ports(self, base: Ports) -> Ports:
         """``base`` with every source of chance replaced by the recording; its sink and renderer stay, and its gate
@@ -72,6 +73,7 @@ class Replay:
             random=RecordedRandom(self, base.random),
             library=RecordedLibrary(self, base.library),
             clock=RecordedClock(self, base.clock),
+            remarks=lambda phases: self.recording.remarks,
         )
 
     def recorded(self, place: Place) -> bool:
@@ -94,7 +96,7 @@ class Replay:
     @property
     def is_live(self) -> bool:
         """Whether anything has happened, or may have, that the recording does not hold."""
-        return self.live_calls > 0 or self._cut is not None
+        return self.live_calls > 0 or self.live_questions > 0 or self._cut is not None
 
     @property
     def past_all(self) -> bool:
@@ -290,10 +292,11 @@ class RecordedHuman:
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
+        self._refused: dict[tuple[Place, int], int] = defaultdict(int)
 
     async def ask(self, question: Question, place: Place, index: int) -> str:
         behind = self._replay.past(place) and place not in self._replay.pins
-        recorded = None if behind else self._replay.recording.answers.get((place, index))
+        recorded = None if behind else self._said((place, index))
         # A question beside the turns has no call of its own that could have been answered live.
         if recorded is not None and (not place.call or self._replay.recorded(place)):
             return recorded
@@ -301,8 +304,18 @@ class RecordedHuman:
             raise TimeoutError
         if self._replay.live is None:
             raise Divergence(place, f"call {place}: the recording has no answer to '{question.question}'")
+        self._replay.live_questions += 1
         human: Human = self._replay.live.human
         return await human.ask(question, place, index)
+
+    def _said(self, key: tuple[Place, int]) -> str | None:
+        """What was said next to a question: first what did not fit it, then what did."""
+        recording, number = self._replay.recording, self._refused[key]
+        refused = recording.refused.get(key, [])
+        if number < len(refused):
+            self._refused[key] += 1
+            return refused[number]
+        return recording.answers.get(key)
 
 
 class RecordedRandom:

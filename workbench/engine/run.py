@@ -190,6 +190,9 @@ class Run:
         )
         for problem in not_run(definition.cascade, definition.source):
             self.warn(problem.code, problem.message, problem.path)
+        if not self.depth:
+            for text in self.ports.remarks([phase.name for phase in definition.cascade.phases]):
+                self.warn("answers", text)
         for name in definition.cascade.inputs_schema:
             if name not in self.world.input:
                 self.warn("input", f"input '{name}' was not given", ("inputs_schema", name))

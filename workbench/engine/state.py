@@ -337,6 +337,8 @@ class RunState:
         self.questions.append(event)
 
     def _human_answered(self, event: Event, data: Mapping[str, Any]) -> None:
+        if data.get("refused"):
+            return
         key = (event.place, data.get("index"))
         self.questions = [q for q in self.questions if (q.place, q.data.get("index")) != key]
 

@@ -12,14 +12,15 @@ from workbench.context.message import Image, Message, Text
 from workbench.context.place import Place
 from workbench.engine import texts
 from workbench.engine.children import run_child
+from workbench.engine.custom_form import ask_custom, hinted, in_words
 from workbench.engine.editing import before_tool, checked, edit_result, edit_state
 from workbench.engine.edits import SetResult, SetState
-from workbench.engine.engine_tools import ASK_HUMAN, ROUTE_TO, SEARCH_CONTEXT, SET_STATE, SPAWN
+from workbench.engine.engine_tools import ASK_CUSTOM, ASK_HUMAN, ROUTE_TO, SEARCH_CONTEXT, SET_STATE, SPAWN
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import Stop, StopKind
 from workbench.engine.library import CascadeNotFound
 from workbench.engine.people import ask_person
-from workbench.engine.ports import Question, ToolResult
+from workbench.engine.ports import ToolResult
 from workbench.engine.recall import search_context
 from workbench.engine.toolcalls import ReadCall
 
@@ -179,6 +180,8 @@ class Tooling:
             return self._set_state(call.arguments)
         if call.name == ASK_HUMAN:
             return await self._ask_human(call.arguments, index)
+        if call.name == ASK_CUSTOM:
+            return await ask_custom(self.execution, call.arguments, self.place, index)
         if call.name == SPAWN:
             return self._spawn(call.arguments)
         if call.name == SEARCH_CONTEXT:
@@ -243,8 +246,5 @@ class Tooling:
         return ToolResult(f"State '{key}' is set.", value=value)
 
     async def _ask_human(self, arguments: Mapping[str, Any], index: int) -> ToolResult:
-        hint = str(arguments.get("ui_hint") or "")
-        options = tuple(part.strip() for part in hint.split("|")) if "|" in hint else ()
-        kind = "choice" if options else "confirmation" if hint == "confirmation" else "text"
-        question = Question(str(arguments.get("question", "")), str(arguments.get("context") or ""), options, kind)
-        return ToolResult(await ask_person(self.engine, self.place, question, index))
+        question = hinted(arguments)
+        return ToolResult(in_words(question, await ask_person(self.engine, self.place, question, index)))

@@ -12,6 +12,7 @@ from workbench.context.strategy import Strategy, parse
 from workbench.engine.aftermath import call_out, extract
 from workbench.engine.candidates import varied_task
 from workbench.engine.children import run_sub_cascades, start_async_cascades
+from workbench.engine.decisions import decide
 from workbench.engine.deterministic import ToolFailed, run_tool_phase
 from workbench.engine.editing import checked, edit_state
 from workbench.engine.edits import SetState
@@ -21,7 +22,7 @@ from workbench.engine.execution import Execution
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.flow import offers_choice
 from workbench.engine.gate import RunStopped, Stop, StopKind
-from workbench.engine.human_input import ask_input, decide
+from workbench.engine.human_input import ask_input
 from workbench.engine.manifest import choose_tools
 from workbench.engine.model_name import split_effort
 from workbench.engine.mutation import Mutation

@@ -17,8 +17,9 @@ NOWHERE = Span(1, 1, 1, 1)
 
 NEXT = "next"
 """Label of the edge to the next phase in the list."""
-ROUTING, ON_ERROR, DECISION = "routing", "on_error", "decision"
-"""Labels of the edges that the fields of those names give; their condition is the key in the file."""
+ROUTING, ON_ERROR, DECISION, ESCALATION = "routing", "on_error", "decision", "escalation"
+"""Labels of the edges that the fields of those names (``human_input.escalate_to``) give; their condition is the key
+in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Edge:
     dst: str
     kind: EdgeKind
     label: str = ""
-    """Of a handoff its description; of a routed edge ``next``, ``routing``, ``on_error`` or ``decision``."""
+    """Of a handoff its description; of a routed edge ``next``, ``routing``, ``on_error``, ``decision`` or
+    ``escalation``."""
     condition: str = ""
     weight: int = 0
     context: Carried = Carried()
@@ -160,6 +162,10 @@ def _chosen(phase: Phase, index: int, source: Source | None) -> Iterator[Edge]:
         if route.to is not None and route.to not in ("next", "self"):
             span = _span(source, (*base, "decision_points", "routing", key))
             yield Edge(phase.name, route.to, "routed", DECISION, key, span=span)
+    asked = phase.human_input
+    if asked is not None and asked.on_timeout == "escalate" and asked.escalate_to:
+        span = _span(source, (*base, "human_input", "escalate_to"))
+        yield Edge(phase.name, asked.escalate_to, "routed", ESCALATION, span=span)
 
 
 def _span(source: Source | None, path: Path) -> Span:

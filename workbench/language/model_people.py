@@ -45,17 +45,21 @@ class HumanInput(Model):
     max_rating: Annotated[Count, runs("Highest rating.")] = 5
     rating_labels: Annotated[tuple[str, ...] | None, runs("A label for each rating.")] = None
     fields: Annotated[tuple[dict[str, Any], ...], runs("Fields of a form.")] = ()
-    hint: Annotated[str | None, runs("Help for the person, or for the generator of a form.")] = None
+    hint: Annotated[str | None, runs("Help for the person; with type auto, the sort of form.")] = None
     condition: Annotated[str | None, runs("Jinja; a false result asks nobody.", "condition")] = None
     timeout_seconds: Annotated[Number | None, runs("How long to wait, in seconds.")] = None
     on_timeout: Annotated[
         Annotated[Literal["abort", "continue", "default", "escalate"], HYPHENS], runs("What then.")
     ] = "abort"
     default_value: Annotated[Any, runs("The answer with on_timeout: default.")] = None
-    escalate_to: Annotated[str | None, loads("Whom on_timeout: escalate would ask.")] = None
+    escalate_to: Annotated[
+        str | None, runs("With on_timeout: escalate, the phase to go to, or whom to ask once more.")
+    ] = None
     capture_reasoning: Annotated[Switch, runs("Ask why.")] = False
     capture_confidence: Annotated[Switch, runs("Ask how sure.")] = False
-    generator_prompt: Annotated[str | None, loads("Extra instructions for the generator of a form.")] = None
+    generator_prompt: Annotated[
+        str | None, runs("With type auto, what the model that writes the form is told besides.", "text")
+    ] = None
 
 
 class Audibles(Model):

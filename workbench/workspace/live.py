@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -15,6 +15,7 @@ from workbench.engine.ports import Human, Notice, Ports, Sink
 from workbench.engine.recording import Recording
 from workbench.engine.replay import Replay
 from workbench.engine.run import Outcome, Run
+from workbench.engine.steering import Audibles, NoAudibles
 from workbench.store.faults import UnknownRun
 from workbench.store.journal import Journal
 from workbench.store.store import Store
@@ -37,6 +38,10 @@ class Attached:
     observe: Callable[[Event], None] = lambda event: None
     """Sees each event after it is in the journal."""
     notify: Callable[[Notice], None] = lambda notice: None
+    audibles: Audibles = field(default_factory=NoAudibles)
+    """Who may speak up while a phase runs."""
+    remarks: Callable[[Sequence[str]], Sequence[str]] = lambda phases: ()
+    """What is wrong with prepared answers, by the phases that there are."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -11,8 +12,16 @@ from threading import Lock
 from typing import Any
 
 from workbench.context.place import Place
+from workbench.engine.forms.plain import asked_line, steps
+from workbench.engine.forms.spec import FieldSection, Form, fields_of
+from workbench.engine.forms.values import AnswerRefused, check_value, check_values
 from workbench.engine.ports import Human, NobodyToAsk, Question
+from workbench.engine.steering import Feedback
 from workbench.language.clean import clean
+from workbench.language.shape import nearest
+
+AUDIBLES = "audibles"
+"""The key of an answers file that scripts what a person says while a phase runs."""
 
 
 class Nobody:
@@ -23,39 +32,138 @@ class Nobody:
 
 
 class Prepared:
-    """Answers given beforehand: by phase name, or in order; then whoever stands behind."""
+    """Answers given beforehand: by phase (``phase``, or ``phase#2`` for its second visit), or in order; then whoever
+    stands behind. A list is several answers, one question each; null is nobody who answers in time."""
 
     def __init__(self, answers: Mapping[str, Any] | Sequence[Any], then: Human) -> None:
         self._by_phase = dict(answers) if isinstance(answers, Mapping) else {}
+        self._feedback = _scripted(self._by_phase.pop(AUDIBLES, [])) if isinstance(answers, Mapping) else []
         self._in_order = [] if isinstance(answers, Mapping) else list(answers)
         self._then = then
+        self._used: set[str] = set()
 
     async def ask(self, question: Question, place: Place, index: int) -> str:
-        if place.phase in self._by_phase:
-            given = self._by_phase[place.phase]
-            if isinstance(given, list):
-                if not given:
-                    return await self._then.ask(question, place, index)
-                return str(given.pop(0))
-            return str(given)
+        for key in (f"{place.phase}#{place.visit}", place.phase):
+            if key in self._by_phase:
+                self._used.add(key)
+                given = self._by_phase[key]
+                if not isinstance(given, list):
+                    return _said(given)
+                if given:
+                    return _said(given.pop(0))
+                return await self._then.ask(question, place, index)
         if self._in_order:
-            return str(self._in_order.pop(0))
+            return _said(self._in_order.pop(0))
         return await self._then.ask(question, place, index)
+
+    async def hear(self, place: Place, *, redo: bool) -> Feedback | None:
+        """The next feedback that is meant for this turn."""
+        for position, (phase, turn, feedback) in enumerate(self._feedback):
+            if phase == place.phase and turn in (0, place.turn) and feedback.redo == redo and not place.branch:
+                del self._feedback[position]
+                return feedback
+        return None
+
+    def remarks(self, phases: Sequence[str]) -> Sequence[str]:
+        """What of the answers belongs to none of these phases."""
+        named = [(key, key.partition("#")[0]) for key in self._by_phase]
+        named += [(f"{AUDIBLES}: {phase}", phase) for phase, _, _ in self._feedback]
+        return [_unknown(key, phase, phases) for key, phase in named if phase not in phases]
+
+    def unused(self) -> list[str]:
+        """What nobody asked for, in words."""
+        left = [
+            key for key, given in self._by_phase.items() if key not in self._used or (isinstance(given, list) and given)
+        ]
+        left += [f"answer {number} of those left" for number in range(1, len(self._in_order) + 1)]
+        return left + [f"{AUDIBLES}: {phase}" for phase, _, _ in self._feedback]
+
+
+class BadAnswers(ValueError):
+    """A file of answers that is none."""
+
+
+def _unknown(key: str, phase: str, phases: Sequence[str]) -> str:
+    guess = nearest(phase, tuple(phases))
+    meant = f" (did you mean '{guess}'?)" if guess else ""
+    return f"answers: '{key}' is no phase of this cascade{meant}; only a cascade that it starts could ask for it"
+
+
+def _scripted(given: Any) -> list[tuple[str, int, Feedback]]:
+    """Feedback by phase and turn; turn 0 is any. Raises BadAnswers."""
+    if not isinstance(given, list):
+        raise BadAnswers(f"'{AUDIBLES}' must be a list of {{phase, turn, text, redo}}")
+    found = []
+    for number, body in enumerate(given, 1):
+        if not isinstance(body, Mapping) or not isinstance(body.get("phase"), str) or not body.get("text"):
+            raise BadAnswers(f"'{AUDIBLES}', entry {number}: needs 'phase' and 'text'")
+        turn = body.get("turn", 0)
+        if not isinstance(turn, int) or isinstance(turn, bool) or turn < 0:
+            raise BadAnswers(f"'{AUDIBLES}', entry {number}: 'turn' must be a number from 1")
+        found.append((body["phase"], turn, Feedback(str(body["text"]), body.get("redo") is True)))
+    return found
+
+
+def _said(given: Any) -> str:
+    """A prepared answer as a person would have given it."""
+    if given is None:
+        raise TimeoutError
+    if isinstance(given, bool):
+        return "yes" if given else "no"
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
 class Terminal:
     """Asks on the terminal, on stderr, because stdout is data. A question that is cancelled leaves nothing waiting."""
 
     async def ask(self, question: Question, place: Place, index: int) -> str:
-        lines = [clean(text) for text in (question.context, question.question) if text]
-        lines += [f"  {number}. {clean(option)}" for number, option in enumerate(question.options, 1)]
-        print(f"\n{place.phase} asks:", *lines, sep="\n", file=sys.stderr)
+        about = f"{place.phase} asks" + (f" {question.to}" if question.to else "")
+        _say("", f"{about}:", *(text for text in (question.context, question.question) if text))
+        if question.form is not None:
+            asks_more = question.made.get("level") != "low" or len(fields_of(question.form)) > 1
+            return await self._form(question.form, comment=asks_more and question.form.comment != "none")
+        _say(*(f"  {number}. {option}" for number, option in enumerate(question.options, 1)))
+        return chosen(question, await self._line(question.question))
+
+    async def _form(self, form: Form, *, comment: bool) -> str:
+        """Ask one thing after the other, again where the answer does not fit."""
+        values: dict[str, Any] = {}
+        for lines, section in steps(form.sections):
+            _say(*lines)
+            if section is not None:
+                _say(asked_line(section))
+                values[section.id] = await self._fitting(section)
+        said = ""
+        if comment:
+            _say("Comment" + (" (may be left empty)" if form.comment == "optional" else ""))
+            said = await self._line("a comment")
+        while True:
+            try:
+                return check_values(form, values, said).to_text()
+            except AnswerRefused as fault:
+                _say(*(f"{id}: {problem}" for id, problem in fault.problems.items()), "Comment:")
+                said = await self._line("a comment")
+
+    async def _fitting(self, section: FieldSection) -> str:
+        while True:
+            line = await self._line(section.label or section.id)
+            problem = check_value(section, line)
+            if not problem:
+                return line
+            _say(f"  {problem}")
+
+    async def _line(self, wanted: str) -> str:
         print("> ", end="", file=sys.stderr, flush=True)
         await _readable(sys.stdin.fileno())
         line = sys.stdin.readline()
         if not line:
-            raise NobodyToAsk(question.question)
-        return chosen(question, line.strip())
+            raise NobodyToAsk(wanted)
+        return line.strip()
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        print(clean(line), file=sys.stderr)
 
 
 async def _readable(descriptor: int) -> None:

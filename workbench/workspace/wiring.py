@@ -54,6 +54,8 @@ def ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Por
         gate=attached.gate,
         redact=Redactor(env, shapes=project.settings.redact == "all"),
         notify=attached.notify,
+        audibles=attached.audibles,
+        remarks=attached.remarks,
     )
 
 

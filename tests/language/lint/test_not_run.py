@@ -73,10 +73,10 @@ def test_what_is_switched_off_is_not_told(more: str) -> None:
 
 
 def test_a_value_is_told_only_where_it_asks_for_it() -> None:
-    field = "- {{name: a, instructions: x, human_input: {{prompt: p, on_timeout: {}}}}}"
-    assert not [p for p in told(field.format("continue")) if "on_timeout" in path_text(p.path)]
-    escalating = told(field.format("escalate"))
-    assert any(path_text(p.path).startswith("phases[0].human_input") for p in escalating)
+    field = "- {{name: a, instructions: x, human_input: {{prompt: p, type: {}}}}}"
+    assert not [p for p in told(field.format("text")) if "type" in path_text(p.path)]
+    drawn = told(field.format("htmx"))
+    assert any(path_text(p.path).startswith("phases[0].human_input") for p in drawn)
 
 
 def test_a_phase_written_in_place_on_error_is_told_too() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
-from workbench.language.graph import DECISION, NEXT, Edge, Graph
+from workbench.language.graph import DECISION, ESCALATION, NEXT, Edge, Graph
 from workbench.language.lint.family import Family
 from workbench.language.lint.place import PhaseAt, Places
 from workbench.language.lint.reach import Reach
@@ -115,7 +115,9 @@ class Facts:
             phase = self.by_name[edge.src].phase
             if edge.kind == "handoff" or _falls_through(edge):
                 goes_on.add(edge.src)
-            elif not (self.decides(phase) if edge.label == DECISION else phase.deterministic):
+            elif edge.label == DECISION and not self.decides(phase):
+                continue
+            elif edge.label not in (DECISION, ESCALATION) and not phase.deterministic:
                 continue
             steps[edge.src, edge.dst] = None
         asked = {name for name, at in self.by_name.items() if self.decides(at.phase) or at.phase.human_input}

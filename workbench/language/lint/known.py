@@ -63,7 +63,7 @@ class Keys:
                 if phase.output_schema is not None:
                     found.add("validated_output")
                 if phase.human_input is not None:
-                    found.add("human_input")
+                    found |= {"human_input", "human_notes"}
                 if phase.decision_points is not None:
                     found.add("decision")
         return frozenset(found)
