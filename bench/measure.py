@@ -132,10 +132,15 @@ class Screen:
         while self.read(quiet):
             pass
 
+    def press(self, key: bytes) -> float:
+        """Write a key; when, in seconds of ``time.perf_counter``."""
+        begin = time.perf_counter()
+        os.write(self._master, key)
+        return begin
+
     def key(self, key: bytes) -> float:
         """Seconds from a key to the last byte of its answer."""
-        begin = last = time.perf_counter()
-        os.write(self._master, key)
+        begin = last = self.press(key)
         while True:
             data = self.read(QUIET if last > begin else PATIENCE)
             if not data:
