@@ -259,6 +259,7 @@ def _parameters(part: type) -> Iterator[str]:
 def tools() -> str:
     """The built-in tools, as a model sees them."""
     from workbench.engine.engine_tools import ENGINE_SPECS
+    from workbench.engine.retrieval_tools import RAG_SPECS, bank_spec
     from workbench.tools.paths import Workspace
     from workbench.tools.sandbox import Sandbox
     from workbench.tools.toolbox import Toolbox
@@ -269,10 +270,13 @@ def tools() -> str:
         specs = [spec for name in toolbox.names() if (spec := toolbox.spec(name)) is not None]
     head = ("name", "parameters", "what it does")
     own = [_tool(ENGINE_SPECS[name]) for name in sorted(ENGINE_SPECS)]
+    retrieving = [*map(_tool, RAG_SPECS.values()), _tool(bank_spec("NAME"))]
     return (
         f"# Built-in tools and validators\n\n{table(head, map(_tool, specs))}\n## Tools of the run itself\n\n"
         "The engine runs these: they read or change the run. `route_to` is offered where there is a choice, the others "
-        f"where a phase lists them.\n\n{table(head, own)}"
+        f"where a phase lists them.\n\n{table(head, own)}\n## Retrieval\n\n"
+        "The `rag_` tools are offered to a phase with a `rag` block; with `memory: NAME` phases may list NAME.\n\n"
+        f"{table(head, retrieving)}"
     )
 
 

@@ -62,6 +62,7 @@ KINDS: dict[str, str] = {
     "callout": "name, target",
     "tools_chosen": "tools, offered (how many), reason (the Quartermaster's choice)",
     "warning": "code, message, file, line, column",
+    "remembered": "bank (of memory), count (messages of this run that it was given), fault",
     "phase_finished": "status, output, reason, check, turns, attempts, tokens_in, tokens_out, cost",
     "run_finished": "status, output, state, reason",
     "child_started": "run_id, session_id, kind",

@@ -10,10 +10,12 @@ from workbench.context.assembly import Request
 from workbench.context.cache import Prices
 from workbench.context.place import Place
 from workbench.context.tokens import Counter
+from workbench.engine.embedding import Embedder
 from workbench.engine.event import Event
 from workbench.engine.forms.spec import Form
 from workbench.engine.gate import Gate, open_gate
 from workbench.engine.library import Library, NoLibrary
+from workbench.engine.retrieval import Retrieval
 from workbench.engine.steering import Audibles, Hooks, NoAudibles, NoHooks
 from workbench.engine.usage import Usage as Usage
 from workbench.language.template import Rendered as Rendered
@@ -358,6 +360,10 @@ class Ports:
     prices: Prices
     sink: Sink
     library: Library = field(default_factory=NoLibrary)
+    retrieval: Retrieval | None = None
+    """None where there is neither folder nor bank to search."""
+    embedder: Embedder | None = None
+    """None where no embedding model is set up."""
     gate: Gate = open_gate
     redact: Callable[[str], tuple[str, int]] = lambda text: (text, 0)
     """Replaces secrets in text that enters the run; returns the text and how many were replaced."""

@@ -10,33 +10,13 @@ from workbench.context.cards import Card, card_of, has_card
 from workbench.context.ranking import Ranking
 from workbench.engine.engine_tools import SEARCH_CONTEXT
 from workbench.engine.ports import ToolResult
+from workbench.engine.retrieval_tools import BadArguments, asked
 
 if TYPE_CHECKING:
     from workbench.engine.execution import Execution
 
-DEFAULT_LIMIT = 5
-MAX_LIMIT = 50
 SHOWN_CHARS = 1500
 """Of one message in a result."""
-
-
-class BadArguments(ValueError):
-    """Arguments of a search that make no sense; the message is for the model."""
-
-
-def asked(arguments: Mapping[str, Any], limit: str = "limit") -> tuple[str, int]:
-    """The query, and how many results are wanted at most. Raises BadArguments."""
-    unknown = sorted(set(arguments) - {"query", limit})
-    if unknown:
-        raise BadArguments(f"there is no parameter '{unknown[0]}'")
-    query, most = arguments.get("query"), arguments.get(limit, DEFAULT_LIMIT)
-    if not isinstance(query, str) or not query.strip():
-        raise BadArguments("'query' must be a text that is not empty")
-    if isinstance(most, str) and most.isdigit():
-        most = int(most)
-    if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= MAX_LIMIT:
-        raise BadArguments(f"'{limit}' must be a whole number from 1 to {MAX_LIMIT}")
-    return query, most
 
 
 def search_context(execution: Execution, arguments: Mapping[str, Any]) -> ToolResult:

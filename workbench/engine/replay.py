@@ -35,6 +35,7 @@ from workbench.engine.ports import (
     Validators,
     Verdict,
 )
+from workbench.engine.recorded_retrieval import RecordedRetrieval
 from workbench.engine.recording import RecordedCall, Recording
 
 
@@ -72,6 +73,7 @@ class Replay:
             human=RecordedHuman(self),
             random=RecordedRandom(self, base.random),
             library=RecordedLibrary(self, base.library),
+            retrieval=RecordedRetrieval(self),
             clock=RecordedClock(self, base.clock),
             remarks=lambda phases: self.recording.remarks,
         )

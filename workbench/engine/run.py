@@ -26,6 +26,8 @@ from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
 from workbench.engine.library import CascadeNotFound
 from workbench.engine.mutation import Mutation
 from workbench.engine.ports import Divergence, Ports, ToolSpec
+from workbench.engine.remembering import remember
+from workbench.engine.retrieval_tools import bank_spec
 from workbench.engine.scribe import Scribe
 from workbench.engine.tool_cache import ToolCache
 from workbench.engine.visit import Visit
@@ -131,6 +133,7 @@ class Run:
             status, reason = "stopped", "stopped by the user"
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
+        await remember(self, status)
         self.scribe.emit("run_finished", status=status, output=output, state=self.world.state, reason=reason)
         self.scribe.sync()
         await self._join_async(status)
@@ -253,7 +256,9 @@ class Run:
         return json.loads(text) if count else value
 
     def tool_spec(self, name: str) -> ToolSpec | None:
-        """A tool by name: of the engine, registered, or a cascade that can be one."""
+        """A tool by name: the memory bank, of the engine, registered, or a cascade that can be one."""
+        if name == self.definition.cascade.memory:
+            return bank_spec(name)
         spec = engine_spec(name) or self.ports.tools.spec(name)
         if spec is not None:
             return spec

@@ -22,6 +22,8 @@ from workbench.engine.library import CascadeNotFound
 from workbench.engine.people import ask_person
 from workbench.engine.ports import ToolResult
 from workbench.engine.recall import search_context
+from workbench.engine.remembering import source_of
+from workbench.engine.retrieval import Source
 from workbench.engine.toolcalls import ReadCall
 
 if TYPE_CHECKING:
@@ -186,6 +188,8 @@ class Tooling:
             return self._spawn(call.arguments)
         if call.name == SEARCH_CONTEXT:
             return search_context(self.execution, call.arguments)
+        if (source := source_of(self.execution, call.name)) is not None:
+            return await self._retrieved(source, call, index)
         if self.engine.ports.tools.spec(call.name) is None:
             return await self._cascade(call)
         return await self._cached(call, index)
@@ -200,6 +204,13 @@ class Tooling:
         cache.invalidate(f"tool:{call.name}")
         cache.keep(call.name, call.arguments, result, now)
         return result
+
+    async def _retrieved(self, source: Source, call: Wanted, index: int) -> ToolResult:
+        """What a search of a folder or a bank finds."""
+        retrieval = self.engine.ports.retrieval
+        if retrieval is None:
+            return ToolResult(f"LookupError: {call.name} has nothing to search here", is_error=True)
+        return await retrieval.call(source, call.name, call.arguments, self.place, index)
 
     def _spawn(self, arguments: Mapping[str, Any]) -> ToolResult:
         ref, given = str(arguments.get("cascade_ref", "")), arguments.get("input_data") or {}

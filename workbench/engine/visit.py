@@ -27,6 +27,7 @@ from workbench.engine.manifest import choose_tools
 from workbench.engine.model_name import split_effort
 from workbench.engine.mutation import Mutation
 from workbench.engine.ports import ToolSpec
+from workbench.engine.retrieval_tools import RAG_SPECS
 from workbench.engine.soundings import sound
 from workbench.engine.world import World
 from workbench.language.model import ContextSource, Phase
@@ -227,8 +228,9 @@ class Visit:
         """The phase's tool list is a boundary: what it names and what exists, and ``route_to`` where there is a
         choice."""
         specs: dict[str, ToolSpec] = {}
+        retrieving = RAG_SPECS if self.phase.rag is not None else {}
         for position, name in enumerate(self.phase.tools):
-            if name == ROUTE_TO:
+            if name == ROUTE_TO or name in retrieving:
                 continue
             spec = self.engine.tool_spec(name)
             if spec is None:
@@ -236,6 +238,7 @@ class Visit:
                 self.engine.warn("L501", f"tool '{name}' is not known; it is not offered", path)
             else:
                 specs[name] = spec
+        specs |= retrieving
         route_to = engine_spec(ROUTE_TO)
         if offers_choice(self.targets) and route_to is not None:
             specs[ROUTE_TO] = route_to

@@ -17,6 +17,7 @@ from workbench.models.prices import PriceTable, answered_by
 from workbench.models.replies import SUFFIX, Replies, read_replies
 from workbench.workspace.choice import ModelChoice
 from workbench.workspace.project import Project
+from workbench.workspace.retrieval import WorkspaceRetrieval
 from workbench.workspace.shelf import Shelf
 from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
 
@@ -51,6 +52,7 @@ def ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Por
         prices=prices,
         sink=sink,
         library=Shelf(project, folder),
+        retrieval=WorkspaceRetrieval(toolbox.workspace, project.store.root, None),
         gate=attached.gate,
         redact=Redactor(env, shapes=project.settings.redact == "all"),
         notify=attached.notify,

@@ -166,6 +166,13 @@ def _callout(it: Happened) -> Words:
     return "callout", str(it.data.get("name", "")), "accent"
 
 
+def _remembered(it: Happened) -> Words:
+    bank, given = it.data.get("bank", ""), plural(it.data.get("count", 0), "message")
+    if it.data.get("fault"):
+        return "memory", f"⚠ nothing is kept in '{bank}': {it.data['fault']}", "warning"
+    return "memory", f"{given} for '{bank}'", "dim"
+
+
 def _tools_chosen(it: Happened) -> Words:
     chosen = ", ".join(it.data.get("tools", ())) or "none"
     return "tools", f"{chosen}, of {count(it.data.get('offered'))}: {it.data.get('reason', '')}", "plain"
@@ -215,6 +222,7 @@ _WORDS: dict[str, Callable[[Happened], Words]] = {
     "human_answered": _answered,
     "edited": _edited,
     "callout": _callout,
+    "remembered": _remembered,
     "tools_chosen": _tools_chosen,
     "warning": _warning,
     "phase_finished": _phase_finished,

@@ -1,0 +1,187 @@
+"""Retrieval over a folder: passages with their lines, what is left out and why, and a folder that changes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.engine.embedding import Embedded
+from workbench.engine.ports import ModelFault
+from workbench.engine.retrieval import FolderSource
+from workbench.language.model_context import Rag
+from workbench.tools.paths import PathRefused, Workspace
+from workbench.tools.rag.answers import RagTools
+from workbench.tools.rag.passages import passages_of
+
+FAQ = "# Refunds\nA refund takes five days.\n\n# Shipping\nParcels leave on Mondays.\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    (work / "flows" / "docs" / "deep").mkdir(parents=True)
+    docs = work / "flows" / "docs"
+    (docs / "faq.md").write_text(FAQ)
+    (docs / "deep" / "lamp.md").write_text("The lamp needs a bulb of nine watts.")
+    (docs / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
+    (docs / "old.txt").write_bytes(b"caf\xe9")
+    (docs / ".env").write_text("SECRET=refund")
+    return work
+
+
+class Lengths:
+    """Embeds a text by how often it says ``refund`` and ``lamp``; counts what it was asked."""
+
+    def __init__(self, fault: ModelFault | None = None) -> None:
+        self.asked: list[str] = []
+        self._fault = fault
+
+    async def embed(self, texts: Sequence[str], model: str) -> Embedded:
+        if self._fault is not None:
+            raise self._fault
+        self.asked += texts
+        return Embedded(tuple((float(t.count("refund")), float(t.count("lamp")), 0.1) for t in texts), model)
+
+
+def tools(root: Path, embedder: Any = None) -> RagTools:
+    return RagTools(Workspace.of(root), root.parent / "cache", embedder)
+
+
+def answer(box: RagTools, name: str, rule: dict[str, Any] | None = None, **arguments: Any) -> str:
+    source = FolderSource(Rag(**{"directory": "docs", **(rule or {})}), "flows/answer.yaml")
+    return asyncio.run(box.call(source, name, arguments))
+
+
+def test_a_search_names_file_and_lines_and_what_is_left_out(root: Path) -> None:
+    found = answer(tools(root), "rag_search", {"chunk_chars": 40, "chunk_overlap": 0}, query="refund days")
+    assert found.startswith("1 of 2 passages in flows/docs, best first, by words:\n\n[flows/docs/faq.md#1] ")
+    assert "flows/docs/faq.md lines 1-3\n# Refunds\nA refund takes five days." in found
+    assert found.endswith("[left out: flows/docs/logo.png (binary), flows/docs/old.txt (not UTF-8 at byte 3)]")
+    assert "SECRET" not in found
+
+
+def test_nothing_that_suits_is_said(root: Path) -> None:
+    assert answer(tools(root), "rag_search", query="zebra").startswith("None of 1 passages in flows/docs shares a word")
+    empty = root / "flows" / "empty"
+    empty.mkdir()
+    assert (
+        answer(tools(root), "rag_search", {"directory": "empty"}, query="x")
+        == "There is nothing to search in flows/empty."
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "files"),
+    [
+        ({}, ["faq.md"]),
+        ({"recursive": True}, ["deep/lamp.md", "faq.md"]),
+        ({"recursive": True, "include": ["deep/*"]}, ["deep/lamp.md"]),
+        ({"recursive": True, "include": ["*.md"], "exclude": ["faq.*"]}, ["deep/lamp.md"]),
+        ({"directory": "flows/docs"}, ["faq.md"]),
+    ],
+)
+def test_the_rule_says_which_files(root: Path, rule: dict[str, Any], files: list[str]) -> None:
+    listed = answer(tools(root), "rag_list_sources", rule).splitlines()
+    assert [line.split()[0] for line in listed[1:] if ".md" in line] == [f"flows/docs/{file}" for file in files]
+    assert f"{len(files)} files, {len(files)} passages" in listed[0]
+
+
+@pytest.mark.parametrize(
+    ("directory", "words"),
+    [
+        ("../../..", "lies outside the workspace"),
+        ("/etc", "lies outside the workspace"),
+        ("away", "lies outside the workspace"),
+        ("nowhere", "the folder 'nowhere' does not exist"),
+        ("docs/faq.md", "is a file, not a folder"),
+        ("", "is empty"),
+    ],
+)
+def test_a_folder_that_is_none_or_leaves_the_workspace_is_refused(root: Path, directory: str, words: str) -> None:
+    (root / "flows" / "away").symlink_to(root.parent)
+    with pytest.raises(PathRefused, match=words):
+        answer(tools(root), "rag_list_sources", {"directory": directory})
+
+
+def test_a_link_inside_the_folder_is_named_and_not_followed(root: Path) -> None:
+    (root / "flows" / "docs" / "passwd").symlink_to("/etc/passwd")
+    listed = answer(tools(root), "rag_list_sources")
+    assert "flows/docs/passwd (a link)" in listed
+    assert "root:" not in answer(tools(root), "rag_search", query="root")
+
+
+def test_a_passage_can_be_read_with_its_neighbours(root: Path) -> None:
+    rule = {"chunk_chars": 40, "chunk_overlap": 0}
+    read = answer(tools(root), "rag_read_chunk", rule, id="flows/docs/faq.md#2")
+    assert read.startswith("[flows/docs/faq.md#2] flows/docs/faq.md lines 4-5\n# Shipping")
+    assert read.endswith("[before: flows/docs/faq.md#1]")
+    with pytest.raises(ValueError, match="there is no passage 'faq#9'"):
+        answer(tools(root), "rag_read_chunk", rule, id="faq#9")
+    with pytest.raises(ValueError, match="'id' must be"):
+        answer(tools(root), "rag_read_chunk", rule)
+
+
+def test_a_file_that_changes_is_read_again_and_the_others_are_not(root: Path) -> None:
+    box, faq = tools(root), root / "flows" / "docs" / "faq.md"
+    assert "zebra" not in answer(box, "rag_search", query="refund zebra")
+    faq.write_text(FAQ + "A zebra is not refunded.\n")
+    assert "A zebra is not refunded." in answer(box, "rag_search", query="zebra")
+    faq.unlink()
+    assert "0 files" in answer(box, "rag_list_sources")
+
+
+def test_a_huge_file_is_left_out_with_its_size(root: Path) -> None:
+    huge = root / "flows" / "docs" / "huge.log"
+    huge.touch()
+    os.truncate(huge, 5_000_000)
+    assert "flows/docs/huge.log (5.0 MB; the limit is 4)" in answer(tools(root), "rag_list_sources")
+
+
+def test_embeddings_rank_where_a_model_is_named_and_are_made_once(root: Path) -> None:
+    rule = {"recursive": True, "model": "tiny"}
+    first = Lengths()
+    found = answer(tools(root, first), "rag_search", rule, query="my lamp is broken", k=1)
+    assert found.startswith("1 of 2 passages in flows/docs, best first, by likeness (tiny):")
+    assert "[flows/docs/deep/lamp.md#1]" in found
+    assert len(first.asked) == 3
+    second = Lengths()
+    again = answer(tools(root, second), "rag_search", rule, query="lamp", k=1)
+    assert second.asked == ["lamp"], "the passages are in the cache"
+    assert "lamp.md#1" in again
+
+
+@pytest.mark.parametrize("embedder", [None, Lengths(ModelFault("timeout", "no answer within 3 s"))])
+def test_without_embeddings_words_decide_and_the_result_says_so(root: Path, embedder: Lengths | None) -> None:
+    found = answer(tools(root, embedder), "rag_search", {"model": "tiny"}, query="refund")
+    assert "best first, by words:" in found
+    assert "[tiny gave no embeddings, so words decide: " in found
+
+
+@given(st.text(alphabet="ab \n", max_size=300), st.integers(1, 60), st.integers(0, 80))
+@settings(max_examples=100, deadline=None)
+def test_passages_cover_the_text_within_their_size_and_know_their_lines(text: str, size: int, overlap: int) -> None:
+    found = passages_of("f", text, size, overlap)
+    lines = text.split("\n")
+    assert all(0 < len(passage.text) <= size for passage in found)
+    assert [passage.number for passage in found] == list(range(1, len(found) + 1))
+    for passage in found:
+        whole = "\n".join(lines[passage.first - 1 : passage.last])
+        assert passage.text.rstrip("\n") in whole
+    wanted = sorted(character for character in text if character in "ab")
+    if not overlap:
+        assert sorted(c for passage in found for c in passage.text if c in "ab") == wanted
+    else:
+        assert {c for passage in found for c in passage.text if c in "ab"} == set(wanted)
+
+
+def test_neighbours_share_what_the_overlap_allows() -> None:
+    text = "".join(f"line {number}\n" for number in range(10))
+    first, second, *_ = passages_of("f", text, 28, 14)
+    assert (first.lines, second.lines) == ("lines 1-4", "lines 3-6")

@@ -1,0 +1,29 @@
+"""The port that turns texts into vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Vectors, one for each text, in their order."""
+
+    vectors: tuple[tuple[float, ...], ...]
+    model: str
+    """As who made them names itself."""
+    tokens: int | None = None
+    """None where nobody says."""
+    cost: float | None = None
+    """US dollars; None when unknown."""
+    duration_s: float = 0.0
+
+
+class Embedder(Protocol):
+    """Embeds texts."""
+
+    async def embed(self, texts: Sequence[str], model: str) -> Embedded:
+        """One try, no retries of its own. Raises ModelFault."""
+        ...

@@ -1,0 +1,74 @@
+"""What outlives a run: at its end, the messages of its finished visits go into the bank that ``memory`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from workbench.context.assembly import Item, Kind
+from workbench.context.cards import has_card
+from workbench.engine.engine_tools import SEARCH_CONTEXT
+from workbench.engine.retrieval import BankSource, FolderSource, Memory, RetrievalFault, Source
+from workbench.engine.retrieval_tools import RAG_SPECS
+
+if TYPE_CHECKING:
+    from workbench.engine.execution import Execution
+    from workbench.engine.run import Run
+
+_ENDED = frozenset({"success", "failed", "blocked"})
+"""A stopped run may go on, and a diverged one was a replay."""
+_SAID = frozenset({Kind.TASK, Kind.ANSWER, Kind.RESULT, Kind.USER})
+"""What is worth keeping: not the messages that only open a turn or an attempt."""
+
+
+def source_of(execution: Execution, tool: str) -> Source | None:
+    """What a tool of this phase searches; None for every other tool."""
+    cascade = execution.engine.definition.cascade
+    if tool in RAG_SPECS and execution.phase.rag is not None:
+        return FolderSource(execution.phase.rag, execution.engine.definition.source.file)
+    return BankSource(tool) if tool and tool == cascade.memory else None
+
+
+async def remember(run: Run, status: str) -> None:
+    """Give the bank what this run said. A bank that cannot be written is a warning."""
+    bank = run.definition.cascade.memory
+    if not bank or status not in _ENDED:
+        return
+    memories, fault = list(_memories(run, bank)), ""
+    try:
+        if run.ports.retrieval is not None:
+            await run.ports.retrieval.remember(bank, memories)
+    except RetrievalFault as error:
+        fault = str(error)
+        run.warn("memory", f"nothing is kept in '{bank}': {fault}", ("memory",))
+    run.scribe.emit("remembered", bank=bank, count=len(memories), fault=fault)
+
+
+def _memories(run: Run, bank: str) -> Iterator[Memory]:
+    """Each message of the visits that count, once. What a search found is somebody's already."""
+    searches = {bank, SEARCH_CONTEXT, *RAG_SPECS}
+    seen: set[str] = set()
+    for record in run.world.records:
+        for item in record.items if record.status == "success" else ():
+            message = item.message
+            if not _worth(item) or item.tool in searches or message.content_hash in seen:
+                continue
+            seen.add(message.content_hash)
+            yield Memory(
+                message.content_hash,
+                message.role,
+                message.text,
+                record.phase,
+                record.visit,
+                item.place.turn,
+                item.tool,
+                record.callout_names.get(message.body_hash, ""),
+                run.scribe.last_at,
+                run.scribe.run_id,
+                run.options.session_id,
+                run.definition.cascade.cascade_id,
+            )
+
+
+def _worth(item: Item) -> bool:
+    return item.kind in _SAID and has_card(item) and bool(item.message.text.strip())

@@ -1,0 +1,88 @@
+"""The Retrieval port over a workspace: folders of it, and the memory banks of its store."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from workbench.context.place import Place
+from workbench.engine.embedding import Embedder
+from workbench.engine.ports import ToolResult
+from workbench.engine.retrieval import FolderSource, Memory, RetrievalFault, Source
+from workbench.engine.retrieval_tools import asked
+from workbench.store.banks import Bank, Banks, Found
+from workbench.store.faults import StoreError
+from workbench.tools.paths import Workspace
+from workbench.tools.rag.answers import RagTools
+from workbench.tools.results import cut, error_of
+
+TIMEOUT_S = 300.0
+"""Of one search; the first one of a large folder may have to embed all of it."""
+SHOWN_CHARS = 2000
+"""Of one message of a bank."""
+
+
+class WorkspaceRetrieval:
+    """Implements ``Retrieval``."""
+
+    def __init__(self, workspace: Workspace, store: Path, embedder: Embedder | None) -> None:
+        """``store`` is the store's folder."""
+        self._banks = Banks(store)
+        self._rag = RagTools(workspace, store / "embeddings", embedder)
+
+    async def call(
+        self, source: Source, name: str, arguments: Mapping[str, Any], place: Place, index: int
+    ) -> ToolResult:
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                result = cut(await self._answer(source, name, arguments))
+        except TimeoutError:
+            result = ToolResult(f"TimeoutError: {name} had no answer within {TIMEOUT_S:g} s", is_error=True)
+        except Exception as fault:  # noqa: BLE001 - whatever is wrong with a folder or a bank, the model is told
+            result = error_of(fault)
+        return replace(result, duration_s=time.monotonic() - started)
+
+    async def remember(self, bank: str, memories: Sequence[Memory]) -> None:
+        try:
+            await asyncio.to_thread(self._banks.bank(bank).add, memories)
+        except StoreError as fault:
+            raise RetrievalFault(str(fault)) from fault
+
+    async def _answer(self, source: Source, name: str, arguments: Mapping[str, Any]) -> str:
+        if isinstance(source, FolderSource):
+            return await self._rag.call(source, name, arguments)
+        query, limit = asked(arguments)
+        bank = self._banks.bank(source.name)
+        found, total = await asyncio.to_thread(bank.search, query, limit)
+        return _recalled(bank, found, total, query)
+
+
+def _recalled(bank: Bank, found: Sequence[Found], total: int, query: str) -> str:
+    if not total:
+        return f"The memory '{bank.name}' is still empty."
+    if not found:
+        return f"None of {total:,} messages in '{bank.name}' shares a word with '{query}'."
+    parts = [f"{len(found):,} of {total:,} messages in '{bank.name}', best first:"]
+    parts += [f"{number}. {heading(one.memory)}\n{_text(one.memory)}" for number, one in enumerate(found, 1)]
+    if bank.damaged:
+        parts.append(f"[{bank.damaged:,} damaged lines were passed over]")
+    return "\n\n".join(parts)
+
+
+def heading(memory: Memory) -> str:
+    """Where a message comes from: ``2026-01-31 · triage turn 2 · assistant · run demo_7``."""
+    visit = f"#{memory.visit}" if memory.visit > 1 else ""
+    turn = f" turn {memory.turn}" if memory.turn else ""
+    parts = [memory.at[:10], f"{memory.phase}{visit}{turn}", memory.tool or memory.role, f"run {memory.session_id}"]
+    marked = f' · called out as "{memory.callout}"' if memory.callout else ""
+    return " · ".join(filter(None, parts)) + marked
+
+
+def _text(memory: Memory) -> str:
+    text = memory.text.strip()
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]} … ({len(text):,} characters in all)"
