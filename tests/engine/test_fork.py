@@ -273,7 +273,7 @@ def test_a_changed_request_is_shown_with_the_line_that_changed_it() -> None:
     assert changed is not None
     message, setting = changed.parts
     assert (setting.kind, setting.was, setting.now, setting.rule.line) == ("model", "gpt-4o-mini", "gpt-4o", 5)
-    assert setting.rule_words == "was gpt-4o-mini, is gpt-4o"
+    assert setting.rule_words == ""
     assert (message.kind, message.rule.line) == ("reworded", 4)
     assert '"Say it." → "Say it twice."' in message.words
     assert changed.summary == "1 message reworded, another model"

@@ -17,7 +17,9 @@ from workbench.tui.screens.bench import BenchScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.screens.help import HelpRows
+from workbench.tui.screens.request import ChangedSheet, RequestSheet
 from workbench.tui.screens.sheet import Sheet
+from workbench.tui.screens.snapshots import SnapshotsScreen
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
 
@@ -28,6 +30,9 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "tree": TreePane,
     "sheet": Sheet,
     "compare": CompareSheet,
+    "request": RequestSheet,
+    "changed": ChangedSheet,
+    "snapshots": SnapshotsScreen,
     "dialog": Dialog,
 }
 

@@ -204,7 +204,8 @@ class _Comparison:
         old: int = -1,
         new: int = -1,
     ) -> ChangedPart:
-        before, after = self._values(rule, is_recorded) if rule.line else ("", "")
+        told = kind in _SETTINGS or kind == ChangeKind.REWORDED  # Their values are ``was`` and ``now``.
+        before, after = ("", "") if told or not rule.line else self._values(rule, is_recorded)
         if before == after:
             before = after = ""
         return ChangedPart(kind, words, was, now, rule, is_recorded, before, after, old, new)

@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from textual.binding import Binding, BindingType
 
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One command. ``context`` is where its keys work; ``short`` is its word in the footer, empty for none."""
-
-    id: str
-    keys: str
-    """Comma separated, in Textual's names."""
-    action: str
-    context: str
-    help: str
-    group: str
-    short: str = ""
-
+from workbench.tui.key import Key as Key
+from workbench.tui.review_keys import REVIEW_CONTEXTS, REVIEW_KEYS
 
 KEYS: tuple[Key, ...] = (
     Key("run.over", "n", "step('over')", "bench", "Go on to the next turn, and hold there", "Run", "next turn"),
@@ -51,6 +39,8 @@ KEYS: tuple[Key, ...] = (
     Key("run.again", "R", "rerun", "bench", "Run the file again, keeping the answers of unchanged calls", "Run"),
     Key("run.edit", "E", "edit_held", "bench", "Edit what stands where the run is held", "Run", "edit here"),
     Key("run.fork", "F", "fork", "bench", "A new run from before the selected call", "Run", "fork"),
+    Key("run.freeze", "t", "freeze", "bench", "Freeze the run as a test", "Run", "freeze"),
+    Key("view.snapshots", "T", "snapshots", "bench", "The frozen runs of this workspace: check and review", "Look"),
     Key("view.previous", "left_square_bracket", "call(-1)", "bench", "Look at the call before", "Look", "earlier"),
     Key(
         "view.next", "right_square_bracket", "call(1)", "bench", "Look at the call after; the last one follows", "Look"
@@ -120,6 +110,7 @@ KEYS: tuple[Key, ...] = (
         "previous",
     ),
     Key("compare.apply", "a", "apply", "compare", "Write strategy B into the file, after a look", "Compare", "apply B"),
+    *REVIEW_KEYS,
     Key("dialog.close", "escape", "close", "dialog", "Close without doing anything", "Dialogs"),
     Key("app.palette", "ctrl+p", "command_palette", "app", "Every command by name", "Workbench", "palette"),
     Key("app.help", "question_mark,f1", "help", "app", "Keys and signs", "Workbench", "help"),
@@ -138,6 +129,7 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
     "sheet": ("list", "compare"),
     "compare": ("list", "sheet"),
     "dialog": (),
+    **REVIEW_CONTEXTS,
 }
 """Contexts whose keys work at the same time: a key may not mean two things in them."""
 
@@ -180,6 +172,7 @@ FOOTERS: dict[str, tuple[str, ...]] = {
     "done": (
         "run.start",
         "run.over",
+        "run.freeze",
         "view.previous",
         "view.why",
         "view.wire",

@@ -61,6 +61,8 @@ PAINTS: dict[str, Paint] = {
     "match": Paint("background", back="accent"),
     "gone": Paint("error", 0.75),
     "added": Paint("success", 0.9),
+    "gone-word": Paint("error", attributes="bold underline"),
+    "added-word": Paint("success", attributes="bold underline"),
     "code-key": Paint("primary"),
     "code-string": Paint("success", 0.85),
     "code-number": Paint("accent"),

@@ -16,6 +16,7 @@ from workbench.snapshots.differences import Difference, Kinds
 from workbench.snapshots.faults import SnapshotError
 
 if TYPE_CHECKING:
+    from workbench.engine.event import Event
     from workbench.workspace.testing import Snapshots, Verdict
 
 
@@ -177,3 +178,22 @@ class Review:
         """``2 accepted, 0 rejected, 1 skipped``; what is open counts as skipped."""
         done = Counter(self.decided.get(verdict.name, Decision.SKIPPED) for verdict in self.changed)
         return ", ".join(f"{done[decision]} {decision}" for decision in Decision)
+
+
+def source_texts(verdict: Verdict, section: Section) -> tuple[str, str]:
+    """The text of the section's cascade file now, and as it was frozen; empty where it is not known."""
+    snapshot, again = verdict.snapshot, verdict.again
+    if snapshot is None or again is None:
+        return "", ""
+    if section.file == verdict.cascade_file:
+        return _pinned(again.kept.events), snapshot.cascade_text
+    runs = [(_file_of(events), _pinned(events)) for events in again.kept.children.values()]
+    return next((text for file, text in runs if file == section.file), ""), ""
+
+
+def _pinned(events: Sequence[Event]) -> str:
+    return str(events[0].data.get("cascade_text", "")) if events else ""
+
+
+def _file_of(events: Sequence[Event]) -> str:
+    return str(events[0].data.get("cascade_file", "")) if events else ""

@@ -25,6 +25,7 @@ from workbench.workspace.people import AppHuman
 from workbench.workspace.project import Project
 
 if TYPE_CHECKING:
+    from workbench.engine.changed import ChangedCall
     from workbench.engine.recording import Recording
     from workbench.language.load import Loaded
     from workbench.workspace.choice import ModelChoice
@@ -73,6 +74,8 @@ class Session:
         self.failure = ""
         """Why the engine's thread ended, if that was not the end of a run."""
         self.run_id = ""
+        self.changed: ChangedCall | None = None
+        """Both requests of the call that a re-run is held at because its request is not the recorded one."""
         self._model = model
         self._session = session
         self._sandbox = sandbox
@@ -276,14 +279,23 @@ class Session:
         from workbench.engine.changed import changed_call
 
         past, definition = self._past, self._good.definition if self._good is not None else None
-        changed = changed_call(past, definition, stop) if past is not None and definition is not None else None
-        if changed is None:
+        self.changed = changed_call(past, definition, stop) if past is not None and definition is not None else None
+        if self.changed is None:
             return "no such call was recorded"
         name = self.file.name
-        said = (f"{where}: {part.words}" if (where := part.where(name)) else part.words for part in changed.parts)
-        return "; ".join(said) or "only its digest is not the recorded one"
+        parts = ((part.where(name), part.words) for part in self.changed.parts)
+        said = "; ".join(f"{where}: {words}" if where else words for where, words in parts)
+        return said or "only its digest is not the recorded one"
+
+    @property
+    def changed_texts(self) -> tuple[str, str]:
+        """The text of the file that runs, and that of the run whose answers are used again."""
+        definition = self._good.definition if self._good is not None else None
+        past = self._past.state.cascade_text if self._past is not None else ""
+        return (definition.source.text if definition is not None else ""), past
 
     def _released(self, stop: Stop) -> None:
+        self.changed = None
         self.notices.append(Notice("released", stop.place))
 
     def _attached(self) -> Any:
@@ -298,7 +310,7 @@ class Session:
         breakpoints = self.stepper.breakpoints
         self.stepper = self._new_stepper()
         self.stepper.breakpoints, self.stepper.mode = breakpoints, mode
-        self.failure = ""
+        self.failure, self.changed = "", None
         ready = threading.Event()
         self._thread = threading.Thread(target=self._work, args=(work, ready), name="engine", daemon=True)
         self._thread.start()

@@ -52,19 +52,14 @@ def freeze(session: str | None, name: str, description: str, mode: Any) -> None:
       workbench test freeze router-1f3a --name router_repairs --description "a lamp that may be repaired"
     """
     from workbench.snapshots.freeze import Label
+    from workbench.workspace.freezing import passing_words, redacted_words, written_words
 
     with _snapshots() as snapshots:
-        project = snapshots.project
-        path, snapshot = snapshots.freeze(find_run(project, session), Label(name, description, mode))
-    calls = len(snapshot.expectations.requests)
-    talk(f"{project.shown(path)}: {calls} calls of {snapshot.session_id}, {snapshot.mode}", "good")
-    if snapshot.redacted:
-        talk(f"{snapshot.redacted} secrets were replaced", "warn")
-    if (project.root / snapshot.cascade_file).is_file():
-        with _snapshots() as snapshots:
-            verdict = snapshots.replay(path)
-        if not verdict.passed:
-            talk(f"it fails with {snapshot.cascade_file} as it is now: {verdict.first}", "warn")
+        path, snapshot = snapshots.freeze(find_run(snapshots.project, session), Label(name, description, mode))
+        talk(written_words(snapshots, path, snapshot), "good")
+        for words in (redacted_words(snapshot), passing_words(snapshots, path, snapshot)):
+            if words:
+                talk(words, "warn")
 
 
 @command.command()

@@ -38,6 +38,8 @@ SIGNS: dict[str, Sign] = {
     "changed": Sign("●", "changed", "changed since the run started, or since the last save"),
     "winner": Sign("★", "ok", "the candidate that the evaluator chose"),
     "new": Sign("+", "ok", "not in the call before"),
+    "gone": Sign("−", "gone", "was in the request before, and is not any more"),
+    "moved": Sign("⇅", "changed", "stands in another place than before"),
     "altered": Sign("±", "changed", "treated differently from the call before"),
     "error result": Sign("!", "error", "a result that its tool flagged as an error"),
     "warning": Sign("⚠", "warning", "a warning"),

@@ -134,6 +134,15 @@ class TextRows(Rows):
         """The row at which a line begins."""
         return self._starts[min(line, len(self._starts) - 1)]
 
+    @property
+    def starts(self) -> Sequence[int]:
+        """The row at which each line begins, and at the end the number of rows."""
+        return self._starts
+
+    def line_of(self, row: int) -> int:
+        """The line that stands at a row."""
+        return min(bisect_right(self._starts, row) - 1, len(self.lines) - 1)
+
     def row(self, index: int, width: int) -> Row:
         self.lay_out(width)
         which = bisect_right(self._starts, index) - 1

@@ -8,7 +8,7 @@ from textual import on
 from textual.binding import BindingType
 
 from workbench.tui.keys import bindings
-from workbench.tui.screens.bench_travel import TravelActions
+from workbench.tui.screens.bench_tests import FreezeActions
 from workbench.tui.tabs import tab_at
 from workbench.tui.widgets.line import Footer
 from workbench.tui.widgets.rowview import RowView
@@ -21,7 +21,7 @@ FRAME = 0.05
 """Seconds between two looks at the engine's queues: 20 repaints a second, however fast a model streams."""
 
 
-class BenchScreen(TravelActions):
+class BenchScreen(FreezeActions):
     """The main screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("bench")

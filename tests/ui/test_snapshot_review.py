@@ -1,0 +1,350 @@
+"""Snapshots in the app: freezing the run that is shown, and the review of what changed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CASCADE, REPLIES
+from tests.snapshots.conftest import NOTES
+from tests.ui.bench import Bench, bench, screen_text, session_at
+from tests.ui.snapshot import check
+from workbench.tui.screens.dialog import Choice
+from workbench.tui.screens.freeze import FreezeForm
+from workbench.tui.screens.request import ChangedSheet, RequestSheet
+from workbench.tui.screens.snapshots import SnapshotsScreen
+
+SIZES = {"80x24": (80, 24), "120x40": (120, 40), "200x50": (200, 50)}
+
+
+@asynccontextmanager
+async def greeted(folder: Path, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Bench]:
+    """The app with a run of ``greet.yaml`` that has ended."""
+    (folder / "notes.txt").write_text(NOTES)
+    session = session_at(folder, CASCADE, REPLIES, "greet")
+    async with bench(folder, size=size, session=session, given={"name": "Ada"}) as it:
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.run.finished and not it.session.running, "the run did not end")
+        yield it
+
+
+async def frozen(it: Bench, name: str = "greets") -> Path:
+    """Freeze the run that is shown, as a user does."""
+    await it.press("t")
+    await it.until(lambda: isinstance(it.app.screen, FreezeForm), "the form did not open")
+    it.app.screen.query_one("#freeze-name").value = name  # type: ignore[attr-defined]
+    await it.press("enter", *"hello", "enter", "enter")
+    await it.app.workers.wait_for_complete()
+    file = it.session.project.root / "snapshots" / f"{name}.json"
+    await it.until(file.exists, "nothing was written")
+    return file
+
+
+async def reviewed(it: Bench) -> SnapshotsScreen:
+    """Open the snapshots, and wait until all are checked."""
+    await it.press("T")
+    await it.until(lambda: isinstance(it.app.screen, SnapshotsScreen), "the screen did not open")
+    screen = it.app.screen
+    assert isinstance(screen, SnapshotsScreen)
+    await it.until(lambda: not screen.board.busy, "the check did not end")
+    return screen
+
+
+def edit(it: Bench, old: str, new: str) -> None:
+    text = it.session.file.read_text()
+    assert old in text
+    it.session.file.write_text(text.replace(old, new))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_changed_is_shown_with_rule_line_was_and_is(tmp_path: Path, size: str) -> None:
+    async def scenario() -> None:
+        async with greeted(tmp_path, SIZES[size]) as it:
+            await frozen(it)
+            text = (it.session.project.root / "snapshots" / "greets.json").read_text()
+            folder = it.session.project.root / "snapshots"
+            body = json.loads(text)
+            body["captured_at"] = "2026-11-02T14:02:11+00:00"
+            (folder / "greets.json").write_text(json.dumps(body))
+            (folder / "broken.json").write_text(text[: len(text) // 2])
+            (folder / "lost.json").write_text(text.replace('"greet.yaml"', '"gone.yaml"'))
+            (folder / "other.json").write_text("{}")
+            edit(it, "mask_observations_after: 1", "mask_observations_after: 2")
+            edit(it, "Greet them.", "Greet them warmly.")
+            screen = await reviewed(it)
+            shown = screen_text(it.app)
+            assert "● greets" in shown
+            assert "look/turn 3   request changed: 1 message sent in full again" in shown
+            assert "greet.yaml:8  was 1, is 2" in shown
+            assert [item.status for item in screen.board.items] == ["broken", "changed", "orphaned", "unused"]
+            await it.press("tab", "j")
+            it.app.clear_notifications()
+            await it.pilot.pause()
+            check(it.app, f"review-{size}", picture=True)
+
+    asyncio.run(scenario())
+
+
+def test_accepting_writes_and_rejecting_does_not(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with greeted(tmp_path) as it:
+            first, second = await frozen(it, "first"), await frozen(it, "second")
+            third = await frozen(it, "third")
+            edit(it, "Greet them.", "Greet them warmly.")
+            before = {file: file.read_bytes() for file in (first, second, third)}
+            screen = await reviewed(it)
+            assert screen.item is not None
+            assert screen.item.listed.name == "first"
+            await it.press("r")
+            await it.until(lambda: screen.item is screen.board.items[1], "the cursor did not go on")
+            await it.press("a")
+            await it.until(lambda: second.read_bytes() != before[second], "nothing was written")
+            assert json.loads(second.read_text())["description"] == "hello"
+            await it.until(lambda: screen.item is screen.board.items[2], "the cursor did not go on")
+            await it.press("S")
+            await it.until(lambda: screen.board.items[2].status == "skipped")
+            assert [item.status for item in screen.board.items] == ["rejected", "accepted", "skipped"]
+            assert (first.read_bytes(), third.read_bytes()) == (before[first], before[third])
+            assert "✓ 1 accepted" in screen_text(it.app)
+            await it.press("c")
+            await it.until(lambda: screen.board.items[1].status == "passed" and not screen.board.busy)
+            assert [item.status for item in screen.board.items] == ["changed", "passed", "changed"]
+            await it.press("A")
+            await it.until(lambda: all(item.status == "accepted" for item in screen.board.items[::2]))
+            assert third.read_bytes() != before[third]
+
+    asyncio.run(scenario())
+
+
+def test_what_cannot_be_accepted_says_why_and_stays(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with greeted(tmp_path) as it:
+            file = await frozen(it)
+            edit(it, "name: answer", "name: reply")
+            edit(it, "target: answer", "target: reply")
+            before = file.read_bytes()
+            screen = await reviewed(it)
+            await it.press("a")
+            await it.until(lambda: screen.board.items[0].objection, "nobody objected")
+            assert "cannot be accepted" in screen.board.items[0].objection
+            assert screen.board.items[0].status == "changed"
+            assert file.read_bytes() == before
+
+    asyncio.run(scenario())
+
+
+def test_both_requests_in_full_with_folds_and_the_line_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[tuple[Path, int]] = []
+
+    async def scenario() -> None:
+        async with greeted(tmp_path) as it:
+            monkeypatch.setattr(it.app, "edit_file", lambda file, line: opened.append((file, line)))
+            await frozen(it)
+            edit(it, "mask_observations_after: 1", "mask_observations_after: 2")
+            await reviewed(it)
+            await it.press("d")
+            await it.until(lambda: isinstance(it.app.screen, RequestSheet), "the requests did not open")
+            sheet = it.app.screen
+            assert isinstance(sheet, RequestSheet)
+            await it.pilot.pause()
+            it.app.clear_notifications()
+            await it.pilot.pause()
+            check(it.app, "requests-120x40")
+            await it.press("right_square_bracket")
+            assert "message 4 (turn 1's result) was masked" in sheet.view.rows.plain(sheet.view.cursor)
+            await it.press("o", "home")
+            rows = len(sheet.view.rows)
+            await it.press("enter")
+            assert len(sheet.view.rows) > rows
+            await it.press("enter")
+            assert len(sheet.view.rows) == rows
+            await it.press("escape", "o", "escape")
+            assert it.app.screen is it.screen
+            assert opened == [(it.session.file, 8), (it.session.file, 8)]
+
+    asyncio.run(scenario())
+
+
+def test_a_folder_without_snapshots_says_how_to_make_one(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path) as it:
+            await reviewed(it)
+            assert "No snapshots in snapshots/." in screen_text(it.app)
+            assert "t on the Bench freezes a run as a test." in screen_text(it.app)
+            await it.press("a", "d", "o", "n", "x", "escape")
+            assert it.app.screen is it.screen
+
+    asyncio.run(scenario())
+
+
+def test_a_snapshot_is_not_replaced_without_a_yes(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with greeted(tmp_path) as it:
+            file = await frozen(it)
+            file.write_text(file.read_text().replace("hello", "kept as it is"))
+            before = file.read_text()
+            for answer in ("k", "r"):
+                await it.press("t")
+                await it.until(lambda: isinstance(it.app.screen, FreezeForm), "the form did not open")
+                it.app.screen.query_one("#freeze-name").value = "greets"  # type: ignore[attr-defined]
+                await it.press("enter", "enter", "enter")
+                await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
+                assert "snapshots/greets.json is there already" in screen_text(it.app)
+                assert file.read_text() == before
+                await it.press(answer)
+                await it.app.workers.wait_for_complete()
+            assert file.read_text() != before
+
+    asyncio.run(scenario())
+
+
+def test_the_form_proposes_a_free_name_and_objects_in_words(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with greeted(tmp_path) as it:
+            await frozen(it, "greet")
+            await it.press("t")
+            await it.until(lambda: isinstance(it.app.screen, FreezeForm), "the form did not open")
+            name = it.app.screen.query_one("#freeze-name")
+            assert name.value == "greet_2"  # type: ignore[attr-defined]
+            it.app.clear_notifications()
+            name.value = "../up"  # type: ignore[attr-defined]
+            await it.press("enter", "enter", "enter")
+            assert isinstance(it.app.screen, FreezeForm)
+            await it.pilot.pause()
+            shown = screen_text(it.app)
+            assert "'../up' is no name (letters, digits, '.', '_' and '-', at most 100)" in shown
+            assert "The file goes to snapshots/NAME.json" in shown
+            await it.press("escape")
+            assert not list((it.session.project.root / "snapshots").glob("*up*"))
+
+    asyncio.run(scenario())
+
+
+def test_a_secret_that_was_replaced_is_named(tmp_path: Path) -> None:
+    secret = "zq8-Vt7-lamp-Kx42m9"
+
+    async def scenario() -> None:
+        replies = REPLIES.replace("Hello, Ada.", f"Hello, {secret}.")
+        session = session_at(tmp_path, CASCADE, replies, "greet")
+        (tmp_path / "notes.txt").write_text(NOTES)
+        async with bench(tmp_path, session=session, given={"name": "Ada"}) as it:
+            await it.press("r")
+            await it.until(lambda: it.presenter.state.run.finished and not it.session.running, "the run did not end")
+            session.project = replace(session.project, env={**session.project.env, "HOUSE_TOKEN": secret})
+            file = await frozen(it)
+            await it.until(lambda: "HOUSE_TOKEN" in it.text(), "nobody named the secret")
+            assert "Secrets were replaced: HOUSE_TOKEN (" in " ".join(it.pane("dock").split())
+            assert secret not in file.read_text()
+
+    asyncio.run(scenario())
+
+
+def test_only_a_run_that_ended_is_frozen(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        session = session_at(tmp_path, CASCADE, REPLIES, "greet")
+        (tmp_path / "notes.txt").write_text(NOTES)
+        async with bench(tmp_path, session=session, given={"name": "Ada"}) as it:
+            await it.press("t")
+            assert "There is no run to freeze yet" in screen_text(it.app)
+            await it.press("n")
+            await it.until(lambda: it.session.stepper.held is not None)
+            await it.press("t")
+            assert "A run is frozen when it has ended" in screen_text(it.app)
+            await it.press("x")
+            await it.until(lambda: not it.session.running)
+            await it.press("t")
+            await it.until(lambda: isinstance(it.app.screen, FreezeForm))
+            await it.press("enter", "enter", "enter")
+            await it.until(lambda: "this run was stopped: it cannot be frozen" in screen_text(it.app))
+            assert not (it.session.project.root / "snapshots").exists()
+
+    asyncio.run(scenario())
+
+
+def test_a_check_that_goes_on_is_seen_and_can_be_stopped(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with greeted(tmp_path) as it:
+            file = await frozen(it)
+            for number in range(80):
+                file.with_name(f"copy_{number:02}.json").write_text(file.read_text())
+            await it.app.run_command("view.snapshots")  # The pilot would wait until nothing goes on any more.
+            while not isinstance(screen := it.app.screen, SnapshotsScreen) or not screen.board.checking:
+                await asyncio.sleep(0)
+            while not screen.board.items[0].verdict:
+                await asyncio.sleep(0)
+            assert " of 81: copy_" in "".join(text for text, _ in screen.board.header(120))
+            await it.app.run_command("snapshots.stop")
+            await it.until(lambda: not screen.board.busy, "the check went on")
+            assert "stopped; c checks again" in screen_text(it.app)
+            assert screen.board.items[-1].status == "waiting"
+            assert screen.board.items[0].status == "passed"
+            await it.press("escape")
+
+    asyncio.run(scenario())
+
+
+# -- R ---------------------------------------------------------------------------------------------------------------
+
+
+async def run_again(it: Bench) -> ChangedSheet:
+    """Press R, and wait until the first changed request is shown."""
+    await it.until(lambda: it.presenter.state.changed, "the save was not noticed")
+    await it.press("R")
+    await it.until(lambda: isinstance(it.app.screen, ChangedSheet), "the change was not shown")
+    assert isinstance(it.app.screen, ChangedSheet)
+    return it.app.screen
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_rerun_shows_the_first_changed_request_beside_the_recorded_one(tmp_path: Path, size: str) -> None:
+    async def scenario() -> None:
+        async with greeted(tmp_path, SIZES[size]) as it:
+            edit(it, "mask_observations_after: 1", "mask_observations_after: 2")
+            await run_again(it)
+            await it.pilot.pause()
+            it.app.clear_notifications()
+            await it.pilot.pause()
+            check(it.app, f"changed-{size}", picture=True)
+
+    asyncio.run(scenario())
+
+
+def test_going_live_from_the_changed_request_makes_the_calls(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with greeted(tmp_path) as it:
+            edit(it, "Greet them.", "Greet them warmly.")
+            await run_again(it)
+            assert it.session.stepper.held is not None
+            await it.press("escape")
+            assert it.app.screen is it.screen
+            await it.press("R")
+            await it.until(lambda: isinstance(it.app.screen, ChangedSheet), "R did not show it again")
+            await it.press("c")
+            await it.until(lambda: it.presenter.state.run.finished and not it.session.running, "it did not go on")
+            assert it.presenter.state.run.status == "success"
+            answered = [(call.place.phase, call.recorded) for call in it.presenter.state.run.calls]
+            assert answered == [("look", True), ("look", True), ("look", True), ("answer", False)]
+            assert it.app.screen is it.screen
+
+    asyncio.run(scenario())
+
+
+def test_stopping_at_the_changed_request_calls_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with greeted(tmp_path) as it:
+            edit(it, "Greet them.", "Greet them warmly.")
+            await run_again(it)
+            await it.press("x")
+            await it.until(lambda: not it.session.running, "it did not stop")
+            await it.until(lambda: it.presenter.state.run.status == "stopped")
+            assert all(call.recorded for call in it.presenter.state.run.calls if call.answer is not None)
+
+    asyncio.run(scenario())

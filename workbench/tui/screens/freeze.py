@@ -1,0 +1,77 @@
+"""The form that freezes a run as a test: its name, what it is a test of, and how strict it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import on
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static
+
+from workbench.snapshots.faults import SnapshotError
+from workbench.snapshots.freeze import Label
+from workbench.snapshots.snapshot import MODES
+from workbench.tui.screens.dialog import Dialog
+from workbench.tui.text import plain
+from workbench.tui.widgets.entry import LineInput
+
+FIELDS = ("name", "description", "mode")
+
+
+class FreezeForm(Dialog[Label]):
+    """Asks for a label. Gives it, or None; what is no name or no mode is objected to in the form."""
+
+    heading = "Freeze the run as a test"
+
+    def __init__(self, proposed: str, folder: str) -> None:
+        super().__init__()
+        self._proposed = proposed
+        self._folder = folder
+
+    def content(self) -> Sequence[Widget]:
+        about = (
+            f"The file goes to {self._folder}NAME.json, to be committed beside the cascade. Secrets are replaced "
+            "before anything is written. strict: every request must match; plumbing: phases, state and status."
+        )
+        return (
+            Static(plain(about), classes="muted"),
+            Static(plain("name"), classes="label"),
+            LineInput(self._proposed, id="freeze-name"),
+            Static(plain("description"), classes="label"),
+            LineInput(placeholder="what it is a test of", id="freeze-description"),
+            Static(plain("mode"), classes="label"),
+            LineInput("strict", id="freeze-mode"),
+            Static(plain(""), id="objection"),
+            Button(plain("Freeze"), id="freeze", compact=True),
+        )
+
+    def on_mount(self) -> None:
+        entry = self.query_one("#freeze-name", Input)
+        entry.focus()
+        entry.action_end()
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        at = FIELDS.index((event.input.id or "").removeprefix("freeze-"))
+        if at + 1 < len(FIELDS):
+            self.query_one(f"#freeze-{FIELDS[at + 1]}", Input).focus()
+        else:
+            self._done()
+
+    @on(Button.Pressed)
+    def _done(self) -> None:
+        name, description, mode = (self.query_one(f"#freeze-{field}", Input).value.strip() for field in FIELDS)
+        known = next((each for each in MODES if each == mode), None)
+        if known is None:
+            self._object(f"'{mode}' is no mode: {' or '.join(MODES)}", "mode")
+            return
+        try:
+            label = Label(name, description, known)
+        except SnapshotError as fault:
+            self._object(f"{fault} ({fault.hint})", "name")
+        else:
+            self.dismiss(label)
+
+    def _object(self, words: str, field: str) -> None:
+        self.query_one("#objection", Static).update(plain(words))
+        self.query_one(f"#freeze-{field}", Input).focus()

@@ -1,0 +1,354 @@
+"""Snapshots: the frozen runs of the workspace, checked in the background, and a review of those that changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.screen import Screen
+from textual.worker import Worker, WorkerState, get_current_worker
+
+from workbench.tui.keys import ALWAYS, bindings, hints
+from workbench.tui.rows.model import Lines
+from workbench.tui.rows.requests import RequestRows, Texts
+from workbench.tui.rows.review import ReviewRows
+from workbench.tui.rows.snapshots import Board, Item
+from workbench.tui.screens.request import RequestSheet
+from workbench.tui.widgets.line import Footer, SpanLine
+from workbench.tui.widgets.rowview import RowView
+from workbench.workspace.reviewing import Decision, Review, Section, source_texts
+from workbench.workspace.testing import Snapshots, Verdict
+
+if TYPE_CHECKING:
+    from workbench.engine.changed import ChangedPart
+    from workbench.tui.app import WorkbenchApp
+    from workbench.workspace.project import Project
+    from workbench.workspace.snapshot_files import Listed
+
+FRAME = 0.1
+"""Seconds between two drawings while a check goes on, however fast it is; the spinner turns with them."""
+TO_DECIDE = ("snapshots.accept", "snapshots.reject", "snapshots.skip", "snapshots.full")
+TO_LOOK = ("snapshots.edit", "snapshots.next", "snapshots.check", "snapshots.close")
+
+
+class SnapshotsScreen(Screen[None]):
+    """The list, what differs in the snapshot under its cursor, and the requests of the row under that cursor."""
+
+    AUTO_FOCUS = "#list"
+    CSS_PATH = "snapshots.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings("snapshots")
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012 - declared by Textual
+
+    app: WorkbenchApp
+
+    def __init__(self, project: Project) -> None:
+        super().__init__()
+        self._snapshots = Snapshots(project)
+        self._review = Review(self._snapshots, ())
+        self._lock = threading.Lock()
+        """Held while a snapshot is replayed or written: both need the same event loop."""
+        self._left = False
+        self.board = Board(f"{project.shown(self._snapshots.folder)}/")
+        self.list_pane = RowView(self.board.list(), id="list", edge=True)
+        self.review_pane = RowView(Lines(), id="review")
+        self.sides_pane = RowView(Lines(), id="sides", selecting=False)
+        self._header = SpanLine(id="header")
+        self._footer = Footer(id="footer")
+        self._shown: tuple[object, ...] | None = None
+        self._shown_part: object = None
+        self._led = False
+        """Whether the cursor was led to the first changed snapshot, or moved by hand."""
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        with Container(id="above"):
+            yield self.list_pane
+            yield self.review_pane
+        yield self.sides_pane
+        yield self._footer
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._forget())
+        self.set_interval(FRAME, self._turn)
+        self._refresh()
+        self._check()
+
+    def on_unmount(self) -> None:
+        self._left = True
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Close the event loop as soon as nobody uses it."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._snapshots.close()
+            finally:
+                self._lock.release()
+
+    def _forget(self) -> None:
+        for view in self.query(RowView):
+            view.forget()
+        for line in self.query(SpanLine):
+            line.refresh()
+
+    # -- the check, in a thread --------------------------------------------------------------------------------------
+
+    @work(thread=True, exclusive=True, group="check", exit_on_error=False)
+    def _check(self) -> None:
+        worker = get_current_worker()
+
+        def tell(heard: Callable[..., None], *what: object) -> None:
+            if not self._left:
+                self.app.call_later(heard, *what)
+
+        try:
+            tell(self._heard_list, self._snapshots.listed())
+            for file in self._snapshots.files():
+                if worker.is_cancelled or self._left:
+                    break
+                tell(self._heard_start, file.stem)
+                with self._lock:
+                    verdict = self._snapshots.replay(file)
+                tell(self._heard, verdict)
+        finally:
+            tell(self._heard_end, worker.is_cancelled)
+            if self._left:
+                self._let_go()
+
+    def _heard_list(self, found: list[Listed]) -> None:
+        self.board.listed(found)
+        self.board.stopped = False
+        self._refresh()
+
+    def _heard_start(self, name: str) -> None:
+        self.board.checking = name
+
+    def _heard(self, verdict: Verdict) -> None:
+        self.board.checked(verdict)
+        if not self._led and verdict.differences:
+            self._led = True
+            self.list_pane.cursor = next(i for i, it in enumerate(self.board.items) if it.listed.name == verdict.name)
+
+    def _heard_end(self, stopped: bool) -> None:
+        if not stopped or self.board.checking:
+            self.board.checking, self.board.stopped = "", stopped
+        self._refresh()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        if event.state is WorkerState.ERROR and event.worker.group == "check":
+            self._heard_end(True)
+
+    def _turn(self) -> None:
+        if self.board.busy:
+            self.board.tick += int(self.app.animation_level != "none")
+            self._refresh()
+
+    # -- what is shown -----------------------------------------------------------------------------------------------
+
+    @property
+    def item(self) -> Item | None:
+        """The snapshot under the cursor."""
+        index = self.list_pane.cursor
+        return self.board.items[index] if 0 <= index < len(self.board.items) else None
+
+    def _refresh(self) -> None:
+        self._header.show(self.board.header(self.size.width))
+        self.list_pane.show(self.board.list())
+        self.list_pane.styles.height = min(len(self.board.items) + 1, 9) if self.has_class("-narrow") else None
+        self._show_review()
+        self._offer()
+
+    def _offer(self) -> None:
+        item = self.item
+        offered = (*(TO_DECIDE if item is not None and item.is_open else ()), *TO_LOOK)
+        if self.board.busy:
+            offered = ("snapshots.stop", *offered)
+        self._footer.offer(hints(offered, self.app.keys), hints(ALWAYS[:2], self.app.keys))
+
+    def _show_review(self) -> None:
+        item = self.item
+        key = (None,) if item is None else (item.listed, id(item.verdict), item.decision)
+        if key == self._shown:
+            return
+        self._shown = key
+        rows = self.board.review(self.list_pane.cursor)
+        if rows is None:
+            empty = Lines()
+            empty.title = (("Review", "title"),)
+            self.review_pane.show(empty, 0)
+        else:
+            rows.lay_out(self.review_pane.inner_width)
+            self.review_pane.show(rows, rows.first())
+        self._shown_part = None
+        self._show_sides()
+
+    def _show_sides(self) -> None:
+        section, part = self._under_cursor()
+        if (section, part) == self._shown_part:
+            return
+        self._shown_part = (section, part)
+        rows = self._requests(section, part)
+        self.set_class(rows is not None, "-sides")
+        if rows is not None:
+            rows.lay_out(self.sides_pane.inner_width)
+            self.sides_pane.show(rows, 0)
+        self.call_after_refresh(self._settle)
+
+    def _under_cursor(self) -> tuple[Section | None, ChangedPart | None]:
+        rows = self.review_pane.rows
+        if not isinstance(rows, ReviewRows) or not len(rows):
+            return None, None
+        return rows.section_at(self.review_pane.cursor), rows.part_at(self.review_pane.cursor)
+
+    def _requests(self, section: Section | None, part: ChangedPart | None) -> RequestRows | None:
+        item = self.item
+        if section is None or section.call is None or item is None or item.verdict is None:
+            return None
+        today, frozen = source_texts(item.verdict, section)
+        title = (("Request", "title"), (f"  {section.label}", "name"))
+        return RequestRows(
+            section.call, Texts(section.file, today, frozen), title=title, labels=("frozen", "now"), only=part
+        )
+
+    def _settle(self) -> None:
+        """After a layout: join the lines of neighbouring panes."""
+        beside = self.list_pane.region.y == self.review_pane.region.y
+        self.list_pane.edge = beside
+        for view in (self.review_pane, self.sides_pane):
+            view.joints = {}
+        if beside and self.sides_pane.display:
+            self.sides_pane.joints[self.list_pane.region.right - 1] = "┴"
+        self.list_pane.joints = {self.list_pane.size.width - 1: "┬"} if beside else {}
+        for view in self.query(RowView):
+            view.show()
+            view.refresh()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._refresh)
+        self.call_after_refresh(self._settle)
+
+    @on(RowView.Chosen, "#list")
+    def _chosen(self) -> None:
+        self._led = True
+        self._show_review()
+        self._offer()
+
+    @on(RowView.Chosen, "#review")
+    def _row_chosen(self) -> None:
+        self._show_sides()
+
+    @on(RowView.Opened)
+    def _opened(self, event: RowView.Opened) -> None:
+        if event.view is self.list_pane:
+            self.review_pane.focus()
+        elif event.view is self.review_pane:
+            self.action_full()
+
+    @on(Footer.Pressed)
+    async def _pressed(self, event: Footer.Pressed) -> None:
+        await self.app.run_command(event.command)
+
+    # -- commands ----------------------------------------------------------------------------------------------------
+
+    def action_decide(self, decision: str) -> None:
+        """Decide about the snapshot under the cursor, and go to the next one."""
+        item = self.item
+        if item is None or not item.is_open:
+            self.app.say("There is nothing to decide here: n goes to the next changed snapshot.")
+            return
+        self._decide([self.list_pane.cursor], Decision(decision))
+
+    def action_decide_all(self, decision: str) -> None:
+        """Decide about every changed snapshot that is open."""
+        indices = [index for index, item in enumerate(self.board.items) if item.is_open]
+        if self.board.busy:
+            self.app.say("The check is not over: it may find more. Press the key again then.", "warning")
+        elif indices:
+            self._decide(indices, Decision(decision))
+        else:
+            self.app.say("No changed snapshot is open.")
+
+    @work(thread=True, group="decide", exit_on_error=False)
+    def _decide(self, indices: list[int], decision: Decision) -> None:
+        with self._lock:
+            objections = self.board.decide(self._review, indices, decision)
+        self.app.call_later(self._decided, indices, decision, objections)
+
+    def _decided(self, indices: list[int], decision: Decision, objections: list[str]) -> None:
+        for objection in objections[:3]:
+            self.app.say(objection, "error")
+        if len(objections) > 3:
+            self.app.say(f"and {len(objections) - 3} more cannot be accepted", "error")
+        if decision is Decision.ACCEPTED and len(indices) > len(objections):
+            done = [self.board.items[index] for index in indices if self.board.items[index].decision is decision]
+            names = ", ".join(item.listed.file for item in done[:3])
+            more = f" and {len(done) - 3} more" if len(done) > 3 else ""
+            self.app.say(f"Written: {names}{more}.")
+        if not objections:
+            following = self.board.next_open(indices[-1])
+            if following is not None:
+                self.list_pane.cursor = following
+        self._refresh()
+
+    def action_next(self) -> None:
+        """To the next changed snapshot about which nothing was decided."""
+        found = self.board.next_open(self.list_pane.cursor)
+        if found is None:
+            self.app.say("No further snapshot is to be decided about.")
+        else:
+            self.list_pane.move_to(found)
+
+    def action_full(self) -> None:
+        """Both requests of the place under the cursor, over the whole screen."""
+        section, _ = self._under_cursor()
+        rows = self._requests(section, None)
+        if rows is None or section is None:
+            self.app.say("No request differs here.")
+            return
+        self.app.push_screen(RequestSheet(rows, self._snapshots.project.root / section.file))
+
+    def action_edit(self) -> None:
+        """Open the cascade file at the line behind what is under the cursor; then check again."""
+        item, rows = self.item, self.review_pane.rows
+        if item is None or not item.listed.cascade_file:
+            self.app.say("This file names no cascade.")
+            return
+        section, _ = self._under_cursor()
+        file = self._snapshots.project.root / (section.file if section is not None else item.listed.cascade_file)
+        if not file.is_file():
+            self.app.say(f"{item.listed.cascade_file} does not exist any more.", "error")
+            return
+        line = rows.line_at(self.review_pane.cursor) if isinstance(rows, ReviewRows) else 0
+        self.app.edit_file(file, max(1, line))
+        self.action_check()
+
+    def action_check(self) -> None:
+        """Replay all snapshots again."""
+        self._led = True
+        self._check()
+
+    def action_stop(self) -> None:
+        """Stop the check; what it found so far stays."""
+        if self.board.busy:
+            self.workers.cancel_group(self, "check")
+        else:
+            self.app.say("No check is going on.")
+
+    def action_pane(self, step: int) -> None:
+        panes = [view for view in (self.list_pane, self.review_pane, self.sides_pane) if view.display]
+        at = next((index for index, view in enumerate(panes) if view.has_focus), 0)
+        panes[(at + step) % len(panes)].focus()
+
+    def action_copy(self) -> None:
+        """Copy what is shown of the snapshot."""
+        rows = self.review_pane.rows
+        if isinstance(rows, ReviewRows):
+            self.app.copy(rows.copy, "the review")
+
+    def action_close(self) -> None:
+        self.dismiss()
