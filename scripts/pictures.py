@@ -14,9 +14,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from textual.pilot import Pilot
 
+from tests.support.loopback import Loopback
 from workbench.tui.app import WorkbenchApp
 from workbench.workspace.examples import copy_examples
 from workbench.workspace.inputs import default_input
@@ -42,6 +44,8 @@ class Picture:
     example: str
     keys: str
     size: tuple[int, int] = (120, 36)
+    fault: str = ""
+    """A provider that fails in this way answers, instead of the offline model."""
 
 
 PICTURES = (
@@ -50,18 +54,20 @@ PICTURES = (
     Picture("masked", "log_triage.yaml", "n*7"),
     Picture("finished", "log_triage.yaml", "r"),
     Picture("cost", "debug_agent.yaml", "n*12"),
+    Picture("failed", "log_triage.yaml", "r", fault="ctx"),
     Picture("small", "log_triage.yaml", "n*7", (80, 24)),
 )
 _RUNS = ("n", "c", "r", "i", "o")
 
 
-async def take(picture: Picture, folder: Path) -> str:
-    """The picture as SVG, without fonts from elsewhere."""
+async def take(picture: Picture, folder: Path, provider: str) -> str:
+    """The picture as SVG, without fonts from elsewhere. ``provider``: the base URL of the one that fails."""
     file = folder / picture.example
-    env = {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
+    env = {"WORKBENCH_BASE_URL": provider} if picture.fault else {}
+    env |= {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
 
     def make() -> Session:
-        return Session(Project.at(folder, env=env), file, model="offline", session=f"{file.stem}-7f3a")
+        return Session(Project.at(folder, env=env), file, model=picture.fault or "offline", session=f"{file.stem}-7f3a")
 
     app = WorkbenchApp(make, given=default_input(file))
     app.animation_level = "none"
@@ -73,7 +79,8 @@ async def take(picture: Picture, folder: Path) -> str:
                 if key in _RUNS:
                     await _until(pilot, lambda: _rests(app))
         await pilot.pause(0.2)
-        return _FONTS.sub("", app.export_screenshot(title="", simplify=True))
+        svg = _FONTS.sub("", app.export_screenshot(title="", simplify=True))
+        return svg.replace(urlsplit(provider).netloc, "localhost:40000")
 
 
 def _keys(text: str) -> list[tuple[str, int]]:
@@ -106,13 +113,13 @@ def main(names: Sequence[str]) -> int:
     for picture in PICTURES:
         if names and picture.name not in names:
             continue
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder, Loopback() as provider:
             copy = copy_examples(Path(folder))
             for file in copy.glob("*.yaml"):
                 if file.name.endswith(".replies.yaml"):
                     file.write_text(re.sub(r"latency: [0-9.]+", "latency: 0", file.read_text("utf-8")), "utf-8")
                 os.utime(file, (SAVED, SAVED))
-            svg = asyncio.run(take(picture, copy))
+            svg = asyncio.run(take(picture, copy, provider.url))
         (FOLDER / f"{picture.name}.svg").write_text(svg, "utf-8")
         print(f"docs/pictures/{picture.name}.svg")
     return 0

@@ -135,3 +135,43 @@ def test_sessions_complete(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMP_WORDS", "workbench show w")
     monkeypatch.setenv("COMP_CWORD", "2")
     assert cli().out == "plain,winter\n"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "words"),
+    [
+        ("WORKBENCH_TRIES", "0", "'tries' must be at least 1, got 0"),
+        ("WORKBENCH_TRIES", "many", "'tries' must be a whole number, got 'many'"),
+        ("WORKBENCH_TIMEOUT", "nan", "'timeout' must be at least 0.1, got nan"),
+        ("WORKBENCH_TIMEOUT", "inf", "'timeout' must be at least 0.1, got inf"),
+        ("WORKBENCH_STREAM", "\x1b]0;x\x07", "'stream' must be true or false, got"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_named_with_its_origin(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, words: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    refused = cli("config", "show")
+    assert refused.code == 2
+    assert refused.err.startswith(f"environment {variable}: error: {words}")
+    assert "\x1b" not in refused.err
+
+
+@pytest.mark.parametrize("text", ["timeout: \0", "[" * 5000, "a: &a [*a]", "timeout: \x1b[2J"])
+def test_a_file_of_settings_that_is_none_is_one_line(cli: Cli, workspace: Path, text: str) -> None:
+    (workspace / "workbench.yaml").write_text(text)
+    refused = cli("config", "show")
+    assert refused.code == 2
+    assert "workbench.yaml:" in refused.err
+    assert refused.err.count("\n") == 1
+    assert "\x1b" not in refused.err
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+def test_the_password_of_a_base_url_is_not_shown(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("WORKBENCH_BASE_URL", "https://ada:hunter2@models.example/v1")
+    shown = cli("config", "show", *form).out
+    assert "https://models.example/v1" in shown
+    assert "hunter2" not in shown

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.engine.redact import Redactor, is_secret
+from workbench.engine.redact import Redactor, is_secret, without_password
 
 KEY = "s3cret/Value+for=tests"
 NAMED = {"OPENROUTER_API_KEY": KEY}
@@ -208,3 +208,38 @@ def test_hostile_repetition_stays_linear(hostile: str) -> None:
         return time.process_time() - begin
 
     assert seconds(160_000) < 40 * min(seconds(10_000) for _ in range(3)) + 0.1
+
+
+@pytest.mark.parametrize("text", ["https://ada:hunter2@host/v1", "see postgres://app:p%40ss@db:5432/x now"])
+def test_the_password_of_any_url_is_replaced(text: str) -> None:
+    shown, count = Redactor()(text)
+    assert count == 1
+    assert "[redacted password]@" in shown
+    assert Redactor()(shown) == (shown, 0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://127.0.0.1:8000/v1",
+        "mail ada@example.com",
+        "https://example.com/a:b@c",
+        "http://a:1, see x@y",
+        "git@host:x",
+    ],
+)
+def test_what_only_looks_like_one_stays(text: str) -> None:
+    assert Redactor()(text) == (text, 0)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://ada:hunter2@host:1/v1", "https://host:1/v1"),
+        ("https://host/v1?a=b@c", "https://host/v1?a=b@c"),
+        ("", ""),
+        ("no url", "no url"),
+    ],
+)
+def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
+    assert without_password(url) == shown

@@ -6,9 +6,9 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.errors import Exit, Failure
@@ -96,8 +96,8 @@ class _Beside:
 class Verdict:
     """How a run ended, as an exit code."""
 
-    provider_failed: bool = False
-    """The last call that was tried got no answer."""
+    fault: Mapping[str, Any] = field(default_factory=dict)
+    """Why the last call that was tried got no answer: the ``error`` of its event; empty once one was answered."""
     needs_trust: bool = False
     signal: int = 0
     session: str = ""
@@ -110,9 +110,9 @@ class Verdict:
             case "run_started":
                 self.session, self.run_id = event.data.get("session_id", ""), event.run_id
             case "call_failed":
-                self.provider_failed = True
+                self.fault = event.data.get("error") or {"kind": ""}
             case "call_finished":
-                self.provider_failed = False
+                self.fault = {}
             case "phase_finished":
                 self.needs_trust = event.data.get("check") == "trust"
         if self.json:
@@ -127,7 +127,7 @@ class Verdict:
             return Exit.OK
         if self.needs_trust:
             return Exit.TRUST
-        if status == "failed" and self.provider_failed:
+        if status == "failed" and self.fault:
             return Exit.PROVIDER
         return Exit.FAILED
 

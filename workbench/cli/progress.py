@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.output import Cell, Printer, talk
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
+from workbench.engine.remedies import remedy_of
 from workbench.language.clean import clean_line
 from workbench.tui.rows.numbers import count, money, seconds
 
 if TYPE_CHECKING:
     from rich.status import Status
+    from rich.text import Text
 
     from workbench.engine.event import Event
     from workbench.engine.ports import Notice
@@ -70,10 +72,11 @@ class Progress:
         self._wait_for(event)
 
     def notice(self, notice: Notice) -> None:
-        """Something for the screen only."""
-        if notice.kind == "retry" and not self._quiet:
-            wait = notice.data.get("retry_in", notice.data.get("seconds"))
-            self._line(notice.place, f"waits {seconds(wait)} before the next try")
+        """Something for the screen only: in a terminal the moving line counts a wait down, and then up again."""
+        if notice.kind == "retry":
+            self._waits(notice.place, f"tries again (try {notice.data.get('try')})", float(notice.data["seconds"]))
+        elif notice.kind == "waiting" and notice.data.get("try", 1) > 1:
+            self._waits(notice.place, f"waiting for the provider, try {notice.data['try']}")
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
@@ -93,10 +96,29 @@ class Progress:
         }
         text = waits.get(event.kind)
         if text:
-            from rich.text import Text
+            self._waits(event.place, text)
 
-            turn = f" turn {event.place.turn}" if event.place.turn else ""
-            self._status.update(Text(clean_line(f"{event.place.phase}{turn}: {text}", 100)))
+    def _waits(self, place: Place, text: str, until: float | None = None) -> None:
+        """Say in the moving line what is waited for, with the seconds that passed, or that are left of ``until``."""
+        if self._status is not None and not self._silent:
+            turn = f" turn {place.turn}" if place.turn else ""
+            self._status.update(Waited(clean_line(f"{place.phase}{turn}: {text}", 100), until))
+
+
+class Waited:
+    """A line that says how long it has stood there, or how many seconds are left; made anew at every redraw."""
+
+    def __init__(self, text: str, until: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._text, self._until, self._clock = text, until, clock
+        self._since = clock()
+
+    def __rich__(self) -> Text:
+        from rich.text import Text
+
+        passed = self._clock() - self._since
+        if self._until is not None:
+            return Text(f"{self._text} in {max(0.0, self._until - passed):.0f} s")
+        return Text(self._text + (f", {passed:.0f} s" if passed >= 1 else ""))
 
 
 class _Paused(AbstractContextManager[None]):
@@ -136,8 +158,9 @@ def _call_finished(_: Place, data: Mapping[str, Any]) -> Cells:
 def _call_failed(_: Place, data: Mapping[str, Any]) -> Cells:
     error = data.get("error") or {}
     retry = f", tries again in {seconds(data['retry_in'])}" if data.get("retry_in") is not None else ""
+    kind, number = str(error.get("kind", "failed")).replace("_", " "), data.get("try", 1)
     return (
-        Cell(f"call   {error.get('kind', 'failed')}: {clean_line(str(error.get('message', '')), 200)}{retry}", "bad"),
+        Cell(f"call   try {number} failed, {kind}: {clean_line(str(error.get('message', '')), 300)}{retry}", "bad"),
     )
 
 
@@ -162,8 +185,8 @@ def _warning(_: Place, data: Mapping[str, Any]) -> Cells:
 
 
 def _phase_finished(_: Place, data: Mapping[str, Any]) -> Cells | None:
-    if data.get("status") == "success":
-        return None
+    if data.get("status") == "success" or data.get("check") == "call":
+        return None  # Of a call that failed for good its own line told, and the last line tells again.
     status, reason = data.get("status"), data.get("reason", "")
     return (Cell(f"phase  {status}: {reason}" if reason != status else f"phase  {status}", "bad"),)
 
@@ -191,9 +214,12 @@ _LINES = {
 """How an event reads, by its kind; the others say nothing to a person who waits."""
 
 
-def closing_line(session: str, status: str, reason: str) -> None:
-    """How the run ended, and what to do next."""
+def closing_line(session: str, status: str, reason: str, fault: Mapping[str, Any]) -> None:
+    """How the run ended, and what to do next. ``fault``: why its last call got no answer, where that ended it."""
     talk(f"{status}{f': {reason}' if reason else ''}", "good" if status == "success" else "bad")
-    if status == "stopped":
+    remedy = remedy_of(fault)
+    if fault:
+        talk(f"{remedy.happened}. {remedy.do}")
+    if status == "stopped" or (fault and remedy.again):
         talk(f"go on with it: workbench resume {session}", "dim")
     talk(f"look at it: workbench context {session}", "dim")

@@ -117,11 +117,25 @@ def driven(
     for left in prepared.unused() if prepared is not None else ():
         talk(f"{way.answers}: nobody asked for '{left}'", "warn")
     code = verdict.exit_code(outcome.status, until)
+    unanswered = verdict.fault if outcome.status == "failed" else {}
     if not way.quiet:
-        closing_line(verdict.session, outcome.status, outcome.reason)
+        closing_line(verdict.session, outcome.status, outcome.reason, unanswered)
     elif code:
         talk(f"{outcome.status}: {outcome.reason}", "bad")
+    if unanswered.get("kind") == "context_length":
+        _name_the_largest(project, verdict.run_id)
     return code
+
+
+def _name_the_largest(project: Project, run_id: str) -> None:
+    """Where a request was too long: which messages took most of it."""
+    from workbench.context.reasons import origin
+    from workbench.engine.remedies import largest
+    from workbench.tui.rows.numbers import count
+
+    for call in project.store.state(run_id).calls[-1:]:
+        for number, entry in largest(call):
+            talk(f"  #{number} {entry.item.message.role}, {origin(entry)}: {count(entry.tokens_sent)} tokens", "dim")
 
 
 def _print_output(text: str) -> None:

@@ -40,6 +40,9 @@ class Sender(Protocol):
         ...
 
 
+_CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
+"""Finish reasons of providers for an answer that reached its limit."""
+
 MAX_WAIT = 120.0
 """Seconds: a provider that asks for more gets the next try after this long."""
 
@@ -136,7 +139,8 @@ async def _send(sender: Sender, place: Place, assembly: Assembly, purpose: str) 
             _journal_fault(sender, place, request.digest, fault, number, wait, purpose)
             if wait is None:
                 tried = f" after {number} tries" if number > 1 else ""
-                raise PhaseFailed(f"{fault.kind}{tried}: {_redacted(sender, fault.message)}", "call") from fault
+                words = fault.kind.replace("_", " ")
+                raise PhaseFailed(f"{words}{tried}: {_redacted(sender, fault.message)}", "call") from fault
         run.ports.notify(Notice("retry", place, {"seconds": wait, "try": number + 1}))
         await run.ports.clock.sleep(wait)
         run.check_limits()
@@ -200,7 +204,16 @@ def _journal_answer(sender: Sender, place: Place, assembly: Assembly, answer: An
         run.scales[place.branch, assembly.request.model] = usage.input / predicted
     record_answer(run.scribe, place, assembly, answer, item, purpose=purpose, beside=sender.beside)
     sender.join([item], carried=True)
+    if cut := _cut_off(answer):
+        run.warn("cut_off", f"{place.phase}, turn {place.turn}: {cut}", place=place)
     return item.message
+
+
+def _cut_off(answer: Answer) -> str:
+    """Why an answer may lack its end; empty where it came whole."""
+    if answer.finish_reason in _CUT:
+        return f"the answer is cut off at the limit of output tokens (finish reason {answer.finish_reason})"
+    return "the stream ended without a finish reason: the answer may be cut off" if answer.partial else ""
 
 
 def _answer_item(sender: Sender, place: Place, answer: Answer) -> Item:

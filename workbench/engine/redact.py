@@ -62,6 +62,7 @@ _SHAPES: tuple[_Shape, ...] = (
     _shape("npm_", r"[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
     _shape("Bearer ", r"([A-Za-z0-9._~+/=-]{20,}+)", "token"),
     _shape("bearer ", r"([A-Za-z0-9._~+/=-]{20,}+)", "token"),
+    _Shape("://", re.compile(r"://[^\s/@:]{0,128}:([^\s/@,;\"'<>()\[\]{}]{1,256})(?=@)"), "password"),
 )
 
 
@@ -82,6 +83,13 @@ def is_secret(value: str, name: str = "") -> bool:
 def _mixed(run: str) -> bool:
     """Letters and digits, and no hexadecimal: that is a commit, a digest or an id."""
     return any(c.isdigit() for c in run) and any(c.isalpha() for c in run) and not _HEX.fullmatch(run)
+
+
+def without_password(url: str) -> str:
+    """A URL as it may be shown: without the name and the password that may stand before its host."""
+    scheme, mark, rest = url.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}" if mark else url
 
 
 class Redactor:

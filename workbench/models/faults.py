@@ -12,7 +12,7 @@ from http import HTTPStatus
 import httpx
 
 from workbench.engine.ports import ModelFault
-from workbench.engine.redact import Redactor
+from workbench.engine.redact import Redactor, without_password
 from workbench.models.names import Resolved
 from workbench.models.tape import NotSent, Tape
 
@@ -51,26 +51,29 @@ _CONTEXT = re.compile(
     r"|maximum number of tokens|reduce the length",
     re.IGNORECASE,
 )
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+_CLOSED = re.compile(r"peer closed connection without sending complete message body")
 _QUOTA = re.compile(r"insufficient_quota|billing|credit balance", re.IGNORECASE)
 
 
 def fault_of(error: Exception, tape: Tape, resolved: Resolved, partial: str = "") -> ModelFault:
     """The fault behind an exception. Its words are the provider's where it said something; the key is taken out."""
     kind, status = _kind(error, tape, partial)
-    said = _said(tape) or _plain(error)
-    provider = resolved.provider.title if not resolved.base_url else resolved.base_url
+    said, provider = _said(tape) or _plain(error), resolved.where
     if kind == "authentication":
         message = f"{provider} refused the key in {resolved.key_variable}: {said}"
         if not resolved.api_key:
-            message = f"{provider} wants a key: set {resolved.key_variable} ({said})"
+            message = f"{provider} wants a key: set {resolved.key_variable}"
     elif kind == "stream_cut":
-        message = f"the answer of {provider} broke off: {said}"
+        message = (
+            f"the answer of {provider} broke off{_kept(partial)}: {_CLOSED.sub('the connection was closed', said)}"
+        )
     elif kind == "connection":
         message = f"no connection to {provider}: {said}"
     elif kind == "bad_answer":
-        message = f"the answer of {provider} cannot be read: {said}"
+        message = f"{unreadable(tape, resolved)}: {said}"
     elif status is not None and tape.status is not None:
-        message = f"{provider} answered {status}: {_said(tape) or _phrase(status)}"
+        message = f"{provider} answered {status}: {_said(tape) or _phrase(status)}{_moved(tape)}"
     else:
         message = said
     return build(kind, message, tape, resolved, partial, status)
@@ -80,7 +83,7 @@ def build(
     kind: str, message: str, tape: Tape, resolved: Resolved, partial: str = "", status: int | None = None
 ) -> ModelFault:
     """A fault with all that is known of the exchange."""
-    redact = Redactor({resolved.key_variable: resolved.api_key})
+    redact = Redactor({resolved.key_variable: resolved.api_key, "BASE_URL": resolved.base_url})
     body, _ = redact(tape.text() if tape.status is not None else "")
     wire, style = tape.wire()
     return ModelFault(
@@ -93,6 +96,25 @@ def build(
         wire_style=style,
         partial=partial,
     )
+
+
+def unreadable(tape: Tape, resolved: Resolved) -> str:
+    """What came instead of an answer, in words: the title of a web page, or how the text begins."""
+    text = tape.text().strip()
+    if text.startswith("<"):
+        words = " ".join(re.sub(r"<[^>]*>", " ", text).split())
+        return f"{resolved.where} sent a web page instead of an answer" + (f": '{words[:80]}'" if words else "")
+    begins = f"; it begins with {text[:40]!r}" if text else ""
+    return f"the answer of {resolved.where} cannot be read{begins}"
+
+
+def _kept(partial: str) -> str:
+    return f" after {len(partial):,} characters, which are kept" if partial else ""
+
+
+def _moved(tape: Tape) -> str:
+    target = tape.headers.get("location", "") if tape.status is not None and 300 <= tape.status < 400 else ""
+    return f" to {without_password(target)}, which is not followed" if target else ""
 
 
 def retry_after(tape: Tape) -> float | None:
@@ -173,4 +195,4 @@ def _plain(error: Exception) -> str:
     """The innermost words of an exception; libraries put their own around them."""
     said = [f"no {link}" if isinstance(link, KeyError) else str(link).strip() for link in _chain(error)]
     words = [text.splitlines()[0] for text in said if text]
-    return (words[-1] if words else type(error).__name__).partition(" To drop these")[0][:500]
+    return _ERRNO.sub("", (words[-1] if words else type(error).__name__).partition(" To drop these")[0])[:500]

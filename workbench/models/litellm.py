@@ -25,7 +25,7 @@ from workbench.context.wire import MissingImage
 from workbench.engine.ports import Answer, Images, ModelFault
 from workbench.models.collect import Collector, usage_of
 from workbench.models.cost import cost
-from workbench.models.faults import build, fault_of
+from workbench.models.faults import build, fault_of, unreadable
 from workbench.models.names import NoKey, Resolved
 from workbench.models.outgoing import messages_for, parameters_for
 from workbench.models.prices import PriceTable
@@ -237,9 +237,9 @@ async def _uncancelled_before_sending(call: Any, tape: Tape) -> Any:
 
 def _nothing(resolved: Resolved, tape: Tape, answer: Collector, stream: bool) -> ModelFault:
     """Neither text nor calls: an answer that could not be read, or a blank one."""
-    provider = resolved.base_url or resolved.provider.title
+    provider = resolved.where
     if not tape.readable():
-        return build("bad_answer", f"the answer of {provider} cannot be read", tape, resolved)
+        return build("bad_answer", unreadable(tape, resolved), tape, resolved)
     if stream and not tape.ended:
         return build("stream_cut", f"the answer of {provider} ended before it began", tape, resolved)
     reasoned = ", all of it reasoning" if answer.extra.get("reasoning_content") else ""

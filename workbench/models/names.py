@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from workbench.engine.model_name import split_effort
+from workbench.engine.redact import without_password
 from workbench.models.providers import BY_ID, Provider, slug, split
 
 __all__ = ["OFFLINE", "NoKey", "Resolved", "resolve", "split_effort"]
@@ -40,6 +41,11 @@ class Resolved:
     api_key: str = field(default="", repr=False)
     base_url: str = ""
     """Empty: the provider's own."""
+
+    @property
+    def where(self) -> str:
+        """Who is asked, for messages: the base URL without its password, else the provider's name."""
+        return without_password(self.base_url) or self.provider.title
 
 
 def resolve(name: str, base_url: str, env: Mapping[str, str]) -> Resolved:
@@ -80,7 +86,7 @@ def _at(name: str, url: str, env: Mapping[str, str]) -> Resolved:
     if host == "openrouter.ai":
         variable, key = _key(_ROUTER, env)
         if not key:
-            raise NoKey(f"no key for '{name}': set {variable} for {url}")
+            raise NoKey(f"no key for '{name}': set {variable} for {without_password(url)}")
         return Resolved(name, f"openrouter/{name.removeprefix('openrouter/')}", _ROUTER, variable, key, url)
     openai = BY_ID["openai"]
     variable = openai.keys[0] if host == "api.openai.com" else _OWN_KEY

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from workbench.engine.state import CallState, VisitState
 from workbench.language.problem import Problem, Severity
-from workbench.tui.rows import documents, problems, reasons, wire
+from workbench.tui.rows import documents, failed, problems, reasons, viewer, wire
 from workbench.tui.rows.back import Live
 from workbench.tui.rows.cells import Span, flat
 from workbench.tui.rows.context import ContextRows, View
@@ -220,7 +220,7 @@ class Presenter:
         if ref.kind == "tool":
             return documents.tool_doc(call.tools[ref.index], whole=whole)
         if ref.kind == "failure":
-            return documents.failure_doc(call.failures[ref.index])
+            return failed.failure_doc(call, ref.index)
         if ref.kind == "tools":
             return documents.tools_doc(call, self.state.run)
         if ref.kind == "break":

@@ -188,8 +188,9 @@ class BenchState:
 
     @property
     def resumable(self) -> bool:
-        """Whether the run shown stopped before its end, and can go on."""
-        return self.started and self.run.status in ("stopped", "interrupted")
+        """Whether the run shown stopped before its end, or at a call that nobody answered, and can go on."""
+        unanswered = self.run.status == "failed" and bool(self.run.calls) and self.run.calls[-1].status == "failed"
+        return self.started and (unanswered or self.run.status in ("stopped", "interrupted"))
 
     # -- what the user does ------------------------------------------------------------------------------------------
 

@@ -65,6 +65,7 @@ def new_options(project: Project, cascade_id: str, choice: ModelChoice, session:
         choice.default_model,
         keep_recent_images=settings.keep_recent_images,
         tries=settings.tries,
+        backoff=settings.backoff,
         max_visits=settings.max_visits,
         max_depth=settings.max_depth,
         max_calls=settings.max_calls,

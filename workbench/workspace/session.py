@@ -18,6 +18,7 @@ from workbench.engine.edits import Edit
 from workbench.engine.event import Event
 from workbench.engine.gate import Stop, StopKind
 from workbench.engine.ports import Notice
+from workbench.engine.redact import without_password
 from workbench.engine.run import Outcome
 from workbench.engine.stepper import Mode, Stepper
 from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
@@ -104,7 +105,7 @@ class Session:
     @property
     def header(self) -> HeaderFacts:
         choice = self._choice()
-        return HeaderFacts(choice.label, choice.why, choice.base_url, tuple(self.project.notes))
+        return HeaderFacts(choice.label, choice.why, without_password(choice.base_url), tuple(self.project.notes))
 
     # -- driving -----------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ What could act outside the workspace (sandbox, prices, base URL, redaction) is n
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ class Setting:
     choices: tuple[str, ...] = ()
     url: bool = False
     """Whether the value is the address of a web server."""
+    least: float | None = None
+    """The smallest number that makes sense."""
 
 
 TABLE: tuple[Setting, ...] = (
@@ -56,10 +59,20 @@ TABLE: tuple[Setting, ...] = (
         ("WORKBENCH_DATA_DIR", "WINDLASS_DATA_DIR"),
         workspace=False,
     ),
-    Setting("timeout", float, 180.0, "Seconds that one try of a model call may take.", ("WORKBENCH_TIMEOUT",)),
-    Setting("tries", int, 3, "Tries of a model call before its fault is final.", ("WORKBENCH_TRIES",)),
+    Setting(
+        "timeout", float, 180.0, "Seconds that one try of a model call may take.", ("WORKBENCH_TIMEOUT",), least=0.1
+    ),
+    Setting("tries", int, 3, "Tries of a model call before its fault is final.", ("WORKBENCH_TRIES",), least=1),
+    Setting(
+        "backoff",
+        float,
+        1.0,
+        "Seconds before the second try of a call, doubled for each one after it, where the provider names no wait.",
+        ("WORKBENCH_BACKOFF",),
+        least=0,
+    ),
     Setting("stream", bool, True, "Whether answers are streamed.", ("WORKBENCH_STREAM",)),
-    Setting("tool_timeout", float, 60.0, "Seconds that a Python tool may take."),
+    Setting("tool_timeout", float, 60.0, "Seconds that a Python tool may take.", least=0.1),
     Setting(
         "sandbox",
         str,
@@ -84,14 +97,15 @@ TABLE: tuple[Setting, ...] = (
         None,
         "How many images of a phase's own turns are sent; all when empty.",
         ("WORKBENCH_KEEP_RECENT_IMAGES", "WINDLASS_KEEP_RECENT_IMAGES"),
+        least=0,
     ),
     Setting("tackle_dirs", list, ["tackle", "cascades", "examples"], "Folders searched for tools and validators."),
-    Setting("max_visits", int, 100, "Visits of one phase before a run fails."),
-    Setting("max_depth", int, 5, "Depth of nested cascades before a run fails."),
-    Setting("max_calls", int, None, "Model calls of a run before it is stopped."),
-    Setting("max_tokens", int, None, "Tokens of a run, in and out, before it is stopped."),
-    Setting("max_cost", float, None, "US dollars of a run before it is stopped."),
-    Setting("max_seconds", float, None, "Seconds of a run before it is stopped."),
+    Setting("max_visits", int, 100, "Visits of one phase before a run fails.", least=1),
+    Setting("max_depth", int, 5, "Depth of nested cascades before a run fails.", least=1),
+    Setting("max_calls", int, None, "Model calls of a run before it is stopped.", least=1),
+    Setting("max_tokens", int, None, "Tokens of a run, in and out, before it is stopped.", least=1),
+    Setting("max_cost", float, None, "US dollars of a run before it is stopped.", least=0),
+    Setting("max_seconds", float, None, "Seconds of a run before it is stopped.", least=0),
     Setting(
         "prices",
         dict,
@@ -104,6 +118,14 @@ TABLE: tuple[Setting, ...] = (
 )
 
 _WEB = re.compile(r"https?://[^/\s]\S*\Z", re.IGNORECASE)
+_IN_WORDS: Mapping[type, str] = {
+    str: "a text",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a mapping",
+}
 _BY_NAME = {setting.name: setting for setting in TABLE}
 
 
@@ -158,6 +180,8 @@ def settings_schema() -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for setting in TABLE:
         properties[setting.name] = {"type": types[setting.type], "description": setting.help}
+        if setting.least is not None:
+            properties[setting.name]["minimum"] = setting.least
         if setting.choices:
             properties[setting.name]["enum"] = list(setting.choices)
         if setting.default not in (None, "", [], {}):
@@ -184,6 +208,9 @@ def _file(path: Path) -> Mapping[str, Any]:
         mark = fault.problem_mark
         where = f"{mark.line + 1}:{mark.column + 1}" if mark else "1:1"
         raise SettingsError(f"{path}:{where}: error: not valid YAML: {fault.problem}") from fault
+    except (yaml.YAMLError, RecursionError, ValueError) as fault:
+        why = "nested too deeply" if isinstance(fault, RecursionError) else str(fault).splitlines()[0]
+        raise SettingsError(f"{path}:1:1: error: not valid YAML: {why}") from fault
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -214,10 +241,12 @@ def _checked(setting: Setting, value: Any, origin: str) -> Any:
         converted = _converted(setting.type, value)
     except (TypeError, ValueError):
         raise SettingsError(
-            f"{origin}: error: '{setting.name}' must be a {setting.type.__name__}, got {value!r}"
+            f"{origin}: error: '{setting.name}' must be {_IN_WORDS[setting.type]}, got {value!r}"
         ) from None
     if setting.choices and converted not in setting.choices:
         raise SettingsError(f"{origin}: error: '{setting.name}' must be one of {', '.join(setting.choices)}")
+    if setting.least is not None and not setting.least <= converted < math.inf:
+        raise SettingsError(f"{origin}: error: '{setting.name}' must be at least {setting.least:g}, got {converted}")
     if setting.url and not _WEB.match(converted):
         raise SettingsError(f"{origin}: error: '{setting.name}' must begin with http:// or https:// and name a server")
     return converted

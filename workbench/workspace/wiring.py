@@ -54,7 +54,7 @@ def ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Por
         library=Shelf(project, folder),
         retrieval=WorkspaceRetrieval(toolbox.workspace, project.store.root, None),
         gate=attached.gate,
-        redact=Redactor(env, shapes=project.settings.redact == "all"),
+        redact=Redactor({**env, "BASE_URL": start.choice.base_url}, shapes=project.settings.redact == "all"),
         notify=attached.notify,
         audibles=attached.audibles,
         remarks=attached.remarks,

@@ -8,6 +8,7 @@ import click
 
 from workbench.cli.options import as_json, plain, project_here
 from workbench.cli.output import Cell, Column, Printer, talk, write_json
+from workbench.engine.redact import without_password
 
 COLUMNS = (Column("setting"), Column("value", flexible=True), Column("from", flexible=True))
 
@@ -35,7 +36,10 @@ def show(json: bool, plain: bool) -> None:
     settings = project.settings
     if json:
         write_json(
-            {name: {"value": value, "origin": settings.origins[name]} for name, value in settings.values.items()}
+            {
+                name: {"value": _harmless(value), "origin": settings.origins[name]}
+                for name, value in settings.values.items()
+            }
         )
         return
     printer = Printer(plain)
@@ -76,4 +80,10 @@ def schema() -> None:
 def _shown(value: object) -> str:
     if value is None or value == "":
         return "-"
-    return value if isinstance(value, str) else jsonlib.dumps(value)
+    shown = _harmless(value)
+    return shown if isinstance(shown, str) else jsonlib.dumps(shown)
+
+
+def _harmless(value: object) -> object:
+    """A value without the password of a URL."""
+    return without_password(value) if isinstance(value, str) else value

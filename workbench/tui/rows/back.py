@@ -44,7 +44,8 @@ def failure_row(columns: Columns, data: Mapping[str, Any], number: int) -> Row:
     """A try that gave no answer."""
     error = data.get("error") or {}
     status = f" {error['status']}" if error.get("status") else ""
-    text = f" try {data.get('try', number)}: {error.get('kind', 'failed')}{status}: {error.get('message', '')}"
+    kind = str(error.get("kind", "failed")).replace("_", " ")
+    text = f" try {data.get('try', number)}: {kind}{status}: {error.get('message', '')}"
     wait = data.get("retry_in")
     after = f", again in {seconds(wait)}" if wait is not None else ""
     return Row(crop((BLANK, sign("failed"), (" " + flat(text, 400), "error"), (after, "dim")), columns.width))

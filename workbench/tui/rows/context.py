@@ -114,6 +114,8 @@ class ContextRows(Rows):
         if self.live is not None and self.live.doing == "answering":
             return len(self.refs) - 1
         tools = self.call.tools
+        if self.call.status == "failed":
+            return max((i for i, ref in enumerate(self.refs) if ref.kind == "failure"), default=self.last_entry())
         kinds = ("tool",) if tools and tools[-1].status != "running" else ("answer",)
         return max((i for i, ref in enumerate(self.refs) if ref.kind in kinds), default=self.last_entry())
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from workbench.context.assembly import Entry
 from workbench.context.message import Message
@@ -157,15 +156,6 @@ def visit_doc(visit: VisitState) -> TextRows:
     if visit.output and not any(tool.text == visit.output for tool in visit.tool_tries):
         lines += [Line(""), Line("output", "head"), *text_lines(visit.output, paint=_painter(visit.output))]
     return TextRows(lines, (("Phase", "title"), (f"  {flat(visit.phase)}", "name")), copy=visit.output)
-
-
-def failure_doc(data: Mapping[str, Any]) -> TextRows:
-    """A call that gave no answer: what the provider said, as it said it."""
-    error = data.get("error") or {}
-    lines = [Line(f"{error.get('kind', 'failed')}: {flat(str(error.get('message', '')))}", "error")]
-    if error.get("body"):
-        lines += [Line(""), *text_lines(pretty(str(error["body"])))]
-    return TextRows(lines, (("Failed call", "title"), (f"  try {data.get('try', 1)}", "name")))
 
 
 def tools_doc(call: CallState, run: RunState) -> TextRows:

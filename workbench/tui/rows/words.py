@@ -97,9 +97,10 @@ def _call_failed(it: Happened) -> Words:
     wait = it.data.get("retry_in")
     status = f" {error['status']}" if error.get("status") else ""
     after = f"; again in {seconds(wait)}" if wait is not None else ""
+    kind = str(error.get("kind", "failed")).replace("_", " ")
     return (
         "call",
-        f"try {it.data.get('try', 1)} {error.get('kind', 'failed')}{status}: {error.get('message', '')}{after}",
+        f"try {it.data.get('try', 1)} {kind}{status}: {error.get('message', '')}{after}",
         "error",
     )
 

@@ -1,0 +1,113 @@
+"""What a person is told when a provider fails: what happened, what to do about it, and how to go on."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.cli.conftest import Cli
+from tests.support.loopback import Loopback, Reply
+from workbench.cli.progress import Waited
+from workbench.engine.ports import ModelFault
+from workbench.engine.remedies import REMEDIES
+
+ONE = "cascade_id: one\nphases: [{name: p, instructions: Say hello., handoffs: []}]\n"
+GUIDE = Path(__file__).parents[2] / "docs/guide/when-a-provider-fails.md"
+
+
+@pytest.fixture
+def provider(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
+    monkeypatch.setenv("WORKBENCH_TRIES", "2")
+    monkeypatch.setenv("WORKBENCH_BACKOFF", "0")
+    (workspace / "one.yaml").write_text(ONE)
+    with Loopback([Reply("Hello.")]) as server:
+        yield server
+
+
+def failed(cli: Cli, provider: Loopback, model: str) -> str:
+    """What a run with this fault says on stderr, at the end of which it tells how it ended."""
+    ended = cli("run", "one.yaml", "--base-url", provider.url, "-m", model, "--session", "s")
+    assert (ended.code, ended.out) == (4, "")
+    assert "Traceback" not in ended.err
+    return ended.err
+
+
+WORDS = [
+    pytest.param("401", ("set WORKBENCH_API_KEY", "--model offline", "resume s"), marks=pytest.mark.fault("F22")),
+    pytest.param("402", ("Insufficient credits", "credit"), marks=pytest.mark.fault("F22")),
+    pytest.param("404", ("The model does not exist", "base URL"), marks=pytest.mark.fault("F21")),
+    pytest.param("500", ("answered 500: The server had an error", "after 2 tries"), marks=pytest.mark.fault("F21")),
+    pytest.param("503html", ("answered 503: Service Unavailable", "resume s"), marks=pytest.mark.fault("F21")),
+    pytest.param("html200", ("a web page instead", "'Sign in to the network'", "/v1"), marks=pytest.mark.fault("F23")),
+    pytest.param("badjson", ("cannot be read; it begins with", "after 2 tries"), marks=pytest.mark.fault("F23")),
+    pytest.param("badutf8", ("cannot be read; it begins with", "resume s"), marks=pytest.mark.fault("F23")),
+    pytest.param("empty", ("is blank", "after 2 tries"), marks=pytest.mark.fault("F24")),
+    pytest.param("nullcontent", ("is blank (finish reason stop)", "output tokens"), marks=pytest.mark.fault("F24")),
+    pytest.param("reset", ("no connection to http://127.0.0.1", "Check the network"), marks=pytest.mark.fault("F25")),
+    pytest.param("short", ("broke off: the connection was closed",), marks=pytest.mark.fault("F25")),
+    pytest.param("scut", ("after 20 characters, which are kept", "resume s"), marks=pytest.mark.fault("F26")),
+    pytest.param("307", ("to http://127.0.0.1:9/v1/chat/completions, which is not followed",)),
+]
+
+
+@pytest.mark.parametrize(("model", "words"), WORDS)
+def test_a_failed_call_says_what_happened_and_what_to_do(
+    cli: Cli, provider: Loopback, model: str, words: tuple[str, ...]
+) -> None:
+    said = failed(cli, provider, model)
+    for text in words:
+        assert text in said
+    assert "[Errno" not in said
+    assert cli("show", "s", "--json").json["phases"][0]["calls"][0]["failures"]
+
+
+@pytest.mark.fault("F31")
+def test_a_context_that_is_too_long_names_its_largest_messages(cli: Cli, provider: Loopback) -> None:
+    said = failed(cli, provider, "ctx")
+    assert "maximum context length is 8192 tokens" in said
+    assert "mask or clear old tool results" in said
+    assert said.splitlines()[-1].startswith("  #1 user, task: ")
+    assert "workbench resume" not in said, "the same request would be refused again"
+
+
+@pytest.mark.fault("F20")
+def test_a_wait_that_the_provider_asks_for_is_counted_down() -> None:
+    now = [0.0]
+    line = Waited("p turn 1: tries again (try 2)", 7.0, lambda: now[0])
+    seen = []
+    for now[0] in (0.0, 3.0, 9.0):
+        console = Console(file=io.StringIO(), width=80)
+        with console.capture() as shown:
+            console.print(line)
+        seen.append(shown.get().strip())
+    assert [text.rpartition(" in ")[2] for text in seen] == ["7 s", "4 s", "0 s"]
+
+
+@pytest.mark.fault("F25")
+def test_a_call_without_an_answer_says_how_long_it_has_waited() -> None:
+    now = [0.0]
+    line = Waited("p turn 1: waiting for the provider, try 2", clock=lambda: now[0])
+    now[0] = 34.2
+    assert line.__rich__().plain == "p turn 1: waiting for the provider, try 2, 34 s"
+
+
+@pytest.mark.fault("F26")
+@pytest.mark.parametrize(("model", "words"), [("snodone", "may be cut off"), ("length", "limit of output tokens")])
+def test_an_answer_that_may_lack_its_end_is_a_warning(cli: Cli, provider: Loopback, model: str, words: str) -> None:
+    ended = cli("run", "one.yaml", "--base-url", provider.url, "-m", model, "--session", "s")
+    assert ended.code == 0
+    assert words in ended.err
+    (warning,) = cli("show", "s", "--json").json["warnings"]
+    assert warning["code"] == "cut_off"
+
+
+def test_every_kind_of_fault_has_a_remedy_and_stands_in_the_guide() -> None:
+    final = {"authentication", "permission", "not_found", "bad_request", "context_length", "no_model"}
+    assert set(REMEDIES) == ModelFault.RETRYABLE | final
+    page = GUIDE.read_text("utf-8")
+    for remedy in REMEDIES.values():
+        assert remedy.happened in page

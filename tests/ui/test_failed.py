@@ -1,0 +1,66 @@
+"""A call that nobody answered: the cursor is on it, and the pane below says what happened and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ui.bench import bench
+from tests.ui.support import Story, entry
+from workbench.context.assembly import Kind
+from workbench.context.message import Message
+
+LONG = Message("user", "[Tool result: read_log]\n" + "a line of the log\n" * 400)
+
+
+def story(error: dict[str, Any], *, tries: int = 1) -> Story:
+    """One call whose every try fails."""
+    made = Story().start()
+    triage = made.phase("triage", max_turns=3)
+    place = triage._replace(attempt=1, turn=1, call=1)
+    task = entry(Message("user", "Find it."), Kind.TASK, place, reason=("task",))
+    made.context(place, [task, entry(LONG, Kind.RESULT, place, tool="read_log")])
+    for number in range(1, tries + 1):
+        wait = 2.0 if number < tries else None
+        made.emit("call_failed", place, digest="", error=error, retry_in=wait, purpose="turn", **{"try": number})
+    made.emit("phase_finished", triage, status="failed", output="", reason="x", check="call")
+    made.finish("", status="failed", reason="x")
+    return made
+
+
+@pytest.mark.fault("F31")
+def test_a_context_that_is_too_long_points_to_its_largest_messages(tmp_path: Path) -> None:
+    error = {"kind": "context_length", "message": "the maximum is 8192 tokens", "status": 400, "body": ""}
+
+    async def scenario() -> None:
+        async with bench(tmp_path, size=(120, 50), events=story(error).events) as it:
+            shown = it.pane("detail")
+            assert "The request is longer than the model's context." in shown
+            assert "the maximum is 8192 tokens" in shown
+            first = shown.index("2  user, turn 1 read_log: 1,8")
+            assert first < shown.index("1  user, task: ")
+            assert "mask or clear old tool results" in shown
+            assert "c asks again" not in shown, "the same request would be refused again"
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.fault("F26")
+def test_what_had_arrived_is_kept_and_c_asks_again(tmp_path: Path) -> None:
+    error = {"kind": "stream_cut", "message": "broke off", "partial": "The first half of", "body": '{"a": 1}'}
+
+    async def scenario() -> None:
+        async with bench(tmp_path, size=(120, 50), events=story(error, tries=2).events) as it:
+            shown = it.pane("detail")
+            assert "The answer broke off." in shown
+            assert "c asks again, and what was answered stays." in shown
+            assert "The first half of" in shown
+            assert '"a": 1' in shown
+            assert it.presenter.state.resumable
+            await it.press("k")
+            assert "Tried again after 2.0s." in it.pane("detail")
+
+    asyncio.run(scenario())

@@ -1,0 +1,54 @@
+"""What the detail pane shows of a call that gave no answer: what happened, what to do, what the provider sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.context.reasons import origin
+from workbench.engine.remedies import largest, remedy_of
+from workbench.engine.state import CallState
+from workbench.tui.rows.cells import flat
+from workbench.tui.rows.documents import painter, pretty
+from workbench.tui.rows.numbers import count, seconds
+from workbench.tui.rows.text import Line, TextRows, text_lines
+
+
+def failure_doc(call: CallState, index: int) -> TextRows:
+    """One failed try of a call. Where the request was too long, its largest messages are named."""
+    data = call.failures[index]
+    error = data.get("error") or {}
+    remedy = remedy_of(error)
+    message = str(error.get("message", ""))
+    lines = [Line(remedy.happened.capitalize() + ".", "error"), *text_lines(message)]
+    if error.get("kind") == "context_length":
+        lines += [Line(""), Line("The largest messages of this request", "head"), *_largest(call)]
+    if (wait := data.get("retry_in")) is not None:
+        lines += [Line(""), Line(f"Tried again after {seconds(wait)}.", "dim")]
+    else:
+        lines += [Line(""), Line("What to do", "head"), *text_lines(remedy.do)]
+        lines.append(Line(_keys(again=remedy.again), "dim"))
+    if error.get("partial"):
+        lines += [Line(""), Line("What had arrived", "head"), *text_lines(str(error["partial"]), "dim")]
+    if error.get("body"):
+        body = pretty(str(error["body"]))
+        lines += [Line(""), Line("What the provider sent", "head"), *text_lines(body, paint=painter(body))]
+    return TextRows(lines, (("Failed call", "title"), (f"  {_try(data, error)}", "name")), copy=message)
+
+
+def _try(data: Mapping[str, Any], error: Mapping[str, Any]) -> str:
+    kind = flat(str(error.get("kind", "failed"))).replace("_", " ")
+    return f"try {data.get('try', 1)} · {kind}" + (f" {error['status']}" if error.get("status") else "")
+
+
+def _keys(*, again: bool) -> str:
+    """The keys that go on from here."""
+    starts = "After an edit of the file, R runs it up to its first changed request; r starts over."
+    return f"c asks again, and what was answered stays. {starts}" if again else starts
+
+
+def _largest(call: CallState) -> list[Line]:
+    return [
+        Line(f"{number:>4}  {flat(entry.item.message.role)}, {flat(origin(entry))}: {count(entry.tokens_sent)} tokens")
+        for number, entry in largest(call)
+    ]
