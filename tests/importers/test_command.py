@@ -91,3 +91,46 @@ def test_hostile_text_reaches_no_terminal(folder: Path) -> None:
     assert "\x1b]" not in ended.out + ended.err + shown.out
     assert "\x1b[2J" not in shown.out
     assert "\x1b[31mred" not in ended.err
+
+
+def test_a_folder_is_every_file_in_it_and_an_empty_one_is_an_error(folder: Path) -> None:
+    (folder / "logs" / "inner").mkdir(parents=True)
+    (folder / "openai.json").replace(folder / "logs" / "inner" / "a.json")
+    (folder / "langfuse.json").replace(folder / "logs" / "b.json")
+    (folder / "logs" / ".hidden").write_text("no run")
+    ended = run_cli("import", "logs", "--json")
+    assert [(run["file"], run["format"]) for run in ended.json] == [
+        ("logs/b.json", "langfuse"),
+        ("logs/inner/a.json", "openai"),
+    ]
+    (folder / "empty").mkdir()
+    refused = run_cli("import", "empty")
+    assert (refused.code, refused.err) == (2, "empty: error: the folder holds no file\n")
+
+
+def test_logged_calls_of_one_run_join_in_the_order_of_their_times(folder: Path) -> None:
+    """Each file holds one call; the second one saw the first one's answer, and is predicted after its numbers."""
+    (folder / "calls").mkdir()
+    ask = {"role": "user", "content": "Find the first failure in the log and say what it means."}
+    answers = [{"role": "assistant", "content": text} for text in ("I look at it.", "The queue is full.")]
+    seen = [[ask], [ask, answers[0], {"role": "user", "content": "Go on, please."}]]
+    for number, (messages, answer) in enumerate(zip(seen, answers, strict=True)):
+        usage = {"prompt_tokens": 100 + 50 * number, "completion_tokens": 9, "total_tokens": 109 + 50 * number}
+        response = {"model": "claude-sonnet-4-5", "choices": [{"message": answer}], "usage": usage}
+        body = {"messages": messages, "response": response, "timestamp": 1_760_000_000 + number}
+        (folder / "calls" / f"{'ba'[number]}.json").write_text(json.dumps(body))
+    (run,) = run_cli("import", "--together", "calls", "--json").json
+    assert (run["calls"], run["messages"]) == (2, 4)
+    calls = run_cli("context", run["session_id"], "--json").json
+    assert [call["grade"] for call in calls] == ["estimate", "calibrated"]
+    assert len(run_cli("import", "calls", "--json").json) == 2
+    (folder / "calls" / "c.json").write_text("{")
+    refused = run_cli("import", "--together", "calls")
+    assert refused.code == 2
+    assert refused.err.startswith("calls/c.json: error: ")
+
+
+def test_the_run_that_was_imported_last_is_the_newest_however_old_it_is(folder: Path) -> None:
+    for name in reversed(EXAMPLES):
+        (run,) = run_cli("import", f"{name}.json", "--json").json
+        assert run_cli("show", "--json").json["session_id"] == run["session_id"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from workbench.importers.conversation import Call, Remarks, Said, Thread
+from workbench.importers.conversation import Call, Conversation, Remarks, Said, Thread
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,32 @@ def threads_of(calls: Iterable[Observed], remarks: Remarks) -> tuple[Thread, ...
     return tuple(
         Thread(tuple(one.said), one.model, one.tools, shared(one.parameters, remarks)) for one in growing if one.said
     )
+
+
+def joined(conversations: Iterable[Conversation]) -> Conversation:
+    """Several conversations as one run: those of a single call each are calls that may go on with one another."""
+    calls: list[Observed] = []
+    others: list[Thread] = []
+    remarks, notes, kept, title = Remarks(), dict[str, None](), dict[str, Any](), ""
+    for one in conversations:
+        for thread in one.threads:
+            if (last := _only_call(thread)) is not None:
+                calls.append(last)
+            else:
+                others.append(thread)
+        notes |= dict.fromkeys(one.notes)
+        kept |= one.kept
+        title = title or one.title
+    threads = (*threads_of(calls, remarks), *others)
+    return Conversation(threads, title, notes=(*notes, *remarks.notes), kept=kept)
+
+
+def _only_call(thread: Thread) -> Observed | None:
+    """The call of a thread that ends with its only one."""
+    *before, answer = thread.said
+    if answer.call is None or thread.calls != 1:
+        return None
+    return Observed(tuple(before), answer, answer.call, thread.model, thread.tools, thread.parameters)
 
 
 def _continued(growing: Sequence[_Growing], call: Observed) -> _Growing | None:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from workbench.engine.event import Event
@@ -125,7 +126,7 @@ class Store:
         return state
 
     def runs(self) -> list[RunSummary]:
-        """All runs, newest first."""
+        """All runs, newest first; an imported run is as old as its import, whenever it ran."""
         found: list[RunSummary] = []
         for run_id in self.run_ids():
             try:
@@ -134,7 +135,7 @@ class Store:
                 continue  # Removed since the folder was listed.
             except OSError as error:
                 found.append(unreadable(run_id, error))
-        return sorted(found, key=lambda run: (run.started, run.run_id), reverse=True)
+        return sorted(found, key=lambda run: (_added(run), run.run_id), reverse=True)
 
     def summary(self, run_id: str) -> RunSummary:
         """One run in one line; read from its journal only if the journal has grown since. Raises UnknownRun."""
@@ -228,3 +229,14 @@ def _folded(folder: Path) -> tuple[Summarizer, Tail]:
         if line.event is not None:
             fold.apply(line.event)
     return fold, tail
+
+
+def _added(run: RunSummary) -> str:
+    """When the run came into the store, as ISO 8601 in UTC; the id of an imported one begins with that (RFC 9562)."""
+    if not run.imported:
+        return run.started
+    try:
+        seconds = int(run.run_id.replace("-", "")[:12], 16) / 1000
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+    except (ValueError, OverflowError, OSError):
+        return run.started

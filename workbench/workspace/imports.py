@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from workbench.engine.redact import Redactor
 from workbench.importers.conversation import Conversation, Unreadable
 from workbench.importers.journal import Origin, Outside, write_journal
 from workbench.importers.reading import read_file
+from workbench.importers.threads import joined
 from workbench.models.cost import cost
 from workbench.models.prices import PriceTable
 from workbench.workspace.opened import CannotOpen, read_bytes
@@ -33,12 +35,46 @@ class ImportedRun:
     """What could not be mapped."""
 
 
+def files_of(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files named, and those in the folders named, by name; hidden ones are left out.
+
+    Raises CannotOpen for a folder that holds none.
+    """
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        inside = [file for file in sorted(path.rglob("*")) if file.is_file() and not _hidden(file.relative_to(path))]
+        if not inside:
+            raise CannotOpen(f"{path}: error: the folder holds no file")
+        yield from inside
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
 def import_file(project: Project, file: Path, wanted: str = "") -> list[ImportedRun]:
     """Journal every conversation of a file.
 
     ``wanted``: the name of its format, where it should not be told from the file. Raises CannotOpen, also for what is
     no such file, and StoreError. A file that cannot be read whole leaves no run behind.
     """
+    return [_written(project, one, origin, file) for origin, one in _read(project, file, wanted)]
+
+
+def import_together(project: Project, files: Sequence[Path], wanted: str = "") -> ImportedRun:
+    """Journal files that hold calls of one run as that run: a call that goes on with what an earlier one saw and said
+    joins its context. Raises CannotOpen for the first file that cannot be read, and StoreError; then there is no run.
+    """
+    found = [pair for file in files for pair in _read(project, file, wanted)]
+    digest = hashlib.sha256("".join(origin.sha256 for origin, _ in found).encode()).hexdigest()
+    first = found[0][0]
+    origin = Origin(first.format, ", ".join(dict.fromkeys(origin.file for origin, _ in found)), digest)
+    return _written(project, joined(one for _, one in found), origin, files[0])
+
+
+def _read(project: Project, file: Path, wanted: str) -> list[tuple[Origin, Conversation]]:
     shown = project.shown(file)
     data = read_bytes(file, shown)
     try:
@@ -46,7 +82,7 @@ def import_file(project: Project, file: Path, wanted: str = "") -> list[Imported
     except Unreadable as fault:
         raise CannotOpen(f"{shown}: error: {fault}") from None
     digest = hashlib.sha256(data).hexdigest()
-    return [_written(project, one, Origin(format.name, shown, digest), file) for format, one in found]
+    return [(Origin(format.name, shown, digest), one) for format, one in found]
 
 
 def _written(project: Project, conversation: Conversation, origin: Origin, file: Path) -> ImportedRun:

@@ -16,27 +16,34 @@ from workbench.importers.formats import BY_NAME
 @click.command(short_help="Make runs of other tools into stored runs.")
 @click.argument("files", type=CascadeFile(), nargs=-1, required=True, metavar="FILE…")
 @click.option("--format", "format_name", type=click.Choice(list(BY_NAME)), help="Instead of telling it from the file.")
+@click.option("--together", is_flag=True, help="The files hold calls of one run; make them one.")
 @as_json
 @plain
-def command(files: tuple[Path, ...], format_name: str | None, json: bool, plain: bool) -> None:
+def command(files: tuple[Path, ...], format_name: str | None, together: bool, json: bool, plain: bool) -> None:
     """Import message lists (OpenAI, Anthropic), SWE-agent, mini-swe-agent, OpenHands, tau-bench, Inspect (.json and
     .eval), OpenTelemetry GenAI and OpenInference spans, LangFuse and Phoenix exports. The format is told from the file.
-    Each conversation becomes a run that can be shown, compared and swept, but not replayed.
+    Each conversation becomes a run that can be shown, compared and swept, but not replayed. Of a folder every file in
+    it is taken.
 
     \b
     Examples:
       workbench import run.traj
       workbench import logs/*.eval --json
+      workbench import --together calls/
       workbench import chat.json && workbench context
     """
-    from workbench.workspace.imports import ImportedRun, import_file
+    from workbench.workspace.imports import ImportedRun, files_of, import_file, import_together
     from workbench.workspace.opened import CannotOpen
 
     project = project_here()
     printer, runs, failures = Printer(plain), list[ImportedRun](), list[Failure]()
-    for file in files:
+    chosen = tuple(files_of(files))
+    for file in chosen[:1] if together else chosen:
         try:
-            found = import_file(project, file, format_name or "")
+            if together:
+                found = [import_together(project, chosen, format_name or "")]
+            else:
+                found = import_file(project, file, format_name or "")
         except CannotOpen as fault:
             failure = as_failure(fault)
             assert failure is not None
