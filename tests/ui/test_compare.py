@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 from tests.cli.test_compare import CASCADE, HOSTILE, TURNS
 from tests.ui.bench import Bench, bench, screen_text
+from tests.ui.snapshot import check
+from workbench.engine.stepper import Mode
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import Choice
+from workbench.tui.screens.sweep import SweepSheet
 from workbench.tui.widgets.entry import LineInput
 
 REPLIES = "\n".join(
@@ -32,6 +36,7 @@ async def compared(it: Bench, specs: str) -> CompareSheet:
     await it.until(lambda: isinstance(it.app.screen, CompareSheet), "the comparison did not open")
     sheet = it.app.screen
     assert isinstance(sheet, CompareSheet)
+    await it.until(lambda: len(sheet.view.rows), "the comparison was not worked out")
     return sheet
 
 
@@ -89,5 +94,114 @@ def test_b_goes_into_the_file_after_a_look(tmp_path: Path) -> None:
             await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
             await it.press("w")
             assert "strategy: selective+mask(after=2)" in file.read_text()
+
+    asyncio.run(scenario())
+
+
+def test_two_runs_are_compared_and_the_prompt_completes_their_names(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+            await it.press("r")
+            await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+            it.app.given["hint"] = "Go on."
+            it.session.start({"hint": "Go on."}, Mode.CONTINUE, session="other-1a2b")
+            await it.until(lambda: it.presenter.state.run.session_id == "other-1a2b", "no second run")
+            await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+            await it.press("D")
+            await it.until(lambda: it.screen.query(LineInput), "nothing was asked")
+            entry = it.screen.query_one(LineInput)
+            entry.value = ""
+            await it.type("this vs log_")
+            await it.until(lambda: "log_triage-7f3a" in screen_text(it.app), "nothing was offered")
+            await it.press("right", "enter")
+            await it.until(lambda: isinstance(it.app.screen, CompareSheet), "the comparison did not open")
+            sheet = it.app.screen
+            assert isinstance(sheet, CompareSheet)
+            await it.until(lambda: len(sheet.view.rows), "the comparison was not worked out")
+            shown = screen_text(it.app)
+            assert "other-1a2b and log_triage-7f3a  as recorded" in shown
+            assert "task: reworded" in shown
+            await it.press("a")
+            assert "no strategy" in screen_text(it.app)
+
+    asyncio.run(scenario())
+
+
+def test_a_side_that_is_neither_strategy_nor_run_is_named(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+            await it.press("r")
+            await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+            await it.press("D")
+            await it.until(lambda: it.screen.query(LineInput), "nothing was asked")
+            it.screen.query_one(LineInput).value = "file vs mashed(after=3)"
+            await it.press("enter")
+            await it.until(lambda: "mashed" in screen_text(it.app), "nothing was said")
+            assert it.app.screen is it.screen
+
+    asyncio.run(scenario())
+
+
+def test_the_plot_draws_both_sides_over_the_calls(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+            await compared(it, "whole vs masked")
+            await it.press("P")
+            shown = screen_text(it.app)
+            assert "tokens sent" in shown
+            assert "US dollars for the input" in shown
+            assert "dig:1 … dig:7" in shown
+            check(it.app, "compare-plot-120x40")
+
+    asyncio.run(scenario())
+
+
+def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+            sheet = await compared(it, "whole vs masked")
+            await it.press("S")
+            await it.until(lambda: sheet.query(LineInput), "nothing was asked")
+            sheet.query_one(LineInput).value = "selective+mask(after=1..3)"
+            await it.press("enter")
+            await it.until(lambda: isinstance(it.app.screen, SweepSheet), "the sweep did not open")
+            tried = it.app.screen
+            assert isinstance(tried, SweepSheet)
+            await it.until(lambda: len(tried.rows) == 5 and "5 strategies tried" in screen_text(it.app), "not all")
+            check(it.app, "sweep-120x40")
+            await it.press("P")
+            assert "relative to snowball" in screen_text(it.app)
+            await it.press("escape", "G", "enter")
+            await it.until(lambda: it.app.screen is sheet, "it did not go back")
+            await it.until(lambda: "B selective+mask(after=3" in screen_text(it.app), "B was not taken")
+
+    asyncio.run(scenario())
+
+
+def test_a_comparison_is_written_to_a_file_and_none_is_replaced_without_asking(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+            sheet = await compared(it, "whole vs masked")
+
+            async def export(name: str) -> None:
+                await it.press("X")
+                await it.until(lambda: sheet.query(LineInput), "nothing was asked")
+                sheet.query_one(LineInput).value = name
+                await it.press("enter")
+
+            await export("both.json")
+            await it.until(lambda: (tmp_path / "both.json").exists(), "nothing was written")
+            assert json.loads((tmp_path / "both.json").read_text())["b"]["label"] == "masked"
+            (tmp_path / "both.html").write_text("mine")
+            await export("both.html")
+            await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
+            await it.press("k")
+            assert (tmp_path / "both.html").read_text() == "mine"
+            await export("both.html")
+            await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
+            await it.press("r")
+            await it.until(lambda: "<html" in (tmp_path / "both.html").read_text(), "nothing was written")
+            await export("both.txt")
+            assert not (tmp_path / "both.txt").exists()
 
     asyncio.run(scenario())

@@ -14,12 +14,14 @@ from workbench.tui.app import WorkbenchApp
 from workbench.tui.commands import CONTEXTS as IN_PALETTE
 from workbench.tui.keys import ALWAYS, CONTEXTS, FOOTERS, KEYS, Key, display, hints, resolve
 from workbench.tui.screens.bench import BenchScreen
+from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.screens.help import HelpRows
 from workbench.tui.screens.request import ChangedSheet, RequestSheet
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.snapshots import SnapshotsScreen
+from workbench.tui.screens.sweep import SweepSheet
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
 
@@ -33,6 +35,8 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "request": RequestSheet,
     "changed": ChangedSheet,
     "snapshots": SnapshotsScreen,
+    "candidates": CandidatesScreen,
+    "sweep": SweepSheet,
     "dialog": Dialog,
 }
 

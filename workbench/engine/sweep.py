@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.context.cache import Prices
@@ -119,9 +119,19 @@ def shared_strategies(definitions: Sequence[Definition]) -> dict[str, str]:
 
 def sweep(subjects: Sequence[Subject], tried: Sequence[Candidate], counter: Counter, prices: Prices) -> Sweep:
     """Try every strategy on every run; ratios are to ``snowball`` on the same run. No model is called."""
+    return list(sweeping(subjects, tried, counter, prices))[-1]
+
+
+def sweeping(
+    subjects: Sequence[Subject], tried: Sequence[Candidate], counter: Counter, prices: Prices
+) -> Iterator[Sweep]:
+    """The sweep so far, at first without a row and then after each strategy: it may be left at any point."""
     baseline = with_named({})(BASELINE)
     bases = {s.name: under(s.name, s.state, s.definition, baseline, counter, prices).totals for s in subjects}
     used = [subject for subject in subjects if bases[subject.name].tokens]
+    runs = tuple(subject.name for subject in used)
+    skipped = tuple(subject.name for subject in subjects if not bases[subject.name].tokens)
+    yield Sweep(runs, skipped, ())
     rows: list[Tried] = []
     for candidate in tried if used else ():
         trials = tuple(_trial(subject, candidate, bases[subject.name], counter, prices) for subject in used)
@@ -138,11 +148,8 @@ def sweep(subjects: Sequence[Subject], tried: Sequence[Candidate], counter: Coun
                 sum(trial.totals.broken for trial in trials),
             )
         )
-    skipped = tuple(subject.name for subject in subjects if not bases[subject.name].tokens)
-    front = _front(rows)
-    return Sweep(
-        tuple(subject.name for subject in used), skipped, tuple(replace(row, on_front=row in front) for row in rows)
-    )
+        front = _front(rows)
+        yield Sweep(runs, skipped, tuple(replace(row, on_front=row in front) for row in rows))
 
 
 def _trial(subject: Subject, candidate: Candidate, base: Totals, counter: Counter, prices: Prices) -> Trial:

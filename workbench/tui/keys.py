@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 
 from workbench.tui.key import Key as Key
 from workbench.tui.review_keys import REVIEW_CONTEXTS, REVIEW_KEYS
+from workbench.tui.side_keys import SIDE_CONTEXTS, SIDE_KEYS
 
 KEYS: tuple[Key, ...] = (
     Key("run.over", "n", "step('over')", "bench", "Go on to the next turn, and hold there", "Run", "next turn"),
@@ -57,6 +58,9 @@ KEYS: tuple[Key, ...] = (
     Key("view.wire", "w", "detail('wire')", "bench", "The request exactly as it goes over the wire", "Look", "wire"),
     Key("view.diff", "d", "compare", "bench", "Mark what differs from the call before, in this phase", "Look", "diff"),
     Key("view.strategies", "D", "strategies", "bench", "Compare two context strategies on this run", "Look", "compare"),
+    Key(
+        "view.candidates", "C", "candidates", "bench", "Candidates side by side: who won and why", "Look", "candidates"
+    ),
     Key("view.full", "m", "full", "bench", "Show messages in full, or as they were sent", "Look", "full"),
     Key("view.dropped", "u", "unfold", "bench", "Unfold or fold what was dropped", "Look"),
     Key("view.find", "slash", "find", "bench", "Find in the pane with the focus", "Look", "find"),
@@ -99,17 +103,7 @@ KEYS: tuple[Key, ...] = (
     Key("sheet.again", "n", "find_again(1)", "sheet", "The next place", "Sheet", "next"),
     Key("sheet.before", "N", "find_again(-1)", "sheet", "The place before", "Sheet"),
     Key("sheet.copy", "y", "copy", "sheet", "Copy the whole text", "Sheet", "copy"),
-    Key("compare.next", "right_square_bracket", "difference(1)", "compare", "The next difference", "Compare", "next"),
-    Key(
-        "compare.previous",
-        "left_square_bracket",
-        "difference(-1)",
-        "compare",
-        "The difference before",
-        "Compare",
-        "previous",
-    ),
-    Key("compare.apply", "a", "apply", "compare", "Write strategy B into the file, after a look", "Compare", "apply B"),
+    *SIDE_KEYS,
     *REVIEW_KEYS,
     Key("dialog.close", "escape", "close", "dialog", "Close without doing anything", "Dialogs"),
     Key("app.palette", "ctrl+p", "command_palette", "app", "Every command by name", "Workbench", "palette"),
@@ -125,9 +119,9 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
     "app": ("bench", "tree", "list"),
     "bench": ("app", "tree", "list"),
     "tree": ("bench", "app", "list"),
-    "list": ("bench", "app", "tree", "sheet", "compare"),
-    "sheet": ("list", "compare"),
-    "compare": ("list", "sheet"),
+    "list": ("bench", "app", "tree", "sheet", "compare", "candidates", "sweep"),
+    "sheet": ("list", "compare", "candidates", "sweep"),
+    **SIDE_CONTEXTS,
     "dialog": (),
     **REVIEW_CONTEXTS,
 }

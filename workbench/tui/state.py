@@ -65,6 +65,10 @@ class BenchState:
     children: dict[str, RunState] = field(default_factory=dict)
     """Runs of nested cascades, by run id."""
     selected: Place | None = None
+    selected_run: str = ""
+    """The nested run that the selected call belongs to; empty for the run itself."""
+    held_run: str = ""
+    """The nested run that is held; empty for the run itself."""
     following: bool = True
     """Whether the newest call is selected as it comes."""
     held: Held | None = None
@@ -73,6 +77,8 @@ class BenchState:
     unfold: bool = False
     compare: bool = False
     folding: dict[NodeId, bool] = field(default_factory=dict)
+    unsaved: bool = False
+    """Records of the run wait in memory, because the disk does not take them."""
     changed: frozenset[str] = frozenset()
     """Phases whose text differs from the definition of the run."""
 
@@ -85,6 +91,60 @@ class BenchState:
     def alive(self) -> bool:
         """Whether the run shown has not ended."""
         return self.started and self.run.status == "running"
+
+    # -- nested runs -------------------------------------------------------------------------------------------------
+
+    @property
+    def shown(self) -> RunState:
+        """The run whose call is selected: this one, or one that it started."""
+        return self.children.get(self.selected_run, self.run)
+
+    def run_by_id(self, run_id: str) -> RunState:
+        """This run, or one that it started; this one where there is no such run."""
+        return self.children.get(run_id, self.run)
+
+    def run_of_candidates(self) -> str:
+        """The run whose candidates are meant: the one that is shown, else the first that has any."""
+        runs = (self.shown, self.run, *self.children.values())
+        return next((run.run_id for run in runs if run.contests.all), self.run.run_id)
+
+    def parent_run(self, run_id: str) -> str:
+        """The nested run that a nested run was started by; empty for the run itself."""
+        parent = str(self.run_by_id(run_id).parent.get("run_id", ""))
+        return parent if parent in self.children else ""
+
+    def child_place(self, run_id: str) -> Place | None:
+        """Where a nested run was started: the newest call of that visit in the run that started it."""
+        parent = self.children.get(self.parent_run(run_id), self.run)
+        for visit in parent.visits:
+            if any(child.get("run_id") == run_id for child in visit.children):
+                return visit.calls[-1].place if visit.calls else None
+        return None
+
+    def select_in(self, run_id: str, place: Place) -> bool:
+        """Look at a call of this run, or of a nested one. False when there is no such call."""
+        inner = run_id if run_id in self.children else ""
+        if not inner:
+            self.selected_run = ""
+            return self.select(place)
+        if self.children[inner].call_at(place) is None:
+            return False
+        self.selected, self.selected_run, self.following = place, inner, False
+        return True
+
+    def look_into(self, run_id: str) -> bool:
+        """Look at the newest call of a nested run. False when it made none."""
+        child = self.children.get(run_id)
+        return child is not None and bool(child.calls) and self.select_in(run_id, child.calls[-1].place)
+
+    def come_back(self) -> bool:
+        """From a nested run to the place that started it. False when none is looked at."""
+        if not self.selected_run:
+            return False
+        outer, place = self.parent_run(self.selected_run), self.child_place(self.selected_run)
+        if place is None or not self.select_in(outer, place):
+            self.selected, self.selected_run, self.following = None, outer, False
+        return True
 
     # -- what happened -----------------------------------------------------------------------------------------------
 
@@ -112,7 +172,7 @@ class BenchState:
         self.run.apply(event)
         self.events.append(event)
         if event.kind == "context_assembled" and self.following:
-            self.selected = event.place
+            self.selected, self.selected_run = event.place, ""
         elif event.kind in ("call_finished", "call_failed"):
             self.waiting.pop(event.place, None)
         elif event.kind == "run_finished":
@@ -129,6 +189,8 @@ class BenchState:
         if event.seq <= child.seq:
             return
         child.apply(event)
+        if event.kind in ("call_finished", "call_failed"):
+            self.waiting.pop(event.place, None)
         if event.kind in ("run_started", "call_finished", "call_failed", "tool_finished", "run_finished"):
             self._tell(event, child)
 
@@ -143,11 +205,19 @@ class BenchState:
         self.events = []
         self.children = {}
         self.selected, self.held, self.following = None, None, True
+        self.selected_run = self.held_run = ""
+        self.unsaved = False
         self.waiting.clear()
         self.changed = frozenset()
 
     def _notice(self, notice: Notice, now: float) -> None:
         place, data = notice.place, notice.data
+        if notice.kind in ("unsaved", "saved"):
+            self.unsaved = notice.kind == "unsaved"
+            token = "error" if self.unsaved else "ok"
+            at = self.events[-1].at if self.events else ""
+            self.log.add(LogLine(at, place, "store", str(data.get("message", "")), token))
+            return
         if notice.kind == "held":
             self._hold(Held(place, str(data.get("stop", "")), str(data.get("why", "")), str(data.get("tool", ""))))
         elif notice.kind == "released":
@@ -173,11 +243,23 @@ class BenchState:
         return not self.alive or (call is not None and call.status == "done")
 
     def _hold(self, held: Held) -> None:
-        self.held = held
-        if held.place.turn and self.run.call_at(held.place) is not None:
-            self.selected, self.following = held.place, True
+        self.held, self.held_run = held, self._run_at(held.place)
+        if held.place.turn and self.run_by_id(self.held_run).call_at(held.place) is not None:
+            self.selected, self.selected_run, self.following = held.place, self.held_run, not self.held_run
         at = self.events[-1].at if self.events else ""
         self.log.add(LogLine(at, held.place, "held", f"{held.words} ({held.why})", "held"))
+
+    def _run_at(self, place: Place) -> str:
+        """The nested run that a place belongs to: the newest that is running and has been there."""
+        visits = self.run.visit_of(place)
+        if visits is not None and visits.status == "running" and not visits.finished:
+            open_child = any(c.get("status", "running") == "running" for c in visits.children)
+            if not open_child:
+                return ""
+        for run_id, child in reversed(self.children.items()):
+            if child.status == "running" and child.visit_of(place) is not None:
+                return run_id
+        return ""
 
     def end_unfinished(self) -> None:
         """The journal of a stored run is read to its end, and there was none: it was interrupted."""
@@ -203,7 +285,7 @@ class BenchState:
     @property
     def call(self) -> CallState | None:
         """The selected call."""
-        return self.run.call_at(self.selected) if self.selected is not None else None
+        return self.shown.call_at(self.selected) if self.selected is not None else None
 
     @property
     def before(self) -> CallState | None:
@@ -212,7 +294,7 @@ class BenchState:
         if place is None:
             return None
         found: CallState | None = None
-        for call in self.run.calls:
+        for call in self.shown.calls:
             if call.place == place:
                 return found
             if call.place[:2] == place[:2]:
@@ -223,18 +305,18 @@ class BenchState:
         """Look at a call; the newest one is followed. False when there is no such call."""
         if self.run.call_at(place) is None:
             return False
-        self.selected = place
+        self.selected, self.selected_run = place, ""
         self.following = self.run.calls[-1].place == place
         return True
 
     def move(self, step: int) -> bool:
         """To the call before or after, in the order they were made; False at either end."""
-        places = [call.place for call in self.run.calls]
+        places = [call.place for call in self.shown.calls]
         if not places:
             return False
         at = places.index(self.selected) if self.selected in places else len(places)
         target = max(0, min(at + step, len(places) - 1))
-        return self.select(places[target]) and target != at
+        return self.select_in(self.selected_run, places[target]) and target != at
 
     def current_question(self) -> Event | None:
         """The oldest question without an answer, of this run or of a child of it."""

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.context.apply import ApplyError, apply
+from workbench.context.spec import SpecError
 from workbench.context.strategy import Strategy, with_named
-from workbench.engine.compare import Comparison, compare, under
-from workbench.engine.definition import Definition
+from workbench.engine.compare import Comparison, Side, as_recorded, compare, under
+from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.sweep import FILE
+from workbench.store.faults import StoreError
 from workbench.workspace.opened import read_bytes
 from workbench.workspace.wiring import encodings
 
@@ -39,6 +41,82 @@ def compare_strategies(state: RunState, specs: tuple[str, str], prices: Prices) 
     chosen = [(spec, strategy_of(definition, spec)) for spec in specs]
     a, b = (under(spec, state, definition, strategy, encodings(), prices) for spec, strategy in chosen)
     return compare(a, b)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One side of a comparison: a stored run as it was recorded, or under a strategy."""
+
+    run: str
+    """A session id, a run id, or the beginning of one."""
+    spec: str = ""
+    """A strategy, a name of the file's, or ``file``; empty for the contexts as they were."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A comparison with what it was made of."""
+
+    comparison: Comparison
+    title: str
+    a: RunState
+    b: RunState
+    notes: tuple[str, ...] = ()
+    """What could not be done as it should be."""
+
+
+THIS = "this"
+"""Stands for the run that is looked at, as it was recorded."""
+
+
+def source_of(project: Project, text: str, here: str) -> Source:
+    """What a person means by one side: ``this``, a strategy for the run ``here``, or the name of another run.
+
+    Raises SpecError where it is none of them.
+    """
+    said = text.strip()
+    if said in ("", THIS):
+        return Source(here)
+    try:
+        strategy_of(definition_of(project.store.state(project.store.find(here))), said)
+    except SpecError as fault:
+        try:
+            return Source(project.store.find(said))
+        except StoreError:
+            raise fault from None
+    return Source(here, said)
+
+
+def compare_sources(project: Project, a: Source, b: Source, prices: Prices) -> Compared:
+    """Two sides of any kind. Raises SpecError, DefinitionError, StoreError."""
+    names = [project.store.find(source.run) for source in (a, b)]
+    states = {name: project.store.state(name) for name in dict.fromkeys(names)}
+    labels = [states[name].session_id or name for name in names]
+    notes: list[str] = []
+    sides = []
+    for source, name, label in zip((a, b), names, labels, strict=True):
+        if source.spec:
+            definition = definition_of(states[name])
+            strategy = strategy_of(definition, source.spec)
+            told = source.spec if names[0] == names[1] else f"{label} under {source.spec}"
+            sides.append(under(told, states[name], definition, strategy, encodings(), prices))
+        else:
+            told = f"{label} as recorded" if names[0] == names[1] else label
+            side, note = recorded(states[name], prices, told)
+            sides.append(side)
+            notes += [note] if note else []
+    title = labels[0] if labels[0] == labels[1] else f"{labels[0]} and {labels[1]}"
+    return Compared(compare(*sides), title, states[names[0]], states[names[1]], tuple(notes))
+
+
+def recorded(state: RunState, prices: Prices, label: str = "") -> tuple[Side, str]:
+    """A run as it was recorded, and what to say where its cascade can no longer be loaded."""
+    label = label or state.session_id or state.run_id
+    try:
+        return as_recorded(label, state, definition_of(state), encodings(), prices), ""
+    except DefinitionError as fault:
+        note = f"{label}: its cascade cannot be loaded, so the stored predictions are shown: {fault}"
+        return as_recorded(label, state, None, encodings(), prices), note
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from workbench.cli.output import Cell, Printer, talk, write_json
 
 if TYPE_CHECKING:
     from workbench.context.cache import Prices
-    from workbench.engine.compare import CallPair, Comparison, Side
+    from workbench.engine.compare import CallPair, Comparison
     from workbench.engine.state import RunState
     from workbench.workspace.project import Project
 
@@ -80,12 +80,12 @@ def command(
         if provider is None and comparison.a.totals.unknown + comparison.b.totals.unknown:
             talk("prices are unknown: --provider openai/gpt-4.1-mini, say, or --prices FILE gives them")
     elif applied is None:
-        from workbench.cli.views.compare_json import comparison_json
+        from workbench.tui.rows.compare_json import comparison_json
 
         write_json(comparison_json(comparison))
     if html_file is not None:
         from workbench.cli.comparing import write_file
-        from workbench.cli.views.compare_html import comparison_html
+        from workbench.tui.rows.compare_html import comparison_html
 
         write_file(Path(html_file), comparison_html(comparison, title))
         talk(f"written: {html_file}")
@@ -107,24 +107,15 @@ def _strategies(state: RunState, specs: tuple[str, str], prices: Prices) -> Comp
 
 def _runs(project: Project, sessions: tuple[str, ...], prices: Prices) -> Comparison:
     from workbench.engine.compare import compare
+    from workbench.workspace.comparing import recorded
 
-    a, b = (project.store.state(find_run(project, session)) for session in sessions)
-    return compare(_recorded(a, prices), _recorded(b, prices))
-
-
-def _recorded(state: RunState, prices: Prices) -> Side:
-    from workbench.engine.compare import as_recorded
-    from workbench.engine.definition import DefinitionError
-    from workbench.workspace.comparing import definition_of
-    from workbench.workspace.wiring import encodings
-
-    label = state.session_id or state.run_id
-    try:
-        definition = definition_of(state)
-    except DefinitionError as fault:
-        talk(f"{label}: its cascade cannot be loaded, so the stored predictions are shown: {fault}", "warn")
-        definition = None
-    return as_recorded(label, state, definition, encodings(), prices)
+    sides = []
+    for session in sessions:
+        side, note = recorded(project.store.state(find_run(project, session)), prices)
+        sides.append(side)
+        if note:
+            talk(note, "warn")
+    return compare(*sides)
 
 
 def _show(
@@ -174,8 +165,8 @@ def _apply(
     printer: Printer,
 ) -> None:
     """Show what changes in the file, ask, write."""
-    from workbench.cli.views.compare_json import comparison_json
     from workbench.context.apply import ApplyError
+    from workbench.tui.rows.compare_json import comparison_json
     from workbench.workspace.comparing import change_for, write_change
 
     try:

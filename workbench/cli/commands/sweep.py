@@ -44,9 +44,10 @@ def command(
       workbench sweep --provider anthropic/claude-sonnet-4.5 --svg sweep.svg
     """
     from workbench.cli.comparing import prices_of, spec_failure
-    from workbench.cli.views.sweep import print_sweep, sweep_json, sweep_svg
+    from workbench.cli.views.sweep import print_sweep, sweep_svg
     from workbench.context.spec import SpecError
     from workbench.engine.sweep import Candidate, Subject, candidates, shared_strategies, sweep
+    from workbench.tui.rows.sweep_words import sweep_json
     from workbench.workspace.comparing import definition_of
     from workbench.workspace.wiring import encodings
 

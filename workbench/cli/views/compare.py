@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Iterator
 
 from workbench.cli.output import Cell, Column, Printer, fitted
-from workbench.cli.views.context import message_text
 from workbench.context.align import Stretch, stretches
 from workbench.context.assembly import Entry
 from workbench.context.reasons import explain, origin
@@ -18,13 +17,11 @@ from workbench.tui.rows.compare_words import (
     cost_of,
     dollars,
     first_difference,
-    pay_lines,
     percent,
-    price_words,
-    reported_lines,
+    sentences,
     state_of,
-    verdict,
 )
+from workbench.tui.rows.entry_text import message_text
 from workbench.tui.rows.numbers import UNKNOWN, count, plural
 from workbench.tui.rows.signs import SIGNS
 
@@ -39,17 +36,15 @@ def print_comparison(comparison: Comparison, printer: Printer) -> None:
     columns, rows = _table(comparison, printer.plain)
     printer.table(columns, rows)
     printer.line()
-    warns, sentence = verdict(comparison)
-    mark = "" if not warns else "warning: " if printer.plain else f"{SIGNS['warning'].glyph} "
-    printer.line(Cell(f"{mark}{sentence}.", "warn" if warns else "good"))
-    for line in pay_lines(comparison):
-        printer.line(Cell(f"  {line}.", "accent" if " pays " in line else ""))
-    for name, side in (("A", comparison.a), ("B", comparison.b)):
-        for line in reported_lines(side):
-            printer.line(Cell(f"  {name} {line}", "accent"))
-    for model, price in {**comparison.a.prices, **comparison.b.prices}.items():
-        for line in price_words(model, price):
-            printer.line(Cell(f"  {line}", "dim"))
+    styles = {"pays": "accent", "note": "", "reported": "accent", "price": "dim"}
+    for said in sentences(comparison):
+        if said.kind in ("verdict", "warning"):
+            warns = said.kind == "warning"
+            mark = "" if not warns else "warning: " if printer.plain else f"{SIGNS['warning'].glyph} "
+            printer.line(Cell(f"{mark}{said.text}.", "warn" if warns else "good"))
+        else:
+            stop = "." if said.kind in ("pays", "note") else ""
+            printer.line(Cell(f"  {said.text}{stop}", styles[said.kind]))
 
 
 def _table(comparison: Comparison, plain: bool) -> tuple[list[Column], list[list[str | Cell]]]:

@@ -9,6 +9,7 @@ from workbench.cli.views.run import call_json
 from workbench.context.assembly import Action, Entry
 from workbench.context.reasons import explain, origin
 from workbench.engine.state import CallState
+from workbench.tui.rows.entry_text import message_text
 from workbench.tui.rows.numbers import UNKNOWN, count, money, plural, seconds
 from workbench.tui.rows.signs import SIGNS
 
@@ -112,15 +113,6 @@ def _row(index: int, entry: Entry, call: CallState, plain: bool, cached: bool) -
         Cell(UNKNOWN if dropped else count(entry.tokens_sent, entry.grade), style),
         Cell(("yes" if plain else SIGNS["cached"].glyph) if cached else "", "good"),
     ]
-
-
-def message_text(entry: Entry, *, full: bool = False) -> str:
-    """What went out (or, ``full``, what the history holds): text, calls, images by digest."""
-    message = entry.item.message if full or entry.sent is None else entry.sent
-    parts = [message.text] if message.text else []
-    parts += [f"call {c.id} {c.name}({c.arguments})" for c in message.tool_calls]
-    parts += [f"image {i.digest[:12]} {i.media_type} {i.size:,} bytes" for i in message.images]
-    return "\n".join(parts)
 
 
 def context_json(call: CallState) -> dict[str, Any]:

@@ -18,12 +18,9 @@ from workbench.tui.rows.compare_words import (
     cost_of,
     dollars,
     first_difference,
-    pay_lines,
     percent,
-    price_words,
-    reported_lines,
+    sentences,
     state_of,
-    verdict,
 )
 from workbench.tui.rows.documents import message_lines
 from workbench.tui.rows.model import Rows
@@ -53,10 +50,11 @@ class Ref:
 class CompareRows(Rows):
     """Folds are opened by row; ``step`` leads from one difference to the next."""
 
-    def __init__(self, comparison: Comparison, name: str) -> None:
+    def __init__(self, comparison: Comparison, name: str, *, is_what_if: bool = True) -> None:
         self.comparison = comparison
         self.open: set[tuple[int, int]] = set()
-        self.title = (("Compare", "title"), (f"  {flat(name)}", "name"), ("  what-if, no call was made", "dim"))
+        how = "what-if, no call was made" if is_what_if else "as recorded"
+        self.title = (("Compare", "title"), (f"  {flat(name)}", "name"), (f"  {how}", "dim"))
         self._lines = list(self._words())
         self._stretches: dict[int, list[Stretch]] = {}
         costs = [cost for pair in comparison.pairs for seen in (pair.a, pair.b) if (cost := cost_of(seen)) is not None]
@@ -67,15 +65,14 @@ class CompareRows(Rows):
     # -- which rows there are ----------------------------------------------------------------------------------------
 
     def _words(self) -> Iterator[tuple[Span, ...]]:
-        comparison = self.comparison
-        warns, sentence = verdict(comparison)
-        yield ((" ", "plain"), sign("warning" if warns else "done"), (f" {sentence}", "warning" if warns else "ok"))
-        for line in pay_lines(comparison):
-            yield ((f"   {line}", "accent" if " pays " in line else "plain"),)
-        for name, side in (("A", comparison.a), ("B", comparison.b)):
-            yield from (((f"   {name} {line}", "recorded"),) for line in reported_lines(side))
-        for model, price in {**comparison.a.prices, **comparison.b.prices}.items():
-            yield from (((f"   {flat(line)}", "dim"),) for line in price_words(model, price))
+        tokens = {"pays": "accent", "note": "plain", "reported": "recorded", "price": "dim"}
+        for said in sentences(self.comparison):
+            if said.kind in ("verdict", "warning"):
+                warns = said.kind == "warning"
+                mark = sign("warning" if warns else "done")
+                yield ((" ", "plain"), mark, (f" {said.text}", "warning" if warns else "ok"))
+            else:
+                yield ((f"   {flat(said.text)}", tokens[said.kind]),)
 
     def _build(self) -> None:
         refs = [Ref("text", line=i) for i in range(len(self._lines))]

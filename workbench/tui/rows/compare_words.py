@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from workbench.context.align import Change, ChangeKind
 from workbench.context.assembly import Action, Entry
@@ -126,6 +128,27 @@ def breach_line(breach: Breach) -> str:
         return f"frees {count(breach.freed)} tokens"
     what = f"frees {count(breach.freed)} tokens, {count(breach.rewritten)} are read anew that were cached"
     return f"{what}: {_pays(breach.turns, f'{breach.left} left')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One sentence about a comparison, the same in the terminal, in the app and in HTML."""
+
+    kind: Literal["verdict", "warning", "pays", "note", "reported", "price"]
+    text: str
+    """Without a full stop."""
+
+
+def sentences(comparison: Comparison) -> Iterator[Said]:
+    """All that is said above or below the table, in its order."""
+    warns, sentence = verdict(comparison)
+    yield Said("warning" if warns else "verdict", sentence)
+    for line in pay_lines(comparison):
+        yield Said("pays" if " pays " in line else "note", line)
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        yield from (Said("reported", f"{name} {line}") for line in reported_lines(side))
+    for model, price in {**comparison.a.prices, **comparison.b.prices}.items():
+        yield from (Said("price", line) for line in price_words(model, price))
 
 
 def _pays(turns: float | None, here: str) -> str:

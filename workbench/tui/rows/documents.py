@@ -19,7 +19,7 @@ from workbench.tui.rows.text import HEAD_AND_TAIL, Line, Paint, TextRows, text_l
 
 def message_lines(message: Message, token: str = "plain", *, whole: bool = False) -> list[Line]:
     """A message as it reads: its text, its images by size and hash, its tool calls with their arguments."""
-    paint = _painter(message.text) if token == "plain" else None
+    paint = painter(message.text) if token == "plain" else None
     lines = text_lines(message.text, token, whole=whole, paint=paint) if message.text else []
     for image in message.images:
         size = f"{image.width}×{image.height} " if image.width else ""
@@ -32,7 +32,7 @@ def message_lines(message: Message, token: str = "plain", *, whole: bool = False
     return lines
 
 
-def _painter(text: str) -> Paint | None:
+def painter(text: str) -> Paint | None:
     """Colours for a text that is JSON; none for one that only begins like it."""
     if text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]") or len(text) > 2 * HEAD_AND_TAIL:
         return None
@@ -138,7 +138,7 @@ def tool_doc(tool: ToolState, *, whole: bool = False) -> TextRows:
     if tool.status == "running":
         lines.append(Line("running", "running"))
     else:
-        lines += text_lines(tool.text, token, whole=whole, paint=_painter(tool.text))
+        lines += text_lines(tool.text, token, whole=whole, paint=painter(tool.text))
     facts = [seconds(tool.duration_s), tool.sandbox, plural(tool.images, "image") if tool.images else ""]
     return TextRows(
         lines,
@@ -154,7 +154,7 @@ def visit_doc(visit: VisitState) -> TextRows:
     for tool in visit.tool_tries:
         lines += [Line(""), *tool_doc(tool).lines]
     if visit.output and not any(tool.text == visit.output for tool in visit.tool_tries):
-        lines += [Line(""), Line("output", "head"), *text_lines(visit.output, paint=_painter(visit.output))]
+        lines += [Line(""), Line("output", "head"), *text_lines(visit.output, paint=painter(visit.output))]
     return TextRows(lines, (("Phase", "title"), (f"  {flat(visit.phase)}", "name")), copy=visit.output)
 
 
@@ -187,5 +187,5 @@ def output_lines(run: RunState | None) -> list[Line]:
     for label, output in [*blocks, *outputs]:
         if lines:
             lines.append(Line(""))
-        lines += [Line(flat(label), "head"), *text_lines(output, paint=_painter(output))]
+        lines += [Line(flat(label), "head"), *text_lines(output, paint=painter(output))]
     return lines

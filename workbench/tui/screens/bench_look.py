@@ -11,7 +11,8 @@ from workbench.tui.screens.bench_view import BenchView
 from workbench.tui.widgets.rowview import RowView
 
 if TYPE_CHECKING:
-    from workbench.tui.presenter import Detail
+    from workbench.context.place import Place
+    from workbench.tui.presenter import Detail, Presenter
     from workbench.tui.tabs import Tab
 
 
@@ -64,7 +65,7 @@ class LookActions(BenchView):
     # -- another strategy --------------------------------------------------------------------------------------------
 
     def action_strategies(self) -> None:
-        """Ask for two strategies and compare them on the run that is shown."""
+        """Ask for two strategies, or for another run, and compare them on the run that is shown."""
         presenter = self.presenter
         if presenter is None or self.app.session is None or not presenter.state.run.calls:
             self.app.say("There is no call to compare yet.")
@@ -72,35 +73,70 @@ class LookActions(BenchView):
         cascade = presenter.file.cascade if presenter.file is not None else None
         first = next(iter(cascade.strategies), "snowball") if cascade is not None else "snowball"
 
+        project, run_id = self.app.session.project, presenter.state.shown.run_id
+        strategies = tuple(cascade.strategies) if cascade is not None else ()
+
+        def words() -> list[str]:
+            runs = [run.session_id or run.run_id for run in project.store.runs()]
+            return ["this", "file", *strategies, "snowball", "selective+mask(after=3)", *runs]
+
         def done(text: str) -> str | None:
             a, vs, b = text.partition(" vs ")
             if not vs or not a.strip() or not b.strip():
-                return "Two strategies, as in: file vs selective+mask(after=3)"
-            self._compare_under((a.strip(), b.strip()))
+                return "Two strategies or runs, as in: file vs selective+mask(after=3), or: this vs OTHER-RUN"
+            self._compare(run_id, (a, b))
             return None
 
-        self.ask("compare", value=f"{first} vs file", done=done)
+        self.ask("compare", value=f"{first} vs file", done=done, words=words, between=" vs ")
 
     @work(thread=True, exclusive=True, group="compare", exit_on_error=False)
-    def _compare_under(self, specs: tuple[str, str]) -> None:
+    def _compare(self, run_id: str, sides: tuple[str, str]) -> None:
         from workbench.context.spec import SpecError
         from workbench.engine.definition import DefinitionError
         from workbench.store.faults import StoreError
-        from workbench.tui.rows.compare import CompareRows
         from workbench.tui.screens.compare import CompareSheet
-        from workbench.workspace.comparing import compare_strategies
+        from workbench.workspace.comparing import source_of
 
-        assert self.presenter is not None
         assert self.app.session is not None
         project = self.app.session.project
         try:
-            state = project.store.state(self.presenter.state.run.run_id)
-            comparison = compare_strategies(state, specs, project.around.prices)
+            a, b = (source_of(project, side, run_id) for side in sides)
         except (SpecError, DefinitionError, StoreError) as fault:
             self.app.call_later(self.app.say, str(fault), "error")
             return
-        sheet = CompareSheet(CompareRows(comparison, state.session_id or state.run_id), project, state)
-        self.app.call_later(self.app.push_screen, sheet)
+        self.app.call_later(self.app.push_screen, CompareSheet(project, a, b))
+
+    # -- candidates --------------------------------------------------------------------------------------------------
+
+    def action_candidates(self) -> None:
+        """Show the candidates of the phase that is looked at, else the last ones of the run."""
+        presenter = self.presenter
+        if presenter is None:
+            return
+        node, selected = self.tree_node(), presenter.state.selected
+        at = selected if node is None or node.place is None else node.place
+        self.show_candidates(presenter.state.run_of_candidates(), at)
+
+    def show_candidates(self, run_id: str, place: Place | None) -> None:
+        """Open the candidates of a run that is shown, or of one that it started; the screen follows it."""
+        from workbench.tui.screens.candidates import CandidatesScreen, no_candidates
+
+        presenter, session = self.presenter, self.app.session
+        if presenter is None or session is None:
+            return
+        state = presenter.state
+        if not state.run_by_id(run_id).contests.all:
+            self.app.say(no_candidates(state.run))
+            return
+
+        def go_to(target: Place) -> None:
+            if state.select_in(run_id, target):
+                presenter.phase = target.phase
+                self.refresh_all()
+                self.focus_pane("context")
+
+        screen = CandidatesScreen(lambda: state.run_by_id(run_id), place, answer=session.answer, go_to=go_to)
+        self.app.push_screen(screen)
 
     # -- rows over the whole screen ----------------------------------------------------------------------------------
 

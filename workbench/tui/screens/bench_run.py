@@ -288,6 +288,9 @@ class RunActions(LookActions):
         from workbench.tui.screens.question import QuestionDialog
 
         self._asked = question
+        if question.data.get("candidates"):
+            self.show_candidates(question.run_id, question.place)
+            return
 
         def answered(text: str | None) -> None:
             if text is not None and not session.answer(question, text):

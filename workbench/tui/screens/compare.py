@@ -1,7 +1,9 @@
-"""Compare: two strategies on the run that the Bench shows, in one scroll; the better one can go into the file."""
+"""Compare: two strategies on a run, or two runs, in one scroll; the better strategy can go into the file."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
@@ -9,16 +11,29 @@ from textual.binding import BindingType
 
 from workbench.context.apply import ApplyError
 from workbench.context.spec import SpecError
+from workbench.engine.definition import DefinitionError
+from workbench.store.faults import StoreError
 from workbench.tui.keys import bindings
+from workbench.tui.rows.compare import CompareRows
+from workbench.tui.rows.compare_html import comparison_html
+from workbench.tui.rows.compare_json import comparison_json
+from workbench.tui.rows.compare_plot import plot_doc
+from workbench.tui.rows.model import Lines
 from workbench.tui.screens.dialog import Choice
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.rowview import RowView
-from workbench.workspace.comparing import Change, change_for, write_change
+from workbench.workspace.comparing import (
+    Change,
+    Compared,
+    Source,
+    change_for,
+    compare_sources,
+    replace_file,
+    write_change,
+)
 from workbench.workspace.opened import CannotOpen
 
 if TYPE_CHECKING:
-    from workbench.engine.state import RunState
-    from workbench.tui.rows.compare import CompareRows
     from workbench.workspace.project import Project
 
 SHOWN = 40
@@ -26,29 +41,67 @@ SHOWN = 40
 
 
 class CompareSheet(Sheet):
-    """The comparison. Enter opens a fold or a message; brackets lead from difference to difference."""
+    """The comparison of two sources: it is worked out once the screen is there.
 
-    CSS_PATH = "sheet.tcss"
+    Enter opens a fold or a message; brackets lead from difference to difference.
+    """
+
     BINDINGS: ClassVar[list[BindingType]] = bindings("compare")
     OFFERED: ClassVar[tuple[str, ...]] = (
         "compare.next",
         "compare.previous",
         "list.open",
         "compare.apply",
+        "compare.plot",
+        "compare.sweep",
+        "compare.export",
         "sheet.find",
         "sheet.close",
     )
 
-    def __init__(self, rows: CompareRows, project: Project, state: RunState) -> None:
-        super().__init__(rows)
+    def __init__(self, project: Project, a: Source, b: Source) -> None:
+        waiting = Lines((), ("Assembling both sides again from the journal …", "No model is called."))
+        waiting.title = (("Compare", "title"),)
+        super().__init__(waiting)
         self.view.selecting = True
+        self.a, self.b = a, b
         self._project = project
-        self._state = state
-        self._compared = rows
+        self._found: Compared | None = None
+        self._compared: CompareRows | None = None
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._work_out()
+
+    @work(thread=True, exclusive=True, group="compare", exit_on_error=False)
+    def _work_out(self) -> None:
+        try:
+            found = compare_sources(self._project, self.a, self.b, self._project.around.prices)
+        except (SpecError, DefinitionError, StoreError) as fault:
+            self.app.call_later(self._failed, str(fault))
+            return
+        self.app.call_later(self._worked_out, found)
+
+    def _failed(self, reason: str) -> None:
+        self.app.say(reason, "error")
+        self._rows = Lines((), ("These two cannot be compared:", reason))
+        self.view.show(self._rows)
+
+    def _worked_out(self, found: Compared) -> None:
+        self._found = found
+        self._rows = self._compared = CompareRows(found.comparison, found.title, is_what_if=bool(self.b.spec))
+        self.view.show(self._rows, 0)
+        for note in found.notes:
+            self.app.say(note, "warning")
+
+    def _ready(self) -> Compared | None:
+        if self._found is None:
+            self.app.say("The comparison is not there yet.")
+        return self._found
 
     def action_difference(self, step: int) -> None:
         """Go to the next difference, or the one before."""
-        found = self._compared.step(self.view.cursor, step)
+        found = self._compared.step(self.view.cursor, step) if self._compared is not None else None
         if found is None:
             self.app.say("There is no further difference." if step > 0 else "There is no difference before this.")
         else:
@@ -59,6 +112,8 @@ class CompareSheet(Sheet):
     def _row_opened(self, event: RowView.Opened) -> None:
         event.prevent_default()  # A sheet closes on enter.
         rows, row = self._compared, event.index
+        if rows is None or row >= len(rows):
+            return
         section = rows.section_of(row)
         if section is not None:
             self.view.move_to(section)
@@ -69,14 +124,90 @@ class CompareSheet(Sheet):
         elif (sides := rows.sides(row)) is not None:
             self.app.push_screen(Sheet(sides))
 
+    def action_plot(self) -> None:
+        """Tokens and cost of both sides over the calls."""
+        if (found := self._ready()) is not None:
+            self.app.push_screen(Sheet(plot_doc(found.comparison, self.size.width, self.size.height)))
+
+    # -- other strategies --------------------------------------------------------------------------------------------
+
+    def action_sweep(self) -> None:
+        """Ask for strategies and try them all on run A."""
+        from workbench.tui.screens.sweep import SweepSheet
+
+        def done(text: str) -> str | None:
+            specs = tuple(part.strip() for part in text.split(" ; ") if part.strip())
+            if not specs:
+                return "At least one strategy, as in: mask(after=1..8)"
+            self.app.push_screen(SweepSheet(self._project, self.a.run, specs, self._take_b))
+            return None
+
+        words = "strategies, with ranges and lists; ' ; ' between several"
+        self.ask("sweep", value="selective+mask(after=1..6)", placeholder=words, done=done)
+
+    def _take_b(self, spec: str) -> None:
+        """A strategy of the sweep becomes side B, on the run of side A."""
+        self.b = Source(self.a.run, spec)
+        self._work_out()
+
+    # -- out of the app ----------------------------------------------------------------------------------------------
+
+    def action_export(self) -> None:
+        """Ask for a file; its ending says what it is to hold."""
+        if (found := self._ready()) is None:
+            return
+
+        def done(text: str) -> str | None:
+            file = Path(text.strip()).expanduser()
+            if file.suffix not in (".html", ".json"):
+                return "A file that ends in .html or .json"
+            target = file if file.is_absolute() else self._project.root / file
+            if target.exists():
+                # The prompt is about to go; a callback that it had asked for would go with it.
+                self.call_later(self._ask_before_replacing, target, found)
+            else:
+                self._export(target, found)
+            return None
+
+        name = found.title.replace(" ", "-").replace("/", "-")
+        self.ask("export to", value=f"compare-{name}.html", done=done)
+
+    def _ask_before_replacing(self, target: Path, found: Compared) -> None:
+        def answered(answer: str | None) -> None:
+            if answer == "replace":
+                self._export(target, found)
+
+        answers = [("keep", "k", "Leave it as it is"), ("replace", "r", "Replace it")]
+        self.app.push_screen(Choice(f"Replace {target.name}?", f"{target} is there already.", answers), answered)
+
+    def _export(self, target: Path, found: Compared) -> None:
+        if target.suffix == ".html":
+            text = comparison_html(found.comparison, found.title)
+        else:
+            text = json.dumps(comparison_json(found.comparison), indent=2, allow_nan=False) + "\n"
+        try:
+            replace_file(target, text)
+        except OSError as fault:
+            self.app.say(f"{target} cannot be written: {fault.strerror}", "error")
+        else:
+            self.app.say(f"written: {target}")
+
+    # -- into the file -----------------------------------------------------------------------------------------------
+
     def action_apply(self) -> None:
         """Write B into the file, after showing what changes."""
-        self._prepare(self._compared.comparison.b.label)
+        if self._ready() is None:
+            return
+        if not self.b.spec:
+            self.app.say("B is a run as it was recorded, no strategy: S tries some, and enter takes one as B.")
+        else:
+            self._prepare(self.b.spec)
 
     @work(thread=True, exclusive=True, group="apply", exit_on_error=False)
     def _prepare(self, spec: str) -> None:
+        assert self._found is not None
         try:
-            change = change_for(self._project, self._state, spec, self._project.around.prices)
+            change = change_for(self._project, self._found.b, spec, self._project.around.prices)
         except (ApplyError, SpecError, CannotOpen) as fault:
             self.app.call_later(self.app.say, str(fault), "error")
             return

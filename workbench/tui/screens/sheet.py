@@ -25,7 +25,7 @@ class Sheet(ModalScreen[None]):
     OFFERED: ClassVar[tuple[str, ...]] = ("sheet.close", "sheet.find", "sheet.again", "sheet.copy")
     """What its footer shows."""
 
-    CSS_PATH = "sheet.tcss"
+    CSS_PATH: ClassVar[Any] = "sheet.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings("sheet")
 
     app: WorkbenchApp

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.message import Message
+from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input
 
-from workbench.language.clean import clean
+from workbench.language.clean import clean, clean_line
 from workbench.tui.widgets.entry import LineInput
 from workbench.tui.widgets.line import SpanLine
 
 
 class PromptClosed(Message):
     """The prompt is gone; the pane that had the focus gets it back."""
+
+
+class Words(Suggester):
+    """Completes the part of a line that is being written; the words are asked for when they are first needed."""
+
+    def __init__(self, words: Callable[[], Sequence[str]], between: str) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._make = words
+        self._words: Sequence[str] | None = None
+        self._between = between
+
+    async def get_suggestion(self, value: str) -> str | None:
+        before, mark, last = value.rpartition(self._between) if self._between else ("", "", value)
+        if not last:
+            return None
+        if self._words is None:
+            self._words = [clean_line(word) for word in self._make()]
+        found = next((word for word in self._words if word.startswith(last) and word != last), None)
+        return None if found is None else before + mark + found
 
 
 class Prompt(Widget):
@@ -31,8 +51,13 @@ class Prompt(Widget):
         done: Callable[[str], str | None],
         changed: Callable[[str], object] = lambda text: None,
         closed: Callable[[], object] = lambda: None,
+        words: Callable[[], Sequence[str]] = tuple,
+        between: str = "",
     ) -> None:
-        """``done`` returns an objection, which is shown and keeps the prompt open, or None."""
+        """``done`` returns an objection, which is shown and keeps the prompt open, or None.
+
+        ``words`` complete what is written, or what follows the last ``between``: shown dim, taken by the right arrow.
+        """
         super().__init__(id="prompt")
         self._label = label
         self._value = value
@@ -40,10 +65,17 @@ class Prompt(Widget):
         self._done = done
         self._changed = changed
         self._on_escape = closed
+        self._suggester = Words(words, between)
 
     def compose(self) -> ComposeResult:
         yield SpanLine(((f" {self._label} ", "key"),), id="prompt-label")
-        yield LineInput(self._value, placeholder=self._placeholder, id="prompt-input", compact=True)
+        yield LineInput(
+            self._value,
+            placeholder=self._placeholder,
+            id="prompt-input",
+            compact=True,
+            suggester=self._suggester,
+        )
 
     def on_mount(self) -> None:
         self.query_one("#prompt-label", SpanLine).styles.width = len(self._label) + 2

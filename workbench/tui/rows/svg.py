@@ -1,51 +1,21 @@
-"""Plots: points in a terminal, points and lines as SVG."""
+"""Plots as SVG: points, and lines over the same calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
 from workbench.language.clean import clean
+from workbench.tui.rows.plot import Point, spread
 
 COLOURS = ("#2563eb", "#d97706")
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A point with its mark, one character, and what it stands for."""
-
-    x: float
-    y: float
-    mark: str
-    label: str
-
-
-def scatter(points: Sequence[Point], x_title: str, y_title: str, width: int = 72, height: int = 18) -> Iterator[str]:
-    """Lines of a scatter plot. Of several points in one cell, the one that comes first is drawn."""
-    x_low, x_high = _range([point.x for point in points])
-    y_low, y_high = _range([point.y for point in points])
-    cells: dict[tuple[int, int], str] = {}
-    for point in points:
-        column = round((point.x - x_low) / (x_high - x_low) * (width - 1))
-        row = round((y_high - point.y) / (y_high - y_low) * (height - 1))
-        cells.setdefault((row, column), point.mark)
-    yield f"{y_title}"
-    for row in range(height):
-        value = y_high - row / (height - 1) * (y_high - y_low)
-        tick = f"{value:6.2f}" if row % 4 == 0 or row == height - 1 else " " * 6
-        yield f"{tick} |{''.join(cells.get((row, column), ' ') for column in range(width))}".rstrip()
-    yield " " * 7 + "+" + "-" * width
-    middle = (x_low + x_high) / 2
-    left, centre, right = f"{x_low:.2f}", f"{middle:.2f}", f"{x_high:.2f}"
-    yield " " * 8 + left + centre.center(width - len(left) - len(right)) + right
-    yield " " * 8 + x_title.center(width).rstrip()
-
-
 def svg_scatter(points: Sequence[Point], x_title: str, y_title: str) -> str:
     """The same as an SVG document, each point named when pointed at."""
-    x_low, x_high = _range([point.x for point in points])
-    y_low, y_high = _range([point.y for point in points])
+    x_low, x_high = spread([point.x for point in points])
+    y_low, y_high = spread([point.y for point in points])
     frame = _Frame(720, 480)
     parts = [frame.open(), frame.axes(x_title, y_title, (x_low, x_high), (y_low, y_high))]
     for point in reversed(points):
@@ -125,10 +95,3 @@ class _Frame:
                     f'<text x="{self.x(share):.1f}" y="{y0 + 16:.1f}" text-anchor="middle">{value:,.4g}</text>'
                 )
         return "\n".join(parts)
-
-
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    """A little more than the values span, and never nothing."""
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    room = (high - low) * 0.04 or 0.05
-    return low - room, high + room

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from workbench.cli.views.context import message_text
-from workbench.cli.views.plot import svg_lines
 from workbench.context.align import Stretch, stretches
 from workbench.context.assembly import Entry
 from workbench.context.reasons import explain, origin
@@ -14,19 +12,19 @@ from workbench.context.wording import passages
 from workbench.engine.compare import CallPair, Comparison, Seen
 from workbench.language.clean import clean
 from workbench.tui.rows.compare_words import (
+    Said,
     breach_line,
     call_name,
     cost_of,
     dollars,
     first_difference,
-    pay_lines,
     percent,
-    price_words,
-    reported_lines,
+    sentences,
     state_of,
-    verdict,
 )
+from workbench.tui.rows.entry_text import message_text
 from workbench.tui.rows.numbers import UNKNOWN, count, plural
+from workbench.tui.rows.svg import svg_lines
 
 STYLE = """
 :root { color-scheme: light dark; --dim: #777; --line: #8884; --warn: #b56a00; --good: #17803d; --bad: #c02626; }
@@ -65,20 +63,24 @@ def _page(comparison: Comparison, title: str) -> Iterator[str]:
         full = " · ".join(dict.fromkeys(one.strategy for one in side.seen))
         more = f' <span class="dim">{_text(full)}</span>' if full != side.label else ""
         yield f"<p><b>{name}</b> {_text(side.label)}{more}</p>"
-    warns, sentence = verdict(comparison)
-    yield f'<p class="verdict{" warns" if warns else ""}">{_text(sentence)}.</p>'
-    yield from (f"<p>{_text(line)}.</p>" for line in pay_lines(comparison))
-    for name, side in (("A", comparison.a), ("B", comparison.b)):
-        yield from (f"<p>{name} {_text(line)}</p>" for line in reported_lines(side))
+    said = list(sentences(comparison))
+    yield from (_sentence(one) for one in said if one.kind != "price")
     yield from _table(comparison)
     yield '<p class="dim">Costs are US dollars for the input, predicted.</p>'
-    for model, price in {**comparison.a.prices, **comparison.b.prices}.items():
-        yield from (f'<p class="dim">{_text(line)}</p>' for line in price_words(model, price))
+    yield from (_sentence(one) for one in said if one.kind == "price")
     yield from _plots(comparison)
     different = [pair for pair in comparison.differing if pair.a is not None and pair.b is not None]
     for number, pair in enumerate(different, 1):
         yield from _call(pair, number, len(different))
     yield "</body></html>"
+
+
+def _sentence(said: Said) -> str:
+    if said.kind in ("verdict", "warning"):
+        return f'<p class="verdict{" warns" if said.kind == "warning" else ""}">{_text(said.text)}.</p>'
+    if said.kind == "price":
+        return f'<p class="dim">{_text(said.text)}</p>'
+    return f"<p>{_text(said.text)}{'.' if said.kind in ('pays', 'note') else ''}</p>"
 
 
 def _table(comparison: Comparison) -> Iterator[str]:

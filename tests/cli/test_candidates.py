@@ -1,0 +1,61 @@
+"""``candidates``: the facts of the Candidates screen without the screen, and a choice made without it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.ui.test_candidates import CASCADE, HUMAN, REPLIES
+
+
+@pytest.fixture
+def charts(workspace: Path, cli: Cli) -> Cli:
+    (workspace / "charts.yaml").write_text(CASCADE)
+    (workspace / "charts.replies.yaml").write_text(REPLIES)
+    (workspace / "charts.input.json").write_text(json.dumps({"topic": "hits"}))
+    return cli
+
+
+def test_every_round_is_a_table_with_what_decided_it(charts: Cli) -> None:
+    assert charts("run", "charts.yaml", "--session", "one").code == 0
+    shown = charts("candidates", "one", "--text", "--plot")
+    assert shown.code == 0
+    assert "soundings · 4 candidates, 2 at once" in shown.out
+    assert "reforge step 1 · 2 candidates" in shown.out
+    assert "augment: Give concrete examples." in shown.out
+    assert "the axes are named" in shown.out
+    assert "Prefer what a reader could build." in shown.out
+    assert "US dollars" in shown.out
+
+
+def test_json_holds_every_fact_and_unknown_numbers_are_null(charts: Cli) -> None:
+    charts("run", "charts.yaml", "--session", "one")
+    found = charts("candidates", "one", "--phase", "generate", "--json").json
+    soundings, reforge = found["contests"][0]["rounds"]
+    assert [c["score"] for c in soundings["candidates"]] == [71, 88, 90, 64]
+    assert [c["mutation_type"] for c in soundings["candidates"]] == [None, "augment", "augment", "augment"]
+    assert soundings["evaluation"]["decided_by"] == "quality and cost"
+    assert soundings["exchange"][0]["purpose"] == "evaluation"
+    assert reforge["candidates"][0]["incumbent"]
+    assert all(isinstance(c["cost"], float) for c in soundings["candidates"])
+
+
+def test_a_run_without_candidates_says_so(charts: Cli) -> None:
+    charts("run", "charts.yaml", "--session", "one")
+    ended = charts("candidates", "one", "--phase", "tell")
+    assert ended.code == 1
+    assert "no candidates of phase 'tell' ran in one" in ended.err
+
+
+def test_a_choice_comes_from_a_file_and_a_run_without_one_waits_for_it(charts: Cli, workspace: Path) -> None:
+    (workspace / "charts.yaml").write_text(HUMAN)
+    assert charts("run", "charts.yaml", "--session", "one").code == 1
+    waiting = charts("candidates", "one", "--json").json
+    assert [c["status"] for c in waiting["contests"][0]["rounds"][0]["candidates"]] == ["success"] * 4
+    (workspace / "answers.json").write_text(json.dumps({"generate": "Attempt 3: it names axes"}))
+    assert charts("resume", "one", "--answers", "answers.json").code == 0
+    chosen = charts("candidates", "one", "--json").json["contests"][0]["rounds"][0]
+    assert (chosen["winner"], chosen["evaluation"]["reason"]) == (2, "it names axes")

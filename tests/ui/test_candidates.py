@@ -1,0 +1,220 @@
+"""The Candidates screen: what ran side by side, who won and why, and the person's choice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.support import Played, play
+from tests.ui.bench import Bench, bench, screen_text
+from tests.ui.snapshot import check
+from workbench.engine.ports import Answer, Usage, Verdict
+from workbench.tui.screens.candidates import CandidatesScreen
+
+CASCADE = """\
+cascade_id: charts
+phases:
+  - name: generate
+    instructions: Describe a dashboard for {{ input.topic }}.
+    soundings:
+      factor: 4
+      max_parallel: 2
+      mutation_mode: augment
+      mutations: [Work step by step., Give concrete examples., Be concise.]
+      evaluator_instructions: Prefer what a reader could build.
+      cost_aware_evaluation: {quality_weight: 0.7, cost_weight: 0.3}
+      reforge: {steps: 1, factor_per_step: 2, honing_prompt: Name the axes., mutate: true}
+    wards:
+      post: [{validator: has_words, mode: blocking}]
+  - name: tell
+    instructions: "Say it: {{ outputs.generate }}"
+validators:
+  has_words:
+    instructions: Are there words in {{ input.content }}?
+"""
+REPLIES = """\
+replies:
+  generate:
+    - branch: s0
+      text: A dashboard with three panels.
+      usage: {input: 1100, output: 104}
+    - branch: s1
+      text: "First, the data: hits per hour. Then the layout [b]bold[/b]."
+      usage: {input: 1400, output: 511}
+    - branch: s2
+      text: Three charts, each with its axes and a note on what to look for.
+      usage: {input: 1200, output: 330}
+    - branch: s3
+      text: "Chart: lines."
+      usage: {input: 700, output: 102}
+    - branch: r1.0
+      text: Three charts with named axes, hours across and hits up.
+      usage: {input: 1600, output: 250}
+    - branch: r1.1
+      text: Three charts. The axes are obvious.
+      usage: {input: 1600, output: 120}
+    - aside: 1
+      text: '{"winner": 3, "scores": {"1": 71, "2": 88, "3": 90, "4": 64}, "reason": "covers what to look for"}'
+    - aside: 2
+      text: '{"winner": 2, "scores": {"1": 80, "2": 93, "3": 40}, "reason": "the axes are named"}'
+  tell:
+    - text: Told.
+  has_words:
+    - text: '{"valid": true, "reason": "words"}'
+"""
+JUDGING = CASCADE.replace("      cost_aware_evaluation: {quality_weight: 0.7, cost_weight: 0.3}\n", "")
+HUMAN = re.sub(r"      reforge: .*\n", "", JUDGING).replace(
+    "      factor: 4\n", "      factor: 4\n      evaluator: human\n"
+)
+
+
+async def opened(it: Bench) -> CandidatesScreen:
+    """Run to the end and open the screen."""
+    await it.press("r")
+    await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+    await it.press("C")
+    await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
+    return shown(it)
+
+
+def shown(it: Bench) -> CandidatesScreen:
+    assert isinstance(it.app.screen, CandidatesScreen)
+    return it.app.screen
+
+
+SIZES = {"80x24": (80, 24), "120x40": (120, 40), "200x50": (200, 50)}
+
+
+def told(text: str, cost: float | None, tokens: int) -> Answer:
+    return Answer(text, usage=Usage(input=tokens, output=tokens // 4), cost=cost, duration_s=0.8)
+
+
+def contested() -> Played:
+    """Candidates of several models, one blocked, one without a known price; refined once. Its clock only steps."""
+    soundings = {
+        "factor": 4,
+        "max_parallel": 1,
+        "mutation_mode": "augment",
+        "mutations": ["Work step by step.", "Give concrete examples.", "Be concise."],
+        "models": ["google/gemini-2.5-flash-lite", "anthropic/claude-sonnet-4.5", "x-ai/grok-4.1-fast"],
+        "cost_aware_evaluation": {"quality_weight": 0.7, "cost_weight": 0.3},
+        "reforge": {"steps": 1, "factor_per_step": 2, "honing_prompt": "Name the axes.", "mutate": True},
+    }
+    phase = {"name": "generate", "instructions": "Describe a dashboard.", "soundings": soundings}
+    phase["wards"] = {"post": [{"validator": "has_words", "mode": "blocking"}]}
+    scores = [{"1": 71, "2": 88, "3": 90}, {"1": 80, "2": 93}]
+    replies: list[Any] = [
+        told("A dashboard with three panels.", 0.0002, 1204),
+        told("First, the data: hits per hour. Then the layout [b]bold[/b].", 0.0071, 1911),
+        told("Three charts, each with its axes and a note on what to look for.", None, 1530),
+        told("####", 0.0001, 802),
+        json.dumps({"winner": 3, "scores": scores[0], "reason": "covers what to look for"}),
+        told("Three charts with named axes, hours across and hits up.", 0.0011, 1850),
+        told("Three charts. The axes are obvious.", 0.0009, 1720),
+        json.dumps({"winner": 2, "scores": scores[1], "reason": "the axes are named"}),
+        json.dumps({"winner": 2, "scores": scores[1], "reason": "the axes are named"}),
+    ]
+    validators = {"has_words": lambda text: Verdict(text != "####", "there are no words in it")}
+    return play({"cascade_id": "charts", "phases": [phase]}, replies, validators=validators)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_rounds_stand_below_each_other_with_what_decided_them(tmp_path: Path, size: str) -> None:
+    events = contested().events
+
+    async def scenario() -> None:
+        async with bench(tmp_path, size=SIZES[size], text=CASCADE, events=events) as it:
+            await it.press("C")
+            await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
+            check(it.app, f"candidates-{size}", picture=size == "120x40")
+
+    asyncio.run(scenario())
+
+
+def test_the_plot_takes_the_place_of_the_text_where_there_is_little_room(tmp_path: Path) -> None:
+    events = contested().events
+
+    async def scenario() -> None:
+        async with bench(tmp_path, size=(80, 24), text=CASCADE, events=events) as it:
+            await it.press("C")
+            await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
+            await it.press("P")
+            check(it.app, "candidates-plot-80x24")
+            await it.press("P")
+            assert "US dollars" not in screen_text(it.app)
+
+    asyncio.run(scenario())
+
+
+def test_two_outputs_and_two_prompts_stand_side_by_side(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=JUDGING, replies=REPLIES, given={"topic": "hits"}) as it:
+            screen = await opened(it)
+            one = next(i for i in range(len(screen.rows)) if (c := screen.rows.candidate(i)) and c.number == "1")
+            screen.view.move_to(one)
+            await it.press("space", "j", "d")
+            text = screen_text(it.app)
+            assert "Outputs  1 and 2" in text
+            assert "First, the data" in text
+            assert "[b]bold[/b]" in text
+            await it.press("escape", "D")
+            assert "⟦Give concrete examples⟧" in screen_text(it.app)
+            await it.press("escape", "enter")
+            assert "Three charts, each with its axes" in screen_text(it.app)
+            await it.press("escape", "v")
+            assert "Prefer what a reader could build." in screen_text(it.app)
+            await it.press("escape", "i")
+            assert it.app.screen is it.screen
+            assert it.presenter.state.selected is not None
+            assert it.presenter.state.selected.branch == "s2"
+
+    asyncio.run(scenario())
+
+
+def test_a_person_chooses_on_this_screen_and_the_run_goes_on(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=HUMAN, replies=REPLIES, given={"topic": "hits"}) as it:
+            await it.press("r")
+            await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "nobody was asked")
+            screen = shown(it)
+            assert screen.rows.offered == (0, 1, 2, 3)
+            assert "you choose" in screen_text(it.app)
+            screen.view.move_to(2)
+            await it.press("c")
+            await it.type("clear axes")
+            await it.press("enter")
+            await it.until(lambda: it.presenter.state.run.finished, "the run did not go on")
+            run = it.presenter.state.run
+            assert run.outputs["generate"].startswith("Three charts")
+            assert run.contests.all[0].rounds[0].evaluation is not None
+            assert run.contests.all[0].rounds[0].evaluation["reason"] == "clear axes"
+
+    asyncio.run(scenario())
+
+
+def test_all_can_be_rejected_after_asking(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=HUMAN, replies=REPLIES, given={"topic": "hits"}) as it:
+            await it.press("r")
+            await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "nobody was asked")
+            await it.press("X", "r")
+            await it.until(lambda: it.presenter.state.run.finished, "the run did not go on")
+            assert it.presenter.state.run.status == "failed"
+            assert "all candidates were rejected" in it.presenter.state.run.reason
+
+    asyncio.run(scenario())
+
+
+def test_without_candidates_the_key_says_so(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path) as it:
+            await it.press("C")
+            assert it.app.screen is it.screen
+            assert "There is no run yet" in it.text()
+
+    asyncio.run(scenario())

@@ -1,0 +1,45 @@
+"""``workbench candidates``: what ran side by side in a run, who won and why."""
+
+from __future__ import annotations
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import as_json, find_run, plain, project_here, session_argument
+from workbench.cli.output import Printer, write_json
+
+
+@click.command(short_help="Candidates side by side: scores, costs, who won and why.")
+@session_argument
+@click.option("--phase", "-p", metavar="PHASE", help="Only the candidates of this phase.")
+@click.option("--text", is_flag=True, help="Print each output, and what the evaluator was asked and said.")
+@click.option("--plot", is_flag=True, help="Draw quality against cost below each table.")
+@as_json
+@plain
+def command(session: str | None, phase: str | None, text: bool, plot: bool, json: bool, plain: bool) -> None:
+    """Show the candidates of a run's soundings, round by round: model, mutation, score, tokens, cost, checks, output,
+    and what decided. Without SESSION, the newest run. A run that waits for a person is answered in the app, or by
+    'workbench resume SESSION --answers FILE'.
+
+    \b
+    Examples:
+      workbench candidates
+      workbench candidates slogans-1f3a --phase write --text
+      workbench candidates slogans-1f3a --json | jq '.contests[].rounds[].candidates[] | {number, score, cost}'
+    """
+    from workbench.cli.views.candidates import contests_json, print_contest
+
+    project = project_here()
+    state = project.store.state(find_run(project, session))
+    contests = [c for c in state.contests if phase is None or c.place.phase == phase]
+    if json:
+        write_json(contests_json(state, contests))
+        return
+    if not contests:
+        where = f"of phase '{phase}' " if phase is not None else ""
+        raise Failure(Exit.FAILED, f"no candidates {where}ran in {state.session_id or state.run_id}")
+    printer = Printer(plain)
+    for number, contest in enumerate(contests):
+        if number:
+            printer.line()
+        print_contest(state, contest, printer, texts=text, plot=plot)

@@ -1,0 +1,100 @@
+"""One candidate to read: what it was told and put out; two beside each other; how the evaluator settled it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from workbench.context.wording import passages
+from workbench.engine.contests import Contest, Round
+from workbench.engine.standings import Standing, evaluator_calls
+from workbench.engine.state import CallState, RunState
+from workbench.tui.rows.candidates import change_words, cost_words, score_words, why_text
+from workbench.tui.rows.cells import Span, flat
+from workbench.tui.rows.documents import message_lines, painter, pretty
+from workbench.tui.rows.numbers import UNKNOWN, count, seconds
+from workbench.tui.rows.sides import SideRows
+from workbench.tui.rows.text import Line, TextRows, text_lines
+
+
+def candidate_doc(contest: Contest, row: Standing, *, whole: bool = False) -> TextRows:
+    """A candidate in full."""
+    title: tuple[Span, ...] = ((f"Candidate {row.number}", "title"), (f"  {flat(row.model)}", "name"))
+    lines = list(_facts(contest, row))
+    if row.output:
+        lines += [Line(""), Line("output", "head"), *text_lines(row.output, whole=whole, paint=painter(row.output))]
+    told = prompt_of(row)
+    if told:
+        lines += [Line(""), Line("what it was told", "head"), *text_lines(told, "dim", whole=whole)]
+    facts = f"{count(row.tokens)} tokens · {seconds(row.seconds)}"
+    return TextRows(lines, title, ((facts, "dim"),), copy=row.output)
+
+
+def _facts(contest: Contest, row: Standing) -> Iterator[Line]:
+    entrant = row.entrant
+    words = [entrant.status if entrant.status != "pending" else "waits for its turn"]
+    words += [f"score {score_words(row)}"] if row.score is not None else []
+    words += [f"cost ${cost_words(row)}"] if cost_words(row) not in ("", UNKNOWN) else ["cost unknown"]
+    words += ["refined here"] if row.incumbent else []
+    words += ["won"] if row.won else []
+    words += ["on the frontier"] if row.on_front else []
+    yield Line(" · ".join(words), "bold")
+    if entrant.reason:
+        yield from text_lines(entrant.reason, "error")
+    if change := change_words(contest, row):
+        yield Line(f"mutation  {change}", "dim")
+    if entrant.parameters:
+        yield Line("sent with " + ", ".join(f"{k} {v}" for k, v in entrant.parameters.items()), "dim")
+    if entrant.session_id:
+        yield Line(f"session   {flat(entrant.session_id)}", "dim")
+    for name in row.failed_checks:
+        yield Line(f"✗ {flat(name)}", "error")
+
+
+def prompt_of(row: Standing) -> str:
+    """What the candidate was told: its mutated instructions, else the last message of its first call."""
+    if row.entrant.mutation_applied:
+        return row.entrant.mutation_applied
+    first = next((call for call in row.calls if not call.beside), None)
+    sent = [entry.sent for entry in first.entries if entry.sent is not None] if first is not None else []
+    tasks = [message.text for message in sent if message.role == "user"]
+    return tasks[-1] if tasks else ""
+
+
+def beside(a: Standing, b: Standing, what: str) -> SideRows:
+    """Outputs (or ``prompts``) of two candidates, the words that only one has marked."""
+    old, new = (prompt_of(a), prompt_of(b)) if what == "prompts" else (a.output, b.output)
+    found = passages(old, new)
+    left = "".join(p.old if p.same or not p.old else f"⟦{p.old}⟧" for p in found)
+    right = "".join(p.new if p.same or not p.new else f"⟦{p.new}⟧" for p in found)
+    title: tuple[Span, ...] = ((what.capitalize(), "title"), (f"  {a.number} and {b.number}", "name"))
+    labels = (_label(a), _label(b))
+    note: tuple[Span, ...] = (("equal", "ok"),) if old == new else (("⟦ ⟧ only here", "dim"),)
+    return SideRows(text_lines(left, whole=True), text_lines(right, whole=True), labels, title, note, copy=right)
+
+
+def _label(row: Standing) -> str:
+    score = f" · score {score_words(row)}" if row.score is not None else ""
+    return f"{row.number}: {flat(row.model)}{score} · ${cost_words(row) or UNKNOWN}"
+
+
+def evaluation_doc(state: RunState, contest: Contest, of: Round, rows: Sequence[Standing]) -> TextRows:
+    """How a round was settled: the verdict, and what the evaluator was asked and answered, word by word."""
+    lines = [Line(why_text(of, rows), "bold")] if of.evaluation is not None else [Line("not settled yet", "faint")]
+    calls = evaluator_calls(state, contest, of)
+    for number, call in enumerate(calls, 1):
+        lines += [Line(""), Line(_exchange(call, number, len(calls)), "head")]
+        for entry in call.entries:
+            if entry.sent is not None:
+                lines += [Line(entry.sent.role, "dim"), *message_lines(entry.sent, whole=True)]
+        if call.answer is not None:
+            answer = pretty(call.answer.text)
+            lines += [Line(""), Line("answered", "dim"), *text_lines(answer, whole=True, paint=painter(answer))]
+        lines += [Line(str(failure.get("error", {}).get("message", "")), "error") for failure in call.failures]
+    if not calls and of.evaluation is not None:
+        lines += [Line(""), Line("No model was asked.", "dim")]
+    return TextRows(lines, (("Evaluation", "title"), (f"  {flat(contest.place.phase)}", "name")))
+
+
+def _exchange(call: CallState, number: int, last: int) -> str:
+    which = f" {number} of {last}" if last > 1 else ""
+    return f"{flat(call.purpose)}{which} · {flat(call.model)} · {seconds(call.duration_s)}"

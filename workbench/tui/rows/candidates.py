@@ -1,0 +1,332 @@
+"""Candidates side by side: a table for each round, what decided it, the plot of quality against cost, and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from workbench.engine.contests import Contest, Round
+from workbench.engine.event import Event
+from workbench.engine.standings import Standing, question_of, standings
+from workbench.engine.state import RunState
+from workbench.tui.rows.cells import Row, Span, crop, fit, flat
+from workbench.tui.rows.model import Rows
+from workbench.tui.rows.numbers import UNKNOWN, count, plural, seconds
+from workbench.tui.rows.plot import Point, scatter
+from workbench.tui.rows.signs import sign, status_sign
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """What a row stands for: a candidate of a round, or the line that says who won and why."""
+
+    kind: Literal["gap", "round", "candidate", "why", "note"]
+    round: int = -1
+    candidate: int = -1
+    text: str = ""
+    token: str = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Widths:
+    """Cells of the columns that give way."""
+
+    model: int
+    change: int
+    checks: int
+    time: int
+
+    @classmethod
+    def of(cls, width: int) -> Widths:
+        if width < 100:
+            return cls(13, 12, 2, 0)
+        if width < 160:
+            return cls(23, 25, 10, 0)
+        return cls(30, 44, 16, 8)
+
+
+class CandidateRows(Rows):
+    """All rounds of one contest in one list."""
+
+    empty = ("No candidate has run yet.",)
+
+    def __init__(self, state: RunState, contest: Contest, tick: int = 0, marked: int | None = None) -> None:
+        self.state, self.contest, self.tick, self.marked = state, contest, tick, marked
+        self.rounds = [(of, standings(state, contest, of)) for of in contest.rounds]
+        self.question = question_of(state, contest)
+        self.offered = tuple(self.question.data["candidates"]) if self.question is not None else ()
+        self.refs = tuple(self._refs())
+        self.title = (("Candidates", "title"), (f"  {contest_name(contest)} · {contest_words(self)}", "name"))
+        self.title_right = (sign("winner"), (" won  ", "dim"), ("●", "ok"), (" frontier", "dim"))
+
+    # -- which rows there are ----------------------------------------------------------------------------------------
+
+    def _refs(self) -> Iterator[Ref]:
+        for number, (of, rows) in enumerate(self.rounds):
+            if number:
+                yield Ref("gap")
+            if len(self.rounds) > 1 or of.kind != "soundings":
+                yield Ref("round", number)
+            yield from (Ref("candidate", number, index) for index in range(len(rows)))
+            if of.evaluation is not None:
+                yield Ref("why", number)
+            yield from (Ref("note", number, text=text, token=token) for text, token in notes(rows))
+            if self.question is not None and number == len(self.rounds) - 1:
+                yield Ref("note", number, text=asked_words(self.question), token="waiting")
+
+    def __len__(self) -> int:
+        return len(self.refs)
+
+    def candidate(self, row: int) -> Standing | None:
+        """The candidate of a row."""
+        ref = self.refs[row] if 0 <= row < len(self.refs) else Ref("gap")
+        return self.rounds[ref.round][1][ref.candidate] if ref.kind == "candidate" else None
+
+    def round_of(self, row: int) -> Round | None:
+        """The round that a row belongs to."""
+        number = self.refs[row].round if 0 <= row < len(self.refs) else -1
+        return self.rounds[number][0] if number >= 0 else None
+
+    def by_index(self, index: int) -> Standing | None:
+        """A candidate, as it stood in the last round it was in."""
+        return next((r for _, rows in reversed(self.rounds) for r in rows if r.entrant.index == index), None)
+
+    def row_of(self, index: int) -> int | None:
+        """The last row of a candidate."""
+        found = (i for i in range(len(self.refs) - 1, -1, -1) if (c := self.candidate(i)) and c.entrant.index == index)
+        return next(found, None)
+
+    @property
+    def turning(self) -> bool:
+        """Whether a spinner shows."""
+        return any(row.entrant.status == "running" for _, rows in self.rounds for row in rows)
+
+    # -- how they look -----------------------------------------------------------------------------------------------
+
+    def heads(self, width: int) -> Sequence[Row]:
+        at = Widths.of(width)
+        time = fit("time", at.time, "right") if at.time else ""
+        checks = fit("checks" if at.checks > 5 else "", at.checks)
+        text = (
+            f"    {fit('#', 4)} {fit('model', at.model)} {fit('mutation', at.change)}   {fit('score', 6, 'right')}"
+            f"{fit('tokens', 8, 'right')}{fit('cost', 9, 'right')}{time}  {checks}   output"
+        )
+        return (Row(crop(((text, "head"),), width)),)
+
+    def row(self, index: int, width: int) -> Row:
+        ref = self.refs[index]
+        if ref.kind == "candidate":
+            return self._candidate(self.rounds[ref.round][1][ref.candidate], width)
+        if ref.kind == "round":
+            return Row(crop(((" ── ", "rule"), (round_words(*self.rounds[ref.round]), "head")), width))
+        if ref.kind == "why":
+            return Row(crop(why_words(*self.rounds[ref.round]), width))
+        return Row(crop(((f"    {ref.text}", ref.token),), width))
+
+    def _candidate(self, row: Standing, width: int) -> Row:
+        at, entrant = Widths.of(width), row.entrant
+        dim = "dim" if entrant.status == "pending" else "plain"
+        name = f"{row.number}" + ("↑" if row.incumbent else "")
+        is_offered = entrant.index in self.offered
+        spans: list[Span] = [
+            (" ", "plain"),
+            sign("waiting") if is_offered else status_sign(entrant.status, self.tick),
+            ("●" if entrant.index == self.marked else " ", "changed"),
+            (f" {fit(name, 4)} ", "bold" if is_offered else dim),
+            (f"{fit(model_words(row, at.model), at.model)} ", dim),
+            (f"{fit(change_words(self.contest, row), at.change)} ", "dim"),
+            sign("winner") if row.won else (" ", "plain"),
+            (" ", "plain"),
+            (fit(score_words(row), 6, "right"), "masked" if row.assumed_score else "bold" if row.won else "plain"),
+            (fit(count(row.tokens), 8, "right"), dim),
+            (fit(cost_words(row), 9, "right"), "masked" if row.assumed_cost is not None else dim),
+        ]
+        if at.time:
+            spans.append((fit(seconds(row.seconds), at.time, "right"), "dim"))
+        spans += [("  ", "plain"), *_checks(row, at.checks), (" ", "plain")]
+        spans += [("● " if row.on_front else "  ", "ok"), (flat(_said(row), 400), _said_token(row))]
+        return Row(crop(spans, width))
+
+    def plain(self, index: int) -> str:
+        row = self.candidate(index)
+        if row is None:
+            return self.row(index, 400).text.strip()
+        return f"{row.number} {row.model} {change_words(self.contest, row)} {_said(row)}"
+
+    def plot(self, width: int, height: int, of: Round | None = None) -> list[str]:
+        """Quality against cost of a round (the last, if none is named); empty while there is nothing to draw."""
+        rows = next((rows for r, rows in reversed(self.rounds) if of is None or r is of), ())
+        return plot_lines(rows, width, height)
+
+
+# -- words: the same in the app and on the command line --------------------------------------------------------------
+
+
+def contest_name(contest: Contest) -> str:
+    """``generate``, ``s0/generate#2``, ``the whole cascade``."""
+    if contest.is_whole:
+        return f"{contest.place.branch}/the whole cascade".strip("/")
+    place = contest.place
+    name = f"{flat(place.phase)}#{place.visit}" if place.visit > 1 else flat(place.phase)
+    return f"{flat(place.branch)}/{name}" if place.branch else name
+
+
+def contest_words(rows: CandidateRows) -> str:
+    """``5 candidates · 2 reforge steps · 3 running``."""
+    first = rows.contest.rounds[0] if rows.contest.rounds else None
+    parts = [plural(len(first.entrants) if first else 0, "candidate")]
+    steps = sum(1 for r in rows.contest.rounds if r.kind == "reforge")
+    parts += [plural(steps, "reforge step")] if steps else []
+    running = sum(e.status == "running" for r in rows.contest.rounds for e in r.entrants)
+    waiting = sum(e.status == "pending" for r in rows.contest.rounds for e in r.entrants)
+    parts += [f"{running} running"] if running else []
+    parts += [f"{waiting} to come"] if waiting and running else []
+    winner = rows.by_index(rows.contest.winner) if rows.contest.winner is not None else None
+    if rows.question is not None:
+        parts.append("you choose")
+    elif winner is not None and not running:
+        parts.append(f"{winner.number} stands")
+    return " · ".join(parts)
+
+
+def round_words(of: Round, rows: Sequence[Standing]) -> str:
+    """``reforge step 2 · 2 candidates, 3 at once · refines r1.0``."""
+    what = {"soundings": "soundings", "cascade": "walks of the cascade", "reforge": f"reforge step {of.step}"}[of.kind]
+    at_once = f", {of.max_parallel} at once" if 0 < of.max_parallel < len(of.entrants) else ""
+    refined = next((f" · refines {row.number}" for row in rows if row.incumbent), "")
+    return f"{what} · {plural(len(of.entrants), 'candidate')}{at_once}{refined}"
+
+
+def why_text(of: Round, rows: Sequence[Standing]) -> str:
+    """``3 wins, 90 of 100: "covers …" (quality and cost; the evaluator's own pick was 2)``."""
+    data, names = of.evaluation or {}, {row.entrant.index: row.number for row in rows}
+    if of.winner is None:
+        return f"all {plural(len([r for r in rows if r.entrant.status == 'success']), 'output')} are joined"
+    reason = flat(str(data.get("reason") or ""), 600)
+    notes = [flat(str(data.get("decided_by") or ""))]
+    own = data.get("evaluator_pick")
+    if own is not None and own != of.winner:
+        notes.append(f"the evaluator's own pick was {names.get(own, own)}")
+    judged = flat(str(data.get("evaluator_reason") or ""), 400)
+    notes += [f'the evaluator said "{judged}"'] if judged and judged != reason else []
+    by = "" if notes == ["evaluator"] else f" ({'; '.join(filter(None, notes))})"
+    said = f': "{reason}"' if reason else ""
+    return f"{names.get(of.winner, str(of.winner))} wins{said}{by}"
+
+
+def why_words(of: Round, rows: Sequence[Standing]) -> tuple[Span, ...]:
+    mark = sign("winner") if of.winner is not None else sign("done")
+    return ((" ", "plain"), mark, (f"  {why_text(of, rows)}", "bold"))
+
+
+def notes(rows: Sequence[Standing]) -> Iterator[tuple[str, str]]:
+    """What must be known to read the numbers: ``(text, token)``."""
+    scores = [row.number for row in rows if row.assumed_score]
+    if scores:
+        yield (
+            f"~ the evaluator gave no score to {', '.join(scores)}: 100 for its winner and 50 for others stand in",
+            "masked",
+        )
+    costs = [row.number for row in rows if row.assumed_cost is not None]
+    if costs:
+        yield f"~ the cost of {', '.join(costs)} is not known: the mean of the known stands in", "masked"
+    predicted = [row.number for row in rows if row.cost_grade == "predicted" and row.assumed_cost is None]
+    if predicted and len(predicted) < len(rows):
+        yield f"~ the cost of {', '.join(predicted)} is predicted, for the input alone", "masked"
+    elif predicted:
+        yield "~ no bill is known: costs are predicted, for the input alone", "masked"
+    for row in rows:
+        if row.entrant.reason:
+            yield f"{row.number} {row.entrant.status}: {flat(row.entrant.reason, 300)}", "error"
+
+
+def asked_words(question: Event) -> str:
+    """What the person is to do, in the place where it is done."""
+    how = {"rank_all": "rank them all", "rate_each": "rate each from 0 to 100"}
+    what = how.get(str(question.data.get("mode")), "choose one")
+    return f"The run waits for you: {what} ({flat(str(question.data.get('question', '')).partition(chr(10))[0], 200)})"
+
+
+def change_words(contest: Contest, row: Standing) -> str:
+    """``rewrite: Put the constraints first.``, ``baseline``, or nothing where no prompt is varied."""
+    entrant = row.entrant
+    if entrant.mutation_type:
+        return f"{flat(entrant.mutation_type)}: {flat(entrant.mutation_template)}"
+    varied = any(e.mutation_type for r in contest.rounds for e in r.entrants)
+    return "baseline" if varied and entrant.index < 1000 else ""
+
+
+def model_words(row: Standing, width: int) -> str:
+    """The model, without its vendor where there is no room for both."""
+    name = flat(row.model)
+    return name if len(name) <= width else name.rpartition("/")[2] or UNKNOWN
+
+
+def score_words(row: Standing) -> str:
+    if row.score is None:
+        return ""
+    return f"~{row.score:g}" if row.assumed_score else f"{row.score:g}"
+
+
+def cost_words(row: Standing) -> str:
+    """US dollars without their sign: ``0.0071``; ``~`` before what is assumed or predicted, ``…`` after a part."""
+    value = row.cost if row.assumed_cost is None else row.assumed_cost
+    if value is None:
+        return UNKNOWN if row.tokens is not None else ""
+    number = f"{value:.4f}" if value >= 0.00095 or value == 0 else f"{value:.6f}"
+    if row.assumed_cost is not None or row.cost_grade == "predicted":
+        return f"~{number}"
+    return f"{number}…" if row.cost_grade == "so far" else number
+
+
+def plot_lines(rows: Sequence[Standing], width: int, height: int) -> list[str]:
+    """Quality against cost, with a line that says which mark is which candidate."""
+    points, marks = [], plot_marks(rows)
+    for row in rows:
+        cost = row.cost if row.assumed_cost is None else row.assumed_cost
+        if row.quality is not None and cost is not None:
+            points.append(Point(cost, row.quality, marks[row.number], row.number))
+    if len(points) < 2:
+        return []
+    front = {row.number for row in rows if row.on_front}
+    points.sort(key=lambda point: point.label not in front)
+    drawn = scatter(
+        points,
+        "US dollars",
+        "quality",
+        max(20, width - 12),
+        max(4, min(16, height - 5)),
+        x_tick=lambda value: f"{max(value, 0.0):.5f}",
+        y_tick=lambda value: f"{value:.0f}",
+    )
+    listed = ", ".join(row.number for row in rows if row.on_front)
+    renamed = ", ".join(f"{mark} is {number}" for number, mark in marks.items() if mark != number)
+    return [*drawn, *([renamed] if renamed else []), f"on the frontier (none is as good for less): {listed}"]
+
+
+def plot_marks(rows: Sequence[Standing]) -> dict[str, str]:
+    """One character for each candidate, by its number: the number itself where it is one, else a letter."""
+    free = iter("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    return {row.number: row.number if len(row.number) == 1 else next(free, "·") for row in rows}
+
+
+def _checks(row: Standing, width: int) -> tuple[Span, ...]:
+    if row.failed_checks:
+        names = fit(" " + ", ".join(map(flat, row.failed_checks)), width - 1) if width > 2 else " " * (width - 1)
+        return (sign("broken"), (names, "error"))
+    done = row.entrant.status == "success"
+    return (sign("done") if done else (" ", "plain"), (" " * (width - 1), "plain"))
+
+
+def _said(row: Standing) -> str:
+    status = row.entrant.status
+    if status == "pending":
+        return "waits for its turn"
+    return row.output or row.entrant.reason or ("…" if status == "running" else "(no text)")
+
+
+def _said_token(row: Standing) -> str:
+    if row.entrant.status in ("failed", "blocked"):
+        return "error" if not row.output else "dim"
+    return "faint" if row.entrant.status == "pending" else "plain"

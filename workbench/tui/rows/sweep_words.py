@@ -1,0 +1,84 @@
+"""A sweep in words: marks, medians, spreads, points for a plot, JSON; for the command and for the app."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from workbench.engine.sweep import BASELINE, FILE, Spread, Sweep, Tried
+from workbench.tui.rows.numbers import UNKNOWN
+from workbench.tui.rows.plot import Point
+
+X_TITLE = "tokens sent, relative to snowball"
+Y_TITLE = "input cost, relative to snowball (predicted)"
+LEGEND = "S snowball  F the file  letters: the front  · others  x invalid"
+
+
+def points(sweep: Sweep) -> list[Point]:
+    """The strategies with a known cost; those of the front come first, so that others never hide them."""
+    found = [
+        Point(tried.tokens.median, tried.cost.median, mark, tried.label)
+        for tried, mark in zip(sweep.rows, marks(sweep), strict=True)
+        if tried.cost is not None
+    ]
+    return sorted(found, key=lambda point: (point.mark in "·x", point.mark == "·"))
+
+
+def sweep_json(sweep: Sweep) -> dict[str, Any]:
+    """Everything, run by run. Unknown numbers are null."""
+    return {
+        "predicted": True,
+        "baseline": BASELINE,
+        "runs": list(sweep.runs),
+        "skipped": list(sweep.skipped),
+        "strategies": [
+            {
+                "strategy": tried.label,
+                "spec": tried.spec,
+                "tokens": asdict(tried.tokens),
+                "cost": asdict(tried.cost) if tried.cost is not None else None,
+                "unknown_costs": tried.unknown,
+                "peak": tried.peak,
+                "invalid": tried.invalid,
+                "pareto": tried.on_front,
+                "by_run": [
+                    {"run": t.run, "tokens": t.tokens, "cost": t.cost, "totals": asdict(t.totals)} for t in tried.trials
+                ],
+            }
+            for tried in sweep.rows
+        ],
+    }
+
+
+def marks(sweep: Sweep) -> list[str]:
+    """A letter for each strategy of the front, S and F for the two that are always there."""
+    letters = _letters()
+    marks = []
+    for tried in sweep.rows:
+        if tried.label in (BASELINE, FILE):
+            marks.append("S" if tried.label == BASELINE else "F")
+        elif tried.on_front:
+            marks.append(next(letters))
+        else:
+            marks.append("x" if tried.invalid else "·")
+    return marks
+
+
+def _letters() -> Iterator[str]:
+    yield from string.ascii_lowercase.replace("x", "")
+    while True:
+        yield "*"
+
+
+def median(spread: Spread | None) -> str:
+    return UNKNOWN if spread is None else f"{spread.median:.2f}x"
+
+
+def spread_words(spread: Spread | None) -> str:
+    return "" if spread is None else f"{spread.low:.2f} to {spread.high:.2f}"
+
+
+def unknown_words(tried: Tried, several: bool) -> str:
+    return f" ({tried.unknown} unknown)" if several and tried.unknown and tried.cost is not None else ""

@@ -1,0 +1,359 @@
+"""Candidates: what ran side by side, who won and why; a person picks here. Live, and for stored runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+
+from workbench.context.place import Place
+from workbench.engine.contests import Contest
+from workbench.engine.picking import REJECT
+from workbench.tui.keys import bindings, hints
+from workbench.tui.rows.candidate_docs import beside, candidate_doc, evaluation_doc
+from workbench.tui.rows.candidates import CandidateRows
+from workbench.tui.rows.model import Rows
+from workbench.tui.rows.text import Line, TextRows
+from workbench.tui.screens.sheet import Sheet
+from workbench.tui.widgets.rowview import RowView
+
+if TYPE_CHECKING:
+    from workbench.engine.event import Event
+    from workbench.engine.standings import Standing
+    from workbench.engine.state import RunState
+
+LOOK = 0.1
+"""Seconds between two looks at a run that goes on."""
+WIDE = 150
+"""Cells from which on the plot shows without being asked for."""
+
+
+class CandidatesScreen(Sheet):
+    """All contests of a run, one at a time."""
+
+    CSS_PATH: ClassVar[Any] = ["sheet.tcss", "candidates.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("candidates")
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (130, "-normal")]  # noqa: RUF012 - declared by Textual without ClassVar
+    OFFERED: ClassVar[tuple[str, ...]] = (
+        "list.open",
+        "candidates.outputs",
+        "candidates.prompts",
+        "candidates.mark",
+        "candidates.why",
+        "candidates.plot",
+        "candidates.context",
+        "candidates.next",
+    )
+
+    def __init__(
+        self,
+        look: Callable[[], RunState],
+        place: Place | None = None,
+        *,
+        answer: Callable[[Event, str], bool] | None = None,
+        go_to: Callable[[Place], None] | None = None,
+    ) -> None:
+        """``look`` gives the run, again and again while it goes on; ``place`` is a contest, or inside of one.
+
+        ``answer`` gives a person's choice to the run, False when nobody waits for it; without it nothing is chosen.
+        ``go_to`` shows a call in the Bench.
+        """
+        state = look()
+        found = state.contests.at(place) if place is not None else None
+        self._look, self._answer, self._go_to = look, answer, go_to
+        self._number = state.contests.all.index(found) if found is not None else max(0, len(state.contests) - 1)
+        self._marked: int | None = None
+        self._seen: object = None
+        self._asked: Event | None = None
+        super().__init__(self._made())
+        self.view.selecting = True
+        self.preview = RowView(TextRows([]), id="preview", selecting=False)
+        self.plot = RowView(TextRows([]), id="plot", selecting=False)
+        self._wants_plot: bool | None = None
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        with Container(id="below"):
+            yield self.preview
+            yield self.plot
+        yield self._footer
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.set_interval(LOOK, self._follow)
+        for view in (self.preview, self.plot):
+            self.app.theme_changed_signal.subscribe(view, lambda _, view=view: view.forget())
+
+    def _show(self) -> None:
+        wanted: int | None = self.rows.offered[0] if self.rows.offered else self.rows.contest.winner
+        row = self.rows.row_of(wanted) if wanted is not None else None
+        first = next((at for at in range(len(self.rows)) if self.rows.candidate(at) is not None), 0)
+        self._draw(first if row is None else row)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    # -- what is shown -----------------------------------------------------------------------------------------------
+
+    @property
+    def contest(self) -> Contest | None:
+        """The one that is shown."""
+        found = self._look().contests.all
+        return found[min(self._number, len(found) - 1)] if found else None
+
+    @property
+    def rows(self) -> CandidateRows:
+        assert isinstance(self._rows, CandidateRows)
+        return self._rows
+
+    @property
+    def candidate(self) -> Standing | None:
+        """The one under the cursor."""
+        return self.rows.candidate(self.view.cursor)
+
+    def _made(self, tick: int = 0) -> CandidateRows:
+        state, contest = self._look(), self.contest
+        rows = CandidateRows(state, contest or Contest(Place()), tick, self._marked)
+        if len(state.contests) > 1:
+            rows.title = (*rows.title, (f"  {self._number + 1} of {len(state.contests)}", "dim"))
+        return rows
+
+    def _follow(self) -> None:
+        """Redraw when the run went on, or a spinner turns."""
+        state = self._look()
+        seen = (id(state), state.seq, len(state.questions))
+        turning = self.rows.turning and self.app.animation_level != "none"
+        if seen != self._seen or turning:
+            fresh = seen != self._seen
+            self._seen = seen
+            here = self._identity()
+            self._rows = self._made(int(monotonic() * 8) if turning else 0)
+            self._draw(self._row_of(here), below=fresh)
+            if fresh:
+                self._ask_further(state)
+
+    def _identity(self) -> tuple[int, int] | None:
+        ref, one = self.rows.refs[self.view.cursor] if self.rows.refs else None, self.candidate
+        return None if ref is None or one is None else (ref.round, one.entrant.index)
+
+    def _row_of(self, here: tuple[int, int] | None) -> int | None:
+        for row, ref in enumerate(self.rows.refs):
+            one = self.rows.candidate(row)
+            if here is not None and one is not None and (ref.round, one.entrant.index) == here:
+                return row
+        return None
+
+    def _draw(self, cursor: int | None = None, *, below: bool = True) -> None:
+        room = self.size.height - 1
+        wanted = len(self.rows) + 2
+        self.view.styles.height = max(5, min(wanted, room - max(6, room * 2 // 5)))
+        self.view.show(self.rows, cursor)
+        self._footer.offer(hints(self._offered(), self.app.keys), hints(("sheet.close",), self.app.keys))
+        if below:
+            self.call_after_refresh(self._draw_below)
+
+    def _draw_below(self) -> None:
+        lines = self._plot_lines()
+        shown = self.size.width >= WIDE if self._wants_plot is None else self._wants_plot
+        self.set_class(shown and (bool(lines) or bool(self._wants_plot)), "-plot")
+        self.plot.rows = TextRows(
+            [Line(text) for text in lines],
+            (("Plot", "title"), ("  quality against cost", "name")),
+            empty=("There is nothing to draw yet: at least two", "candidates need a score and a known cost."),
+        )
+        self.plot.show()
+        self.preview.show(self._preview(), 0)
+
+    def _plot_lines(self) -> list[str]:
+        narrow = self.has_class("-narrow")
+        height = max(9, self.size.height - 2 - int(self.view.size.height))
+        return self.rows.plot(self.size.width - 4 if narrow else 62, height, self.rows.round_of(self.view.cursor))
+
+    def _preview(self) -> Rows:
+        one, of, contest = self.candidate, self.rows.round_of(self.view.cursor), self.contest
+        if contest is None or of is None:
+            return TextRows([], (("Candidate", "title"),))
+        if one is None:
+            return evaluation_doc(self._look(), contest, of, self._standings())
+        return candidate_doc(contest, one)
+
+    def _standings(self) -> tuple[Standing, ...]:
+        number = self.rows.refs[self.view.cursor].round
+        return self.rows.rounds[number][1] if number >= 0 else ()
+
+    def _offered(self) -> tuple[str, ...]:
+        several = len(self._look().contests) > 1
+        ids = tuple(id for id in self.OFFERED if id != "candidates.next" or several)
+        ids = tuple(id for id in ids if id != "candidates.context" or self._go_to is not None)
+        if self.rows.question is not None and self._answer is not None:
+            return ("candidates.choose", "candidates.reject", *ids)
+        return ids
+
+    @on(RowView.Chosen, "#sheet")
+    def _chosen(self) -> None:
+        self._draw_below()
+
+    # -- what the keys do --------------------------------------------------------------------------------------------
+
+    @on(RowView.Opened)
+    def _row_opened(self, event: RowView.Opened) -> None:
+        event.prevent_default()  # A sheet closes on enter.
+        one, contest = self.candidate, self.contest
+        if event.view is self.plot or contest is None:
+            return
+        if one is None:
+            self.action_evaluation()
+        else:
+            self.app.push_screen(Sheet(candidate_doc(contest, one, whole=True)))
+
+    def action_copy(self) -> None:
+        if (one := self.candidate) is not None:
+            self.app.copy(one.output, f"the output of candidate {one.number}")
+
+    def action_mark(self) -> None:
+        """Mark the candidate that others are held against, or unmark it."""
+        if (one := self.candidate) is not None:
+            self._marked = None if self._marked == one.entrant.index else one.entrant.index
+            here = self.view.cursor
+            self._rows = self._made()
+            self._draw(here, below=False)
+
+    def action_beside(self, what: str) -> None:
+        """Two candidates side by side: the marked one (else the winner, else the first) and the one here."""
+        here = self.candidate
+        if here is None:
+            self.app.say("Go to a candidate first.")
+            return
+        others = [self._marked, self.rows.contest.winner, *(r.entrant.index for r in self._standings())]
+        other = next((i for i in others if i is not None and i != here.entrant.index), None)
+        against = self.rows.by_index(other) if other is not None else None
+        if against is None:
+            self.app.say("There is no other candidate to hold against this one.")
+        else:
+            self.app.push_screen(Sheet(beside(against, here, what)))
+
+    def action_evaluation(self) -> None:
+        """What the evaluator was asked and said."""
+        of, contest = self.rows.round_of(self.view.cursor), self.contest
+        if of is not None and contest is not None:
+            self.app.push_screen(Sheet(evaluation_doc(self._look(), contest, of, self._standings())))
+
+    def action_plot(self) -> None:
+        """Show or hide the plot of quality against cost."""
+        self._wants_plot = not self.has_class("-plot")
+        self._draw_below()
+
+    def action_contest(self, step: int) -> None:
+        """The candidates of another phase or visit."""
+        count = len(self._look().contests)
+        if count < 2:
+            self.app.say("This run has no other candidates.")
+            return
+        self._number, self._marked = (self._number + step) % count, None
+        self._rows = self._made()
+        self._show()
+
+    def action_context(self) -> None:
+        """Show the candidate's newest call in the Bench."""
+        one = self.candidate
+        if one is None or not one.calls or self._go_to is None:
+            self.app.say("This has no call to show.")
+            return
+        place = next((call.place for call in reversed(one.calls) if call.place.turn), one.calls[-1].place)
+        self.dismiss()
+        self._go_to(place)
+
+    # -- choosing ----------------------------------------------------------------------------------------------------
+
+    def _question(self) -> Event | None:
+        question = self.rows.question
+        if question is None or self._answer is None:
+            self.app.say("The run does not wait for a choice here.")
+            return None
+        return question
+
+    def action_choose(self) -> None:
+        """Give the person's choice, with a reason if there is one."""
+        question, here = self._question(), self.candidate
+        if question is None:
+            return
+        offered = list(question.data["candidates"])
+        mode = question.data.get("mode", "pick_one")
+        if mode != "pick_one":
+            listed = " ".join(f"{number}={self._number_of(index)}" for number, index in enumerate(offered, 1))
+            example = "2, 1, 3" if mode == "rank_all" else "70, 90, 55"
+            words = f"{example}   for the attempts {listed}"
+            self.ask("rank" if mode == "rank_all" else "rate", placeholder=words, done=self._sender(question, ""))
+            return
+        if here is None or here.entrant.index not in offered:
+            self.app.say("Go to one of the candidates that are marked with ?")
+            return
+        number = offered.index(here.entrant.index) + 1
+        self.ask(
+            f"choose {here.number}",
+            placeholder="why, if you like to say; enter chooses, esc does not",
+            done=self._sender(question, f"Attempt {number}"),
+        )
+
+    def _number_of(self, index: int) -> str:
+        one = self.rows.by_index(index)
+        return one.number if one is not None else str(index)
+
+    def _sender(self, question: Event, pick: str) -> Callable[[str], str | None]:
+        def done(text: str) -> str | None:
+            said = text.strip()
+            if not pick and not said:
+                return "Give a number for each attempt."
+            self._send(question, f"{pick}: {said}" if pick and said else pick or said)
+            return None
+
+        return done
+
+    def _send(self, question: Event, text: str) -> None:
+        if self._answer is not None and not self._answer(question, text):
+            self.app.say("Nobody waits for this answer any more.", "warning")
+
+    def action_reject(self) -> None:
+        """Choose none of them, after asking: the phase fails."""
+        from workbench.tui.screens.dialog import Choice
+
+        question = self._question()
+        if question is None:
+            return
+        if REJECT not in question.data.get("options", ()):
+            self.app.say("The file does not let you reject all (allow_reject_all).")
+            return
+
+        def answered(answer: str | None) -> None:
+            if answer == "reject":
+                self._send(question, REJECT)
+
+        answers = (("keep", "k", "Keep choosing"), ("reject", "r", "Reject all"))
+        self.app.push_screen(Choice("Reject all candidates?", "The phase fails then.", answers), answered)
+
+    def _ask_further(self, state: RunState) -> None:
+        """A question that is no choice among candidates, a reason for example, is asked in a dialog."""
+        from workbench.tui.screens.question import QuestionDialog
+
+        question = next((q for q in state.questions if not q.data.get("candidates")), None)
+        if question is None or question is self._asked or self._answer is None or self.app.screen is not self:
+            return
+        self._asked = question
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self._send(question, text)
+
+        self.app.push_screen(QuestionDialog(question), answered)
+
+
+def no_candidates(state: RunState) -> str:
+    """What to say where there is nothing to show."""
+    if not state.run_id:
+        return "There is no run yet: r makes one."
+    return "No candidates ran in this run: no phase has soundings, or none was reached."
