@@ -65,7 +65,8 @@ def in_doubt(gate: Gate) -> Gate:
 def person(answers: str | None, progress: Progress) -> tuple[Human, Prepared | None]:
     """Who answers questions: the prepared answers first, then the terminal, if there is one; and the prepared ones.
     Raises Failure for a file that holds no answers."""
-    from workbench.workspace.people import BadAnswers, Nobody, Prepared, Terminal
+    from workbench.workspace.nobody import Nobody
+    from workbench.workspace.people import BadAnswers, Prepared, Terminal
 
     behind: Human = _Beside(Terminal(), progress) if sys.stdin.isatty() and sys.stderr.isatty() else Nobody()
     if answers is None:

@@ -6,8 +6,6 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-import regex
-
 from workbench.context.assembly import Item, Kind
 from workbench.engine.faults import PhaseFailed
 
@@ -23,6 +21,8 @@ def extract(execution: Execution) -> None:
     rule = execution.phase.output_extraction
     if rule is None:
         return
+    import regex
+
     try:
         found = regex.search(rule.pattern, execution.output, regex.DOTALL | regex.IGNORECASE, timeout=SEARCH_SECONDS)
     except TimeoutError:

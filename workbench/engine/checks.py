@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
-
 from workbench.context.message import canonical
 from workbench.context.place import Place
 from workbench.engine import judging
@@ -152,6 +150,8 @@ def checked_json(text: str, schema: Any) -> tuple[Any, str]:
         break
     if not found:
         return None, "at $: the answer holds no JSON"
+    import jsonschema  # 30 ms: most cascades have no schema
+
     validator = jsonschema.validators.validator_for(schema)(schema)
     try:
         error = jsonschema.exceptions.best_match(validator.iter_errors(value))

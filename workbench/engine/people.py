@@ -7,7 +7,6 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from workbench.context.place import Place
-from workbench.engine.forms.values import AnswerRefused, read_answer
 from workbench.engine.gate import RunStopped
 from workbench.engine.ports import Clock, NobodyToAsk, Question
 
@@ -81,6 +80,8 @@ def _refused(question: Question, answer: str) -> str:
     """Why an answer does not fit; empty when it does."""
     if question.form is None:
         return ""
+    from workbench.engine.forms.values import AnswerRefused, read_answer
+
     try:
         read_answer(question.form, answer)
     except AnswerRefused as fault:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.context.assembly import Request
 from workbench.context.cache import Prices
@@ -12,7 +12,6 @@ from workbench.context.place import Place
 from workbench.context.tokens import Counter
 from workbench.engine.embedding import Embedder
 from workbench.engine.event import Event
-from workbench.engine.forms.spec import Form
 from workbench.engine.gate import Gate, open_gate
 from workbench.engine.library import Library, NoLibrary
 from workbench.engine.retrieval import Retrieval
@@ -20,6 +19,9 @@ from workbench.engine.steering import Audibles, Hooks, NoAudibles, NoHooks
 from workbench.engine.usage import Usage as Usage
 from workbench.language.template import Rendered as Rendered
 from workbench.language.template import TemplateFault as TemplateFault
+
+if TYPE_CHECKING:
+    from workbench.engine.forms.spec import Form
 
 
 @dataclass(frozen=True, slots=True)

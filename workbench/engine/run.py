@@ -20,7 +20,6 @@ from workbench.engine.edits import EDITS_AT, EditFault
 from workbench.engine.engine_tools import cascade_spec, engine_spec
 from workbench.engine.event import Event
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
-from workbench.engine.fleet import walk_candidates
 from workbench.engine.flow import next_phase
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
 from workbench.engine.library import CascadeNotFound
@@ -142,6 +141,8 @@ class Run:
     async def _run(self) -> str:
         soundings = self.definition.cascade.soundings
         if soundings is not None and (soundings.candidates > 1 or soundings.reforge):
+            from workbench.engine.fleet import walk_candidates
+
             output = await walk_candidates(self)
         else:
             output = await self.walk(self.world)

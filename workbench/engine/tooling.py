@@ -12,7 +12,6 @@ from workbench.context.message import Image, Message, Text
 from workbench.context.place import Place
 from workbench.engine import texts
 from workbench.engine.children import run_child
-from workbench.engine.custom_form import ask_custom, hinted, in_words
 from workbench.engine.editing import before_tool, checked, edit_result, edit_state
 from workbench.engine.edits import SetResult, SetState
 from workbench.engine.engine_tools import ASK_CUSTOM, ASK_HUMAN, ROUTE_TO, SEARCH_CONTEXT, SET_STATE, SPAWN
@@ -183,6 +182,8 @@ class Tooling:
         if call.name == ASK_HUMAN:
             return await self._ask_human(call.arguments, index)
         if call.name == ASK_CUSTOM:
+            from workbench.engine.custom_form import ask_custom
+
             return await ask_custom(self.execution, call.arguments, self.place, index)
         if call.name == SPAWN:
             return self._spawn(call.arguments)
@@ -257,5 +258,7 @@ class Tooling:
         return ToolResult(f"State '{key}' is set.", value=value)
 
     async def _ask_human(self, arguments: Mapping[str, Any], index: int) -> ToolResult:
+        from workbench.engine.custom_form import hinted, in_words
+
         question = hinted(arguments)
         return ToolResult(in_words(question, await ask_person(self.engine, self.place, question, index)))

@@ -22,13 +22,11 @@ from workbench.engine.execution import Execution
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.flow import offers_choice
 from workbench.engine.gate import RunStopped, Stop, StopKind
-from workbench.engine.human_input import ask_input
 from workbench.engine.manifest import choose_tools
 from workbench.engine.model_name import split_effort
 from workbench.engine.mutation import Mutation
 from workbench.engine.ports import ToolSpec
 from workbench.engine.retrieval_tools import RAG_SPECS
-from workbench.engine.soundings import sound
 from workbench.engine.world import World
 from workbench.language.model import ContextSource, Phase
 from workbench.language.problem import Path, path_text
@@ -128,7 +126,10 @@ class Visit:
             execution = await self._run_model(execution)
         extract(execution)
         await self._decide(execution)
-        await ask_input(execution)
+        if self.phase.human_input is not None:
+            from workbench.engine.human_input import ask_input
+
+            await ask_input(execution)
         call_out(execution)
         start_async_cascades(execution, "on_end")
         return execution
@@ -149,6 +150,8 @@ class Visit:
         soundings = self.phase.soundings
         try:
             if soundings is not None and (soundings.candidates > 1 or soundings.reforge):
+                from workbench.engine.soundings import sound
+
                 return await sound(self, execution)
             task, _ = await varied_task(execution, self.mutation)
             await execution.run("\n\n".join(filter(None, (task, self.refine))))

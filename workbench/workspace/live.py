@@ -20,7 +20,7 @@ from workbench.store.faults import UnknownRun
 from workbench.store.journal import Journal
 from workbench.store.store import Store
 from workbench.workspace.opened import CannotOpen
-from workbench.workspace.people import Nobody
+from workbench.workspace.nobody import Nobody
 from workbench.workspace.pictures import Pictures
 from workbench.workspace.project import Project, new_session_id
 from workbench.workspace.system import SystemIds

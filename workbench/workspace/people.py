@@ -1,4 +1,4 @@
-"""The Human port: nobody, prepared answers, a terminal, or the app."""
+"""The Human port: prepared answers, a terminal, or the app."""
 
 from __future__ import annotations
 
@@ -22,13 +22,6 @@ from workbench.language.shape import nearest
 
 AUDIBLES = "audibles"
 """The key of an answers file that scripts what a person says while a phase runs."""
-
-
-class Nobody:
-    """Headless without a terminal: the run stops, resumable."""
-
-    async def ask(self, question: Question, place: Place, index: int) -> str:
-        raise NobodyToAsk(question.question)
 
 
 class Prepared:

@@ -24,7 +24,7 @@ from workbench.snapshots.original import NOTE, Original, replay_original
 from workbench.snapshots.rerun import Rerun, Surround, rerun
 from workbench.snapshots.snapshot import Mode, Snapshot
 from workbench.workspace.opened import Reader, included
-from workbench.workspace.people import Nobody
+from workbench.workspace.nobody import Nobody
 from workbench.workspace.silent_shelf import SilentShelf
 from workbench.workspace.snapshot_files import STRUCTURE, SnapshotFolder, text_of
 from workbench.workspace.system import SystemClock, SystemIds, SystemRandom

@@ -5,8 +5,6 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import regex
-
 from workbench.language.problem import Path
 
 
@@ -17,6 +15,8 @@ def bad_pattern(pattern: object) -> tuple[str, int | None] | None:
     """
     if not isinstance(pattern, str):
         return None
+    import regex
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
