@@ -175,6 +175,9 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(request, reply)
 
     def answer(self, request: Received, reply: Reply) -> None:
+        if request.path.endswith("/embeddings"):
+            self.send(200, embeddings(request))
+            return
         spoken = dialect_of(request.path)
         if spoken is not None:
             self.speak(request, spoken(request.model, reply), request.streaming)
@@ -239,6 +242,19 @@ class Handler(BaseHTTPRequestHandler):
     def hang_up(self) -> None:
         self.close_connection = True
         _hang_up(self.connection)
+
+
+def embeddings(request: Received) -> dict[str, Any]:
+    """The body of an answer with embeddings, last text first: how often each says ``lamp`` and ``crane``, and a
+    constant. The words are the tokens."""
+    texts: list[str] = request.body["input"]
+    data = [
+        {"object": "embedding", "index": index, "embedding": [text.count("lamp"), text.count("crane"), 0.1]}
+        for index, text in enumerate(texts)
+    ]
+    tokens = sum(len(text.split()) for text in texts)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "model": request.model, "data": data[::-1], "usage": usage}
 
 
 def completion(model: str, reply: Reply) -> dict[str, Any]:

@@ -260,7 +260,8 @@ class Selecting:
         known = self._scope.vectors
         if known is None:
             return {}
-        wanted = [text_key(self._task), *(text_key(embedded_text(one.message)) for one in candidates)]
+        texts = [self._task, *(embedded_text(one.message) for one in candidates)]
+        wanted = [text_key(text) for text in texts if text.strip()]
         missing = [key for key in wanted if key not in known.by_text]
         if not missing:
             return known.by_text

@@ -1,4 +1,4 @@
-"""What a phase's context needs before it can be assembled: a selector's choice from the menu of cards.
+"""What a phase's context needs before it can be assembled: a selector's choice from the menu of cards, or embeddings.
 
 Asked once per execution, before its first message, and journaled: a replay and a what-if take it from there.
 """
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
 
 async def prepare(execution: Execution) -> None:
-    """Ask the selector, where the strategy has one. A failing or unreadable one is a warning, not a fault."""
+    """Ask the selector, or wait for embeddings, where the strategy wants that. What fails is a warning, not a fault."""
     scope = execution.scope()
     auto = _entering(execution, scope)
     if not isinstance(auto, Auto):
         return
+    if auto.strategy == "semantic":
+        selecting = auto.selecting(scope, lambda message: _count(execution, message))
+        execution.vectors = await execution.engine.vectors.of(execution, *selecting.texts())
     menu = auto.menu(scope, lambda message: _count(execution, message))
     if menu is not None:
         execution.choices = (*execution.choices, await _chosen(execution, auto, scope, menu))

@@ -74,6 +74,10 @@ class Options:
     """Seconds before the second try; doubled for the third."""
     rewrite_model: str = ""
     """Model that rewrites the prompts of candidates; the default model when empty."""
+    embedding_model: str = ""
+    """Model that embeds messages for ``selection.strategy: semantic``; likeness is lexical when empty."""
+    card_model: str = ""
+    """Model that sums up long messages for the menu of a selector; they are shortened when empty."""
     max_visits: int = 100
     max_depth: int = 5
     max_calls: int | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -27,3 +29,15 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], model: str) -> Embedded:
         """One try, no retries of its own. Raises ModelFault."""
         ...
+
+
+def packed(vector: Sequence[float]) -> str:
+    """A vector as the journal keeps it: 32-bit floats, base64."""
+    return base64.b64encode(array("f", vector).tobytes()).decode()
+
+
+def unpacked(text: str) -> tuple[float, ...]:
+    """The inverse of ``packed``. Raises ValueError for what is none."""
+    numbers = array("f")
+    numbers.frombytes(base64.b64decode(text, validate=True))
+    return tuple(numbers)

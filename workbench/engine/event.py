@@ -25,6 +25,10 @@ KINDS: dict[str, str] = {
         "strategy (llm, hybrid), menu (digest), model, offered ([content hash, score, tokens] by number, from 1), "
         "picked (numbers, best first), reason, fault (why the heuristic selects instead)"
     ),
+    "embedded": (
+        "model, of (content hashes; empty for a task), keys (of the texts), by, vectors (base64 of 32-bit floats), "
+        "tokens, cost, duration_s, fault {kind, message}"
+    ),
     "call_started": "digest, model, try, purpose",
     "call_finished": (
         "digest, added, finish_reason, usage {input, output, cached, written, reasoning}, cost, cost_grade, model, "

@@ -16,7 +16,7 @@ from workbench.context.message import Message
 from workbench.context.parts.fidelity import preamble_in
 from workbench.context.parts.part import Entered
 from workbench.context.place import Place
-from workbench.context.scope import PhaseScope
+from workbench.context.scope import PhaseScope, Vectors
 from workbench.engine import budget, choosing, texts
 from workbench.engine.attempt import Failure
 from workbench.engine.checks import Checks
@@ -66,6 +66,8 @@ class Execution:
         """Names of the messages that were called out, by ``body_hash``."""
         self.choices: tuple[Choice, ...] = ()
         """What selectors chose for this execution."""
+        self.vectors: Vectors | None = None
+        """Embeddings that its selection compares."""
         self._drafted = False
         self.checks = Checks(self)
         self.prefix = ""
@@ -279,5 +281,6 @@ class Execution:
             writes=tuple(self.world.writes),
             task=self._task,
             choices=self.choices,
+            vectors=self.vectors,
             run_id=run.prompt_id,
         )

@@ -12,6 +12,7 @@ from workbench.context.assembly import Entry
 from workbench.context.place import Place
 from workbench.engine.contests import CHANCE
 from workbench.engine.edits import Edit, from_json
+from workbench.engine.embedding import Embedded, unpacked
 from workbench.engine.event import Event
 from workbench.engine.ports import (
     Answer,
@@ -61,6 +62,8 @@ class Recording:
         """What was wrong with the answers that were prepared for it."""
         self.verdicts: dict[tuple[Place, int], tuple[str, Verdict]] = {}
         self.draws: dict[tuple[Place, int], float] = {}
+        self.embedded: dict[tuple[str, tuple[str, ...]], Embedded | ModelFault] = {}
+        """Embeddings, or why there are none, by model and keys of the texts."""
         self.children: dict[str, str] = {}
         """Run ids of the cascades that it started, by key (``sub_0``)."""
         self.edits: dict[tuple[str, Place, int], list[RecordedEdits]] = {}
@@ -167,6 +170,15 @@ class Recording:
         if data.get("drawn") is not None:
             self.draws[(place, CHANCE)] = data["drawn"]
 
+    def _embedded(self, place: Place, data: Mapping[str, Any]) -> None:
+        key = (data["model"], tuple(data["keys"]))
+        if fault := data.get("fault"):
+            self.embedded[key] = ModelFault(fault["kind"], fault["message"])
+            return
+        vectors = tuple(map(unpacked, data["vectors"]))
+        said = (data.get("tokens"), data.get("cost"), data.get("duration_s", 0.0))
+        self.embedded[key] = Embedded(vectors, data.get("by", ""), *said)
+
     def _child(self, place: Place, data: Mapping[str, Any]) -> None:
         self.children[data["key"]] = data["run_id"]
 
@@ -197,6 +209,7 @@ _READERS = {
     "candidates_started": Recording._candidates,
     "evaluation_finished": Recording._evaluation,
     "child_started": Recording._child,
+    "embedded": Recording._embedded,
     "human_answered": Recording._human,
     "check_finished": Recording._check,
     "warning": Recording._warning,
@@ -225,6 +238,7 @@ _MOVING = {
     "call_finished": ("first_token_s", "duration_s", "recorded"),
     "call_failed": ("retry_in",),
     "tool_finished": ("duration_s",),
+    "embedded": ("duration_s",),
     "human_asked": (),
     "child_started": ("run_id", "session_id"),
     "child_finished": ("run_id", "session_id"),

@@ -35,6 +35,7 @@ from workbench.engine.ports import (
     Validators,
     Verdict,
 )
+from workbench.engine.recorded_embedder import RecordedEmbedder
 from workbench.engine.recorded_retrieval import RecordedRetrieval
 from workbench.engine.recording import RecordedCall, Recording
 
@@ -74,6 +75,7 @@ class Replay:
             random=RecordedRandom(self, base.random),
             library=RecordedLibrary(self, base.library),
             retrieval=RecordedRetrieval(self),
+            embedder=RecordedEmbedder(self),
             clock=RecordedClock(self, base.clock),
             remarks=lambda phases: self.recording.remarks,
         )
@@ -216,7 +218,9 @@ class RecordedGate:
                 self._made[key] += 1
                 return Decision(edits=tuple(batches[number].edits))
         decision = await self._gate(stop)
-        return replace(decision, send_anyway=decision.send_anyway or stop.answered_by == "recorded")
+        if stop.answered_by != "recorded" or decision.send_anyway:
+            return decision
+        return replace(decision, send_anyway=True)
 
 
 def _was(stop: Stop, digest: str) -> bool:

@@ -29,6 +29,7 @@ from workbench.engine.remembering import remember
 from workbench.engine.retrieval_tools import bank_spec
 from workbench.engine.scribe import Scribe
 from workbench.engine.tool_cache import ToolCache
+from workbench.engine.vectors import VectorDesk
 from workbench.engine.visit import Visit
 from workbench.engine.world import World
 from workbench.language.lint.not_run import not_run
@@ -103,6 +104,7 @@ class Run:
         self.tokens = 0
         self.cost = 0.0
         self.tool_cache = ToolCache(definition.cascade.tool_caching)
+        self.vectors = VectorDesk(self)
         self._async: list[AsyncChild] = []
         self._spent: dict[str, list[tuple[int, float | None]]] = {}
         self._beside: Counter[tuple[str, str, int]] = Counter()
@@ -132,6 +134,9 @@ class Run:
             status, reason = "stopped", "stopped by the user"
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
+        if status == "stopped":
+            self.vectors.cancel()
+        await self.vectors.close()
         await remember(self, status)
         self.scribe.emit("run_finished", status=status, output=output, state=self.world.state, reason=reason)
         self.scribe.sync()

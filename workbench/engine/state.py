@@ -17,6 +17,7 @@ from workbench.context.message import Image, Message
 from workbench.context.place import Place
 from workbench.context.scope import StateWrite
 from workbench.engine.contests import Contests
+from workbench.engine.embedding import unpacked
 from workbench.engine.event import KINDS, Event
 from workbench.engine.parts import Bodies, CallState, ToolState, VisitState, Whole, Wire
 from workbench.engine.usage import Usage
@@ -58,6 +59,10 @@ class RunState:
         """Candidates that ran side by side, round by round."""
         self.choices: list[Choice] = []
         """What selectors chose, in order."""
+        self.vectors: dict[str, dict[str, tuple[float, ...]]] = {}
+        """Embeddings by the model that was asked and the key of the text."""
+        self.embedded: list[Mapping[str, Any]] = []
+        """``embedded`` data, in order."""
         self.edited = 0
         self.bodies = Bodies()
         self.wire_bodies: dict[str, str] = {}
@@ -233,6 +238,12 @@ class RunState:
         picked = tuple(number for number in data.get("picked", ()) if isinstance(number, int))
         said = (str(data.get(name, "")) for name in ("reason", "fault"))
         self.choices.append(Choice(str(data.get("menu", "")), str(data.get("model", "")), picked, *said))
+
+    def _embedded(self, event: Event, data: Mapping[str, Any]) -> None:
+        known = self.vectors.setdefault(str(data.get("model", "")), {})
+        for key, vector in zip(data.get("keys", ()), data.get("vectors", ()), strict=False):
+            known[str(key)] = unpacked(vector)
+        self.embedded.append(data)
 
     def _call_started(self, event: Event, data: Mapping[str, Any]) -> None:
         if (call := self._by_place.get(event.place)) is not None:

@@ -222,6 +222,7 @@ class Visit:
                 preamble=execution.preamble,
             )
         )
+        self.engine.vectors.visit_ended(world.records[-1])
         entry = {"phase": self.phase.name, "visit": self._place.visit, "output": output, "status": status}
         world.lineage.append(entry | {"route": ""})
         if passed:

@@ -14,7 +14,7 @@ from workbench.context.assembler import Assembler
 from workbench.context.assembly import Assembly, Kind
 from workbench.context.cache import Forecast, PrefixCache, Prices
 from workbench.context.parts.fidelity import preamble_in
-from workbench.context.scope import PhaseScope, StateWrite, VisitRecord
+from workbench.context.scope import PhaseScope, StateWrite, Vectors, VisitRecord
 from workbench.context.strategy import Strategy
 from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
@@ -97,8 +97,19 @@ def _scope(
         writes=tuple(write for write in state.writes if write.seq < call.seq and _sees(call, write)),
         task=next((item.message.text for item in visit.items if item.kind is Kind.TASK), ""),
         choices=tuple(state.choices),
+        vectors=_vectors(state),
         run_id=state.prompt_id,
     )
+
+
+def _vectors(state: RunState) -> Vectors | None:
+    """The embeddings that the run made; no others are made for a what-if."""
+    model = str(state.options.get("embedding_model", ""))
+    made = [data for data in state.embedded if data.get("model") == model]
+    if not model or not made:
+        return None
+    by = next((str(data["by"]) for data in reversed(made) if data.get("by")), model)
+    return Vectors(by, state.vectors.get(model, {}))
 
 
 def _sees(call: CallState, write: StateWrite) -> bool:

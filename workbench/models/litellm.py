@@ -327,3 +327,11 @@ def _rehearsed() -> None:
                 pass
 
     asyncio.run(call())
+
+
+async def loaded() -> Any:
+    """litellm, imported in a thread where it is not there yet. For what is asked beside completions."""
+    return _ready or await asyncio.to_thread(_imported)
+
+
+handler_around, ended_cleanly = _handler, _uncancelled_before_sending

@@ -15,12 +15,13 @@ from workbench.engine.event import Event
 from workbench.engine.recording import Recording
 from workbench.snapshots.faults import SnapshotError
 
-_LEFT_OUT = frozenset({"call_started", "run_resumed", "card", "cost_known"})
+_LEFT_OUT = frozenset({"call_started", "run_resumed", "cost_known"})
 _MOVING: Mapping[str, frozenset[str]] = {
     "run_started": frozenset({"cascade_text", "includes", "ports", "version", "parent"}),
     "context_assembled": frozenset({"forecast", "price", "scale"}),
     "call_finished": frozenset({"wire", "residual", "first_token_s", "duration_s", "provider_id", "recorded"}),
     "call_failed": frozenset({"wire", "retry_in"}),
+    "embedded": frozenset({"duration_s"}),
     "tool_finished": frozenset({"duration_s", "sandbox", "cached", "whole"}),
 }
 """What differs from run to run, or is written elsewhere in the file."""

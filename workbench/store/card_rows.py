@@ -1,7 +1,7 @@
 """Rows of ``context_cards``: one for each message of a finished visit, made anew when more is known of it.
 
 What needs no model is worked out from the journal, here as in the engine; so old and imported runs have cards too. A
-``card`` event adds what a model made of a message.
+``card`` or ``embedded`` event adds what a model made of a message.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from workbench.context.cards import card_of, has_card
+from workbench.engine.embedding import unpacked
 from workbench.engine.event import Event
 from workbench.engine.parts import VisitState
 from workbench.store.row_base import RowBase
@@ -111,6 +112,18 @@ class CardRows(RowBase):
         card = replace(known, **said) if known is not None else CardRow(**said)
         self._cards[session, digest] = card
         return [card]
+
+    def _embedded(self, event: Event) -> list[Row]:
+        """The cards of messages that were embedded, with their vectors."""
+        data, rows = event.data, list[Row]()
+        for digest, vector in zip(data.get("of", ()), data.get("vectors", ()), strict=False):
+            known = self._cards.get((self._session(event), digest))
+            if known is not None:
+                said = {"embedding": unpacked(vector), "embedding_model": str(data.get("by", ""))}
+                card = replace(known, **said, generated_at=time_of(event.at))
+                self._cards[card.session_id, card.content_hash] = card
+                rows.append(card)
+        return rows
 
     def _session(self, event: Event) -> str:
         return self._branches.of(event.place.branch).session_id or self.run_id

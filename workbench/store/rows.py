@@ -306,5 +306,6 @@ _MAKERS: dict[str, Callable[[RowMaker, Event], list[Row]]] = {
     "callout": RowMaker._callout,
     "cost_known": RowMaker._cost_known,
     "card": RowMaker._card,
+    "embedded": RowMaker._embedded,
 }
 """Kinds that make more than a row of ``events``."""

@@ -66,6 +66,8 @@ def new_options(project: Project, cascade_id: str, choice: ModelChoice, session:
         keep_recent_images=settings.keep_recent_images,
         tries=settings.tries,
         backoff=settings.backoff,
+        embedding_model=settings.embedding_model,
+        card_model=settings.card_model,
         max_visits=settings.max_visits,
         max_depth=settings.max_depth,
         max_calls=settings.max_calls,

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.engine.embedding import Embedder
 from workbench.engine.ports import Model, Ports, Sink
 from workbench.engine.redact import Redactor
 from workbench.language.template import Renderer
 from workbench.models.encodings import Encodings
+from workbench.models.lexical import LexicalEmbedder
 from workbench.models.names import NoKey, resolve
 from workbench.models.offline import Offline
 from workbench.models.prices import PriceTable, answered_by
@@ -39,6 +41,7 @@ def ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Por
     toolbox = around.toolbox(folder, sandbox=start.sandbox, code=code)
     env = project.environment(trusted=around.trusted(folder, code=code))
     clock, counter, prices = SystemClock(), encodings(), prices_of(project, start.choice, env)
+    embedder = _embedder(start, env, project, prices)
     return Ports(
         model=_model(start, env, project, prices),
         tools=toolbox,
@@ -52,7 +55,8 @@ def ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Por
         prices=prices,
         sink=sink,
         library=Shelf(project, folder),
-        retrieval=WorkspaceRetrieval(toolbox.workspace, project.store.root, None),
+        retrieval=WorkspaceRetrieval(toolbox.workspace, project.store.root, embedder),
+        embedder=embedder,
         gate=attached.gate,
         redact=Redactor({**env, "BASE_URL": start.choice.base_url}, shapes=project.settings.redact == "all"),
         notify=attached.notify,
@@ -89,6 +93,17 @@ def _model(start: Start, env: Mapping[str, str], project: Project, prices: Price
         timeout_s=settings.timeout,
         stream=settings.stream,
     )
+
+
+def _embedder(start: Start, env: Mapping[str, str], project: Project, prices: PriceTable) -> Embedder:
+    """Offline there is no model: texts are embedded by their words, and the vectors say so."""
+    choice: ModelChoice = start.choice
+    if choice.offline:
+        return LexicalEmbedder()
+    from workbench.models.embeddings import LiteLLMEmbedder
+
+    timeout = project.settings.timeout
+    return LiteLLMEmbedder(lambda name: resolve(name, choice.base_url, env), prices, timeout_s=timeout)
 
 
 def replies_of(file: Path | None) -> Replies:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import fcntl
 import hashlib
 import json
 import os
-from array import array
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from workbench.engine.embedding import Embedder
+from workbench.engine.embedding import Embedder, packed, unpacked
 
 BATCH = 64
 """Texts of one request."""
@@ -77,15 +74,12 @@ class Vectors:
 
 
 def _line(key: str, vector: Vector) -> bytes:
-    packed = base64.b64encode(array("f", vector).tobytes()).decode()
-    return json.dumps({"key": key, "vector": packed}).encode() + b"\n"
+    return json.dumps({"key": key, "vector": packed(vector)}).encode() + b"\n"
 
 
 def _read(line: bytes) -> tuple[str, Vector] | None:
     try:
         body = json.loads(line)
-        numbers = array("f")
-        numbers.frombytes(base64.b64decode(body["vector"], validate=True))
-        return str(body["key"]), tuple(numbers)
-    except (ValueError, KeyError, TypeError, binascii.Error):
+        return str(body["key"]), unpacked(body["vector"])
+    except (ValueError, KeyError, TypeError):
         return None

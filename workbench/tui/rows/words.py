@@ -76,6 +76,14 @@ def _selected(it: Happened) -> Words:
     return "selection", f"{it.data.get('model', '')} chose {picked:,} of {plural(offered, 'message')}{reason}", "plain"
 
 
+def _embedded(it: Happened) -> Words:
+    if it.data.get("fault"):
+        return "embedding", f"⚠ likeness is lexical: {it.data['fault'].get('message', '')}", "warning"
+    texts = plural(len(it.data.get("keys", ())), "text")
+    spent = f"  {money(it.data['cost'], exact=True)}" if it.data.get("cost") else ""
+    return "embedding", f"{texts} by {it.data.get('by', '')}  {seconds(it.data.get('duration_s'))}{spent}", "dim"
+
+
 def _call_finished(it: Happened) -> Words:
     usage = it.data.get("usage", {})
     cached = f" (cached {usage['cached']:,})" if usage.get("cached") else ""
@@ -210,6 +218,7 @@ _WORDS: dict[str, Callable[[Happened], Words]] = {
     "phase_started": _phase_started,
     "context_assembled": _context,
     "context_selected": _selected,
+    "embedded": _embedded,
     "call_finished": _call_finished,
     "call_failed": _call_failed,
     "tool_finished": _tool_finished,

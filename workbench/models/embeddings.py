@@ -1,0 +1,100 @@
+"""Embeds texts through litellm: one try, one deadline, every fault typed, as for completions."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import httpx
+
+from workbench import __version__
+from workbench.engine.embedding import Embedded
+from workbench.engine.ports import ModelFault
+from workbench.models.faults import build, fault_of
+from workbench.models.lexical import LEXICAL, LexicalEmbedder
+from workbench.models.litellm import CONNECT, NO_KEY, ended_cleanly, handler_around, loaded
+from workbench.models.names import NoKey, Resolved
+from workbench.models.prices import PriceTable
+from workbench.models.tape import Tape, current, recording_client
+
+_THROUGH_OPENAI = frozenset({"openai", "together_ai", "nvidia_nim"})
+"""Routes that litellm takes through OpenAI's own client, which must be around ours."""
+
+
+class LiteLLMEmbedder:
+    """Implements ``Embedder``. The name of the lexical embedder is answered here, without a call.
+
+    ``resolve`` says how a model name is sent, and raises NoKey. ``timeout_s``: the deadline of one request, in seconds.
+    """
+
+    def __init__(self, resolve: Callable[[str], Resolved], prices: PriceTable, *, timeout_s: float = 300.0) -> None:
+        self._resolve = resolve
+        self._prices = prices
+        self._timeout = timeout_s
+
+    async def embed(self, texts: Sequence[str], model: str) -> Embedded:
+        if model == LEXICAL:
+            return await LexicalEmbedder().embed(texts, model)
+        try:
+            resolved = self._resolve(model)
+        except NoKey as fault:
+            raise ModelFault(fault.kind, str(fault)) from fault
+        litellm, tape = await loaded(), Tape()
+        begin = time.perf_counter()
+        token = current.set(tape)
+        try:
+            async with asyncio.timeout(self._timeout), recording_client(f"cascade-workbench/{__version__}") as client:
+                response = await self._asked(litellm, resolved, texts, client, tape)
+        except TimeoutError:
+            raise build("timeout", f"no embeddings within {self._timeout:g} s", tape, resolved) from None
+        except Exception as error:  # noqa: BLE001 - litellm raises what it likes; every one of them becomes a fault
+            raise fault_of(error, tape, resolved) from None
+        finally:
+            current.reset(token)
+            await tape.close()
+        return self._embedded(response, texts, resolved, model, tape, time.perf_counter() - begin)
+
+    async def _asked(
+        self, litellm: Any, resolved: Resolved, texts: Sequence[str], client: httpx.AsyncClient, tape: Tape
+    ) -> Any:
+        key = resolved.api_key or NO_KEY
+        around: Any = handler_around(litellm, client)
+        if resolved.litellm_name.partition("/")[0] in _THROUGH_OPENAI:
+            import openai
+
+            url = resolved.base_url or None
+            around = openai.AsyncOpenAI(api_key=key, base_url=url, http_client=client, max_retries=0)
+        return await ended_cleanly(
+            litellm.aembedding(
+                model=resolved.litellm_name,
+                input=list(texts),
+                api_key=key,
+                api_base=resolved.base_url or None,
+                client=around,
+                timeout=httpx.Timeout(self._timeout + 10, connect=CONNECT),
+                max_retries=0,
+                num_retries=0,
+            ),
+            tape,
+        )
+
+    def _embedded(
+        self, response: Any, texts: Sequence[str], resolved: Resolved, model: str, tape: Tape, seconds: float
+    ) -> Embedded:
+        """The vectors in the order of the texts. Raises ModelFault where they are not one finite vector for each."""
+        try:
+            rows = sorted((int(one["index"]), one["embedding"]) for one in response.data)
+            vectors = tuple(tuple(float(x) for x in vector) for _, vector in rows)
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise build("bad_answer", f"the embeddings of {model} cannot be read: {error}", tape, resolved) from None
+        sizes = {len(vector) for vector in vectors}
+        if len(vectors) != len(texts) or len(sizes) > 1 or not all(map(math.isfinite, (x for v in vectors for x in v))):
+            said = f"{len(vectors):,} vectors for {len(texts):,} texts"
+            raise build("bad_answer", f"the embeddings of {model} cannot be used: {said}", tape, resolved)
+        tokens = getattr(response.usage, "prompt_tokens", None) if "usage" in tape.said else None
+        price = self._prices.price(model, tokens or 0)
+        spent = None if tokens is None or price.input is None else tokens * price.input
+        return Embedded(vectors, str(response.model or model), tokens, spent, seconds)
