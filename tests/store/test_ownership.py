@@ -70,7 +70,11 @@ def test_after_a_native_crash_the_next_owner_has_every_record(tmp_path: Path) ->
         owner.answer("crash\n")
         assert owner.process.wait(30) == -signal.SIGSEGV
         journal.close()
-    assert opening(tmp_path) == {"events": 18}
+        crashed = owner.process.pid
+    opened = opening(tmp_path)
+    assert opened["events"] == 18
+    assert opened["notice"].startswith(f"the index was not closed by pid {crashed} since ")
+    assert opening(tmp_path)["notice"] == "", "it is told once"
     assert store.state(RUN).status == store.state("later").status == "success"
 
 

@@ -73,7 +73,11 @@ class Progress:
 
     def notice(self, notice: Notice) -> None:
         """Something for the screen only: in a terminal the moving line counts a wait down, and then up again."""
-        if notice.kind == "retry":
+        if notice.kind in ("unsaved", "saved"):
+            self._line(
+                notice.place, Cell(str(notice.data.get("message", "")), "bad" if notice.kind == "unsaved" else "")
+            )
+        elif notice.kind == "retry":
             self._waits(notice.place, f"tries again (try {notice.data.get('try')})", float(notice.data["seconds"]))
         elif notice.kind == "waiting" and notice.data.get("try", 1) > 1:
             self._waits(notice.place, f"waiting for the provider, try {notice.data['try']}")

@@ -117,6 +117,8 @@ class Engine:
         except OSError as error:
             raise StoreError(f"cannot write to {self.root}: {error.strerror}") from error
         self._lock = FileLock(self.root / "owner.lock", "the index is open")
+        self.left_by = self._lock.left_by
+        """Who had it open last and ended without closing it."""
         self._handles: list[Handle] = []
         self._local = threading.local()
         self._mutex = threading.Lock()

@@ -93,10 +93,12 @@ class Report:
 def examine(store: Store, *, database: bool = True) -> Report:
     """Read every journal and, unless another process owns it or there is none, ask the database. Changes nothing."""
     runs = [RunHealth(run_id, store.health(run_id), store.writer(run_id)) for run_id in store.run_ids()]
+    left_by: Holder | None = None
     found, closed = None, "" if database else "not asked"
     if database and (store.root / "ch").is_dir():
         try:
             with Engine(store.root) as engine:
+                left_by = engine.left_by
                 found, runs = _ask(store, engine, runs)
         except StoreBusy as busy:
             closed = str(busy)
@@ -106,6 +108,8 @@ def examine(store: Store, *, database: bool = True) -> Report:
     free = shutil.disk_usage(store.root if store.root.is_dir() else Path.cwd()).free
     problems = [problem for run in runs for problem in run.problems]
     notices = [notice for run in runs for notice in run.notices if run.writer is None]
+    if left_by is not None:
+        notices.append(f"the index was not closed by {left_by}; the journals bring it up to date")
     if found is not None:
         problems += found.problems
     elif closed and database and owner is None:

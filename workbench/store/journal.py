@@ -123,6 +123,21 @@ class Journal:
         """Of the last event appended."""
         return self._next_seq - 1
 
+    def rescue(self, elsewhere: Path) -> Path:
+        """Write what waits in memory below another folder, as the segment of this run that is missing; its file.
+
+        Copied into the run's own folder it is read as if it had always been there. Raises OSError.
+        """
+        with self._mutex:
+            folder, disk = elsewhere / self.run_id, LocalDisk()
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for name, data in self._waiting:
+                if name:
+                    write_whole(disk, folder / "blobs" / name, data)
+            target = folder / f"{self._number + 1:06d}.jsonl"
+            write_whole(disk, target, b"".join(data for name, data in self._waiting if not name))
+            return target
+
     def close(self) -> None:
         """Sync, try once more to save what waits, and let go of the run. May be called twice."""
         with self._mutex:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,6 +46,8 @@ class FileLock:
             holder = _read_holder(self._fd)
             os.close(self._fd)
             raise StoreBusy(f"{what} by {holder}", holder.pid)
+        self.left_by = _read_holder(self._fd) if os.fstat(self._fd).st_size else None
+        """Who held it last and ended without letting go; None where the last one let go."""
         body = {
             "pid": os.getpid(),
             "since": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -59,6 +62,8 @@ class FileLock:
     def release(self) -> None:
         """Let go. May be called twice."""
         if self._fd >= 0:
+            with suppress(OSError):
+                os.ftruncate(self._fd, 0)
             os.close(self._fd)
             self._fd = -1
 

@@ -384,6 +384,7 @@ class Presenter:
 
     def situation(self) -> str:
         """Which keys matter: ``asked``, ``held``, ``running``, ``done`` or ``idle``."""
+            unsaved=state.unsaved,
         state = self.state
         if state.current_question() is not None:
             return "asked"

@@ -50,6 +50,7 @@ class Indexing:
         finally:
             if collecting:
                 gc.enable()
+        self.notice = index.notice
         try:
             self._stop.wait()
         finally:

@@ -23,6 +23,7 @@ from workbench.workspace.opened import CannotOpen
 from workbench.workspace.nobody import Nobody
 from workbench.workspace.pictures import Pictures
 from workbench.workspace.project import Project, new_session_id
+from workbench.workspace.saving import Saving
 from workbench.workspace.system import SystemIds
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def new_options(project: Project, cascade_id: str, choice: ModelChoice, session:
 async def run_new(project: Project, start: Start, attached: Attached, *, run_id: str = "") -> Outcome:
     """Run a cascade from the beginning, into a journal of its own."""
     run_id = run_id or SystemIds().run_id()
-    with _journal(project, run_id) as sink:
+    with _journal(project, run_id) as sink, _saving(project, sink, attached) as saving:
         ports = ports_of(project, start, attached, sink)
         run = Run(
             start.definition,
@@ -88,7 +89,7 @@ async def run_new(project: Project, start: Start, attached: Attached, *, run_id:
             start.options,
             ports,
             run_id=run_id,
-            observe=watched(project, attached),
+            observe=watched(project, attached, saving),
             observe_child=Pictures(project.store, project.notes.append),
         )
         return await executed(run, ports)
@@ -98,7 +99,7 @@ async def resume(project: Project, run_id: str, start: Start, attached: Attached
     """Go on with a stopped or interrupted run, in its own journal. Raises StoreError where it cannot be appended to."""
     store = project.store
     events = list(store.events(run_id))
-    with store.append_to(run_id) as sink:
+    with store.append_to(run_id) as sink, _saving(project, sink, attached) as saving:
         live = ports_of(project, start, attached, sink)
         replay = Replay(Recording(events, StoredImages(store, run_id)), live, children_in(store))
         run = Run(
@@ -107,7 +108,7 @@ async def resume(project: Project, run_id: str, start: Start, attached: Attached
             start.options,
             replay.ports(live),
             run_id=run_id,
-            observe=watched(project, attached),
+            observe=watched(project, attached, saving),
             observe_child=Pictures(project.store, project.notes.append),
             journaled=events,
         )
@@ -183,19 +184,26 @@ class StoredImages(Mapping[str, bytes]):
         return len(self._store.state(self._run_id).images)
 
 
-def watched(project: Project, attached: Attached) -> Callable[[Event], None]:
-    """Who sees each event: whoever is attached, and what gives images their names."""
+def watched(
+    project: Project, attached: Attached, saving: Callable[[Event], None] = lambda event: None
+) -> Callable[[Event], None]:
+    """Who sees each event: whoever is attached, what gives images their names, and what looks whether it was saved."""
     pictures = Pictures(project.store, project.notes.append)
 
     def observe(event: Event) -> None:
         pictures(event)
         attached.observe(event)
+        saving(event)
 
     return observe
 
 
 def _journal(project: Project, run_id: str) -> Journal:
     return project.store.create(run_id)
+
+
+def _saving(project: Project, sink: Journal, attached: Attached) -> Saving:
+    return Saving(sink, attached.notify, project.notes.append, project.folders.state / "unsaved")
 
 
 def ports_of(project: Project, start: Start, attached: Attached, sink: Sink) -> Ports:

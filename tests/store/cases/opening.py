@@ -21,7 +21,7 @@ def main(folder: Path) -> dict[str, Any]:
         return {"says": str(error), "imported": "chdb" in sys.modules}
     with index:
         index.catch_up()
-        return {"events": index.sql("SELECT count() FROM events").one()}
+        return {"events": index.sql("SELECT count() FROM events").one(), "notice": index.notice}
 
 
 if __name__ == "__main__":

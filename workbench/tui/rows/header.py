@@ -32,6 +32,8 @@ class Facts:
     waiting: str = ""
     """What a call in progress waits for: ``provider 34 s, retry 2``."""
     stepping: bool = False
+    unsaved: bool = False
+    """The disk does not take the run."""
     tick: int = 0
 
 
@@ -75,6 +77,8 @@ def _status(run: RunState | None, facts: Facts, *, brief: bool) -> list[Span]:
     if run is None or not run.run_id:
         return [sign("pending"), (" no run yet", "dim")]
     name: list[Span] = [("" if brief else "run ", "faint"), (run_label(run), "plain"), ("  ", "plain")]
+    if facts.unsaved:
+        name += [sign("failed"), (" not saved", "error"), ("  ", "plain")]
     if facts.question:
         return [*name, (" ? waits for you: a answers ", "waiting-badge")]
     if facts.held:

@@ -39,7 +39,7 @@ class RunActions(LookActions):
         noticed = [session.notices.popleft() for _ in range(len(session.notices))]
         now = monotonic()
         for notice in noticed:
-            if notice.kind == "failed":
+            if notice.kind in ("failed", "unsaved"):
                 self.app.say(str(notice.data.get("message", "")), "error")
         if presenter.state.absorb(arrived, noticed, now):
             self._catch_up(session, presenter)

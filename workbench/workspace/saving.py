@@ -1,0 +1,65 @@
+"""Tells when a run cannot be saved, and at its end puts what is still in memory where there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from workbench.context.place import Place
+from workbench.engine.event import Event
+from workbench.engine.ports import Notice
+from workbench.store.journal import Journal
+
+
+class Saving:
+    """Watches the journal of one run; a context manager inside that of the journal.
+
+    ``notify`` gets ``unsaved`` when records begin to wait in memory, with a ``message`` for a person, and ``saved``
+    when they have reached the disk after all. What still waits at the end is written below ``elsewhere``, and told to
+    ``note``.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        notify: Callable[[Notice], None],
+        note: Callable[[str], None],
+        elsewhere: Path,
+    ) -> None:
+        self._journal = journal
+        self._notify = notify
+        self._note = note
+        self._elsewhere = elsewhere
+        self._told = False
+
+    def __call__(self, event: Event) -> None:
+        """Look after each event, which is in the journal or waits to be."""
+        fault = self._journal.fault
+        if bool(fault) == self._told:
+            return
+        self._told = bool(fault)
+        if fault:
+            message = f"the run is not saved: {fault} ({self._journal.folder}); it goes on in memory"
+            self._notify(Notice("unsaved", event.place, {"message": message}))
+        else:
+            self._notify(Notice("saved", event.place, {"message": "all of the run is saved again"}))
+
+    def __enter__(self) -> Saving:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._journal.sync()
+        if not (waiting := self._journal.unsaved):
+            return
+        folder, why = self._journal.folder, self._journal.fault
+        try:
+            file = self._journal.rescue(self._elsewhere)
+        except OSError as fault:
+            text = f"{waiting} records of the run are lost: {why} in {folder}, {fault.strerror} in {self._elsewhere}"
+        else:
+            text = f"{waiting} records did not fit into {folder} ({why}): they are in {file}; copied there, they count"
+        self._note(text)
+        self._notify(Notice("unsaved", Place(), {"message": text}))
