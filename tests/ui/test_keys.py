@@ -17,11 +17,13 @@ from workbench.tui.screens.bench import BenchScreen
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import Dialog
+from workbench.tui.screens.form import FormDialog
 from workbench.tui.screens.help import HelpRows
 from workbench.tui.screens.request import ChangedSheet, RequestSheet
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.snapshots import SnapshotsScreen
 from workbench.tui.screens.sweep import SweepSheet
+from workbench.tui.widgets.choices import Choices
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
 
@@ -38,6 +40,8 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "candidates": CandidatesScreen,
     "sweep": SweepSheet,
     "dialog": Dialog,
+    "form": FormDialog,
+    "choices": Choices,
 }
 
 

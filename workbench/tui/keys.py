@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from textual.binding import Binding, BindingType
 
+from workbench.tui.form_keys import FORM_CONTEXTS, FORM_KEYS
 from workbench.tui.key import Key as Key
 from workbench.tui.review_keys import REVIEW_CONTEXTS, REVIEW_KEYS
 from workbench.tui.side_keys import SIDE_CONTEXTS, SIDE_KEYS
@@ -105,7 +106,8 @@ KEYS: tuple[Key, ...] = (
     Key("sheet.copy", "y", "copy", "sheet", "Copy the whole text", "Sheet", "copy"),
     *SIDE_KEYS,
     *REVIEW_KEYS,
-    Key("dialog.close", "escape", "close", "dialog", "Close without doing anything", "Dialogs"),
+    *FORM_KEYS,
+    Key("dialog.close", "escape", "close", "dialog", "Close without doing anything", "Dialogs", "close"),
     Key("app.palette", "ctrl+p", "command_palette", "app", "Every command by name", "Workbench", "palette"),
     Key("app.help", "question_mark,f1", "help", "app", "Keys and signs", "Workbench", "help"),
     Key("app.theme", "f2", "next_theme", "app", "The next colour theme", "Workbench"),
@@ -122,7 +124,7 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
     "list": ("bench", "app", "tree", "sheet", "compare", "candidates", "sweep"),
     "sheet": ("list", "compare", "candidates", "sweep"),
     **SIDE_CONTEXTS,
-    "dialog": (),
+    **FORM_CONTEXTS,
     **REVIEW_CONTEXTS,
 }
 """Contexts whose keys work at the same time: a key may not mean two things in them."""

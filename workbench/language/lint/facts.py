@@ -115,9 +115,7 @@ class Facts:
             phase = self.by_name[edge.src].phase
             if edge.kind == "handoff" or _falls_through(edge):
                 goes_on.add(edge.src)
-            elif edge.label == DECISION and not self.decides(phase):
-                continue
-            elif edge.label not in (DECISION, ESCALATION) and not phase.deterministic:
+            elif not {DECISION: self.decides(phase), ESCALATION: True}.get(edge.label, phase.deterministic):
                 continue
             steps[edge.src, edge.dst] = None
         asked = {name for name, at in self.by_name.items() if self.decides(at.phase) or at.phase.human_input}

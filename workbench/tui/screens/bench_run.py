@@ -14,9 +14,27 @@ if TYPE_CHECKING:
     from workbench.engine.stepper import Mode
     from workbench.language.load import Loaded
     from workbench.tui.presenter import Presenter
+    from workbench.tui.screens.dialog import Dialog
     from workbench.workspace.session import Reload, Session
 
 EVENTS_PER_FRAME = 2000
+
+
+def question_dialog(question: Event) -> Dialog[str]:
+    """The dialog of a ``human_asked`` event: its form, where it has one."""
+    from workbench.engine.forms.spec import FormInvalid
+    from workbench.tui.screens.form import FormDialog
+    from workbench.tui.screens.question import QuestionDialog
+
+    if question.data.get("form") is None:
+        return QuestionDialog(question)
+    try:
+        return FormDialog(question)
+    except FormInvalid:
+        # Of a newer version: it can still be answered as text.
+        return QuestionDialog(question)
+
+
 TURNS_PER_SECOND = 8
 """Of the spinner."""
 
@@ -285,8 +303,6 @@ class RunActions(LookActions):
         if question is None:
             self.app.say("Nothing waits for an answer.")
             return
-        from workbench.tui.screens.question import QuestionDialog
-
         self._asked = question
         if question.data.get("candidates"):
             self.show_candidates(question.run_id, question.place)
@@ -297,7 +313,7 @@ class RunActions(LookActions):
                 self.app.say("Nobody waits for this answer any more.", "warning")
             self.soon()
 
-        self.app.push_screen(QuestionDialog(question), answered)
+        self.app.push_screen(question_dialog(question), answered)
 
     # -- the file ----------------------------------------------------------------------------------------------------
 

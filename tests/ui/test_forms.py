@@ -1,0 +1,232 @@
+"""A form in the app: what it shows, how it is filled in, and what becomes of the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ui.bench import Bench, bench, screen_text
+from tests.ui.snapshot import check
+from tests.ui.support import triage_story
+from workbench.engine.event import Event
+from workbench.tui.screens.form import FormDialog
+
+SIZES = {"80x24": (80, 24), "120x40": (120, 40), "200x50": (200, 50)}
+OPTIONS = [
+    {"id": "wait", "title": "Wait a day", "description": "Ship on Monday.", "pros": ["safe"], "cons": ["slow"]},
+    {"id": "ship", "title": "Ship now", "description": "Ship with a flag.", "pros": ["fast"], "cons": ["risky"]},
+]
+REVIEW: dict[str, Any] = {
+    "title": "How shall the release go out?",
+    "layout": "sidebar-left",
+    "sections": [
+        {"type": "markdown", "text": "## What changed\n- the parser\n- the store"},
+        {"type": "image", "path": "charts/errors.png", "media_type": "image/png", "width": 640, "height": 400},
+        {"type": "code", "text": "retries = 3\n", "before": "retries = 1\n", "language": "python"},
+        {"type": "comparison", "id": "plan", "label": "Plan", "options": OPTIONS, "required": True},
+        {
+            "type": "data_table",
+            "id": "tasks",
+            "label": "Tasks that block it",
+            "columns": ["Task", "Open"],
+            "rows": [["parse", "3"], ["store", "0"]],
+        },
+        {"type": "multi_select", "id": "teams", "label": "Who is told?", "options": ["blue", "green", "red"]},
+        {"type": "rating", "id": "risk", "label": "Risk", "max": 3},
+        {"type": "input", "id": "days", "label": "Days", "kind": "integer", "min": 1},
+    ],
+}
+PARTS: dict[str, Any] = {
+    "sections": [
+        {
+            "type": "tabs",
+            "panels": [
+                {"title": "Yes or no", "sections": [{"type": "confirmation", "id": "sure", "label": "Sure?"}]},
+                {"title": "Words", "sections": [{"type": "input", "id": "why", "kind": "multiline", "required": True}]},
+            ],
+        },
+        {"type": "accordion", "panels": [{"title": "Details", "content": "Nobody reads this."}]},
+    ]
+}
+
+
+@asynccontextmanager
+async def asked(
+    folder: Path, form: dict[str, Any], size: tuple[int, int] = (120, 40), **more: Any
+) -> AsyncIterator[Bench]:
+    story = triage_story()
+    question = {"question": form.get("title", "What now?"), "context": "", "options": [], "type": "form", "form": form}
+    story.emit("human_asked", story.events[-1].place, index=1, **{**question, **more})
+    async with bench(folder, size=size, events=story.events) as it:
+        await it.until(lambda: isinstance(it.app.screen, FormDialog), "no form came up")
+        yield it
+
+
+def listens(it: Bench) -> list[str]:
+    """What the run is answered from now on: nobody runs behind this bench."""
+    given: list[str] = []
+
+    def answer(question: Event, text: str) -> bool:
+        given.append(text)
+        return True
+
+    it.session.answer = answer  # type: ignore[method-assign]
+    return given
+
+
+async def sent(it: Bench) -> dict[str, Any]:
+    """The answer that the app gives when the form is sent."""
+    given = listens(it)
+    await it.press("ctrl+s")
+    await it.until(lambda: given, "the form was not sent")
+    found: dict[str, Any] = json.loads(given[0])
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_form_fits_every_terminal(tmp_path: Path, size: str) -> None:
+    async def scenario() -> None:
+        async with asked(tmp_path, REVIEW, SIZES[size], timeout=90) as it:
+            check(it.app, f"form-{size}", picture=True)
+
+    asyncio.run(scenario())
+
+
+def test_a_form_is_filled_in_by_keys_alone(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with asked(tmp_path, REVIEW) as it:
+            await it.press("down", "space", "tab", "1", "tab", "1", "3", "tab", "2", "tab")
+            await it.type("4")
+            await it.press("tab")
+            await it.type("go")
+            answer = await sent(it)
+            assert answer == {
+                "values": {
+                    "plan": "ship",
+                    "tasks": [{"Task": "parse", "Open": "3"}],
+                    "teams": ["blue", "red"],
+                    "risk": 2,
+                    "days": 4,
+                },
+                "comment": "go",
+            }
+            assert it.app.screen is it.screen
+
+    asyncio.run(scenario())
+
+
+def test_what_does_not_fit_is_said_at_its_place_and_goes_when_it_is_mended(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with asked(tmp_path, REVIEW) as it:
+            await it.press("tab", "tab", "tab", "tab")
+            await it.type("0")
+            await it.press("ctrl+s")
+            text = screen_text(it.app)
+            assert "✗ an answer is needed" in text
+            assert "✗ at least 1" in text
+            assert "✗ 2 to mend: Plan, Days" in text
+            await it.press("1")
+            assert "✗ an answer is needed" not in screen_text(it.app)
+            assert isinstance(it.app.screen, FormDialog), "the form waits until it fits"
+
+    asyncio.run(scenario())
+
+
+def test_one_choice_needs_two_keys(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        form = {"sections": [{"type": "confirmation", "id": "answer", "required": True}]}
+        async with asked(tmp_path, form) as it:
+            given = listens(it)
+            await it.press("2", "enter")
+            await it.until(lambda: given)
+            assert json.loads(given[0]) == {"values": {"answer": False}, "comment": None}
+
+    asyncio.run(scenario())
+
+
+def test_the_mouse_chooses_and_opens_panels(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with asked(tmp_path, PARTS) as it:
+            assert "Nobody reads this." not in screen_text(it.app)
+            names = list(it.app.screen.query(".panel-name"))
+            await it.pilot.click(names[2])
+            await it.pilot.pause()
+            assert "Nobody reads this." in screen_text(it.app)
+            await it.pilot.click(".choices", offset=(2, 0))
+            await it.press("ctrl+s")
+            await it.pilot.pause()
+            assert "✗ an answer is needed" in screen_text(it.app), "the tab with the mistake is opened"
+            check(it.app, "form-panels-120x40")
+
+    asyncio.run(scenario())
+
+
+def test_escape_leaves_the_run_waiting_and_the_key_of_answers_asks_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with asked(tmp_path, REVIEW) as it:
+            await it.press("escape")
+            assert it.app.screen is it.screen
+            assert it.presenter.situation() == "asked"
+            await it.press("a")
+            assert isinstance(it.app.screen, FormDialog)
+
+    asyncio.run(scenario())
+
+
+def test_columns_are_stacked_when_the_terminal_becomes_narrow_and_nothing_typed_is_lost(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with asked(tmp_path, REVIEW) as it:
+            await it.press("2", "tab", "tab", "tab", "tab")
+            await it.type("7")
+            await it.pilot.resize_terminal(80, 24)
+            await it.until(lambda: len(it.app.screen.query(".column")) == 1)
+            answer = await sent(it)
+            assert answer["values"] == {"plan": "ship", "days": 7}
+
+    asyncio.run(scenario())
+
+
+HOSTILE = "[b]x[/] [@click=app.quit]y[/] \x1b]0;owned\x07 \u202e [/"
+
+
+def hostile(value: Any) -> Any:
+    """The same form with such text wherever text may stand."""
+    if isinstance(value, dict):
+        kept = ("type", "id", "kind", "layout", "columns", "rows")
+        return {key: inner if key in kept else hostile(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [hostile(inner) for inner in value]
+    return HOSTILE if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("form", [REVIEW, PARTS], ids=["review", "panels"])
+def test_hostile_text_is_shown_and_does_nothing(tmp_path: Path, form: dict[str, Any]) -> None:
+    async def scenario() -> None:
+        async with asked(tmp_path, hostile(form), question=HOSTILE, context=HOSTILE, to=HOSTILE) as it:
+            text = screen_text(it.app)
+            assert "[@click=app.quit]" in text
+            assert "\x1b" not in text
+            assert "\u202e" not in text
+            await it.press("ctrl+s")
+            assert isinstance(it.app.screen, FormDialog)
+
+    asyncio.run(scenario())
+
+
+def test_a_form_of_a_newer_version_is_asked_as_text(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        story = triage_story()
+        body = {"question": "What now?", "context": "", "options": [], "type": "form", "form": {"sections": []}}
+        story.emit("human_asked", story.events[-1].place, index=1, **body)
+        async with bench(tmp_path, events=story.events) as it:
+            await it.until(lambda: it.app.screen is not it.screen)
+            assert not isinstance(it.app.screen, FormDialog)
+            assert "What now?" in screen_text(it.app)
+
+    asyncio.run(scenario())

@@ -1,0 +1,199 @@
+"""A form that a run asks a person to fill in: by keyboard and mouse, checked before it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static
+
+from workbench.engine.event import Event
+from workbench.engine.forms.layout import WIDE, columns_of, widths_of
+from workbench.engine.forms.spec import Form, fields_of
+from workbench.engine.forms.values import COMMENT, AnswerRefused, check_value, check_values
+from workbench.tui.keys import bindings, hints
+from workbench.tui.rows.form import is_multiple, wrapped_words
+from workbench.tui.screens.dialog import Dialog
+from workbench.tui.text import plain
+from workbench.tui.widgets.choices import Choices
+from workbench.tui.widgets.entry import LineInput
+from workbench.tui.widgets.form_sections import FieldBox, PanelsBox, section_widget
+from workbench.tui.widgets.line import Footer
+
+LONGEST = 8000
+"""Characters of a context that are shown; the rest is in the journal."""
+
+
+class FormDialog(Dialog[str]):
+    """Shows a ``human_asked`` event that has a form. Gives the answer as JSON; escape leaves the run waiting."""
+
+    CSS_PATH: ClassVar[Any] = ["dialog.tcss", "form.tcss"]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("form")
+    OFFERED: ClassVar[tuple[str, ...]] = ("form.send", "form.next", "choices.choose", "dialog.close")
+
+    def __init__(self, question: Event) -> None:
+        """Raises FormInvalid for an event whose form cannot be shown."""
+        super().__init__()
+        self._question = question
+        self._form = Form.of(question.data["form"])
+        self._kept: dict[str, Any] = {}
+        self._comment = ""
+        self._checked = False
+        self._wide: bool | None = None
+        phase = question.place.phase
+        self.heading = f"{phase} asks" if phase else "The run asks"
+
+    # -- what is shown -----------------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        self._wide = self.app.size.width >= WIDE
+        with Vertical(id="box", classes="form") as box:
+            box.border_title = plain(self.heading)
+            box.border_subtitle = plain(self._terms())
+            with VerticalScroll(id="box-body", can_focus=False):
+                yield from self.content()
+            with Vertical(id="form-end"):
+                yield Static("", id="verdict")
+                yield Footer(id="form-footer")
+
+    def _terms(self) -> str:
+        """For whom it is, and how long it waits."""
+        data = self._question.data
+        seconds = data.get("timeout")
+        waits = f"waits {seconds:g} s" if isinstance(seconds, int | float) else ""
+        return wrapped_words((f"for {data['to']}" if data.get("to") else "", waits))
+
+    def content(self) -> Sequence[Widget]:
+        data = self._question.data
+        parts: list[Widget] = []
+        if context := str(data.get("context") or ""):
+            shown = context if len(context) <= LONGEST else context[:LONGEST] + " …"
+            parts.append(VerticalScroll(Static(plain(shown)), id="context-shown"))
+        parts.append(Static(plain(str(data.get("question") or self._form.title or "(no question)")), id="asked"))
+        parts.append(self._columns())
+        if self._form.comment != "none":
+            needed = " *" if self._form.comment == "required" else ""
+            parts.append(Static(plain(f"Comment{needed}"), classes="label"))
+            parts.append(LineInput(self._comment, placeholder="anything to add", id="comment"))
+            parts.append(Static("", id="comment-problem", classes="problem"))
+        parts.append(Button(plain("Send the answer"), id="send", compact=True))
+        return parts
+
+    def _columns(self) -> Widget:
+        width = self.app.size.width
+        columns = columns_of(self._form, width)
+        shares = widths_of(self._form.layout, len(columns))
+        made = []
+        for positions, share in zip(columns, shares, strict=True):
+            sections = [section_widget(self._form.sections[at], self._kept, width // len(columns)) for at in positions]
+            column = Vertical(*sections, classes="column")
+            column.styles.width = f"{share}fr"
+            made.append(column)
+        return Horizontal(*made, id="columns")
+
+    def on_mount(self) -> None:
+        self.query_one(Footer).offer(hints(self.OFFERED, self.app.keys))
+        for told in self.query("#comment-problem, #verdict"):
+            told.display = False
+        self._first()
+
+    def _first(self) -> None:
+        """The first question has the focus, but reading begins at the top."""
+        box = next(iter(self.query(FieldBox)), None)
+        if box is not None:
+            box.enter(scroll=False)
+        else:
+            self.query_one("#send").focus(scroll_visible=False)
+        self.call_after_refresh(self.query_one("#box-body").scroll_home, animate=False)
+
+    async def on_resize(self, event: events.Resize) -> None:
+        """Crossing the width at which columns stand beside each other puts everything together anew."""
+        if self._wide is not None and (event.size.width >= WIDE) != self._wide:
+            self._kept = {box.section.id: box.kept for box in self.query(FieldBox)}
+            self._comment = self._said()
+            await self.recompose()
+            self.on_mount()
+
+    # -- what is answered --------------------------------------------------------------------------------------------
+
+    def _said(self) -> str:
+        return self.query_one("#comment", LineInput).value if self._form.comment != "none" else ""
+
+    def action_next(self) -> None:
+        self.focus_next()
+
+    def action_previous(self) -> None:
+        self.focus_previous()
+
+    def action_send(self) -> None:
+        """Send the answer, if it fits; else say what does not, and go there."""
+        boxes = {box.section.id: box for box in self.query(FieldBox)}
+        given = {id: answer for id, box in boxes.items() if (answer := box.answer) is not None}
+        self._checked = True
+        try:
+            answered = check_values(self._form, given, self._said())
+        except AnswerRefused as fault:
+            self._refuse(boxes, fault.problems)
+            return
+        self.dismiss(answered.to_text())
+
+    def _refuse(self, boxes: Mapping[str, FieldBox], problems: Mapping[str, str]) -> None:
+        for id, box in boxes.items():
+            box.tell(problems.get(id, ""))
+        if self._form.comment != "none":
+            told = self.query_one("#comment-problem", Static)
+            told.update(plain(f"✗ {problems.get(COMMENT, '')}"))
+            told.display = COMMENT in problems
+        count = len(problems)
+        names = ", ".join(self._label_of(id) for id in problems)
+        verdict = self.query_one("#verdict", Static)
+        verdict.update(plain(f"✗ {count} to mend: {names}"))
+        verdict.display = True
+        first = next((boxes[id] for id in boxes if id in problems), None)
+        if first is None:
+            self.query_one("#comment").focus()
+            return
+        for panels in [parent for parent in first.ancestors if isinstance(parent, PanelsBox)]:
+            panels.reveal(first)
+        first.enter()
+        first.scroll_visible(animate=False)
+
+    def _label_of(self, id: str) -> str:
+        return next((field.label or field.id for field in fields_of(self._form) if field.id == id), id)
+
+    @on(Choices.Changed)
+    @on(Input.Changed)
+    def _changed(self, event: Choices.Changed | Input.Changed) -> None:
+        """Once the form was checked, an answer is checked again as it changes."""
+        widget = event.control if isinstance(event, Input.Changed) else event._sender
+        box = next((parent for parent in getattr(widget, "ancestors", ()) if isinstance(parent, FieldBox)), None)
+        if box is None:
+            return
+        if self._checked:
+            box.tell(check_value(box.section, box.answer))
+        if isinstance(event, Choices.Changed) and self._is_all(box) and box.answer is not None:
+            # One choice is the whole form: what is left is a comment, or to send it.
+            self.query_one("#comment" if self._form.comment != "none" else "#send").focus()
+
+    def _is_all(self, box: FieldBox) -> bool:
+        return len(fields_of(self._form)) == 1 and not is_multiple(box.section)
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        if event.input.id == "comment":
+            self.action_send()
+        else:
+            self.focus_next()
+
+    @on(Button.Pressed, "#send")
+    def _pressed(self) -> None:
+        self.action_send()
+
+    @on(Footer.Pressed)
+    async def _footer(self, event: Footer.Pressed) -> None:
+        await self.app.run_command(event.command)

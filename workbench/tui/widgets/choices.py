@@ -1,0 +1,88 @@
+"""A list to choose from, one or several, by space, enter, a number or the mouse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from textual import events, on
+from textual.binding import BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from workbench.tui.keys import bindings
+from workbench.tui.rows.form import SIGNS, Piece
+from workbench.tui.text import styled
+
+
+class Choices(OptionList):
+    """Keeps what is chosen by value; nothing is chosen by moving."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings("choices")
+
+    class Changed(Message):
+        """Something else is chosen now."""
+
+    def __init__(
+        self,
+        offered: Sequence[tuple[str, list[Piece]]],
+        chosen: Sequence[str] = (),
+        *,
+        multiple: bool = False,
+        **options: Any,
+    ) -> None:
+        self._offered = tuple(offered)
+        self._multiple = multiple
+        self.chosen = [value for value, _ in offered if value in chosen]
+        super().__init__(*(Option(self._prompt(at)) for at in range(len(self._offered))), markup=False, **options)
+
+    def _prompt(self, at: int) -> Content:
+        value, pieces = self._offered[at]
+        return styled([(SIGNS[self._multiple, value in self.chosen], "$primary"), *pieces])
+
+    def toggle(self, at: int) -> None:
+        """Choose the option at a position, or take it back."""
+        if not 0 <= at < len(self._offered):
+            return
+        value = self._offered[at][0]
+        before = list(self.chosen)
+        if value in self.chosen:
+            self.chosen.remove(value)
+        else:
+            self.chosen = [*(self.chosen if self._multiple else ()), value]
+        for position, (other, _) in enumerate(self._offered):
+            if (other in before) != (other in self.chosen):
+                self.replace_option_prompt_at_index(position, self._prompt(position))
+        self.highlighted = at
+        self.scroll_visible(animate=False)
+        self.post_message(self.Changed())
+
+    def on_focus(self) -> None:
+        if self.highlighted is None and self._offered:
+            first = self.chosen[0] if self.chosen else self._offered[0][0]
+            self.highlighted = next(at for at, (value, _) in enumerate(self._offered) if value == first)
+
+    def action_choose(self) -> None:
+        if self.highlighted is not None:
+            self.toggle(self.highlighted)
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.toggle(event.option_index)
+
+    def on_key(self, event: events.Key) -> None:
+        """A number chooses its row; up and down leave the list at its ends."""
+        if event.character and event.character.isdigit() and event.character != "0":
+            event.stop()
+            self.toggle(int(event.character) - 1)
+        elif event.key == "down" and self.highlighted == len(self._offered) - 1:
+            event.stop()
+            event.prevent_default()
+            self.screen.focus_next()
+        elif event.key == "up" and self.highlighted == 0:
+            event.stop()
+            event.prevent_default()
+            self.screen.focus_previous()

@@ -1,0 +1,226 @@
+"""The sections of a form as widgets: those that show, and those that take an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+from textual.widgets import Button, Static, TextArea
+
+from workbench.engine.forms.layout import WIDE
+from workbench.engine.forms.plain import how, image_line
+from workbench.engine.forms.spec import (
+    Accordion,
+    AnySection,
+    Code,
+    Comparison,
+    DataTable,
+    FieldSection,
+    Image,
+    Input,
+    Markdown,
+    Select,
+    Tabs,
+    Text,
+)
+from workbench.language.clean import clean
+from workbench.tui.rows.form import (
+    card_pieces,
+    choices_of,
+    chosen_at_first,
+    code_pieces,
+    header_of,
+    heading,
+    is_multiple,
+    markdown_pieces,
+    names_of,
+    table_pieces,
+)
+from workbench.tui.text import plain, styled
+from workbench.tui.widgets.choices import Choices
+from workbench.tui.widgets.entry import LineInput
+
+
+def section_widget(section: AnySection, given: Mapping[str, Any], width: int) -> Widget:
+    """The widget of a section; ``given`` are answers by id, as ``FieldBox.answer`` gave them."""
+    if isinstance(section, Accordion | Tabs):
+        return PanelsBox(section, given, width)
+    if isinstance(section, FieldSection) and not (isinstance(section, DataTable) and section.selectable == "none"):
+        return FieldBox(section, given.get(section.id), width)
+    return ShownBox(section)
+
+
+class ShownBox(Vertical):
+    """A section to look at."""
+
+    def __init__(self, section: AnySection) -> None:
+        super().__init__(classes="section")
+        self._section = section
+
+    def compose(self) -> ComposeResult:
+        section = self._section
+        if section.title:
+            yield Static(plain(section.title), classes="label")
+        match section:
+            case Text():
+                yield Static(plain(section.text))
+            case Markdown():
+                yield Static(styled(markdown_pieces(section.text)))
+            case Image():
+                yield Static(styled([("▣ ", "$accent"), (image_line(section), "")]), classes="picture")
+            case Code():
+                yield Static(styled(code_pieces(section)), classes="code")
+            case DataTable():
+                yield Static(styled(table_pieces(section)), classes="code")
+
+
+class FieldBox(Vertical):
+    """A section that takes an answer, with room to say what is wrong with it."""
+
+    def __init__(self, section: FieldSection, given: Any, width: int) -> None:
+        super().__init__(classes="section field")
+        self.section = section
+        self._given = given
+        self._wide = width >= WIDE
+        self._problem = Static("", classes="problem")
+        self._problem.display = False
+
+    def compose(self) -> ComposeResult:
+        section = self.section
+        if words := heading(section):  # type: ignore[arg-type]
+            yield Static(plain(words), classes="label")
+        if section.help:
+            yield Static(plain(section.help), classes="muted")
+        side_by_side = isinstance(section, Comparison) and self._wide and len(section.options) <= 4
+        if isinstance(section, Comparison) and side_by_side:
+            cards = [styled([(o.label + "\n", "bold"), *card_pieces(o)]) for o in section.options]
+            yield Horizontal(*(Static(card, classes="card") for card in cards), classes="cards")
+        if isinstance(section, DataTable):
+            yield Static(plain("  " + header_of(section)), classes="head")
+        if isinstance(section, Input):
+            yield self._entry(section)
+        else:
+            chosen = self._given.get("chosen", ()) if isinstance(self._given, Mapping) else chosen_at_first(section)
+            offered = names_of(section) if isinstance(section, Comparison) and side_by_side else choices_of(section)
+            yield Choices(offered, chosen, multiple=is_multiple(section), classes="choices")
+            if isinstance(section, Select) and section.other:
+                other = self._given.get("other", "") if isinstance(self._given, Mapping) else ""
+                yield LineInput(other, placeholder="or another answer")
+        yield self._problem
+
+    def _entry(self, section: Input) -> Widget:
+        default = "" if section.default is None else str(section.default)
+        text = clean(str(default if self._given is None else self._given))
+        if section.kind == "multiline":
+            return TextArea(text, soft_wrap=True, show_line_numbers=False, classes="lines", tab_behavior="focus")
+        hint = section.placeholder or ("" if section.kind == "text" else how(section))
+        return LineInput(text, placeholder=clean(hint))
+
+    @property
+    def answer(self) -> Any:
+        """The answer for ``forms/values.py``; None where nothing was given."""
+        if isinstance(self.section, Input):
+            return self._typed() or None
+        chosen = self.query_one(Choices).chosen
+        other = self._typed()
+        if other and not chosen:
+            return other
+        return list(chosen) if is_multiple(self.section) else chosen[0] if chosen else None
+
+    @property
+    def kept(self) -> Any:
+        """What to give to a new widget of the same section, so that it looks like this one."""
+        if isinstance(self.section, Input):
+            return self._typed()
+        return {"chosen": tuple(self.query_one(Choices).chosen), "other": self._typed()}
+
+    def _typed(self) -> str:
+        for entry in self.query(LineInput):
+            return entry.value
+        for area in self.query(TextArea):
+            return clean(area.text)
+        return ""
+
+    def tell(self, problem: str) -> None:
+        """Say what is wrong with the answer, or nothing."""
+        self._problem.update(plain(f"✗ {problem}"))
+        self._problem.display = bool(problem)
+
+    def enter(self, *, scroll: bool = True) -> None:
+        """Put the cursor where the answer is given."""
+        for widget in self.query("Choices, LineInput, TextArea"):
+            widget.focus(scroll_visible=scroll)
+            return
+
+
+class PanelsBox(Vertical):
+    """Panels under their names: of an accordion any may be open, of tabs one is."""
+
+    def __init__(self, section: Accordion | Tabs, given: Mapping[str, Any], width: int) -> None:
+        super().__init__(classes="section panels")
+        self._section = section
+        self._given = given
+        self._width = width
+        self._tabbed = isinstance(section, Tabs)
+        opened = [at for at, panel in enumerate(section.panels) if panel.open]
+        self._open = set(opened[:1] or [0]) if self._tabbed else set(opened)
+
+    def compose(self) -> ComposeResult:
+        if self._section.title:
+            yield Static(plain(self._section.title), classes="label")
+        buttons = [
+            Button(self._words(at), compact=True, classes="panel-name") for at in range(len(self._section.panels))
+        ]
+        bodies = [
+            Vertical(*(section_widget(inner, self._given, self._width) for inner in panel.sections), classes="panel")
+            for panel in self._section.panels
+        ]
+        if self._tabbed:
+            yield Horizontal(*buttons, classes="tab-names")
+            yield from bodies
+        else:
+            for button, body in zip(buttons, bodies, strict=True):
+                yield button
+                yield body
+
+    def on_mount(self) -> None:
+        self._show()
+
+    def _words(self, at: int) -> Any:
+        title, is_open = self._section.panels[at].title, at in self._open
+        if self._tabbed:
+            return styled([(f" {title} ", "bold underline" if is_open else "")])
+        return styled([("▾ " if is_open else "▸ ", "$primary"), (title, "")])
+
+    def _show(self) -> None:
+        for at, body in enumerate(self._own(".panel")):
+            body.display = at in self._open
+        for at, button in enumerate(self._own(".panel-name")):
+            assert isinstance(button, Button)
+            button.label = self._words(at)
+
+    def _own(self, selector: str) -> list[Widget]:
+        """The parts of this box, not those of boxes inside its panels."""
+        return [widget for widget in self.query(selector) if _owner(widget) is self]
+
+    @on(Button.Pressed, ".panel-name")
+    def _pressed(self, event: Button.Pressed) -> None:
+        event.stop()
+        at = self._own(".panel-name").index(event.button)
+        self._open = {at} if self._tabbed else self._open ^ {at}
+        self._show()
+
+    def reveal(self, widget: Widget) -> None:
+        """Open the panel that holds a widget."""
+        for at, body in enumerate(self._own(".panel")):
+            if body in widget.ancestors:
+                self._open = {at} if self._tabbed else self._open | {at}
+        self._show()
+
+
+def _owner(widget: Widget) -> PanelsBox | None:
+    return next((parent for parent in widget.ancestors if isinstance(parent, PanelsBox)), None)
