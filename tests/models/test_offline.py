@@ -153,6 +153,34 @@ def test_without_a_file_the_reply_says_how_to_name_one() -> None:
     assert "with .replies.yaml" in ask(at(1), script=Replies()).text
 
 
+def test_a_reply_may_depend_on_what_the_request_holds() -> None:
+    """Entries with ``when`` and the entry behind them are alternatives for one turn."""
+    script, problems = read_replies(
+        """
+replies:
+  judge:
+    - {when: Dear customer, text: Too stiff.}
+    - {when: Hi, text: Too loose.}
+    - text: Good.
+    - text: The second turn.
+    - {aside: 1, when: Dear customer, text: Aside one.}
+    - {aside: 1, text: Aside two.}
+"""
+    )
+    assert not problems
+    offline = Offline(script, StillClock(), COUNTER, Costly())
+
+    def say(asked: str, turn: int) -> str:
+        request = Request("gpt-4o", {}, (), (Message("user", "Judge."), Message("user", asked)), "digest")
+        place = at(turn, phase="judge")
+        return asyncio.run(offline.complete(request, place, {}, lambda text: None)).text
+
+    letters = ("Dear customer, hello", "Hi there", "Hello", "hi")
+    assert [say(letter, 1) for letter in letters] == ["Too stiff.", "Too loose.", "Good.", "Good."]
+    assert say("Dear customer", 2) == "The second turn."
+    assert [say(letter, 0) for letter in letters[:2]] == ["Aside one.", "Aside two."]
+
+
 def test_usage_is_reported_as_scripted_and_never_made_up() -> None:
     assert ask(at(1)).usage == Usage(input=900, output=61, cached=512)
     usage = ask(at(2)).usage

@@ -35,7 +35,7 @@ class Offline:
 
     async def complete(self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]) -> Answer:
         begin = self._clock.monotonic()
-        reply = self._replies.at(place)
+        reply = self._replies.at(place, request)
         text, calls = self._said(reply, request, place)
         latency = self._replies.latency if reply is None or reply.latency is None else reply.latency
         pieces = _pieces(text)

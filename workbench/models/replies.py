@@ -17,6 +17,10 @@ replies:
       text: "Another way: …"
     - aside: 1                          # the first call of the visit outside turns: an evaluator, a selector, a rewrite
       text: '{"winner": 2, "reason": "…"}'
+  judge:                                # a phase of a nested cascade: a validator, say, which is asked more than once
+    - when: "Dear customer"             # only where the request holds this text; else the next entry answers this turn
+      text: '{"valid": false, "reason": "…"}'
+    - text: '{"valid": true, "reason": "…"}'
 ```
 ``arguments`` may also be text, for arguments that are not valid JSON.
 """
@@ -31,6 +35,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.language.diagnose import name_of
 from workbench.language.load import read_source
@@ -75,6 +80,7 @@ class Reply(_Strict):
     attempt: int | None = Field(default=None, ge=1)
     branch: str | None = None
     aside: int | None = Field(default=None, ge=1)
+    when: str | None = Field(default=None, min_length=1)
     text: str | None = None
     say: str = ""
     calls: list[ScriptedCall] = Field(default_factory=list)
@@ -103,31 +109,37 @@ class _File(_Strict):
 
 @dataclass(frozen=True)
 class Replies:
-    """The replies of a cascade. ``at`` depends on the place alone, so a fork or a resumed run hears the same."""
+    """The replies of a cascade. ``at`` depends on place and request alone, so a fork or a resumed run hears the same."""
 
     by_phase: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)
     latency: float = 0.0
     """Seconds, of a reply that has none of its own."""
     file: str = ""
 
-    def at(self, place: Place) -> Reply | None:
+    def at(self, place: Place, asked: Request) -> Reply | None:
         """The entry that answers a call, or None where nothing is scripted."""
         entries = self.by_phase.get(f"{place.phase}#{place.visit}") or self.by_phase.get(place.phase, ())
         if place.turn == 0:
-            return next((entry for entry in entries if entry.aside == place.call), None)
-        branch, attempt, turn = "", 1, 0
+            return next((entry for entry in entries if entry.aside == place.call and _fits(entry, asked)), None)
+        branch, attempt, turn, same_turn = "", 1, 0, False
         found: dict[str, Reply] = {}
         for entry in entries:
             if entry.aside is not None:
                 continue
             if entry.branch is not None:
-                branch, attempt, turn = entry.branch, 1, 0
+                branch, attempt, turn, same_turn = entry.branch, 1, 0, False
             if entry.attempt is not None:
-                attempt, turn = entry.attempt, 0
-            turn += 1
-            if (attempt, turn) == (place.attempt, place.turn) and (not branch or fnmatchcase(place.branch, branch)):
+                attempt, turn, same_turn = entry.attempt, 0, False
+            turn += not same_turn
+            same_turn = entry.when is not None
+            here = (attempt, turn) == (place.attempt, place.turn) and (not branch or fnmatchcase(place.branch, branch))
+            if here and _fits(entry, asked):
                 found.setdefault("own" if branch else "all", entry)
         return found.get("own") or found.get("all")
+
+
+def _fits(entry: Reply, asked: Request) -> bool:
+    return entry.when is None or any(entry.when in message.text for message in asked.messages)
 
 
 def read_replies(text: str | bytes, file: str = "") -> tuple[Replies, tuple[Problem, ...]]:
