@@ -131,7 +131,9 @@ def test_full_and_sent_stand_side_by_side_and_scroll_as_one(tmp_path: Path) -> N
     presenter.state.absorb(triage_story().events, (), 0.0)
     rows = presenter.context(compact=False)
     masked_row = next(i for i in range(len(rows)) if "masked" in rows.row(i, 100).text)
-    sides = presenter.sides(masked_row)
+    viewed = presenter.viewed(masked_row)
+    assert viewed is not None
+    sides = viewed.rows(viewed.first)
     assert isinstance(sides, SideRows)
     sides.lay_out(100)
     assert len(sides) >= len(LOG_TEXT.split("\n"))
@@ -149,7 +151,13 @@ def test_a_message_that_was_sent_as_it_is_needs_one_side(tmp_path: Path) -> None
     presenter = presenter_of(session_at(tmp_path))
     presenter.state.absorb(triage_story().events, (), 0.0)
     presenter.context(compact=False)
-    assert isinstance(presenter.sides(0), TextRows)
+    viewed = presenter.viewed(0)
+    assert viewed is not None
+    assert (viewed.first, viewed.missing("sides")) == (
+        "raw",
+        "It was sent as it is: there is nothing to set beside it.",
+    )
+    assert isinstance(viewed.rows("raw"), TextRows)
 
 
 def test_a_dropped_message_says_why_it_was_not_sent() -> None:

@@ -20,6 +20,8 @@ from workbench.tui.screens.dialog import Dialog
 from workbench.tui.screens.form import FormDialog
 from workbench.tui.screens.help import HelpRows
 from workbench.tui.screens.request import ChangedSheet, RequestSheet
+from workbench.tui.screens.message import MessageSheet
+from workbench.tui.screens.home import HomeScreen
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.snapshots import SnapshotsScreen
 from workbench.tui.screens.sweep import SweepSheet
@@ -36,6 +38,7 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "compare": CompareSheet,
     "request": RequestSheet,
     "changed": ChangedSheet,
+    "message": MessageSheet,
     "snapshots": SnapshotsScreen,
     "candidates": CandidatesScreen,
     "sweep": SweepSheet,

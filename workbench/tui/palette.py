@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from rich.style import Style
@@ -109,6 +110,8 @@ class Palette:
         self.overs = {tone: self._over(tone) for tone in TONES}
 
     def __getitem__(self, token: str) -> Style:
+        if token.startswith("#"):
+            return _two_colours(token)
         return self.styles.get(token) or self.styles["plain"]
 
     def tone(self, name: str) -> Style | None:
@@ -153,6 +156,13 @@ _LINES = (PAINTS["rule"], PAINTS["separator"])
 """Lines are not text: a theme that lifts its text leaves them as thin as they are."""
 
 _VARIABLES = ("foreground", "background", "primary", "secondary", "accent", "warning", "error", "success")
+
+
+@lru_cache(maxsize=8192)
+def _two_colours(token: str) -> Style:
+    """The style of a cell of a picture: ``#rrggbb/#rrggbb``, above and below."""
+    above, _, below = token.partition("/")
+    return Style(color=above, bgcolor=below)
 
 
 def _rich(color: Color, back: object, attributes: set[str]) -> Style:

@@ -6,30 +6,51 @@ import json
 from collections.abc import Iterable
 
 from workbench.context.assembly import Entry
-from workbench.context.message import Message
+from workbench.context.message import Image, Message, Part, Text
 from workbench.context.reasons import explain, origin, turns_before
 from workbench.engine.event import Event
 from workbench.engine.state import CallState, RunState, ToolState, VisitState
 from workbench.tui.rows import syntax
 from workbench.tui.rows.cells import Span, flat
 from workbench.tui.rows.numbers import count, plural, seconds
+from workbench.tui.rows.picture import Gallery, Picture
 from workbench.tui.rows.signs import sign
 from workbench.tui.rows.text import HEAD_AND_TAIL, Line, Paint, TextRows, text_lines
 
+SMALL = 12
+"""Lines of a picture in the detail pane."""
 
-def message_lines(message: Message, token: str = "plain", *, whole: bool = False) -> list[Line]:
-    """A message as it reads: its text, its images by size and hash, its tool calls with their arguments."""
+
+def message_lines(
+    message: Message,
+    token: str = "plain",
+    *,
+    whole: bool = False,
+    gallery: Gallery | None = None,
+    lines: int = SMALL,
+) -> list[Line]:
+    """A message as it reads: its text, its images by size and hash, and drawn where there is a gallery that can, in at
+    most so many lines; its tool calls with their arguments."""
     paint = painter(message.text) if token == "plain" else None
-    lines = text_lines(message.text, token, whole=whole, paint=paint) if message.text else []
-    for image in message.images:
-        size = f"{image.width}×{image.height} " if image.width else ""
-        lines.append(Line(f"[{image.media_type} {size}{image.size:,} bytes {image.digest[:8]}]", "accent"))
+    made = text_lines(message.text, token, whole=whole, paint=paint) if message.text else []
+    made += image_lines(message.images, gallery, lines)
     for call in message.tool_calls:
-        if lines:
-            lines.append(Line(""))
-        lines.append(Line(f"→ {flat(call.name)}", "assistant"))
-        lines += text_lines(pretty(call.arguments), whole=whole, paint=syntax.json)
-    return lines
+        if made:
+            made.append(Line(""))
+        made.append(Line(f"→ {flat(call.name)}", "assistant"))
+        made += text_lines(pretty(call.arguments), whole=whole, paint=syntax.json)
+    return made
+
+
+def image_lines(images: Iterable[Image], gallery: Gallery | None, lines: int = SMALL) -> list[Line]:
+    """Each image by type, size and hash; below that drawn, where a gallery can."""
+    made: list[Line] = []
+    for image in images:
+        size = f"{image.width}×{image.height} " if image.width else ""
+        made.append(Line(f"[{flat(image.media_type)} {size}{image.size:,} bytes {image.digest[:8]}]", "accent"))
+        if gallery is not None and gallery.enabled:
+            made.append(Line("", block=Picture(image, gallery, lines)))
+    return made
 
 
 def painter(text: str) -> Paint | None:
@@ -56,7 +77,9 @@ def pretty(text: str) -> str:
         return text
 
 
-def message_doc(call: CallState, index: int, *, full: bool, whole: bool = False) -> TextRows:
+def message_doc(
+    call: CallState, index: int, *, full: bool, whole: bool = False, gallery: Gallery | None = None
+) -> TextRows:
     """An entry as the model saw it, or in full."""
     entry = call.entries[index]
     message = entry.item.message if full or entry.sent is None else entry.sent
@@ -69,7 +92,7 @@ def message_doc(call: CallState, index: int, *, full: bool, whole: bool = False)
     elif differs and not full:
         token = "placeholder"
         lines += [
-            *message_lines(message, token, whole=whole),
+            *message_lines(message, token, whole=whole, gallery=gallery),
             Line(""),
             Line(f"{entry.action}: {reason(call, entry)}. Press m for the full text.", "dim"),
         ]
@@ -79,15 +102,16 @@ def message_doc(call: CallState, index: int, *, full: bool, whole: bool = False)
             Line(f"The model saw {entry.tokens_sent:,} of these {entry.tokens_full:,} tokens.", "masked"),
             Line(""),
         ]
-    lines += message_lines(message, token, whole=whole)
-    return TextRows(lines, *_entry_title(index, entry, full=full), copy=_copy_of(message))
+    lines += message_lines(message, token, whole=whole, gallery=gallery)
+    return TextRows(lines, *_entry_title(index, entry, full=full), copy=copy_of(message))
 
 
 def reason(call: CallState, entry: Entry) -> str:
     return explain(entry, call.place, turns_before(call.entries, call.place))
 
 
-def _copy_of(message: Message) -> str:
+def copy_of(message: Message) -> str:
+    """What a copy of a message takes: its text, and its calls."""
     calls = [f"{call.name} {call.arguments}" for call in message.tool_calls]
     return "\n".join(filter(None, (message.text, *calls)))
 
@@ -118,7 +142,7 @@ def answer_doc(call: CallState, *, whole: bool = False) -> TextRows:
         lines,
         (("Answer", "title"), (f"  {flat(call.answered_by)}", "name")),
         ((" · ".join(flat(fact) for fact in facts if fact), "dim"),),
-        copy=_copy_of(call.answer),
+        copy=copy_of(call.answer),
     )
 
 
@@ -127,7 +151,12 @@ def streaming_doc(text: str, tick: int) -> TextRows:
     return TextRows(text_lines(text), (("Answer", "title"), ("  coming in ", "name"), sign("running", tick)), copy=text)
 
 
-def tool_doc(tool: ToolState, *, whole: bool = False) -> TextRows:
+def parts_of(tool: ToolState) -> tuple[Part, ...]:
+    """A tool's result as the parts of a message."""
+    return (Text(tool.text), *tool.pictures)
+
+
+def tool_doc(tool: ToolState, *, whole: bool = False, gallery: Gallery | None = None) -> TextRows:
     """A tool call of this turn and what came of it."""
     token = "error" if tool.status == "failed" else "plain"
     lines = [
@@ -139,6 +168,9 @@ def tool_doc(tool: ToolState, *, whole: bool = False) -> TextRows:
         lines.append(Line("running", "running"))
     else:
         lines += text_lines(tool.text, token, whole=whole, paint=painter(tool.text))
+        lines += image_lines(tool.pictures, gallery)
+    if tool.whole is not None:
+        lines += [Line(""), Line(f"All {tool.whole.chars:,} characters are kept: enter, then o.", "masked")]
     facts = [seconds(tool.duration_s), tool.sandbox, plural(tool.images, "image") if tool.images else ""]
     return TextRows(
         lines,

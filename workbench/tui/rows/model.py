@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from workbench.tui.rows.cells import Row, Span, crop, flat
 
@@ -44,6 +44,20 @@ class Rows:
             if needle in self.plain(index).casefold():
                 return index
         return None
+
+    @property
+    def growing(self) -> bool:
+        """Whether more rows come by ``go_on``."""
+        return False
+
+    def go_on(self, seconds: float) -> None:
+        """Lay out more of what is not laid out yet, for about so long."""
+
+    def places(self, needle: str) -> Iterator[int | None]:
+        """The rows that a search stops at, from the top; None in between, so that a count can pause."""
+        wanted = needle.casefold()
+        for index in range(len(self) if wanted else 0):
+            yield index if wanted in self.plain(index).casefold() else None
 
 
 class Lines(Rows):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Protocol
 
 from rich.cells import cell_len
 
@@ -24,6 +25,22 @@ Paint = Callable[[str], tuple[Span, ...]]
 """Colours one line."""
 
 
+class Block(Protocol):
+    """A part of a document that lays itself out: a picture, rendered Markdown."""
+
+    def height(self, room: int) -> int:
+        """Rows that it takes in so many cells; at least one."""
+        ...
+
+    def row(self, part: int, room: int) -> tuple[Span, ...]:
+        """One of its rows, no wider than the room."""
+        ...
+
+    def texts(self, room: int) -> Sequence[str]:
+        """Its rows as text, for a search."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line of a document: its text, its token, how far wrapped parts are indented, and what colours it."""
@@ -35,6 +52,8 @@ class Line:
     number: int = 0
     """Shown in the margin; 0 shows none."""
     hang: int = 0
+    block: Block | None = None
+    """Stands in the place of the text."""
 
 
 def text_lines(text: str, token: str = "plain", *, whole: bool = False, paint: Paint | None = None) -> list[Line]:
@@ -110,6 +129,8 @@ class TextRows(Rows):
 
     def _height(self, index: int) -> int:
         line, room = self.lines[index], self._room
+        if line.block is not None:
+            return line.block.height(room)
         if len(line.text) <= room and line.text.isascii():
             return 1
         if self._words:
@@ -148,6 +169,8 @@ class TextRows(Rows):
         which = bisect_right(self._starts, index) - 1
         line = self.lines[which]
         part = index - self._starts[which]
+        if line.block is not None:
+            return Row(((" " * self._margin, "faint"), *line.block.row(part, self._room)), line.tone)
         start, end = self._slices(which)[part] if len(line.text) > self._room or not line.text.isascii() else (0, None)
         spans = _cut(line.paint(line.text) if line.paint else ((line.text, line.token),), start, end)
         margin = " " * self._margin
@@ -164,15 +187,29 @@ class TextRows(Rows):
         """Searches the lines, not what they wrap to: a match across a line break of ours is found."""
         if not needle or not self.lines:
             return None
-        wanted = needle.casefold()
-        first = bisect_right(self._starts, start) - 1 if self._width > 0 else start
-        beyond = self._width > 0 and self._starts[min(first, len(self.lines) - 1)] < start
-        total = len(self.lines)
-        for offset in range(1 if beyond and step > 0 else 0, total + 1):
-            which = (first + step * offset) % total
-            if wanted in self.lines[which].text.casefold():
-                return self.first_row(which)
+        if self._width <= 0:
+            self.lay_out(400)
+        wanted, total = needle.casefold(), len(self.lines)
+        first = max(0, min(bisect_right(self._starts, start) - 1, total - 1))
+        for offset in range(total + 1):
+            rows = self._holding((first + step * offset) % total, wanted)
+            if offset == 0:
+                rows = [row for row in rows if (row >= start if step > 0 else row <= start)]
+            if rows:
+                return rows[0] if step > 0 else rows[-1]
         return None
+
+    def places(self, needle: str) -> Iterator[int | None]:
+        wanted = needle.casefold()
+        for which in range(len(self.lines) if wanted else 0):
+            yield from self._holding(which, wanted) or (None,)
+
+    def _holding(self, which: int, wanted: str) -> list[int]:
+        """Where a line holds a text: at its first row; in a block at each of its rows that does."""
+        line, row = self.lines[which], self.first_row(which)
+        if line.block is None:
+            return [row] if wanted in line.text.casefold() else []
+        return [row + part for part, text in enumerate(line.block.texts(self._room)) if wanted in text.casefold()]
 
 
 def _step(text: str, room: int) -> int:

@@ -36,13 +36,18 @@ class Sheet(ModalScreen[None]):
         self.view = RowView(rows, id="sheet", selecting=False)
         self._footer = Footer(id="footer")
 
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """What the footer shows of this one."""
+        return self.OFFERED
+
     def compose(self) -> ComposeResult:
         yield self.view
         yield self._footer
 
     def on_mount(self) -> None:
         self.view.focus()
-        self._footer.offer(hints(self.OFFERED, self.app.keys))
+        self._footer.offer(hints(self.offered, self.app.keys))
         self.app.theme_changed_signal.subscribe(self, lambda _: self.view.forget())
         self.call_after_refresh(self._show)
 
@@ -88,7 +93,11 @@ class Sheet(ModalScreen[None]):
             self.view.search(self.view.needle, step, again=True)
 
     @on(RowView.Opened)
-    def _opened(self) -> None:
+    def _opened(self, event: RowView.Opened) -> None:
+        self.opened(event.index)
+
+    def opened(self, row: int) -> None:
+        """Enter on a row: back."""
         self.dismiss()
 
     @on(Footer.Pressed)

@@ -10,12 +10,15 @@ from textual.geometry import Size
 from textual.message import Message
 
 from workbench.tui.keys import bindings
-from workbench.tui.rows.cells import Row, Span
+from workbench.tui.rows.cells import Row, Span, flat
 from workbench.tui.rows.model import Rows
+from workbench.tui.rows.tally import Tally
 from workbench.tui.widgets.draw import thumb
 from workbench.tui.widgets.lineview import Line, LineView
 
 WHEEL_LINES = 3
+SLICE, PAUSE = 0.008, 0.02
+"""Seconds of work at a time on what takes longer than a frame, and until the next slice."""
 
 
 class RowView(LineView, can_focus=True):
@@ -69,6 +72,13 @@ class RowView(LineView, can_focus=True):
         """Where a title line of the right neighbour meets the edge, by line."""
         self._count = 0
         self._dragging = False
+        self._tally: Tally | None = None
+        """Of the needle."""
+        self._found = -1
+        """The row that the last search found."""
+        self._jumping = False
+        """Whether the first hit that the count finds is to be shown."""
+        self._working = False
 
     # -- content -----------------------------------------------------------------------------------------------------
 
@@ -79,6 +89,7 @@ class RowView(LineView, can_focus=True):
         self._measure(cursor)
         if cursor is not None and not self.selecting:
             self.scroll_to(y=cursor, animate=False, force=True)
+        self._count_hits()
         self.redraw()
 
     @property
@@ -111,6 +122,8 @@ class RowView(LineView, can_focus=True):
 
     def on_resize(self) -> None:
         self._measure()
+        self._tally = None
+        self._count_hits()
 
     # -- cursor ------------------------------------------------------------------------------------------------------
 
@@ -118,6 +131,12 @@ class RowView(LineView, can_focus=True):
     def at(self) -> int:
         """The row that a command means: the one under the cursor, else the first in view."""
         return self.cursor if self.selecting else round(self.scroll_y)
+
+    @property
+    def _looked_at(self) -> int:
+        """The row that a search goes on from: in a pane without a cursor the last find, as long as it is in view."""
+        top = round(self.scroll_y)
+        return self._found if not self.selecting and top <= self._found < top + self.page else self.at
 
     def move_to(self, index: int) -> None:
         """Put the cursor on a row, and say so."""
@@ -166,16 +185,61 @@ class RowView(LineView, can_focus=True):
     def mark(self, needle: str) -> None:
         """Mark a text wherever it shows, without moving."""
         self.needle = needle
+        self._count_hits()
         self.redraw()
 
     def search(self, needle: str, step: int, *, again: bool) -> bool:
-        """Move to the next row that holds the needle; False when none does."""
+        """Move to the next row that holds the needle; False when none does. In a very long text the count that goes on
+        behind the scenes may find the first one later."""
         self.needle = needle
-        found = self.rows.find(needle, self.at + step if again else self.at, step)
-        self.redraw()
+        found = self.rows.find(needle, self._looked_at + step if again else self._looked_at, step)
+        self._measure()
+        self._count_hits()
         if found is not None:
+            self._found = found
             self.move_to(found)
-        return found is not None or not needle
+        self._jumping = found is None and self._tally is not None and not self._tally.done
+        self.redraw()
+        return found is not None or not needle or self._jumping
+
+    # -- work that takes longer than a frame -------------------------------------------------------------------------
+
+    def _count_hits(self) -> None:
+        """Count what the search finds, anew where rows or needle are others."""
+        tally = self._tally
+        if not self.needle:
+            self._tally, self._jumping = None, False
+        elif tally is None or (tally.rows, tally.needle, tally.length) != (self.rows, self.needle, self._count):
+            self._tally = Tally(self.rows, self.needle)
+            self._tally.go_on(SLICE)
+        self._go_on_soon()
+
+    def _go_on_soon(self) -> None:
+        counting = self._tally is not None and not self._tally.done
+        if (counting or self.rows.growing) and not self._working and self.is_attached:
+            self._working = True
+            self.set_timer(PAUSE, self._go_on)
+
+    def _go_on(self) -> None:
+        self._working = False
+        if self.rows.growing:
+            self.rows.go_on(SLICE)
+            self._measure()
+        tally = self._tally
+        if tally is not None and not tally.done:
+            tally.length = self._count
+            tally.go_on(SLICE)
+            if self._jumping and tally.hits:
+                self._jumping = False
+                self._found = tally.hits[0]
+                self.move_to(self._found)
+        self.redraw()
+        self._go_on_soon()
+
+    def _title_right(self) -> tuple[Span, ...]:
+        if self._tally is None:
+            return tuple(self.rows.title_right)
+        return ((f"'{flat(self.needle, 20)}' {self._tally.words(self._looked_at)}", "changed"),)
 
     # -- mouse -------------------------------------------------------------------------------------------------------
 
@@ -225,8 +289,7 @@ class RowView(LineView, can_focus=True):
 
     def line(self, y: int) -> Line:
         if y == 0:
-            title, right = tuple(self.rows.title), tuple(self.rows.title_right)
-            return Line(Row(title), right=right, joints=tuple(self.joints.items()))
+            return Line(Row(tuple(self.rows.title)), right=self._title_right(), joints=tuple(self.joints.items()))
         width = self.inner_width
         # A pane may be drawn at a new width before it is told of it.
         self.rows.lay_out(width)

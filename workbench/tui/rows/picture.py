@@ -1,0 +1,153 @@
+"""Images as cells: half blocks, each in two colours, made elsewhere and kept here, so that drawing never waits.
+
+Nothing here needs Pillow; ``make`` imports it, and belongs into a worker.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from workbench.tui.rows.cells import Span, crop
+
+if TYPE_CHECKING:
+    from workbench.context.message import Image
+
+MAX_PIXELS = 32_000_000
+"""Of an image that is decoded: about 100 MB while it is made small. A few bytes can claim billions."""
+KEPT = 48
+"""Thumbnails of the newest looks; the largest holds some 20,000 cells."""
+MOST_COLUMNS = 160
+UNKNOWN = (640, 400)
+"""Pixels of an image of which an imported run does not say."""
+FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
+_STEP = 8
+"""Colours are rounded to steps of this many out of 256: more neighbours are equal, and nobody sees it."""
+
+Drawn = tuple[tuple[Span, ...], ...]
+"""Rows of spans whose tokens are two colours: ``#rrggbb/#rrggbb``, above and below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An image at a size in cells."""
+
+    digest: str
+    columns: int
+    lines: int
+
+
+@dataclass
+class Gallery:
+    """Thumbnails that were made, and those that a look has asked for since. ``wake`` is called when there are some."""
+
+    enabled: bool = False
+    """Whether the terminal has the colours for it."""
+    wake: Callable[[], object] = lambda: None
+    _made: OrderedDict[Wanted, Drawn | str] = field(default_factory=OrderedDict)
+    _asked: OrderedDict[Wanted, None] = field(default_factory=OrderedDict)
+
+    def find(self, wanted: Wanted) -> Drawn | str | None:
+        """A thumbnail, or why there is none; None while it is being made."""
+        if (made := self._made.get(wanted)) is not None:
+            self._made.move_to_end(wanted)
+            return made
+        if wanted not in self._asked:
+            self._asked[wanted] = None
+            self.wake()
+        return None
+
+    def next(self) -> Wanted | None:
+        """The one that was asked for last, which is the one that is looked at; None when all are made."""
+        return next(reversed(self._asked), None)
+
+    def put(self, wanted: Wanted, made: Drawn | str) -> None:
+        """Keep a thumbnail, or the reason why there is none."""
+        self._made[wanted] = made
+        self._asked.pop(wanted, None)
+        while len(self._made) > KEPT:
+            self._made.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image as a part of a document, in as many columns as there are, and at most so many lines."""
+
+    image: Image
+    gallery: Gallery
+    lines: int
+
+    def _wanted(self, room: int) -> Wanted:
+        width, height = self.image.width or UNKNOWN[0], self.image.height or UNKNOWN[1]
+        columns, lines = fitted(width, height, room, self.lines)
+        return Wanted(self.image.digest, columns, lines)
+
+    def height(self, room: int) -> int:
+        return self._wanted(room).lines
+
+    def row(self, part: int, room: int) -> tuple[Span, ...]:
+        found = self.gallery.find(self._wanted(room))
+        if found is None or isinstance(found, str):
+            words = "…" if found is None else f"not drawn: {found}"
+            return crop(((words, "faint"),), room) if part == 0 else ()
+        return found[part] if part < len(found) else ()
+
+    def texts(self, room: int) -> tuple[str, ...]:
+        return ("",) * self.height(room)
+
+
+def fitted(width: int, height: int, room: int, lines: int) -> tuple[int, int]:
+    """Columns and lines for an image of so many pixels; a cell shows one pixel above another, and none is enlarged."""
+    width, height = max(1, width), max(1, height)
+    columns = max(1, min(room, MOST_COLUMNS, width))
+    needed = max(1, -(-columns * height // (2 * width)))
+    if needed <= lines:
+        return columns, needed
+    return max(1, min(columns, 2 * lines * width // height)), lines
+
+
+class CannotDraw(Exception):
+    """An image that stays undrawn; the message says why."""
+
+
+def make(data: bytes, wanted: Wanted) -> Drawn:
+    """Decode an image and make it small. Raises CannotDraw for what is too large or damaged."""
+    from PIL import Image as Pillow
+    from PIL import UnidentifiedImageError
+
+    try:
+        with Pillow.open(io.BytesIO(data), formats=FORMATS) as picture:
+            if picture.width * picture.height > MAX_PIXELS:
+                raise CannotDraw(f"{picture.width:,} × {picture.height:,} pixels are more than {MAX_PIXELS:,}")
+            picture.draft("RGB", (wanted.columns * 2, wanted.lines * 4))
+            colours = picture.convert("RGBA")
+            paper = Pillow.new("RGBA", colours.size, "white")
+            paper.alpha_composite(colours)
+            size = (wanted.columns, wanted.lines * 2)
+            small = paper.convert("RGB").resize(size, Pillow.Resampling.BOX).tobytes()
+    except CannotDraw:
+        raise
+    except UnidentifiedImageError as fault:
+        raise CannotDraw("it is no PNG, JPEG, GIF or WebP image") from fault
+    except Exception as fault:
+        raise CannotDraw(f"it cannot be decoded: {fault}") from fault
+    return tuple(_line(small, wanted.columns, 2 * line) for line in range(wanted.lines))
+
+
+def _line(pixels: bytes, columns: int, above: int) -> tuple[Span, ...]:
+    """One line of cells; neighbours that are equal are one span."""
+    stride = columns * 3
+    tokens = (
+        f"{_colour(pixels, above * stride + 3 * x)}/{_colour(pixels, (above + 1) * stride + 3 * x)}"
+        for x in range(columns)
+    )
+    return tuple(("▀" * sum(1 for _ in same), token) for token, same in groupby(tokens))
+
+
+def _colour(pixels: bytes, at: int) -> str:
+    red, green, blue = (min(255, (value + _STEP // 2) // _STEP * _STEP) for value in pixels[at : at + 3])
+    return f"#{red:02x}{green:02x}{blue:02x}"
