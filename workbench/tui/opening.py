@@ -2,18 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.tui.presenter import FileView, Presenter
 from workbench.tui.rows.numbers import clock, plural
 from workbench.tui.state import BenchState
 
 if TYPE_CHECKING:
+    from workbench.store.store import Store
+    from workbench.store.summary import RunSummary
     from workbench.workspace.opened import Opened
     from workbench.workspace.session import Session
+    from workbench.workspace.views import View
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that the Bench needs to show a session."""
+
+    session: Session
+    presenter: Presenter
+    view: View | None = None
+    """How the file was looked at last, if that is to be restored."""
+    given: Mapping[str, Any] | None = None
+    """Inputs for its next run; None where those that are given stay."""
+
+
+def found_of(session: Session, *, fresh: bool = False) -> Found:
+    """A session that was just opened, with how its file was looked at last: unless ``fresh``, or where another run was
+    asked for, the same run is shown again."""
+    from workbench.store.faults import StoreError
+    from workbench.workspace.views import load_views
+
+    presenter = presenter_of(session)
+    if fresh:
+        return Found(session, presenter)
+    project = session.project
+    views = load_views(project.folders, project.root)
+    view = views.by_file.get(project.shown(session.file))
+    if views.notice:
+        presenter.notes = (*presenter.notes, views.notice)
+    if view is not None and view.run_id and not session.run_id:
+        try:
+            session.view(view.run_id)
+        except (StoreError, OSError):
+            view = replace(view, run_id="", call="")  # It was deleted; the rest of the view stands.
+    return Found(session, presenter, view)
 
 
 def presenter_of(session: Session) -> Presenter:
@@ -59,13 +97,23 @@ def watched_files(session: Session, themes: Sequence[Path]) -> tuple[Path, ...]:
 def unfinished_run(session: Session) -> tuple[str, str] | None:
     """Id and description of the newest run of the file, if it did not end."""
     shown = session.project.shown(session.file)
-    newest = next((run for run in session.project.store.runs() if run.cascade_file == shown), None)
+    store = session.project.store
+    summaries = (known for run_id in reversed(store.run_ids()) if (known := _summary(store, run_id)) is not None)
+    newest = next((run for run in summaries if run.cascade_file == shown and not run.depth), None)
     if newest is None or newest.status not in ("interrupted", "stopped"):
         return None
     where = f" in {newest.phases[-1]}" if newest.phases else ""
     at = clock(newest.finished or newest.started)[:8]
     label = f"{newest.session_id} was {newest.status}{where} after {plural(newest.calls, 'call')}, at {at}."
     return newest.run_id, label + (f"\n{newest.reason}" if newest.reason else "")
+
+
+def _summary(store: Store, run_id: str) -> RunSummary | None:
+    """None for a run that cannot be read, or was removed meanwhile."""
+    try:
+        return store.summary(run_id)
+    except (OSError, ValueError, LookupError):
+        return None
 
 
 def warm_up() -> None:

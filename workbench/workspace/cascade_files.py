@@ -15,16 +15,17 @@ _LOOKED_AT = 1_000_000
 """Bytes of a file; a longer one is no cascade anyway."""
 
 
-def cascades_in(folder: Path) -> list[Path]:
-    """The cascades of a folder and those below it, and their offline replies, sorted by path.
+def cascades_in(folder: Path, deepest: int | None = None) -> list[Path]:
+    """The cascades of a folder and those below it, as far as ``deepest`` levels, and their offline replies, sorted by
+    path.
 
     A cascade is a YAML or JSON file with a line that begins with ``cascade_id`` or ``phases``. Hidden folders,
     installed packages, frozen snapshots and links are passed over. Raises OSError where the folder cannot be read.
     """
-    return sorted(path for path in _files(folder) if path.name.endswith(SUFFIX) or _is_cascade(path))
+    return sorted(path for path in _files(folder, deepest) if path.name.endswith(SUFFIX) or _is_cascade(path))
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: Path, deepest: int | None) -> Iterator[Path]:
     def unreadable(error: OSError) -> None:
         if error.filename == str(folder):
             raise error
@@ -33,6 +34,8 @@ def _files(folder: Path) -> Iterator[Path]:
         folders[:] = [
             name for name in folders if not name.startswith(".") and name not in ("node_modules", "snapshots")
         ]
+        if deepest is not None and len(Path(place).relative_to(folder).parts) >= deepest:
+            folders.clear()
         for name in names:
             path = Path(place, name)
             if name.endswith(_ENDINGS) and not name.startswith(".") and not path.is_symlink():

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from workbench.engine.changed import ChangedCall
     from workbench.engine.recording import Recording
     from workbench.language.load import Loaded
+    from workbench.language.model import Cascade
     from workbench.workspace.choice import ModelChoice
+    from workbench.workspace.desk import Desk
     from workbench.workspace.opened import Opened
 
 STOP_DEADLINE = 5.0
@@ -64,11 +66,29 @@ class Reload:
 class Session:
     """A cascade being worked on."""
 
-    def __init__(self, project: Project, file: Path, *, model: str = "", session: str = "", sandbox: str = "") -> None:
-        """Reads and checks the file. Raises CannotOpen."""
+    def __init__(
+        self,
+        project: Project,
+        file: Path,
+        *,
+        model: str = "",
+        session: str = "",
+        sandbox: str = "",
+        text: str | None = None,
+        gone: str = "",
+        runs: bool = True,
+    ) -> None:
+        """Reads and checks the file. Raises CannotOpen.
+
+        With ``text`` the file is not there, as ``gone`` says, and the text stands for it; with ``runs`` false it can
+        be looked at only.
+        """
         self.project = project
         self.file = file.resolve()
-        self.opened: Opened = project.open(file)
+        self.opened: Opened = project.open(file) if text is None else project.check(file, project.load(file, text))
+        self.gone = gone
+        """Why there is no file."""
+        self.runs = runs
         self.events: deque[Event] = deque()
         self.notices: deque[Notice] = deque()
         self.human = AppHuman()
@@ -82,7 +102,7 @@ class Session:
         self._sandbox = sandbox
         self._past: Recording | None = None
         """What a run that reuses another's answers is held against."""
-        self._good: Opened | None = self.opened if self.opened.definition else None
+        self._good: Opened | None = self.opened if self.opened.definition and runs else None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Outcome] | None = None
@@ -124,10 +144,27 @@ class Session:
         self.run_id = SystemIds().run_id()
         self._launch(mode, lambda: run_new(self.project, start, self._attached(), run_id=self.run_id))
 
-    def view(self, run_id: str) -> None:
+    def view(self, run_id: str, events: Sequence[Event] | None = None) -> None:
         """Show a stored run: its events come as if they happened now, and nothing executes. Raises UnknownRun."""
-        self.run_id = run_id
-        self.events.extend(self.project.store.events(run_id))
+        stored = list(self.project.store.events(run_id)) if events is None else events
+        self.run_id, self.drifted = run_id, self._drift(stored)
+        self.events.extend(stored)
+
+    def _drift(self, events: Sequence[Event]) -> frozenset[str]:
+        """The phases of the file that are not what a run is pinned to."""
+        data = events[0].data if events else {}
+        text, file = str(data.get("cascade_text", "")), self.opened
+        if not text or text.removeprefix("\ufeff") == file.text or file.cascade is None:
+            return frozenset()
+        pinned = self.project.load(self.file, text).cascade
+        return changed_phases(pinned, file.cascade) if pinned is not None else frozenset()
+
+    @property
+    def desk(self) -> Desk:
+        """What opens other files and runs as this one was opened."""
+        from workbench.workspace.desk import Desk
+
+        return Desk(self.project, self._model, self._sandbox)
 
     def resume(self, run_id: str, mode: Mode) -> None:
         """Go on with a stored run that did not end. Raises RuntimeError while one is running."""
@@ -246,6 +283,7 @@ class Session:
             return Reload(self.opened, False, gone=str(fault))
         changed = _changed(self._good, fresh)
         self.opened = fresh
+        self.gone = ""
         if fresh.definition is not None:
             self._good = fresh
         return Reload(fresh, fresh.definition is not None, changed)
@@ -302,7 +340,9 @@ class Session:
     def _attached(self) -> Any:
         from workbench.workspace.live import Attached
 
-        return Attached(self.stepper, self.human, self.events.append, self.notices.append)
+        return Attached(
+            self.stepper, self.human, self.events.append, self.notices.append, observe_child=self.events.append
+        )
 
     def _launch(self, mode: Mode, work: Callable[[], Coroutine[Any, Any, Outcome]]) -> None:
         if self.running:
@@ -337,5 +377,10 @@ def _changed(before: Opened | None, after: Opened) -> frozenset[str]:
     """Phases of the new definition that differ from those of the old."""
     if before is None or before.cascade is None or after.cascade is None:
         return frozenset()
-    old = {phase.name: phase for phase in before.cascade.phases}
-    return frozenset(phase.name for phase in after.cascade.phases if old.get(phase.name) != phase)
+    return changed_phases(before.cascade, after.cascade)
+
+
+def changed_phases(before: Cascade, after: Cascade) -> frozenset[str]:
+    """Names of phases of a cascade that are not as they were in another text of it."""
+    old = {phase.name: phase for phase in before.phases}
+    return frozenset(phase.name for phase in after.phases if old.get(phase.name) != phase)

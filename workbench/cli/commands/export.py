@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from workbench.cli.comparing import write_file
 from workbench.cli.options import find_run, project_here, session_argument
 from workbench.cli.output import talk, write_json
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 
 @click.command(short_help="A stored run as messages or OpenTelemetry spans.")
@@ -31,18 +26,10 @@ def command(session: str | None, format_name: str, output: str | None) -> None:
       workbench export log_triage-1f3a > messages.jsonl
       workbench export --as otel -o trace.json
     """
-    from workbench.exporters.messages import conversations
-    from workbench.exporters.otel import spans_of_run
-    from workbench.workspace.live import StoredImages
+    from workbench.workspace.exporting import documents_of
 
     project = project_here()
-    run_id = find_run(project, session)
-    state, images = project.store.state(run_id), StoredImages(project.store, run_id)
-    documents: Sequence[dict[str, Any]]
-    if format_name == "messages":
-        documents = list(conversations(state, images))
-    else:
-        documents = [spans_of_run(state, list(project.store.events(run_id)), images)]
+    documents = documents_of(project, find_run(project, session), format_name)
     if output is None:
         for document in documents:
             write_json(document, lines=True)

@@ -37,6 +37,7 @@ SIGNS: dict[str, Sign] = {
     "breakpoint": Sign("◆", "error", "breakpoint"),
     "changed": Sign("●", "changed", "changed since the run started, or since the last save"),
     "winner": Sign("★", "ok", "the candidate that the evaluator chose"),
+    "marked": Sign("◉", "key", "marked, to be compared"),
     "new": Sign("+", "ok", "not in the call before"),
     "gone": Sign("−", "gone", "was in the request before, and is not any more"),
     "moved": Sign("⇅", "changed", "stands in another place than before"),

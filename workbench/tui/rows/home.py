@@ -1,0 +1,101 @@
+"""The lists of the home screen: the cascades of a folder with what their check found, and the runs of late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from workbench.tui.rows.cells import Row, Span, crop, fit, flat
+from workbench.tui.rows.model import Rows
+from workbench.tui.rows.numbers import plural
+from workbench.tui.rows.signs import sign, status_sign
+
+if TYPE_CHECKING:
+    from workbench.store.summary import RunSummary
+    from workbench.workspace.home import Checked, Listed
+
+HOW_TO_BEGIN = (
+    "No cascade lies in this folder.",
+    "",
+    "d  opens the tour: examples in a new folder of your own, scripted replies, no key and no network",
+    "   A cascade is a YAML or JSON file with a cascade_id and phases; save one here, and it shows.",
+    "   workbench open FILE opens one from elsewhere.",
+)
+
+
+class CascadeRows(Rows):
+    """The cascade files, each with its problems as soon as they are known, and the last run of it."""
+
+    def __init__(
+        self,
+        listed: Sequence[Listed] | None,
+        checked: Mapping[str, Checked],
+        last: Mapping[str, RunSummary],
+        opened: str = "",
+    ) -> None:
+        """``listed`` None: nobody has looked yet. ``checked`` and ``last`` by file as shown; ``opened`` is the file
+        that was open last."""
+        self.listed = listed or ()
+        self._checked = checked
+        self._last = last
+        self._opened = opened
+        self.title = (("Cascades", "title"),)
+        broken = sum(bool(one.errors) for one in checked.values())
+        waiting = len(self.listed) - len(checked)
+        done = plural(broken, "file") + " with errors" if broken else "no errors"
+        words = "looking …" if listed is None else f"checking, {waiting:,} to go" if waiting > 0 else done
+        self.title_right = ((words, "running" if waiting or listed is None else "error" if broken else "dim"),)
+        self.empty = ("Looking …",) if listed is None else HOW_TO_BEGIN
+        if not self.listed and listed is not None:
+            self.title_right = ()
+
+    def __len__(self) -> int:
+        return len(self.listed)
+
+    def row(self, index: int, width: int) -> Row:
+        one = self.listed[index]
+        file = min(44, max(18, width * 35 // 100))
+        status, note = 14, min(30, width // 4)
+        room = max(8, width - file - status - note - 4)
+        checked = self._checked.get(one.shown)
+        about = one.cascade_id if checked is None else checked.first or checked.description or one.cascade_id
+        token = "error" if checked is not None and checked.first else "dim"
+        mark: Span = sign("changed") if one.shown == self._opened else (" ", "plain")
+        return Row(
+            crop(
+                (
+                    (" ", "plain"),
+                    mark,
+                    (" ", "plain"),
+                    (fit(one.shown, file), "name"),
+                    *_problems(checked, status),
+                    *self._run(one.shown, note),
+                    (fit(flat(about), room), token),
+                ),
+                width,
+            )
+        )
+
+    def _run(self, shown: str, width: int) -> tuple[Span, ...]:
+        run = self._last.get(shown)
+        if run is None:
+            return ((fit("", width), "plain"),)
+        glyph, token = status_sign(run.status)
+        words = f"{run.status} at {run.at}" if run.resumable and run.at else run.status
+        return ((f"{glyph} ", token), (fit(words, width - 2), "dim"))
+
+    def plain(self, index: int) -> str:
+        return f"{self.listed[index].shown} {self.listed[index].cascade_id}"
+
+
+def _problems(checked: Checked | None, width: int) -> tuple[Span, ...]:
+    if checked is None:
+        return ((fit("…", width), "faint"),)
+    if checked.errors:
+        glyph, token = sign("failed")
+        return ((f"{glyph} ", token), (fit(plural(checked.errors, "error"), width - 2), "error"))
+    if checked.warnings:
+        glyph, token = sign("warning")
+        return ((f"{glyph} ", token), (fit(plural(checked.warnings, "warning"), width - 2), "warning"))
+    glyph, token = sign("done")
+    return ((f"{glyph} ", token), (fit(plural(checked.phases, "phase"), width - 2), "dim"))

@@ -1,0 +1,193 @@
+"""The list of runs: a line for each, in columns that fit the width, and a card with all there is to say of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from workbench.store.summary import RunSummary
+from workbench.tui.rows.cells import Row, Span, crop, fit, flat
+from workbench.tui.rows.model import Rows
+from workbench.tui.rows.numbers import UNKNOWN, count, plural, seconds, spent_words
+from workbench.tui.rows.run_words import note_of, origin_words
+from workbench.tui.rows.signs import sign, status_sign
+from workbench.tui.rows.text import Line, TextRows
+
+if TYPE_CHECKING:
+    from workbench.store.families import Member
+    from workbench.tui.lookout import Listing
+
+ROOMY = 100
+"""Cells from which on dates have their year and cascades a column."""
+
+
+class _Columns(NamedTuple):
+    """Cells of each column; 0 where it is left out."""
+
+    name: int
+    when: int
+    took: int
+    calls: int
+    tokens: int
+    cost: int
+    cascade: int
+    note: int
+
+
+@lru_cache(maxsize=64)
+def _columns(width: int) -> _Columns:
+    roomy = width >= ROOMY
+    when, took, calls, tokens, cost = (18, 9, 7, 11, 11) if roomy else (13, 0, 6, 10, 10)
+    rest = max(20, width - 4 - when - took - calls - tokens - cost)
+    name = min(40, max(16, rest * 45 // 100 if roomy else rest * 6 // 10))
+    cascade = min(28, (rest - name) * 45 // 100) if roomy else 0
+    return _Columns(name, when, took, calls, tokens, cost, cascade, max(0, rest - name - cascade - 2))
+
+
+@lru_cache(maxsize=16384)
+def _when(at: str, roomy: bool) -> str:
+    """Local date and time, to the minute."""
+    try:
+        moment = datetime.fromisoformat(at).astimezone()
+    except ValueError:
+        return ""
+    return moment.strftime("%Y-%m-%d %H:%M" if roomy else "%m-%d %H:%M")
+
+
+class RunRows(Rows):
+    """A listing, drawn on demand. ``marked`` are run ids that a comparison is about to take."""
+
+    def __init__(self, listing: Listing, marked: Set[str] = frozenset(), open_id: str = "") -> None:
+        """``open_id`` is the run that the Bench shows."""
+        self.members: Sequence[Member] = listing.members
+        self._marked = marked
+        self._open = open_id
+        wanted = listing.wanted
+        self.title = (("Runs", "title"),)
+        if wanted.text:
+            self.title += ((f"  {flat(wanted.text, 120)}", "name"),)
+        if wanted.order != "newest":
+            self.title += ((f"  by {wanted.order}", "dim"),)
+        self.title_right = _right(listing)
+        self.empty = _nothing(listing)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        c = _columns(width)
+        cells = [f"    {fit('session', c.name)}", fit("started", c.when)]
+        cells += [fit("took", c.took, "right")] if c.took else []
+        cells += [
+            fit(name, size, "right") for name, size in (("calls", c.calls), ("tokens", c.tokens), ("cost", c.cost))
+        ]
+        cells += ["  ", fit("cascade", c.cascade) if c.cascade else "", fit("note", c.note)]
+        return (Row(crop((("".join(cells), "head"),), width)),)
+
+    def row(self, index: int, width: int) -> Row:
+        member = self.members[index]
+        run, c = member.run, _columns(width)
+        roomy = width >= ROOMY
+        dim = "plain" if not run.depth else "dim"
+        spans: list[Span] = [
+            (" ", "plain"),
+            sign("marked") if run.run_id in self._marked else (" ", "plain"),
+            _glyph(run),
+            (" ", "plain"),
+            *_name(member, c.name, is_open=run.run_id == self._open),
+            (fit(_when(run.started, roomy), c.when), "dim"),
+        ]
+        if c.took:
+            spans.append((fit("" if run.seconds is None else seconds(run.seconds), c.took, "right"), "dim"))
+        spans += [
+            (fit(count(run.calls), c.calls, "right"), dim),
+            (fit(count(run.tokens_in + run.tokens_out), c.tokens, "right"), dim),
+            (fit(spent_words(run.spent) or UNKNOWN, c.cost, "right"), dim),
+            ("  ", "plain"),
+        ]
+        if c.cascade:
+            spans.append((fit(run.cascade_id or run.cascade_file, c.cascade), "dim"))
+        spans.append((fit(note_of(run, named=not member.depth), c.note), "error" if run.fault else "dim"))
+        return Row(crop(spans, width), "selected" if run.run_id in self._marked else "")
+
+    def plain(self, index: int) -> str:
+        run = self.members[index].run
+        return f"{run.name} {run.status} {run.cascade_id} {note_of(run)}"
+
+    def index_of(self, run_id: str) -> int | None:
+        """The row of a run; None where it is not listed."""
+        return next((i for i, member in enumerate(self.members) if member.run.run_id == run_id), None)
+
+
+def _glyph(run: RunSummary) -> Span:
+    return sign("failed") if run.damaged and run.status == "interrupted" else status_sign(run.status)
+
+
+def _name(member: Member, width: int, *, is_open: bool) -> tuple[Span, ...]:
+    indent = min(member.depth * 2, 12)
+    fold = "▸ " if member.hidden else "▾ " if member.branches else "  "
+    hidden = f" +{member.hidden}" if member.hidden else ""
+    room = width - 1 - indent - len(fold) - len(hidden)
+    name = flat(member.run.name)
+    if is_open:
+        name += " (open)"
+    return (
+        (" " * indent + fold, "faint"),
+        (fit(name, max(4, room)), "name" if not member.run.depth else "dim"),
+        (hidden + " ", "faint"),
+    )
+
+
+def _right(listing: Listing) -> tuple[Span, ...]:
+    if listing.fault is not None:
+        return ((flat(str(listing.fault), 160), "error"),)
+    if listing.searching:
+        return ((f"{listing.searching}, {listing.matching:,} found", "running"),)
+    if listing.wanted.text:
+        return ((f"{listing.matching:,} of {plural(listing.total, 'run')}", "changed"),)
+    return ((plural(listing.total, "run"), "dim"),)
+
+
+def _nothing(listing: Listing) -> tuple[str, ...]:
+    if listing.searching:
+        return ("Looking …",)
+    if listing.wanted.text:
+        return ("No run matches.", "f changes the filter, esc drops it.", 'What was said in runs: text:"rate limit"')
+    return ("No run is stored here yet.", "Open a cascade and press r, or: workbench run FILE")
+
+
+class CardRows(TextRows):
+    """All there is to say of one run."""
+
+    def __init__(self, listing: Listing, run: RunSummary) -> None:
+        lines = [Line(text, token) for text, token in _card(listing, run) if text]
+        right: tuple[Span, ...] = (status_sign(run.status), (f" {run.status}", status_sign(run.status)[1]))
+        super().__init__(lines, ((flat(run.name, 80), "title"),), right)
+
+
+def _card(listing: Listing, run: RunSummary) -> list[tuple[str, str]]:
+    took = "" if run.seconds is None else f", took {seconds(run.seconds)}"
+    by = f", by {', '.join(run.models)}" if run.models else ""
+    numbers = [plural(run.calls, "call"), plural(run.tools, "tool call")]
+    numbers += [f"{count(run.tokens_in)} tokens in", f"{count(run.tokens_out)} out", spent_words(run.spent) or UNKNOWN]
+    numbers += [plural(run.warnings, "warning")] if run.warnings else []
+    numbers += [plural(run.edited, "edit")] if run.edited else []
+    definition = " It runs another text of the cascade than the run that it came from." if run.redefined else ""
+    ended = f"{run.status}: {run.reason}" if run.reason else ""
+    hits = listing.hits.get(run.run_id, {})
+    said = [
+        (f"“{phrase}” at {hit.place or 'its beginning or end'}: {hit.excerpt}", "match") for phrase, hit in hits.items()
+    ]
+    return [
+        (f"damaged: {run.fault}" if run.fault else "", "error"),
+        *said,
+        (f"{_when(run.started, True)}{took}{by}", "plain"),
+        (" · ".join(numbers), "plain"),
+        (ended, status_sign(run.status)[1]),
+        (f"can go on after {run.at}: c" if run.resumable and run.at else "", "changed"),
+        (origin_words(run) + definition, "accent"),
+        (" → ".join(run.phases), "dim"),
+        (f"{run.cascade_file or run.cascade_id}   {run.run_id}", "faint"),
+    ]
