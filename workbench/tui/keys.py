@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 
 from workbench.tui.form_keys import FORM_CONTEXTS, FORM_KEYS
 from workbench.tui.key import Key as Key
+from workbench.tui.message_keys import MESSAGE_CONTEXTS, MESSAGE_KEYS
 from workbench.tui.review_keys import REVIEW_CONTEXTS, REVIEW_KEYS
 from workbench.tui.side_keys import SIDE_CONTEXTS, SIDE_KEYS
 
@@ -103,7 +104,8 @@ KEYS: tuple[Key, ...] = (
     Key("sheet.find", "slash", "find", "sheet", "Find in the text", "Sheet", "find"),
     Key("sheet.again", "n", "find_again(1)", "sheet", "The next place", "Sheet", "next"),
     Key("sheet.before", "N", "find_again(-1)", "sheet", "The place before", "Sheet"),
-    Key("sheet.copy", "y", "copy", "sheet", "Copy the whole text", "Sheet", "copy"),
+    Key("sheet.copy", "y", "copy", "sheet", "Copy the whole text, or the path of an image", "Sheet", "copy"),
+    *MESSAGE_KEYS,
     *SIDE_KEYS,
     *REVIEW_KEYS,
     *FORM_KEYS,
@@ -121,11 +123,12 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
     "app": ("bench", "tree", "list"),
     "bench": ("app", "tree", "list"),
     "tree": ("bench", "app", "list"),
-    "list": ("bench", "app", "tree", "sheet", "compare", "candidates", "sweep"),
-    "sheet": ("list", "compare", "candidates", "sweep"),
+    "list": ("bench", "app", "tree", "sheet", "compare", "message", "candidates", "sweep"),
+    "sheet": ("list", "compare", "message", "candidates", "sweep"),
     **SIDE_CONTEXTS,
     **FORM_CONTEXTS,
     **REVIEW_CONTEXTS,
+    **MESSAGE_CONTEXTS,
 }
 """Contexts whose keys work at the same time: a key may not mean two things in them."""
 

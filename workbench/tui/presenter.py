@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
@@ -17,8 +17,8 @@ from workbench.tui.rows.definition import CardRows, budget_of, outline, phase_li
 from workbench.tui.rows.header import Facts, header, waiting
 from workbench.tui.rows.log import EventRows, state_rows
 from workbench.tui.rows.model import Lines, Rows
-from workbench.tui.rows.sides import SideRows
-from workbench.tui.rows.text import Line, TextRows
+from workbench.tui.rows.picture import Gallery
+from workbench.tui.rows.text import TextRows
 from workbench.tui.rows.tree import PhaseOutline, TreeRows, TreeView, breadcrumb
 from workbench.tui.state import BenchState
 from workbench.tui.tabs import Tab, tab_title
@@ -60,6 +60,8 @@ class Presenter:
     detail_mode: Detail = "message"
     problem: int = 0
     tick: int = 0
+    gallery: Gallery = field(default_factory=Gallery)
+    """Images made small."""
     _context: tuple[object, ContextRows] | None = None
     _outline: tuple[object, tuple[PhaseOutline, ...]] | None = None
     _problems: tuple[object, tuple[Problem, ...]] | None = None
@@ -214,11 +216,11 @@ class Presenter:
             if self.detail_mode == "why":
                 text, file = self._pinned_text()
                 return reasons.why_doc(call, ref.index, text, file)
-            return documents.message_doc(call, ref.index, full=self.state.full, whole=whole)
+            return documents.message_doc(call, ref.index, full=self.state.full, whole=whole, gallery=self.gallery)
         if ref.kind == "answer" or ref.kind == "back":
             return documents.answer_doc(call, whole=whole)
         if ref.kind == "tool":
-            return documents.tool_doc(call.tools[ref.index], whole=whole)
+            return documents.tool_doc(call.tools[ref.index], whole=whole, gallery=self.gallery)
         if ref.kind == "failure":
             return failed.failure_doc(call, ref.index)
         if ref.kind == "tools":
@@ -270,23 +272,20 @@ class Presenter:
         name = call.place.phase if call is not None else self.phase
         return phase_lines(self.file.cascade, self.file.source, name)[0]
 
-    def sides(self, row: int) -> Rows:
-        """A row over the whole screen: full and sent text side by side where they differ."""
-        call = self.state.call
+    def viewed(self, row: int) -> viewer.Viewed | None:
+        """The message of a row, for the viewer; None for a row that is none."""
+        call, run = self.state.call, self.state.shown
         rows = self._context[1] if self._context else None
-        entry = rows.entry(row) if rows is not None else None
-        if call is None or rows is None or entry is None:
-            return self.detail(row, whole=True)
-        if entry.sent == entry.item.message:
-            return documents.message_doc(call, rows.refs[row].index, full=True, whole=True)
-        doc = documents.message_doc(call, rows.refs[row].index, full=True, whole=True)
-        left = documents.message_lines(entry.item.message, whole=True)
-        if entry.sent is None:
-            right = [Line("not sent", "faint")]
-        else:
-            right = documents.message_lines(entry.sent, "placeholder", whole=True)
-        labels = (f"in full · {entry.tokens_full:,} tokens", f"as sent · {entry.action} · {entry.tokens_sent:,} tokens")
-        return SideRows(left, right, labels, doc.title, doc.title_right, doc.copy)
+        if call is None or rows is None or not 0 <= row < len(rows.refs):
+            return None
+        ref = rows.refs[row]
+        if ref.kind == "entry":
+            return viewer.viewed_entry(call, ref.index, run, self.gallery)
+        if ref.kind in ("answer", "back") and call.answer is not None:
+            return viewer.viewed_answer(call, self.gallery)
+        if ref.kind == "tool" and call.tools[ref.index].status != "running":
+            return viewer.viewed_tool(call, ref.index, self.gallery)
+        return None
 
     def _pinned_text(self) -> tuple[str, str]:
         """The text that the run is pinned to, and its file."""

@@ -8,7 +8,7 @@ from textual import on
 from textual.binding import BindingType
 
 from workbench.tui.keys import bindings
-from workbench.tui.screens.bench_tests import FreezeActions
+from workbench.tui.screens.bench_pictures import Pictures
 from workbench.tui.tabs import tab_at
 from workbench.tui.widgets.line import Footer
 from workbench.tui.widgets.rowview import RowView
@@ -21,7 +21,7 @@ FRAME = 0.05
 """Seconds between two looks at the engine's queues: 20 repaints a second, however fast a model streams."""
 
 
-class BenchScreen(FreezeActions):
+class BenchScreen(Pictures):
     """The main screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("bench")
@@ -32,6 +32,7 @@ class BenchScreen(FreezeActions):
     def open(self, presenter: Presenter) -> None:
         """The session is there: show it."""
         self.presenter = presenter
+        self.hang_pictures(presenter)
         if not presenter.phase and presenter.outline:
             presenter.phase = presenter.outline[0].name
         self.show_what_is_stored()

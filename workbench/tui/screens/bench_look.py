@@ -150,11 +150,23 @@ class LookActions(BenchView):
         if view is self.context_pane and presenter.state.call is None:
             self.focus_pane("detail")
         elif view is self.context_pane:
-            self.app.push_screen(Sheet(presenter.sides(self.context_row())))
+            self.open_message(presenter)
         elif view is self.detail_pane:
             self.app.push_screen(Sheet(presenter.detail(self.context_row(), whole=True)))
         elif view is self.dock_pane:
             self.open_dock_row()
+
+    def open_message(self, presenter: Presenter) -> None:
+        """The message under the context's cursor in the viewer; a row that is none in a sheet."""
+        from workbench.tui.screens.message import MessageSheet
+        from workbench.tui.screens.sheet import Sheet
+
+        row, session, run = self.context_row(), self.app.session, presenter.state.shown
+        viewed = presenter.viewed(row)
+        if viewed is None or session is None:
+            self.app.push_screen(Sheet(presenter.detail(row, whole=True)))
+        else:
+            self.app.push_screen(MessageSheet(viewed, session.project, (run.run_id, run.session_id)))
 
     def open_dock_row(self) -> None:
         from workbench.tui.rows import documents
