@@ -267,13 +267,14 @@ def play(
     human: Any = None,
     gate: Gate = open_gate,
     options: Options | None = None,
+    own_model: ScriptedModel | None = None,
     **more: Any,
 ) -> Played:
     """Run a cascade (YAML text, or the document as a mapping) to its end."""
     text = cascade if isinstance(cascade, str) else json.dumps(cascade)
     definition = Definition.of(text, "test.yaml")
     sink, notices = ListSink(), list[Notice]()
-    model, functions = ScriptedModel(replies), FunctionTools(tools or {})
+    model, functions = own_model or ScriptedModel(replies), FunctionTools(tools or {})
     outside = ports(
         model,
         tools=functions,

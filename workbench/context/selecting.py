@@ -110,11 +110,6 @@ class Selecting:
         found = [(one.item.message.content_hash, embedded_text(one.message)) for one in self._candidates]
         return self._task, found
 
-    @property
-    def offered_items(self) -> Sequence[Item]:
-        """The messages on the menu."""
-        return [one.item for one in self._offered]
-
     # -- who takes part ----------------------------------------------------------------------------------------------
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -145,6 +145,53 @@ async def _send(sender: Sender, place: Place, assembly: Assembly, purpose: str) 
         await run.ports.clock.sleep(wait)
         run.check_limits()
     raise AssertionError("unreachable: the last try returns or raises")
+
+
+@dataclass
+class Unheld:
+    """A call made beside the run, where nobody can hold it: it is journaled when its answer is wanted."""
+
+    sender: Sender
+    place: Place
+    purpose: str
+    assembly: Assembly
+    outcomes: list[Answer | ModelFault] = field(default_factory=list)
+    """One for each try."""
+
+
+async def make_unheld(sender: Sender, place: Place, purpose: str) -> Unheld:
+    """Send without a word to anybody, and try again as often as any call. Its faults are among the outcomes."""
+    run, made = sender.engine, Unheld(sender, place, purpose, sender.assemble(place))
+    for number in range(1, run.options.tries + 1):
+        run.calls += 1
+        try:
+            answer = await run.ports.model.complete(made.assembly.request, place, run.scribe.images, lambda text: None)
+            if not answer.text.strip():
+                raise ModelFault("blank", "the answer is blank", wire=answer.wire, wire_style=answer.wire_style)
+            made.outcomes.append(answer)
+            break
+        except ModelFault as fault:
+            made.outcomes.append(fault)
+            if not fault.retryable or number == run.options.tries:
+                break
+            await run.ports.clock.sleep(_wait(sender, fault, number))
+    return made
+
+
+def journal_unheld(made: Unheld) -> str:
+    """Journal a call that was made beside the run; its answer's text. Raises PhaseFailed where it has none."""
+    sender, place, purpose, request = made.sender, made.place, made.purpose, made.assembly.request
+    run, reason = sender.engine, "it was never sent"
+    _journal_assembly(sender, place, made.assembly, purpose, edited=False)
+    for number, outcome in enumerate(made.outcomes, 1):
+        about = {"digest": request.digest, "model": request.model, "purpose": purpose, "try": number}
+        run.scribe.emit("call_started", place, **about)
+        if isinstance(outcome, Answer):
+            run.cache(place.branch, request.model).sent(made.assembly, _seconds(run.scribe.last_at))
+            return _journal_answer(sender, place, made.assembly, outcome, purpose).text
+        _journal_fault(sender, place, request.digest, outcome, number, None, purpose)
+        reason = f"{outcome.kind.replace('_', ' ')}: {_redacted(sender, outcome.message)}"
+    raise PhaseFailed(reason, "call")
 
 
 def _wait(sender: Sender, fault: ModelFault, number: int) -> float:

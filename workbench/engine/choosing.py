@@ -48,8 +48,10 @@ def _count(execution: Execution, message: Message) -> int:
 
 async def _chosen(execution: Execution, auto: Auto, scope: PhaseScope, menu: Menu) -> Choice:
     run, path = execution.engine, auto.selector(scope)[1] or (*execution.path, "context", "mode")
+    await run.summaries.settle()
+    messages = menu.messages(run.summaries.written)
     try:
-        text = await ask_model(run, execution.world, execution.place(), "selection", menu.messages(), menu.model)
+        text = await ask_model(run, execution.world, execution.place(), "selection", messages, menu.model)
         choice = read_choice(menu, (text.strip(), first_fenced(text) or "", *balanced_objects(text)))
     except (PhaseFailed, UnreadableChoice) as fault:
         reason = fault.reason if isinstance(fault, PhaseFailed) else str(fault)

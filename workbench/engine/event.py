@@ -72,7 +72,7 @@ KINDS: dict[str, str] = {
     "child_started": "run_id, session_id, kind",
     "child_finished": "run_id, session_id, status, output, state",
     "blob": "hash, kind (message | tools | wire | image | text), body, size; images and texts lie in files so named",
-    "card": "a context card",
+    "card": "content_hash, summary, generator_model, fault (of a message that a model was to sum up)",
     "cost_known": "request digest, usage, cost that arrived later",
 }
 """Every kind of event, with the fields of its data. Readers keep unknown kinds and fields."""

@@ -28,6 +28,7 @@ from workbench.engine.ports import Divergence, Ports, ToolSpec
 from workbench.engine.remembering import remember
 from workbench.engine.retrieval_tools import bank_spec
 from workbench.engine.scribe import Scribe
+from workbench.engine.summaries import SummaryDesk
 from workbench.engine.tool_cache import ToolCache
 from workbench.engine.vectors import VectorDesk
 from workbench.engine.visit import Visit
@@ -105,6 +106,7 @@ class Run:
         self.cost = 0.0
         self.tool_cache = ToolCache(definition.cascade.tool_caching)
         self.vectors = VectorDesk(self)
+        self.summaries = SummaryDesk(self)
         self._async: list[AsyncChild] = []
         self._spent: dict[str, list[tuple[int, float | None]]] = {}
         self._beside: Counter[tuple[str, str, int]] = Counter()
@@ -136,7 +138,9 @@ class Run:
                 task.uncancel()
         if status == "stopped":
             self.vectors.cancel()
+            self.summaries.cancel()
         await self.vectors.close()
+        await self.summaries.settle()
         await remember(self, status)
         self.scribe.emit("run_finished", status=status, output=output, state=self.world.state, reason=reason)
         self.scribe.sync()

@@ -92,7 +92,7 @@ class VectorDesk:
         return Vectors(self.by or self.model, dict(self.known), self.fault)
 
     async def close(self) -> None:
-        """Journal what is still under way, so that no cost is lost. Where the run is stopped it is cancelled."""
+        """Wait for what is still under way, and journal it, so that no cost is lost."""
         async with self._lock:
             await self._settle()
 

@@ -223,6 +223,7 @@ class Visit:
             )
         )
         self.engine.vectors.visit_ended(world.records[-1])
+        self.engine.summaries.visit_ended(world, world.records[-1])
         entry = {"phase": self.phase.name, "visit": self._place.visit, "output": output, "status": status}
         world.lineage.append(entry | {"route": ""})
         if passed:

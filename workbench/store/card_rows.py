@@ -96,7 +96,7 @@ class CardRows(RowBase):
         data = event.data
         said = {name: data[name] for field in fields(CardRow) if (name := field.name) in data}
         digest = said.get("content_hash")
-        if not isinstance(digest, str):
+        if not isinstance(digest, str) or data.get("fault"):
             return []
         session = str(said.get("session_id") or self._session(event))
         known = self._cards.get((session, digest))

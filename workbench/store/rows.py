@@ -23,6 +23,7 @@ _ACTORS = {
     "evaluation": "evaluator",
     "selection": "auto_context",
     "summary": "auto_context",
+    "card": "auto_context",
     "turn": "main",
     "closing": "main",
 }

@@ -110,7 +110,7 @@ TABLE: tuple[Setting, ...] = (
         "card_model",
         str,
         "",
-        "Model that sums up long messages for a selector's menu; they are shortened when empty.",
+        "Model that sums up long messages for a selector's menu; they are shortened when empty, and offline.",
         ("WORKBENCH_CARD_MODEL",),
     ),
     Setting("tackle_dirs", list, ["tackle", "cascades", "examples"], "Folders searched for tools and validators."),
