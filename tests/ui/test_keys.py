@@ -17,6 +17,7 @@ from workbench.tui.screens.bench import BenchScreen
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import Dialog
+from workbench.tui.screens.editor import EditorScreen
 from workbench.tui.screens.form import FormDialog
 from workbench.tui.screens.help import HelpRows
 from workbench.tui.screens.request import ChangedSheet, RequestSheet
@@ -26,6 +27,7 @@ from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.snapshots import SnapshotsScreen
 from workbench.tui.screens.sweep import SweepSheet
 from workbench.tui.widgets.choices import Choices
+from workbench.tui.widgets.code import CodeArea
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
 
@@ -45,6 +47,8 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "dialog": Dialog,
     "form": FormDialog,
     "choices": Choices,
+    "editor": EditorScreen,
+    "text": CodeArea,
 }
 
 

@@ -15,6 +15,7 @@ from tests.ui.bench import Bench, bench
 from tests.ui.support import LOG_TEXT, triage_story
 from workbench.engine.ports import Notice
 from workbench.tui import clipboard
+from workbench.tui.screens.editor import EditorScreen
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.rowview import RowView
 
@@ -305,8 +306,12 @@ def test_an_editor_is_opened_at_the_line_that_decided(tmp_path: Path, monkeypatc
     async def scenario() -> None:
         async with run_story(tmp_path) as it:
             monkeypatch.setattr(it.app, "edit_file", lambda *place: asked.append(place))
-            await it.press("k", "k", "e")
-            assert asked == [(it.session.file, 22)]
+            await it.press("k", "k", "f4")
+            assert asked == [(it.session.file, 22, 1)]
+            await it.press("e")
+            assert isinstance(it.app.screen, EditorScreen)
+            await it.pilot.pause()
+            assert it.app.screen.area.cursor_location == (21, 0)
 
     asyncio.run(scenario())
 

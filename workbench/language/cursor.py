@@ -161,7 +161,7 @@ class _Yaml:
         typed = stretch[len(quote) :]
         after = _WORD.match(line, column)
         end = after.end() if after else column
-        key = self.here.key or "" if slot == "key" else ""
+        key = self.here.key or "" if slot == "key" and self.column >= self.here.column else ""
         return Cursor(
             path,
             slot,
@@ -174,20 +174,24 @@ class _Yaml:
             key,
         )
 
-    def _above(self) -> Iterator[_Line]:
-        """The lines above, nearest first, without blank ones and comments."""
+    def _above(self) -> Iterator[tuple[int, str, int]]:
+        """The lines above with their offset and their indentation, nearest first, without blank ones and comments."""
         end = self.start - 1
         while end >= 0:
             start = self.text.rfind("\n", 0, end) + 1
             line = self.text[start:end].rstrip("\r")
-            if line.strip() and not line.lstrip().startswith("#"):
-                yield _line(line, start)
+            indent = len(line) - len(line.lstrip(" "))
+            if line.strip() and line[indent] != "#":
+                yield start, line, indent
             end = start - 1
 
     def _around(self, limit: int, *, dash: bool) -> Cursor | None:
         """Collect the path above; a cursor where a text or brackets go on over lines."""
         inner = True
-        for line in self._above():
+        for start, text, indent in self._above():
+            if indent > limit or (indent == limit and (not inner if not dash else text[indent] == "-")):
+                continue  # Looked at no closer: of thousands of lines nearly all stand further right.
+            line = _line(text, start)
             if line.key is not None:
                 if line.column < limit or (dash and line.column == limit and not line.dashes):
                     if (found := self._inside(line)) is not None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import shlex
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,10 +21,10 @@ from workbench.language.clean import clean
 from workbench.tui import terminal
 from workbench.tui.clipboard import osc52, save_copy, system_copy
 from workbench.tui.keys import Key, bindings, resolve
+from workbench.tui.rooms import Rooms
 from workbench.tui.screens.bench import BenchScreen
 from workbench.tui.screens.too_small import TooSmall, too_small
 from workbench.tui.themes import DEFAULT, Themes, load_themes
-from workbench.tui.watching import WatchingApp
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -51,7 +49,7 @@ class SessionOpened(Message):
         self.themes = themes
 
 
-class WorkbenchApp(WatchingApp):
+class WorkbenchApp(Rooms):
     """Drives one session. ``make`` is called in a thread after the first frame."""
 
     TITLE = "Cascade Workbench"
@@ -174,16 +172,6 @@ class WorkbenchApp(WatchingApp):
             where = [str(save_copy(text))]
         self.call_later(self.say, f"copied {what}, {len(text):,} characters, to {' and '.join(where)}")
 
-    def edit_file(self, file: Path, line: int) -> None:
-        """Open a file in $VISUAL or $EDITOR, at a line; the run goes on meanwhile."""
-        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-        command = [*shlex.split(editor), f"+{line}", str(file)]
-        try:
-            with self.suspend():
-                subprocess.run(command, check=False, stdout=sys.__stderr__, stderr=sys.__stderr__)
-        except OSError as fault:
-            self.say(f"{command[0]}: {fault.strerror}", "error")
-
     async def run_command(self, command: str) -> None:
         """Run a command of the key table by its id, or ``theme:name``."""
         if command.startswith("theme:"):
@@ -191,7 +179,7 @@ class WorkbenchApp(WatchingApp):
             return
         key = next(key for key in self.keys if key.id == command)
         node: DOMNode = self if key.context == "app" else self.screen
-        if key.context in ("list", "tree") and self.screen.focused is not None:
+        if key.context in ("list", "tree", "text") and self.screen.focused is not None:
             node = self.screen.focused
         await self.run_action(key.action, default_namespace=node)
 
@@ -214,14 +202,18 @@ class WorkbenchApp(WatchingApp):
             self.action_leave()
 
     def action_leave(self) -> None:
-        """Quit; while a run is going, only after asking."""
-        if self.session is None or not self.session.running:
+        """Quit; while a run is going, or a file is not saved, only after asking."""
+        running = self.session is not None and self.session.running
+        if not running and not self.unsaved():
             self.exit(0)
             return
         from workbench.tui.screens.dialog import Choice
 
-        text = "A run is going on. Its journal is complete up to now, and it can be resumed."
-        answers = (("stay", "s", "Stay"), ("leave", "q", "Stop the run and quit"))
+        reasons = [f"{file} has changes that are not saved." for file in self.unsaved()]
+        reasons += ["A run is going on. Its journal is complete up to now, and it can be resumed."] if running else []
+        text = "\n".join(reasons)
+        leave = "Stop the run and quit" if running else "Drop the changes and quit"
+        answers = (("stay", "s", "Stay"), ("leave", "q", leave))
         self.push_screen(Choice("Quit?", text, answers), lambda answer: self.exit(0) if answer == "leave" else None)
 
     def on_resize(self, event: events.Resize) -> None:

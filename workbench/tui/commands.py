@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp
 
 CONTEXTS = ("bench", "app", "tree", "list")
+"""What it offers on the Bench; another screen names its own contexts in ``PALETTE``."""
 
 
 class Commands(Provider):
@@ -25,10 +26,11 @@ class Commands(Provider):
 
     def _entries(self) -> list[tuple[str, str, str]]:
         """``(words, help, command)``; a theme's command is ``theme:name``."""
+        contexts = ("app", *getattr(self.screen, "PALETTE", CONTEXTS))
         entries = [
             (key.help, f"{key.group} · key {display(key.keys)} · {key.id}", key.id)
             for key in self._app.keys
-            if key.context in CONTEXTS and key.id != "app.palette"
+            if key.context in contexts and key.id != "app.palette"
         ]
         current = self._app.current_theme.name
         for name in sorted(self._app.available_themes):

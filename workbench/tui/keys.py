@@ -11,6 +11,7 @@ from workbench.tui.form_keys import FORM_CONTEXTS, FORM_KEYS
 from workbench.tui.key import Key as Key
 from workbench.tui.message_keys import MESSAGE_CONTEXTS, MESSAGE_KEYS
 from workbench.tui.review_keys import REVIEW_CONTEXTS, REVIEW_KEYS
+from workbench.tui.room_keys import ROOM_CONTEXTS, ROOM_FOOTERS, ROOM_KEYS
 from workbench.tui.side_keys import SIDE_CONTEXTS, SIDE_KEYS
 
 KEYS: tuple[Key, ...] = (
@@ -69,7 +70,8 @@ KEYS: tuple[Key, ...] = (
     Key("view.again", "N", "find_again", "bench", "Find the same text again", "Look"),
     Key("view.filter", "f", "filter", "bench", "Show only rows that hold a text", "Look"),
     Key("view.copy", "y", "copy", "bench", "Copy the row or message to the clipboard", "Look", "copy"),
-    Key("view.edit", "e", "edit", "bench", "Open the file at this place in $EDITOR", "Look", "edit"),
+    Key("view.edit", "e", "edit", "bench", "Edit the file at this place", "Look", "edit"),
+    Key("view.external", "f4", "edit(True)", "bench", "Open the file at this place in $EDITOR", "Look"),
     Key("pane.next", "tab", "pane(1)", "bench", "Go to the next pane", "Panes"),
     Key("pane.previous", "shift+tab", "pane(-1)", "bench", "Go to the pane before", "Panes"),
     Key("pane.zoom", "z", "zoom", "bench", "Give the pane the whole screen, or give it back", "Panes", "zoom"),
@@ -110,6 +112,7 @@ KEYS: tuple[Key, ...] = (
     *REVIEW_KEYS,
     *FORM_KEYS,
     Key("dialog.close", "escape", "close", "dialog", "Close without doing anything", "Dialogs", "close"),
+    *ROOM_KEYS,
     Key("app.palette", "ctrl+p", "command_palette", "app", "Every command by name", "Workbench", "palette"),
     Key("app.help", "question_mark,f1", "help", "app", "Keys and signs", "Workbench", "help"),
     Key("app.theme", "f2", "next_theme", "app", "The next colour theme", "Workbench"),
@@ -127,6 +130,8 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
     "sheet": ("list", "compare", "message", "candidates", "sweep"),
     **SIDE_CONTEXTS,
     **FORM_CONTEXTS,
+    "dialog": (),
+    **ROOM_CONTEXTS,
     **REVIEW_CONTEXTS,
     **MESSAGE_CONTEXTS,
 }
@@ -182,6 +187,7 @@ FOOTERS: dict[str, tuple[str, ...]] = {
         "view.find",
         "pane.zoom",
     ),
+    **ROOM_FOOTERS,
 }
 """What the footer offers in each situation, the most useful first; it shows as many as there is room for."""
 
@@ -220,7 +226,15 @@ def hints(ids: Iterable[str], table: Iterable[Key] = KEYS) -> tuple[tuple[str, s
 def bindings(context: str) -> list[BindingType]:
     """The bindings of one context, for a widget's ``BINDINGS``."""
     return [
-        Binding(key.keys, key.action, key.short or key.help, show=bool(key.short), tooltip=key.help, id=key.id)
+        Binding(
+            key.keys,
+            key.action,
+            key.short or key.help,
+            show=bool(key.short),
+            tooltip=key.help,
+            id=key.id,
+            priority=key.priority,
+        )
         for key in KEYS
         if key.context == context
     ]
@@ -252,7 +266,12 @@ def _clash(table: tuple[Key, ...], id: str) -> Key | None:
     mine = next(key for key in table if key.id == id)
     wanted = {name.strip() for name in mine.keys.split(",")}
     for other in table:
-        together = other.context == mine.context or other.context in CONTEXTS[mine.context]
+        together = other.context == mine.context or _meet(other.context, mine.context)
         if other.id != id and together and wanted & {name.strip() for name in other.keys.split(",")}:
             return other
     return None
+
+
+def _meet(a: str, b: str) -> bool:
+    """Whether the keys of two contexts work at the same time."""
+    return a in CONTEXTS[b] or b in CONTEXTS[a]

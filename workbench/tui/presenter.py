@@ -259,18 +259,19 @@ class Presenter:
             len(wait.text) if wait else 0,
         )
 
-    def line_in_view(self, row: int) -> int:
-        """The line of the file that matters for what is selected, for an editor."""
+    def place_in_view(self, row: int) -> tuple[int, int]:
+        """Line and column of the file that matter for what is selected, for an editor."""
         rows, call = self._context[1] if self._context else None, self.state.call
         if self.detail_mode == "problem" and self.problems:
-            return self.problems[min(self.problem, len(self.problems) - 1)].span.line
+            span = self.problems[min(self.problem, len(self.problems) - 1)].span
+            return span.line, span.column
         entry = rows.entry(row) if rows is not None and call is not None else None
         if entry is not None and entry.rule.line:
-            return entry.rule.line
+            return entry.rule.line, 1
         if self.file is None:
-            return 1
+            return 1, 1
         name = call.place.phase if call is not None else self.phase
-        return phase_lines(self.file.cascade, self.file.source, name)[0]
+        return phase_lines(self.file.cascade, self.file.source, name)[0], 1
 
     def viewed(self, row: int) -> viewer.Viewed | None:
         """The message of a row, for the viewer; None for a row that is none."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual import work
 from textual.message import Message
+from textual.signal import Signal
 from textual.worker import get_current_worker
 
 from workbench.tui.screens.bench import BenchScreen
@@ -36,6 +37,8 @@ class WatchingApp(ThemedApp):
         super().__init__(theme, themes)
         self.session: Session | None = None
         self.watcher: Watcher | None = None
+        self.file_saved: Signal[Path] = Signal(self, "file-saved")
+        """A watched file has new content, or is gone."""
         self._reloading = threading.Lock()
 
     @property
@@ -63,6 +66,7 @@ class WatchingApp(ThemedApp):
         self.call_later(self._saved, path, content)
 
     def _saved(self, path: Path, content: bytes | None) -> None:
+        self.file_saved.publish(path)
         if path.parent in self.theme_folders:
             self.reload_themes()
         else:

@@ -250,11 +250,15 @@ class LookActions(BenchView):
         elif len(view.rows):
             self.app.copy(view.rows.plain(view.at), "the line")
 
-    def action_edit(self) -> None:
-        """Open the file in $EDITOR at the line that the Bench is looking at."""
+    def action_edit(self, outside: bool = False) -> None:
+        """Open the file at the line that the Bench is looking at: in the app's editor, or in $EDITOR."""
         if self.presenter is None or self.app.session is None:
             return
-        self.app.edit_file(self.app.session.file, self.presenter.line_in_view(self.context_row()))
+        line, column = self.presenter.place_in_view(self.context_row())
+        if outside:
+            self.app.edit_file(self.app.session.file, line, column)
+        else:
+            self.app.open_editor(self.app.session.file, line, column)
 
     def action_jump(self) -> None:
         from workbench.tui.screens.jump import JumpScreen

@@ -1,0 +1,351 @@
+"""The editor of the app: problems as they come, completion, saving, and what happens to the file meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.ui.bench import Bench, bench
+from tests.ui.snapshot import check
+from workbench.tui.external_editor import NoEditor, editor_command
+from workbench.tui.screens.dialog import Choice
+from workbench.tui.screens.editor import EditorScreen
+
+TEXT = """\
+cascade_id: small
+phases:
+  - name: look
+    instructions: Find it in {{ input.path }}.
+    tackle: [read_file]
+"""
+
+
+class Desk:
+    """An open editor."""
+
+    def __init__(self, it: Bench) -> None:
+        self.it = it
+        screen = it.app.screen
+        assert isinstance(screen, EditorScreen)
+        self.screen = screen
+        self.area = screen.area
+
+    @property
+    def text(self) -> str:
+        return self.area.plain_text
+
+    async def checked(self) -> None:
+        """Wait until what is shown is about the text as it is."""
+        await self.it.until(lambda: self.screen.checked == self.text, "the text was not checked")
+
+    async def put(self, line: int, column: int = 1) -> None:
+        self.area.go_to(line, column)
+        await self.it.pilot.pause()
+
+    async def answer(self, key: str) -> None:
+        assert isinstance(self.it.app.screen, Choice)
+        await self.it.press(key)
+
+
+@asynccontextmanager
+async def desk(
+    folder: Path, text: str = TEXT, *, size: tuple[int, int] = (120, 40), name: str = "small"
+) -> AsyncIterator[Desk]:
+    async with bench(folder, text=text, size=size) as it:
+        await it.press("e")
+        await it.until(lambda: isinstance(it.app.screen, EditorScreen))
+        found = Desk(it)
+        await found.checked()
+        yield found
+
+
+def file_of(folder: Path) -> Path:
+    return folder / "log_triage.yaml"
+
+
+def test_a_mistake_shows_while_it_is_typed_and_goes_when_it_is_mended(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with desk(tmp_path) as it:
+            await it.put(5, 11)
+            await it.it.press("x")
+            await it.checked()
+            assert [problem.code for problem in it.screen.problems] == ["L201"]
+            shown = it.it.text()
+            assert "1 warning" in shown
+            assert "5⚠" in shown
+            assert "unknown key 'tacklex'" in shown
+            await it.it.press("backspace")
+            await it.checked()
+            assert it.screen.problems == ()
+            assert "✓ no problems" in it.it.text()
+
+    asyncio.run(scenario())
+
+
+def test_what_is_offered_is_taken_with_enter_and_dropped_with_escape(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with desk(tmp_path) as it:
+            await it.put(5, 24)
+            await it.it.press("enter", "r", "u")
+            assert it.screen.popup.display
+            assert "▌rules" in it.it.text()
+            await it.it.press("enter")
+            assert it.text.endswith("    tackle: [read_file]\n    rules:\n      \n")
+            await it.it.press("m", "a", "x", "_", "t", "escape")
+            assert not it.screen.popup.display
+            assert isinstance(it.it.app.screen, EditorScreen)
+            assert it.text.endswith("      max_t\n")
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("line", "column", "words"), [(4, 30, "The task"), (5, 8, "Tools this phase may call")])
+def test_the_field_under_the_cursor_is_explained(tmp_path: Path, line: int, column: int, words: str) -> None:
+    async def scenario() -> None:
+        async with desk(tmp_path) as it:
+            await it.put(line, column)
+            await it.it.pilot.pause()
+            assert words in it.it.text()
+
+    asyncio.run(scenario())
+
+
+def test_names_of_this_file_and_its_tools_are_offered_on_demand(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with desk(tmp_path) as it:
+            await it.put(5, 23)
+            await it.it.press("comma", "space", "ctrl+@")
+            offered = {item.text for item in it.screen.popup.items}
+            assert {"search_files", "set_state"} <= offered
+            await it.it.press("escape")
+            await it.put(4, 23)
+            await it.it.press(*"{{ out", "enter")
+            assert "{{ outputs" in it.text
+
+    asyncio.run(scenario())
+
+
+def test_a_save_is_whole_keeps_permissions_and_is_taken_over_by_the_bench(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with desk(tmp_path) as it:
+            file_of(tmp_path).chmod(0o640)
+            await it.put(3, 15)
+            await it.it.press("s")
+            assert "● not saved" in it.it.text()
+            await it.it.press("ctrl+s")
+            assert file_of(tmp_path).read_text() == TEXT.replace("name: look", "name: looks")
+            assert file_of(tmp_path).stat().st_mode & 0o777 == 0o640
+            assert "not saved" not in it.it.text()
+            assert [path.name for path in tmp_path.glob(".*new")] == []
+            await it.it.until(lambda: "looks" in str(it.it.presenter.outline))
+            await it.it.press("escape")
+            assert type(it.it.app.screen).__name__ == "BenchScreen"
+
+    asyncio.run(scenario())
+
+
+def test_a_file_that_changed_meanwhile_is_not_overwritten_without_a_question(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with desk(tmp_path) as it:
+            it.it.app.watcher.stop()  # type: ignore[union-attr]
+            await it.put(1, 18)
+            await it.it.press("s")
+            file_of(tmp_path).write_text("cascade_id: theirs\nphases: []\n")
+            await it.it.press("ctrl+s")
+            assert "was changed on disk" in it.it.text()
+            await it.answer("s")
+            assert file_of(tmp_path).read_text().startswith("cascade_id: theirs")
+            await it.it.press("ctrl+s")
+            await it.answer("r")
+            assert it.text.startswith("cascade_id: theirs")
+            await it.it.press("ctrl+z")
+            assert it.text.startswith("cascade_id: smalls")
+            await it.it.press("ctrl+s")
+            assert file_of(tmp_path).read_text().startswith("cascade_id: smalls")
+
+    asyncio.run(scenario())
+
+
+def test_an_untouched_text_follows_the_file_and_a_changed_one_says_so(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with desk(tmp_path) as it:
+            file_of(tmp_path).write_text(TEXT.replace("small", "other"))
+            await it.it.until(lambda: "cascade_id: other" in it.text, "the editor did not follow the file")
+            await it.put(1, 1)
+            await it.it.press("#")
+            file_of(tmp_path).write_text(TEXT.replace("small", "third"))
+            await it.it.until(lambda: "changed on disk" in it.screen.on_disk)
+            assert it.text.startswith("#cascade_id: other")
+            file_of(tmp_path).unlink()
+            await it.it.until(lambda: "gone" in it.screen.on_disk)
+            await it.it.press("ctrl+s")
+            await it.answer("o")
+            assert file_of(tmp_path).read_text().startswith("#cascade_id: other")
+
+    asyncio.run(scenario())
+
+
+def test_leaving_and_quitting_ask_before_changes_are_lost(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with desk(tmp_path) as it:
+            await it.it.press("#", "escape")
+            assert "has changes that are not saved" in it.it.text()
+            await it.answer("e")
+            assert isinstance(it.it.app.screen, EditorScreen)
+            it.it.app.action_leave()
+            await it.it.pilot.pause()
+            assert "Drop the changes and quit" in it.it.text()
+            await it.answer("s")
+            await it.it.press("escape")
+            await it.answer("d")
+            assert type(it.it.app.screen).__name__ == "BenchScreen"
+            assert file_of(tmp_path).read_text() == TEXT
+
+    asyncio.run(scenario())
+
+
+def test_find_go_to_line_undo_and_the_next_problem(tmp_path: Path) -> None:
+    text = TEXT + "  - name: more\n    instructions: x\n    tackel: []\n    ruls: {}\n"
+
+    async def scenario() -> None:
+        async with desk(tmp_path, text) as it:
+            await it.it.press("ctrl+g", *"4:5", "enter")
+            assert it.area.cursor_location == (3, 4)
+            await it.it.press("ctrl+f", *"NAME", "enter")
+            assert it.area.selected_text == "name"
+            assert it.area.cursor_location[0] == 5
+            await it.it.press("f3")
+            assert it.area.cursor_location[0] == 2
+            await it.it.press("f8")
+            assert it.area.cursor_location == (7, 4)
+            await it.it.press("f8")
+            assert it.area.cursor_location == (8, 4)
+            await it.it.press("f8")
+            assert it.area.cursor_location == (7, 4)
+            before = it.text
+            await it.it.press("#", "ctrl+z")
+            assert it.text == before
+            await it.it.press("ctrl+y")
+            assert it.text != before
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"cascade_id: caf\xe9\n", "not UTF-8 at byte 16"),
+        (b"cascade_id: x\r\nphases: []\n", "it mixes several kinds of line ends"),
+        (b"a: " + b"x" * 1_000_000, "1,000,003 bytes"),
+        (b"a: " + b"x" * 30_000, "a line of 30,003 characters"),
+    ],
+)
+def test_a_file_that_cannot_be_kept_as_it_is_can_only_be_looked_at(tmp_path: Path, raw: bytes, words: str) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=TEXT) as it:
+            it.app.watcher.stop()  # type: ignore[union-attr]
+            file_of(tmp_path).write_bytes(raw)
+            await it.press("e")
+            await it.pilot.pause()
+            assert f"read-only: {words}" in it.text()
+            await it.press("x", "ctrl+s", "enter")
+            assert file_of(tmp_path).read_bytes() == raw
+            await it.press("escape")
+            assert it.app.screen is it.screen
+
+    asyncio.run(scenario())
+
+
+def test_line_ends_and_a_byte_order_mark_are_kept(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, text=TEXT) as it:
+            it.app.watcher.stop()  # type: ignore[union-attr]
+            file_of(tmp_path).write_bytes(b"\xef\xbb\xbfcascade_id: x\r\nphases: []\r\n")
+            await it.press("e")
+            found = Desk(it)
+            await found.put(1, 14)
+            await it.press("y", "enter", "#", "ctrl+s")
+            assert file_of(tmp_path).read_bytes() == b"\xef\xbb\xbfcascade_id: xy\r\n#\r\nphases: []\r\n"
+
+    asyncio.run(scenario())
+
+
+def test_hostile_characters_of_a_file_are_shown_as_pictures_and_kept(tmp_path: Path) -> None:
+    text = TEXT.replace("Find it", "Find \x1b]0;gone\x07 \u202eit [/b]")
+
+    async def scenario() -> None:
+        async with desk(tmp_path, text) as it:
+            shown = it.it.text()
+            assert "␛]0;gone␇" in shown
+            assert "\x1b" not in shown
+            assert "\u202e" not in shown
+            await it.put(1, 18)
+            await it.it.press("x", "ctrl+s")
+            assert file_of(tmp_path).read_text() == text.replace("small", "smallx")
+
+    asyncio.run(scenario())
+
+
+def test_five_thousand_lines_stay_usable(tmp_path: Path) -> None:
+    phase = "  - name: p{0}\n    instructions: |\n      Do {0}\n    rules:\n      max_turns: 3\n"
+    phases = "".join(phase.format(number) for number in range(1000))
+
+    async def scenario() -> None:
+        async with desk(tmp_path, f"cascade_id: big\nphases:\n{phases}") as it:
+            await it.put(5000, 1)
+            began = os.times()
+            await it.it.press("#", "a", "b", "backspace", "up")
+            used = os.times()
+            assert (used.user - began.user) / 5 < 0.4
+            assert it.area.document.line_count == 5003
+
+    asyncio.run(scenario())
+
+
+def test_the_editor_as_it_stands(tmp_path: Path) -> None:
+    async def scenario(name: str, size: tuple[int, int]) -> None:
+        folder = tmp_path / name
+        folder.mkdir()
+        async with desk(folder, TEXT + "    tackel: []\n", size=size) as it:
+            await it.put(5, 24)
+            await it.it.press("enter", "r", "u")
+            await it.checked()
+            check(it.it.app, f"editor-{name}", picture=name == "120x40")
+
+    for width, height in ((80, 24), (120, 40), (200, 50)):
+        asyncio.run(scenario(f"{width}x{height}", (width, height)))
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("vim", ["+call cursor(7, 3)", "FILE"]),
+        ("vi", ["+7", "FILE"]),
+        ("nano", ["+7,3", "FILE"]),
+        ("emacs", ["-nw", "+7:3", "FILE"]),
+        ("code", ["--wait", "--goto", "FILE:7:3"]),
+        ("hx", ["FILE:7:3"]),
+        ("zed", ["--wait", "FILE:7:3"]),
+        ("unheard-of", ["FILE"]),
+    ],
+)
+def test_each_editor_is_told_the_line_in_its_own_way(tmp_path: Path, name: str, wanted: list[str]) -> None:
+    program = tmp_path / name
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    env = {"PATH": str(tmp_path), "EDITOR": f"{name} -nw" if name == "emacs" else name}
+    assert editor_command(env, Path("FILE"), 7, 3) == [str(program), *wanted]
+
+
+def test_an_editor_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoEditor, match=r"\$EDITOR is 'no-such-editor', and there is no program"):
+        editor_command({"PATH": str(tmp_path), "EDITOR": "no-such-editor"}, Path("x"), 1)
+    with pytest.raises(NoEditor, match="neither"):
+        editor_command({"PATH": str(tmp_path)}, Path("x"), 1)
+    with pytest.raises(NoEditor, match=r"\$VISUAL is not a command"):
+        editor_command({"PATH": str(tmp_path), "VISUAL": "vim '"}, Path("x"), 1)

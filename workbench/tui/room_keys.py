@@ -1,0 +1,56 @@
+"""The keys of the rooms beside the Bench: editor, SQL console, settings. A part of the one table in ``keys.py``."""
+
+from __future__ import annotations
+
+from workbench.tui.key import Key
+
+EDITOR_KEYS: tuple[Key, ...] = (
+    Key(
+        "editor.save", "ctrl+s", "save", "editor", "Save the file; never over somebody else's change", "Editor", "save"
+    ),
+    Key(
+        "editor.complete",
+        "ctrl+space,ctrl+@",
+        "complete",
+        "editor",
+        "Offer what may be written here (ctrl+space)",
+        "Editor",
+        "complete",
+        priority=True,
+    ),
+    Key("editor.next", "f8", "problem(1)", "editor", "Go to the next problem", "Editor", "next problem"),
+    Key("editor.previous", "shift+f8", "problem(-1)", "editor", "Go to the problem before", "Editor"),
+    Key("editor.find", "ctrl+f", "find", "editor", "Find in the file", "Editor", "find", priority=True),
+    Key("editor.again", "f3", "find_again(1)", "editor", "Find the same text again", "Editor"),
+    Key("editor.before", "shift+f3", "find_again(-1)", "editor", "Find the same text further up", "Editor"),
+    Key("editor.line", "ctrl+g", "go_to_line", "editor", "Go to a line, or to line:column", "Editor", "line"),
+    Key("editor.pane", "f6", "pane", "editor", "From the text to the problems and back", "Editor", priority=True),
+    Key("editor.external", "f4", "external", "editor", "Open the file at this line in $EDITOR", "Editor", "$EDITOR"),
+    Key(
+        "editor.close", "escape", "close", "editor", "Back to the Bench; asks before changes are lost", "Editor", "back"
+    ),
+    Key("text.undo", "ctrl+z", "undo", "text", "Undo", "Editor", "undo"),
+    Key("text.redo", "ctrl+y", "redo", "text", "Redo", "Editor"),
+)
+
+ROOM_KEYS: tuple[Key, ...] = (*EDITOR_KEYS,)
+
+ROOM_CONTEXTS: dict[str, tuple[str, ...]] = {
+    "editor": ("app", "text", "list"),
+    "text": ("editor",),
+}
+"""For ``CONTEXTS``."""
+
+ROOM_FOOTERS: dict[str, tuple[str, ...]] = {
+    "editor": (
+        "editor.save",
+        "editor.complete",
+        "editor.next",
+        "editor.find",
+        "editor.line",
+        "text.undo",
+        "editor.external",
+        "editor.close",
+    ),
+}
+"""For ``FOOTERS``."""

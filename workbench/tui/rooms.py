@@ -1,0 +1,48 @@
+"""The ways from the Bench into the rooms beside it: the editor in the app and the one outside, SQL, settings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from textual.app import SuspendNotSupported
+
+from workbench.tui.watching import WatchingApp
+
+
+class Rooms(WatchingApp):
+    """Opens screens. Each is imported when it is first asked for."""
+
+    def open_editor(self, file: Path, line: int = 1, column: int = 1) -> None:
+        """Open a cascade file in the app's editor, at a place."""
+        from workbench.tui.screens.editor import EditorScreen
+        from workbench.workspace.looking import Looker
+
+        if self.session is None:
+            return
+        project = self.session.project
+        self.push_screen(EditorScreen(file, project.shown(file), Looker(project, file), line, column))
+
+    def edit_file(self, file: Path, line: int, column: int = 1) -> None:
+        """Open a file in $VISUAL or $EDITOR, at a place; the run goes on meanwhile."""
+        from workbench.tui.external_editor import NoEditor, editor_command
+
+        try:
+            command = editor_command(os.environ, file, line, column)
+            with self.suspend():
+                done = subprocess.run(command, check=False, stdout=sys.__stderr__, stderr=sys.__stderr__)
+        except NoEditor as fault:
+            self.say(f"{fault}. e opens the file here.", "error")
+        except SuspendNotSupported:
+            self.say("No other program can take this screen over: e opens the file here.", "warning")
+        except OSError as fault:
+            self.say(f"{command[0]}: {fault.strerror}", "error")
+        else:
+            if done.returncode:
+                self.say(f"{Path(command[0]).name} ended with {done.returncode}", "warning")
+
+    def unsaved(self) -> tuple[str, ...]:
+        """The files that have changes in an editor of the app which are not saved."""
+        return tuple(getattr(screen, "shown", "") for screen in self.screen_stack if getattr(screen, "unsaved", False))

@@ -1,0 +1,135 @@
+"""The editor and the file on disk: opened, saved whole, changed by somebody else, left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from workbench.tui.screens.dialog import Choice
+from workbench.tui.screens.editor_view import EditorView
+from workbench.workspace.text_file import CannotSave, ChangedMeanwhile, TextFile
+
+
+class EditorFile(EditorView):
+    """What ctrl+s and escape do, and what happens when the file changes underneath."""
+
+    def __init__(self, path: Path, shown: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(shown, "json" if path.suffix == ".json" else "yaml")
+        self.path = path
+        self._place = (line, column)
+
+    def open_file(self) -> None:
+        """Read the file anew and show it; the cursor stays where it was."""
+        try:
+            found = TextFile.read(self.path)
+        except OSError as fault:
+            found = TextFile(self.path, None, "", refusal=f"cannot be read: {fault.strerror}")
+        place, top = self.area.cursor_location, self.area.scroll_offset.y
+        first = self.file is None
+        self.file, self.on_disk = found, ""
+        if found.refusal:
+            self.area.language = None
+        self.area.load_text(found.text)
+        self.area.read_only = bool(found.refusal)
+        if first:
+            self.area.go_to(*self._place)
+        else:
+            self.area.move_cursor(place)
+            self.area.scroll_to(y=top, animate=False)
+        if found.raw is None and not found.refusal:
+            self.app.say(f"{self.shown} is not there yet: saving makes it.", "warning")
+        elif found.refusal:
+            self.app.say(f"{self.shown} can only be looked at here: {found.refusal}.", "warning")
+        self.show_header()
+
+    # -- saving ------------------------------------------------------------------------------------------------------
+
+    def action_save(self) -> None:
+        """Write the text; ask first where the file on disk is not the one that was read."""
+        self.save(overwrite=False)
+
+    def save(self, *, overwrite: bool) -> bool:
+        """Write the text; whether it is on disk now."""
+        if self.file is None:
+            return False
+        try:
+            self.file = self.file.save(self.area.text, overwrite=overwrite)
+        except ChangedMeanwhile:
+            self._ask_about_disk()
+            return False
+        except CannotSave as fault:
+            self.app.say(str(fault), "error")
+            return False
+        self.on_disk = ""
+        self.app.say(f"saved {self.shown}")
+        self.saved()
+        self.show_header()
+        return True
+
+    def saved(self) -> None:
+        """The text is on disk; what depends on other files may be looked at again."""
+
+    def _ask_about_disk(self) -> None:
+        gone = not self.path.exists()
+        text = (
+            f"{self.shown} is gone from the disk since it was opened here."
+            if gone
+            else f"{self.shown} was changed on disk since it was opened here. Your text is not written yet."
+        )
+        answers = [("stay", "s", "Go on editing; nothing is written"), ("overwrite", "o", "Write my text over it")]
+        if not gone:
+            answers.insert(1, ("reload", "r", "Take what is on disk; my changes can be had back with undo"))
+        self.app.push_screen(Choice("The file changed", text, answers), self._answered_about_disk)
+
+    def _answered_about_disk(self, answer: str | None) -> None:
+        if answer == "overwrite":
+            self.save(overwrite=True)
+        elif answer == "reload":
+            self._take_from_disk()
+
+    def _take_from_disk(self) -> None:
+        """The text on disk as an edit, so that undo brings the other one back."""
+        try:
+            found = TextFile.read(self.path)
+        except OSError as fault:
+            self.app.say(f"{self.shown}: cannot be read: {fault.strerror}", "error")
+            return
+        if found.refusal:
+            self.open_file()
+            return
+        place = self.area.cursor_location
+        self.area.replace(found.text, self.area.document.start, self.area.document.end)
+        self.file, self.on_disk = found, ""
+        self.area.move_cursor(place)
+        self.show_header()
+
+    def file_changed(self, path: Path) -> None:
+        """A watched file has new content, or is gone."""
+        if path.resolve() != self.path.resolve() or self.file is None or self.file.same_on_disk():
+            return
+        if not self.path.exists():
+            self.on_disk = "gone from the disk"
+        elif self.unsaved:
+            self.on_disk = "changed on disk"
+            self.app.say(f"{self.shown} was changed on disk; ctrl+s asks what to do.", "warning")
+        else:
+            self._take_from_disk()
+            self.app.say(f"{self.shown} was changed on disk, and is shown as it is now.")
+        self.show_header()
+
+    # -- leaving -----------------------------------------------------------------------------------------------------
+
+    def action_close(self) -> None:
+        """Go back to the Bench; changes are not lost without a question."""
+        if not self.unsaved:
+            self.dismiss()
+            return
+        answers = (
+            ("stay", "e", "Go on editing"),
+            ("save", "s", "Save, and go back"),
+            ("drop", "d", "Drop the changes, and go back"),
+        )
+        self.app.push_screen(Choice("Not saved", f"{self.shown} has changes that are not saved.", answers), self._left)
+
+    def _left(self, answer: str | None) -> None:
+        if answer == "drop" or (answer == "save" and self.save(overwrite=False)):
+            self.dismiss()

@@ -1,0 +1,273 @@
+"""A text area for cascade files: colours of the theme, problems in the gutter, templates marked, hostile characters
+shown as pictures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from textual import events
+from textual.binding import BindingType
+from textual.message import Message
+from textual.strip import Strip
+from textual.widgets import TextArea
+from textual.widgets.text_area import TextAreaTheme
+
+from workbench.language.clean import clean, clean_line
+from workbench.language.problem import Problem, Severity
+from workbench.tui.keys import bindings
+from workbench.tui.palette import Palette
+
+if TYPE_CHECKING:
+    from workbench.tui.widgets.popup import Popup
+
+STEP = 2
+"""Columns of one level."""
+
+_SYNTAX: Mapping[str, str] = {
+    "yaml.field": "code-key",
+    "json.label": "code-key",
+    "string": "code-string",
+    "string.escape": "code-template",
+    "number": "code-number",
+    "float": "code-number",
+    "boolean": "code-number",
+    "constant.builtin": "code-number",
+    "json.null": "code-number",
+    "comment": "code-comment",
+    "type": "accent",
+    "type.builtin": "accent",
+    "template": "code-template",
+    "punctuation.special": "accent",
+    "punctuation.delimiter": "dim",
+    "punctuation.bracket": "dim",
+    "error": "error",
+    "json.error": "error",
+    "keyword": "code-key",
+    "keyword.operator": "code-key",
+    "conditional": "code-key",
+    "function.call": "accent",
+}
+"""What the grammars name, in the tokens of the visual language."""
+
+_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}")
+_MARKS = {Severity.ERROR: ("✗", "error"), Severity.WARNING: ("⚠", "warning"), Severity.INFO: ("·", "dim")}
+_ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+
+
+class CodeArea(TextArea):
+    """Edits one text."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings("text")
+
+    class Resized(Message):
+        """The area has another size: what floats over it goes."""
+
+    def __init__(self, *, id: str, language: str | None = "yaml", line_numbers: bool = True) -> None:
+        super().__init__(
+            "",
+            language=language,
+            soft_wrap=True,
+            tab_behavior="indent",
+            show_line_numbers=line_numbers,
+            max_checkpoints=500,
+            compact=True,
+            id=id,
+        )
+        self.indent_width = STEP
+        self.popup: Popup | None = None
+        """What is offered for the word under the cursor, if anything is."""
+        self.typed = False
+        """Whether the last change was a letter typed into a word: only then something is offered by itself."""
+        self._problems: dict[int, list[Problem]] = {}
+
+    def on_mount(self) -> None:
+        self.cursor_blink = self.app.animation_level != "none"
+        self.paint()
+
+    # -- colours -----------------------------------------------------------------------------------------------------
+
+    def paint(self) -> None:
+        """Take the colours of the current theme."""
+        palette: Palette = self.app.palette  # type: ignore[attr-defined]
+        styles = {name: palette[token] for name, token in _SYNTAX.items()}
+        name = f"workbench-{palette.name}"
+        self.register_theme(
+            TextAreaTheme(
+                name,
+                gutter_style=palette["faint"],
+                cursor_line_gutter_style=palette["bold"],
+                cursor_line_style=palette.tone("cursor-blurred") or Style(),
+                syntax_styles=styles,
+            )
+        )
+        if self.theme == name:
+            self._set_theme(name)
+        self.theme = name
+        self._marks = {severity: (glyph, palette[token]) for severity, (glyph, token) in _MARKS.items()}
+        self._line_cache.clear()
+        self.refresh()
+
+    def _app_theme_changed(self) -> None:
+        self.call_after_refresh(self.paint)
+
+    def _build_highlight_map(self) -> None:
+        super()._build_highlight_map()
+        if not self.is_syntax_aware:
+            return
+        for number, line in enumerate(self.document.lines):
+            if "{" in line:
+                for match in _TEMPLATE.finditer(line):
+                    start = len(line[: match.start()].encode("utf-8", "replace"))
+                    end = start + len(match.group().encode("utf-8", "replace"))
+                    self._highlights[number].append((start, end, "template"))
+
+    def get_line(self, line_index: int) -> Text:
+        """A line without what a terminal would act on, its problems underlined."""
+        text = Text(clean(self.document.get_line(line_index)).replace("\n", " "), end="", no_wrap=True)
+        for problem in self._problems.get(line_index, ()):
+            span = problem.span
+            end = span.end_column if span.end_line == span.line else len(text) + 1
+            text.stylize(Style(underline=True), span.column - 1, max(end - 1, span.column))
+        return text
+
+    # -- problems ----------------------------------------------------------------------------------------------------
+
+    def mark(self, problems: Sequence[Problem]) -> None:
+        """Show problems in the gutter and under the text."""
+        by_line: dict[int, list[Problem]] = {}
+        for problem in problems:
+            by_line.setdefault(problem.span.line - 1, []).append(problem)
+        if by_line != self._problems:
+            self._problems = by_line
+            self._line_cache.clear()
+            self.refresh()
+
+    def problems_at(self, line: int) -> tuple[Problem, ...]:
+        """The problems of a line, counted from 0; the worst first."""
+        return tuple(sorted(self._problems.get(line, ()), key=lambda problem: _ORDER.index(problem.severity)))
+
+    def next_problem(self, step: int) -> int | None:
+        """The next line that has a problem, going round; None where there is none."""
+        lines = sorted(self._problems)
+        if not lines:
+            return None
+        row = self.cursor_location[0]
+        if step > 0:
+            return next((line for line in lines if line > row), lines[0])
+        return next((line for line in reversed(lines) if line < row), lines[-1])
+
+    def _render_line(self, y: int) -> Strip:
+        strip = super()._render_line(y)
+        shown = y + round(self.scroll_offset.y)
+        infos = self.wrapped_document._offset_to_line_info
+        if not self._problems or not self.show_line_numbers or shown >= len(infos):
+            return strip
+        line, section = infos[shown]
+        found = self.problems_at(line) if section == 0 else ()
+        segments = list(strip)
+        if not found or not segments:
+            return strip
+        glyph, style = self._marks[found[0].severity]
+        number = segments[0]
+        base = number.style or Style()
+        gutter = [Segment(number.text[:-2], base + style), Segment(glyph, base + style), Segment(" ", base)]
+        return Strip([*gutter, *segments[1:]], strip.cell_length)
+
+    # -- offsets -----------------------------------------------------------------------------------------------------
+
+    @property
+    def offset_in_text(self) -> int:
+        """The cursor as an offset into the text with ``\\n`` as line end (``plain_text``)."""
+        row, column = self.cursor_location
+        return sum(len(self.document.get_line(number)) + 1 for number in range(row)) + column
+
+    @property
+    def plain_text(self) -> str:
+        """The text with ``\\n`` at each line's end, whatever the file has."""
+        return "\n".join(self.document.lines)
+
+    def location_of(self, offset: int) -> tuple[int, int]:
+        """Row and column of an offset into ``plain_text``."""
+        for row in range(self.document.line_count):
+            length = len(self.document.get_line(row))
+            if offset <= length:
+                return row, offset
+            offset -= length + 1
+        return self.document.end
+
+    def go_to(self, line: int, column: int = 1) -> None:
+        """Put the cursor on a line and column, both from 1, in the middle of the view."""
+        row = max(0, min(line - 1, self.document.line_count - 1))
+        self.move_cursor((row, max(0, min(column - 1, len(self.document.get_line(row))))), center=True)
+
+    # -- keys --------------------------------------------------------------------------------------------------------
+
+    async def _on_key(self, event: events.Key) -> None:
+        if self.popup is not None and self.popup.takes(event.key):
+            event.stop()
+            event.prevent_default()
+            return
+        if event.key == "escape":
+            event.prevent_default()  # Not "focus the next widget": the screen decides.
+            return
+        if event.key == "enter" and not self.read_only:
+            event.stop()
+            event.prevent_default()
+            self.insert("\n" + self._next_indent())
+            return
+        character = event.character or ""
+        self.typed = event.is_printable and (character.isalnum() or character in "_.")
+        await super()._on_key(event)
+
+    def _next_indent(self) -> str:
+        """The indentation of a line that is begun below the cursor's."""
+        row, column = self.cursor_location
+        line = self.document.get_line(row)[:column]
+        body = line.lstrip(" ")
+        indent = len(line) - len(body)
+        while body.startswith("- ") and (":" in body):
+            body, indent = body[2:].lstrip(" "), indent + len(body) - len(body[2:].lstrip(" "))
+        opens = body.rstrip().endswith((":", "{", "[", "|", ">", "|-", ">-"))
+        return " " * (indent + (STEP if opens else 0))
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        if not self.read_only:
+            event.stop()
+            event.prevent_default()
+            self._replace_via_keyboard(event.text, *self.selection)
+
+    def action_copy(self) -> None:
+        if self.selected_text:
+            self.app.copy(self.selected_text, "the selection")  # type: ignore[attr-defined]
+        else:
+            super().action_copy()
+
+    def find_text(self, needle: str, step: int, *, again: bool) -> bool:
+        """Select the next place of a text, case ignored, going round; False where there is none."""
+        if not needle:
+            return True
+        text, wanted = self.plain_text.casefold(), clean_line(needle).casefold()
+        start, end = sorted((self._offset(self.selection.start), self._offset(self.selection.end)))
+        if step > 0:
+            found = text.find(wanted, end if again else start)
+            found = text.find(wanted) if found < 0 else found
+        else:
+            found = text.rfind(wanted, 0, start)
+            found = text.rfind(wanted) if found < 0 else found
+        if found < 0:
+            return False
+        self.move_cursor(self.location_of(found), center=True)
+        self.move_cursor(self.location_of(found + len(wanted)), select=True, center=True)
+        return True
+
+    def _offset(self, location: tuple[int, int]) -> int:
+        row, column = location
+        return sum(len(self.document.get_line(number)) + 1 for number in range(row)) + column
+
+    def on_resize(self) -> None:
+        self.post_message(self.Resized())

@@ -1,0 +1,127 @@
+"""A text file that a person edits: read as it is, saved whole or not at all, and never over somebody else's change."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+LONGEST_FILE = 1_000_000
+"""Bytes of a file that can be edited; it is also what the language reads."""
+LONGEST_LINE = 20_000
+"""Characters of a line that can be edited: each key lays the whole line out again."""
+SHOWN = 200_000
+"""Characters that are shown of a file that cannot be edited."""
+
+_BOM = "\ufeff"
+_LINE_ENDS = re.compile(r"\r\n|\r|\n")
+_OTHER_ENDS = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+
+
+class CannotSave(Exception):
+    """A text that was not written; the message begins with the file."""
+
+
+class ChangedMeanwhile(CannotSave):
+    """The file on disk is not the one that was read."""
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file as it was read at one moment."""
+
+    file: Path
+    raw: bytes | None
+    """None: there was no such file."""
+    text: str
+    """Without a byte order mark; where ``refusal`` says so, only a part, to be looked at."""
+    bom: str = ""
+    refusal: str = ""
+    """Why it can be looked at and not be changed; empty if it can be."""
+
+    @classmethod
+    def read(cls, file: Path) -> TextFile:
+        """Read a file. Raises OSError."""
+        try:
+            raw = file.read_bytes()
+        except FileNotFoundError:
+            return cls(file, None, "")
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as fault:
+            shown = raw[:SHOWN].decode("utf-8", "replace")
+            return cls(file, raw, _cut(shown), refusal=f"not UTF-8 at byte {fault.start + 1}")
+        bom = _BOM if text.startswith(_BOM) else ""
+        text = text.removeprefix(_BOM)
+        refusal = _refusal(text, len(raw))
+        return cls(file, raw, _cut(text) if refusal else text, bom, refusal)
+
+    def same_on_disk(self) -> bool:
+        """Whether the file still holds what was read."""
+        try:
+            return self.file.read_bytes() == self.raw
+        except FileNotFoundError:
+            return self.raw is None
+        except OSError:
+            return False
+
+    def save(self, text: str, *, overwrite: bool = False) -> TextFile:
+        """Write a text in place of the file, through a file beside it that is renamed; what was written is given back.
+
+        Links are followed and permissions kept. Raises ChangedMeanwhile unless ``overwrite``, CannotSave.
+        """
+        if self.refusal:
+            raise CannotSave(f"{self.file}: not saved: {self.refusal}")
+        if not overwrite and not self.same_on_disk():
+            raise ChangedMeanwhile(f"{self.file}: not saved: the file was changed by somebody else")
+        try:
+            raw = (self.bom + text).encode("utf-8")
+        except UnicodeEncodeError as fault:
+            raise CannotSave(f"{self.file}: not saved: character {fault.start + 1} is none of UTF-8") from None
+        try:
+            write_whole(self.file, raw)
+        except OSError as fault:
+            raise CannotSave(f"{self.file}: not saved: {fault.strerror or fault}") from fault
+        return TextFile(self.file, raw, text, self.bom)
+
+
+def write_whole(file: Path, raw: bytes) -> None:
+    """Put bytes in place of a file in one step, or leave it as it is. Raises OSError."""
+    target = Path(os.path.realpath(file))
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".new", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(raw)
+            out.flush()
+            os.fsync(out.fileno())
+        with suppress(FileNotFoundError):
+            Path(name).chmod(target.stat().st_mode & 0o7777)
+        Path(name).replace(target)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _refusal(text: str, size: int) -> str:
+    if size > LONGEST_FILE:
+        return f"{size:,} bytes; files of up to {LONGEST_FILE:,} can be changed here"
+    ends = set(_LINE_ENDS.findall(text))
+    if len(ends) > 1:
+        return "it mixes several kinds of line ends, and all would become one"
+    if (other := _OTHER_ENDS.search(text)) is not None:
+        return f"it holds U+{ord(other[0]):04X}, which would become the end of a line"
+    longest = max(map(len, _LINE_ENDS.split(text)), default=0)
+    if longest > LONGEST_LINE:
+        return f"a line of {longest:,} characters; lines of up to {LONGEST_LINE:,} can be changed here"
+    return ""
+
+
+def _cut(text: str) -> str:
+    """What is shown of a text that is too large: its beginning, no line longer than fits a few screens."""
+    lines = text[:SHOWN].splitlines()
+    cut = [line if len(line) <= 2_000 else line[:2_000] + " …" for line in lines]
+    return "\n".join(cut) + ("\n…" if len(text) > SHOWN else "")
