@@ -131,3 +131,39 @@ def test_no_damage_ends_in_anything_but_a_snapshot_error(frozen: Path, data: st.
     damaged = text[:at] + with_what + text[at + length :]
     with contextlib.suppress(SnapshotError):
         assert Snapshot.from_text(damaged, "x.json").kept.events
+
+
+def paths(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The place of every value in a JSON document."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(each for key, one in inner for each in paths(one, (*path, key)))]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_value_of_another_type_gives_a_verdict_and_never_a_crash(
+    frozen: Path, snapshots: Snapshots, data: st.DataObject
+) -> None:
+    text = frozen.read_text("utf-8")
+    body = json.loads(text)
+    *path, last = data.draw(st.sampled_from(paths(body)[1:]))
+    inner = body
+    for key in path:
+        inner = inner[key]
+    inner[last] = data.draw(st.sampled_from([None, "x", -1, [], {}, [[]], True]))
+    frozen.write_text(json.dumps(body), "utf-8")
+    try:
+        verdict = snapshots.replay(frozen)
+        assert verdict.passed or verdict.first
+        assert "\n" not in verdict.first
+    finally:
+        frozen.write_text(text, "utf-8")
+
+
+def test_a_value_that_breaks_the_engine_is_named(frozen: Path, snapshots: Snapshots) -> None:
+    body = json.loads(frozen.read_text("utf-8"))
+    body["workbench"]["recording"][0][3]["options"] = -1
+    frozen.write_text(json.dumps(body), "utf-8")
+    first = snapshots.replay(frozen).first
+    assert first.startswith("snapshots/greets.json: error: the replay broke: TypeError: ")
+    assert first.endswith("(the file holds a value that no run writes; freeze it again)")

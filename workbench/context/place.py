@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -17,8 +18,9 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         """The full form of the command line: ``[branch/]phase/visit/attempt/turn/call``."""
-        tail = "/".join([self.phase, *(str(n) for n in self[2:])])
-        return f"{self.branch}/{tail}" if self.branch else tail
+        branch, phase, visit, attempt, turn, call = self
+        tail = f"{phase}/{visit}/{attempt}/{turn}/{call}"
+        return f"{branch}/{tail}" if branch else tail
 
     @property
     def turn_key(self) -> tuple[str, str, int, int, int]:
@@ -33,10 +35,16 @@ class Place(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Place:
         """Read the full form back. Raises ValueError with what was expected."""
-        head, *numbers = text.rsplit("/", 4)
-        try:
-            visit, attempt, turn, call = (int(n) for n in numbers)
-        except ValueError:
-            raise ValueError(f"'{text}' is no place; expected [branch/]phase/visit/attempt/turn/call") from None
-        branch, _, phase = head.rpartition("/")
-        return cls(branch, phase, visit, attempt, turn, call)
+        return _parsed(text)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Place:
+    """Kept, because a journal names the place of a message in every context that holds it."""
+    head, *numbers = text.rsplit("/", 4)
+    try:
+        visit, attempt, turn, call = (int(n) for n in numbers)
+    except ValueError:
+        raise ValueError(f"'{text}' is no place; expected [branch/]phase/visit/attempt/turn/call") from None
+    branch, _, phase = head.rpartition("/")
+    return Place(branch, phase, visit, attempt, turn, call)

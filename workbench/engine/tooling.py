@@ -82,15 +82,24 @@ class Tooling:
         parts: list[Text | Image] = []
         for index, call in enumerate(wanted, 1):
             maybe = self.engine.ports.tools.maybe_ran(self.place, index)
-            stop = self._stop(StopKind.BEFORE_TOOL, call, index, "maybe" if maybe else "live")
-            ready = await before_tool(self.engine, self.execution.world, replace(stop, arguments=call.raw))
+            stop = self._stop(StopKind.BEFORE_TOOL, call, index, "maybe" if maybe else "live", arguments=call.raw)
+            ready = await before_tool(self.engine, self.execution.world, stop)
             if ready.changed:
                 call = _native(call.name, ready.arguments, call.call_id)
             result = ready.result or await self._started(call, index)
             text = self._finish(call, index, result, parts, last=index == len(wanted))
-            await self._after(replace(self._stop(StopKind.AFTER_TOOL, call, index), result=text), call)
+            await self._after(self._stop(StopKind.AFTER_TOOL, call, index, result=text), call)
 
-    def _stop(self, kind: StopKind, call: Wanted, index: int, answered_by: str = "live") -> Stop:
+    def _stop(
+        self,
+        kind: StopKind,
+        call: Wanted,
+        index: int,
+        answered_by: str = "live",
+        *,
+        arguments: str = "",
+        result: str = "",
+    ) -> Stop:
         return Stop(
             kind,
             self.place,
@@ -99,6 +108,8 @@ class Tooling:
             state=self._state,
             answered_by=answered_by,
             index=index,
+            arguments=arguments,
+            result=result,
         )
 
     async def _started(self, call: Wanted, index: int) -> ToolResult:

@@ -19,6 +19,9 @@ FORMAT = 1
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+"""What comes of reading a value that is not of the type that a run writes."""
+
 Mode = Literal["strict", "plumbing"]
 MODES: tuple[Mode, ...] = ("strict", "plumbing")
 """``strict``: requests must match. ``plumbing``: phases, final state and status, as in seed 004."""
@@ -146,18 +149,17 @@ def _must_be_whole(snapshot: Snapshot) -> None:
 
 def _readable(kept: Kept) -> Recording:
     """The recording. Raises SnapshotError with the first event that is no event of its kind."""
-    malformed = (KeyError, TypeError, ValueError, AttributeError, IndexError)
     try:
         for run_id in kept.children:
             kept.child(run_id)
         return kept.recording
-    except malformed as fault:
+    except MALFORMED as fault:
         where = "children"
         state = RunState()
         for index, event in enumerate(kept.events):
             try:
                 state.apply(event)
-            except malformed:
+            except MALFORMED:
                 where = f"recording[{index}]"
                 break
         reason = f"it has no {fault}" if isinstance(fault, KeyError) else str(fault)

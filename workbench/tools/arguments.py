@@ -7,12 +7,12 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, best_match
+from typing import TYPE_CHECKING, Any
 
 from workbench.tools.schema import shown_type
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
@@ -38,6 +38,9 @@ def checked(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str
     ordered = [name for name in properties if name in arguments]
     ordered += [name for name in arguments if name not in properties]
     taken = {name: _coerced(arguments[name], properties.get(name, {})) for name in ordered}
+    from jsonschema import Draft202012Validator  # 30 ms, which a replay need not pay: no tool runs in it
+    from jsonschema.exceptions import best_match
+
     error = best_match(Draft202012Validator(schema).iter_errors(taken))
     if error is not None:
         raise ArgumentError(_wrong(error, schema))
@@ -110,6 +113,8 @@ def _types(schema: Mapping[str, Any]) -> set[str]:
 def _fits(value: Any, wanted: set[str]) -> bool:
     if not wanted:
         return True
+    from jsonschema import Draft202012Validator
+
     validator = Draft202012Validator({})
     return any(validator.is_type(value, kind) for kind in wanted)
 

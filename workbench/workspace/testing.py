@@ -22,9 +22,9 @@ from workbench.snapshots.freeze import Label, freeze
 from workbench.snapshots.kept import Kept
 from workbench.snapshots.original import NOTE, Original, replay_original
 from workbench.snapshots.rerun import Rerun, Surround, rerun
-from workbench.snapshots.snapshot import Mode, Snapshot
-from workbench.workspace.opened import Reader, included
+from workbench.snapshots.snapshot import MALFORMED, Mode, Snapshot
 from workbench.workspace.nobody import Nobody
+from workbench.workspace.opened import Reader, included
 from workbench.workspace.silent_shelf import SilentShelf
 from workbench.workspace.snapshot_files import STRUCTURE, SnapshotFolder, text_of
 from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
@@ -93,6 +93,14 @@ class Snapshots(SnapshotFolder):
 
     def replay(self, file: Path, mode: Mode | None = None) -> Verdict:
         """Run the cascade of today with the recorded answers. No model is called and no tool runs."""
+        with _no_collection():
+            try:
+                return self._replay(file, mode)
+            except MALFORMED as fault:
+                shown = self.project.shown(file)
+                return Verdict(file.stem, shown, fault=_broken(fault).at(shown))
+
+    def _replay(self, file: Path, mode: Mode | None) -> Verdict:
         shown = self.project.shown(file)
         try:
             snapshot = self.read(file)
@@ -117,8 +125,7 @@ class Snapshots(SnapshotFolder):
 
     def _rerun(self, definition: Definition, snapshot: Snapshot) -> Rerun:
         around = self._surround((self.project.root / snapshot.cascade_file).parent)
-        with _no_collection():
-            return self._loop.run_until_complete(rerun(definition, snapshot.input, snapshot.kept, around))
+        return self._loop.run_until_complete(rerun(definition, snapshot.input, snapshot.kept, around))
 
     def _replay_original(self, file: Path, original: Original) -> Verdict:
         about = Verdict(file.stem, self.project.shown(file), original.cascade_file, STRUCTURE, original.description)
@@ -259,6 +266,17 @@ def _frozen(snapshot: Snapshot) -> Definition | None:
         return Definition.of(snapshot.cascade_text, snapshot.cascade_file, snapshot.includes)
     except DefinitionError:
         return None
+
+
+_NO_RUN = "the file holds a value that no run writes; freeze it again"
+
+
+def _broken(fault: Exception) -> SnapshotError:
+    """What the engine made of a file that has the form of a snapshot, and values that no run writes."""
+    reason = f"there is no {fault}" if isinstance(fault, KeyError) else f"{type(fault).__name__}: {fault}"
+    return SnapshotError(
+        f"the replay broke: {reason}", hint="the file holds a value that no run writes; freeze it again"
+    )
 
 
 def _runnable(text: str, file: str) -> Definition:

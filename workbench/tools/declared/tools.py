@@ -9,8 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import regex
-
 from workbench.engine.ports import ToolResult
 from workbench.language.problem import Problem
 from workbench.language.template import Renderer, condition_template, truth
@@ -140,6 +138,8 @@ def _judged(tool: Declared, result: ToolResult) -> ToolResult:
     """An error where the output matches ``error_pattern``. Raises ValueError or TimeoutError for a bad pattern."""
     if not tool.error_pattern or result.is_error:
         return result
+    import regex
+
     try:
         matched = regex.search(tool.error_pattern, result.text, timeout=PATTERN_S)
     except regex.error as fault:
