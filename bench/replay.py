@@ -1,4 +1,4 @@
-"""How fast snapshots replay: a run of ten turns, calls per second, and a hundred of them under pytest.
+"""How fast snapshots replay: a run of ten turns, calls per second, a hundred under pytest; and a fork of 1,000 calls.
 
 ``python -m bench.replay [--rounds N] [--peer PYTHON]`` prints a table. PYTHON is an interpreter that has vcrpy and
 httpx; it plays ten recorded requests back, in the same rounds. Exits 1 when a goal that was measured is missed.
@@ -15,26 +15,27 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from bench.measure import Line
+from workbench.engine.fork import find_point
+from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
 from workbench.snapshots.freeze import Label
 from workbench.workspace.choice import choose_model
 from workbench.workspace.live import Attached, Start, new_options, run_new
 from workbench.workspace.project import Project
 from workbench.workspace.testing import Snapshots
+from workbench.workspace.travel import fork, past_of, restart
+
+if TYPE_CHECKING:
+    from workbench.workspace.choice import ModelChoice
 
 TURNS = 10
 PAGE = "A line of the page that is read, long enough to look like one.\n" * 8
-CASCADE = f"""\
-cascade_id: reader
-phases:
-  - name: read
-    instructions: Read the page {{{{ input.page }}}} again and again.
-    tackle: [read_file]
-    rules: {{max_turns: {TURNS}}}
-    intra_context: {{mask_observations_after: 3, min_masked_size: 100}}
-"""
+FORKED = 10
+"""Phases of a hundred turns each, in the run that is forked at its last call."""
 PEER = """\
 import json, sys, tempfile, threading, time, http.server
 import httpx, vcr
@@ -75,22 +76,69 @@ for line in sys.stdin:
 """
 
 
-def workspace(root: Path) -> Project:
+def workspace(root: Path, turns: int = TURNS) -> Project:
     """A workspace with one cascade, and its run frozen as ``ten``."""
-    (root / "reader.yaml").write_text(CASCADE)
-    (root / "page.txt").write_text(PAGE)
-    turn = {"say": "Once more.", "calls": [{"tool": "read_file", "arguments": {"path": "page.txt"}}]}
-    replies = {"defaults": {"latency": 0}, "replies": {"read": [turn] * (TURNS - 1) + [{"text": "It says so."}]}}
-    (root / "reader.replies.yaml").write_text(json.dumps(replies))
-    project = Project.at(root, env=surroundings(root))
-    opened = project.open(root / "reader.yaml")
-    assert opened.definition is not None, opened.problems
-    choice = choose_model(project, opened.cascade, "offline")
-    start = Start(opened.definition, opened.file, {"page": "page.txt"}, choice, new_options(project, "reader", choice))
-    asyncio.run(run_new(project, start, Attached()))
+    project = ran(root, 1, turns)
     with Snapshots(project) as snapshots:
         snapshots.freeze(project.store.runs()[0].run_id, Label("ten"))
     return project
+
+
+def ran(root: Path, phases: int, turns: int) -> Project:
+    """A workspace with one cascade of so many phases and turns each, and its run."""
+    turn = {"say": "Once more.", "calls": [{"tool": "read_file", "arguments": {"path": "page.txt"}}]}
+    definitions, replies = [], {}
+    for number in range(phases):
+        phase: dict[str, Any] = {
+            "name": f"read{number}",
+            "instructions": "Read the page {{ input.page }} again and again.",
+            "tackle": ["read_file"],
+            "rules": {"max_turns": turns},
+            "intra_context": {"mask_observations_after": 3, "min_masked_size": 100},
+        }
+        end: dict[str, Any] = {"text": "It says so."}
+        if number + 1 < phases:
+            phase["handoffs"] = [f"read{number + 1}"]
+            end = {"say": "Done.", "calls": [{"tool": "route_to", "arguments": {"target": f"read{number + 1}"}}]}
+        definitions.append(phase)
+        replies[phase["name"]] = [turn] * (turns - 1) + [end]
+    (root / "reader.json").write_text(json.dumps({"cascade_id": "reader", "phases": definitions}, indent=1))
+    (root / "page.txt").write_text(PAGE)
+    (root / "reader.replies.yaml").write_text(json.dumps({"defaults": {"latency": 0}, "replies": replies}))
+    project = Project.at(root, env=surroundings(root))
+    start = _start(project)
+    asyncio.run(run_new(project, start, Attached()))
+    return project
+
+
+def _start(project: Project) -> Start:
+    opened = project.open(project.root / "reader.json")
+    assert opened.definition is not None, opened.problems
+    choice = choose_model(project, opened.cascade, "offline")
+    return Start(opened.definition, opened.file, {"page": "page.txt"}, choice, new_options(project, "reader", choice))
+
+
+def fork_point(rounds: int = 3) -> float:
+    """Best seconds from nothing to a fork that is held before the last call of a run of 1,000."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = ran(Path(folder).resolve(), FORKED, 100)
+        run_id, choice = project.store.runs()[0].run_id, _start(project).choice
+        return min(_forked(project, run_id, choice) for _ in range(rounds))
+
+
+def _forked(project: Project, run_id: str, choice: ModelChoice) -> float:
+    held: list[float] = []
+
+    async def gate(_: Stop) -> Decision:
+        held.append(time.perf_counter())
+        raise RunStopped("here")
+
+    started = time.perf_counter()
+    past = past_of(project, run_id)
+    point = find_point(past.recording, StopKind.BEFORE_CALL, f"read{FORKED - 1}:100", 0)
+    start = restart(project, past, lambda definition, options: choice)
+    asyncio.run(fork(project, past, start, Attached(gate=gate), point=point))
+    return held[0] - started
 
 
 def surroundings(root: Path) -> dict[str, str]:
@@ -123,6 +171,15 @@ def replays(project: Project, rounds: int, peer: str) -> tuple[list[float], list
     if process is not None:
         process.communicate()
     return ours, theirs
+
+
+def run() -> Iterator[Line]:
+    """Goal 19, for snapshots of one call, which cost what a snapshot costs at least, and of ten."""
+    for turns, what in ((1, "one call"), (TURNS, "ten calls")):
+        with tempfile.TemporaryDirectory() as folder:
+            project = workspace(Path(folder).resolve(), turns)
+            ours, theirs = under_pytest(project.root, surroundings(project.root))
+        yield Line("19", f"pytest, 100 snapshots of {what} against 100 trivial tests", ours, theirs, "s", 2)
 
 
 def under_pytest(root: Path, env: Mapping[str, str], rounds: int = 3) -> tuple[float, float]:
@@ -166,6 +223,9 @@ def main() -> int:
         missed.append(ratio > 0.2)
     else:
         print("vcrpy                   not measured (give --peer PYTHON)")
+    took = fork_point()
+    missed.append(took > 1)
+    print(f"fork of 1,000 calls     held before the last call after {took:.2f} s (goal 1 s)")
     ratio = snapshots / trivial
     print(f"pytest, 100 snapshots   {snapshots:.2f} s; 100 trivial tests {trivial:.2f} s: {ratio:.2f}x (goal 2x)")
     return int(any(missed))
