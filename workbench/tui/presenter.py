@@ -19,7 +19,7 @@ from workbench.tui.rows.log import EventRows, state_rows
 from workbench.tui.rows.model import Lines, Rows
 from workbench.tui.rows.picture import Gallery
 from workbench.tui.rows.text import TextRows
-from workbench.tui.rows.tree import PhaseOutline, TreeRows, TreeView, breadcrumb
+from workbench.tui.rows.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, nested_title
 from workbench.tui.state import BenchState
 from workbench.tui.tabs import Tab, tab_title
 
@@ -94,6 +94,9 @@ class Presenter:
             held=state.held.place if state.held else None,
             held_kind=state.held.words if state.held else "",
             selected=state.selected,
+            selected_run=state.selected_run,
+            held_run=state.held_run,
+            children=state.children,
             busy=frozenset(state.waiting),
             folding=state.folding,
             tick=self.tick,
@@ -135,23 +138,26 @@ class Presenter:
             self.file and id(self.file),
         )
         if self._context is None or self._context[0] != key:
-            visit = state.run.visit_of(call.place)
+            visit = state.shown.visit_of(call.place)
+            cascade = self.file.cascade if self.file and not state.selected_run else None
             view = View(
                 compact=compact,
                 unfold=state.unfold,
                 compare=state.compare,
                 before=before,
-                budget=budget_of(self.file.cascade if self.file else None, call.place.phase),
+                budget=budget_of(cascade, call.place.phase),
                 max_turns=visit.max_turns if visit else 0,
             )
             self._context = (key, ContextRows(call, view))
+            if state.selected_run:
+                self._context[1].title = nested_title(state.shown, self._context[1].title)
         rows = self._context[1]
         rows.set_live(self._live(call))
         return rows
 
     def _live(self, call: CallState) -> Live | None:
         state = self.state
-        if state.held is not None and state.held.place == call.place:
+        if state.held is not None and (state.held_run, state.held.place) == (state.selected_run, call.place):
             anyway = "; going on sends it anyway" if call.problems and call.answer is None else ""
             return Live("held", f"held {state.held.words}: {state.held.why}{anyway}")
         wait = state.waiting.get(call.place)
@@ -208,7 +214,7 @@ class Presenter:
             return self._file_doc() if visit is None else documents.visit_doc(visit)
         rows = self._context[1] if self._context else None
         if self.detail_mode == "wire":
-            return wire.wire_doc(call, self.state.run, whole=whole)
+            return wire.wire_doc(call, self.state.shown, whole=whole)
         if rows is None or not 0 <= row < len(rows.refs):
             return TextRows([], (("Message", "title"),), empty=("Select a message.",))
         ref = rows.refs[row]
@@ -224,13 +230,13 @@ class Presenter:
         if ref.kind == "failure":
             return failed.failure_doc(call, ref.index)
         if ref.kind == "tools":
-            return documents.tools_doc(call, self.state.run)
+            return documents.tools_doc(call, self.state.shown)
         if ref.kind == "break":
             return reasons.break_doc(call)
         wait = self.state.waiting.get(call.place)
         if wait is not None and wait.text:
             return documents.streaming_doc(wait.text, self.tick)
-        return wire.wire_doc(call, self.state.run, whole=whole)
+        return wire.wire_doc(call, self.state.shown, whole=whole)
 
     @property
     def streaming(self) -> bool:
@@ -290,7 +296,7 @@ class Presenter:
 
     def _pinned_text(self) -> tuple[str, str]:
         """The text that the run is pinned to, and its file."""
-        run = self.state.run
+        run = self.state.shown
         if run.cascade_text:
             return run.cascade_text, run.cascade_file
         return (self.file.source.text, self.file.shown) if self.file else ("", "")
@@ -319,7 +325,7 @@ class Presenter:
             if self.file and self.file.gone:
                 found.insert(0, Problem(Severity.ERROR, "file", self.file.gone, self.file.shown))
             found += problems.of_run(run)
-            found += problems.of_call(call, run.cascade_file) if call is not None else ()
+            found += problems.of_call(call, self.state.shown.cascade_file) if call is not None else ()
             self._problems = (key, tuple(found))
         return self._problems[1]
 

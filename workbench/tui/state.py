@@ -108,6 +108,17 @@ class BenchState:
         runs = (self.shown, self.run, *self.children.values())
         return next((run.run_id for run in runs if run.contests.all), self.run.run_id)
 
+    def unknown_children(self) -> list[str]:
+        """Nested runs that a journal names and whose own journal was not read yet."""
+        named = (
+            str(child["run_id"])
+            for run in (self.run, *self.children.values())
+            for visit in run.visits
+            for child in visit.children
+            if child.get("run_id")
+        )
+        return [run_id for run_id in dict.fromkeys(named) if run_id not in self.children]
+
     def parent_run(self, run_id: str) -> str:
         """The nested run that a nested run was started by; empty for the run itself."""
         parent = str(self.run_by_id(run_id).parent.get("run_id", ""))

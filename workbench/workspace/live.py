@@ -43,6 +43,8 @@ class Attached:
     """Who may speak up while a phase runs."""
     remarks: Callable[[Sequence[str]], Sequence[str]] = lambda phases: ()
     """What is wrong with prepared answers, by the phases that there are."""
+    observe_child: Callable[[Event], None] = lambda event: None
+    """Sees the events of the runs that it starts."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ async def run_new(project: Project, start: Start, attached: Attached, *, run_id:
             ports,
             run_id=run_id,
             observe=watched(project, attached, saving),
-            observe_child=Pictures(project.store, project.notes.append),
+            observe_child=watched_child(project, attached),
         )
         return await executed(run, ports)
 
@@ -109,7 +111,7 @@ async def resume(project: Project, run_id: str, start: Start, attached: Attached
             replay.ports(live),
             run_id=run_id,
             observe=watched(project, attached, saving),
-            observe_child=Pictures(project.store, project.notes.append),
+            observe_child=watched_child(project, attached),
             journaled=events,
         )
         return await executed(run, live)
@@ -194,6 +196,17 @@ def watched(
         pictures(event)
         attached.observe(event)
         saving(event)
+
+    return observe
+
+
+def watched_child(project: Project, attached: Attached) -> Callable[[Event], None]:
+    """Who sees the events of nested runs: what gives images their names, and whoever is attached."""
+    pictures = Pictures(project.store, project.notes.append)
+
+    def observe(event: Event) -> None:
+        pictures(event)
+        attached.observe_child(event)
 
     return observe
 

@@ -173,7 +173,16 @@ async def _travel(
             past.run_id, past.session_id, kind, cascade_sha256=past.definition_sha256, at=at, prompt_id=name
         )
         ports = replay.ports(replace(live, gate=gate))
-        run = Run(start.definition, start.input, start.options, ports, run_id=run_id, observe=observe, parent=parent)
+        run = Run(
+            start.definition,
+            start.input,
+            start.options,
+            ports,
+            run_id=run_id,
+            observe=observe,
+            observe_child=attached.observe_child,
+            parent=parent,
+        )
         outcome = await executed(run, live)
         if kind == "rerun" and not sink.is_open:
             opened()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from workbench.tui.rows.cells import Row, Span, crop, flat, justify
@@ -45,11 +46,13 @@ class TreeRows(Rows):
         """The row of a node, if it shows."""
         return next((i for i, node in enumerate(self.nodes) if node.id == id), None)
 
-    def row_of(self, place: Place) -> int | None:
-        """The row of a call, or of the nearest node above it that shows."""
-        exact = self.index_of(("call", str(place)))
+    def row_of(self, place: Place, run: str = "") -> int | None:
+        """The row of a call (``run``: of a nested run), or of the nearest node above it that shows."""
+        exact = self.index_of(("in", run, "call", str(place)) if run else ("call", str(place)))
         if exact is not None:
             return exact
+        if run:
+            return self.index_of(("child", run))
         return next((i for i, node in enumerate(self.nodes) if node.phase == place.phase), None)
 
     def parent_of(self, index: int) -> int:
@@ -62,6 +65,8 @@ def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, 
     """The tree in one line, around the selected call: ``✓ intake › ⠋ triage › turn 3``."""
     spans: list[Span] = [(" ", "plain")]
     selected = view.selected
+    if view.selected_run:
+        return _nested_crumb(view, width)
     last = {visit.phase: visit.status for visit in run.visits} if run else {}
     names = [phase.name for phase in view.outline] or list(last)
     if selected is None:
@@ -81,3 +86,18 @@ def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, 
         ]
         spans += [(f"turn {selected.turn}" if selected.turn else "beside the turns", "bold")]
     return crop(spans, width)
+
+
+def _nested_crumb(view: TreeView, width: int) -> tuple[Span, ...]:
+    """Where a nested run stands, around its selected call."""
+    run, selected = view.children[view.selected_run], view.selected
+    spans: list[Span] = [(" ↳ ", "accent"), (flat(run.session_id), "dim"), (" › ", "faint")]
+    if selected is not None:
+        spans.append((f"{flat(selected.phase)} ", "bold"))
+        spans.append((f"› turn {selected.turn}" if selected.turn else "› beside the turns", "bold"))
+    return crop((*spans, ("   o goes back", "faint")), width)
+
+
+def nested_title(run: RunState, title: Sequence[Span]) -> tuple[Span, ...]:
+    """The title of a context that belongs to a nested run."""
+    return (*title[:1], (f"  ↳ {flat(run.session_id)}", "accent"), *title[1:], ("  o goes back", "faint"))

@@ -45,6 +45,11 @@ class TreeView:
     held: Place | None = None
     held_kind: str = ""
     selected: Place | None = None
+    selected_run: str = ""
+    """The nested run that the selected call belongs to; empty for the run itself."""
+    held_run: str = ""
+    children: Mapping[str, RunState] = field(default_factory=dict)
+    """Nested runs that are known, by run id."""
     busy: frozenset[Place] = frozenset()
     """Calls that are being tried, or tried again."""
     folding: Mapping[NodeId, bool] = field(default_factory=dict)
@@ -65,14 +70,20 @@ class Node:
     place: Place | None = None
     phase: str = ""
     tone: str = ""
+    run: str = ""
+    """The nested run that it is of, or stands for; empty for the run itself."""
 
 
 class Nodes:
     """Makes the nodes that show, top to bottom."""
 
-    def __init__(self, run: RunState | None, view: TreeView) -> None:
+    def __init__(self, run: RunState | None, view: TreeView, nested: str = "") -> None:
         self.run = run
         self.view = view
+        self._nested = nested
+        self._is_selected = view.selected_run == nested
+        self._is_held = view.held_run == nested
+        self._line = _line_of(view.selected_run, view.children)
 
     def __iter__(self) -> Iterator[Node]:
         visits: dict[str, list[VisitState]] = defaultdict(list)
@@ -94,9 +105,10 @@ class Nodes:
         own = [visit for visit in visits if not _is_candidate(visit)]
         status = (own or visits)[-1].status if visits else "pending"
         calls = [call for visit in visits for call in visit.calls]
-        here = view.selected is not None and view.selected.phase == phase.name
+        here = view.selected is not None and view.selected.phase == phase.name and not view.selected_run
+        here = here or any(self._holds_selected(visit) for visit in visits)
         unfolded = bool(visits) and view.folding.get(id, status == "running" or here)
-        held = view.held is not None and view.held.phase == phase.name
+        held = view.held is not None and view.held.phase == phase.name and not view.held_run
         mark = sign("held") if held else status_sign(status, view.tick)
         name: Span = (flat(phase.name), "plain" if visits else "dim")
         kind: tuple[Span, ...] = ((f" {phase.kind}", "faint"),) if phase.kind != "llm" else ()
@@ -149,10 +161,11 @@ class Nodes:
         candidates: Sequence[VisitState] = (),
     ) -> Iterator[Node]:
         """A visit, or a candidate, as a branch of its own."""
-        id: NodeId = ("visit", visit.branch, visit.phase, str(visit.visit))
-        selected = self.view.selected
+        id: NodeId = (*self._root(), "visit", visit.branch, visit.phase, str(visit.visit))
+        selected = self.view.selected if self._is_selected else None
         here = selected is not None and selected.visit_key == (visit.branch, visit.phase, visit.visit)
-        below = bool(visit.calls or candidates or visit.tool_tries)
+        here = here or self._holds_selected(visit)
+        below = bool(visit.calls or candidates or visit.tool_tries or visit.children)
         unfolded = below and self.view.folding.get(id, here)
         won: tuple[Span, ...] = ((" ", "plain"), sign("winner")) if visit.branch in winners else ()
         yield Node(
@@ -164,6 +177,7 @@ class Nodes:
             unfolded,
             visit.calls[-1].place if visit.calls else None,
             visit.phase,
+            run=self._nested,
         )
         if unfolded:
             for candidate in candidates:
@@ -176,24 +190,51 @@ class Nodes:
             yield self._call(visit, call, depth, many=many)
         for tool in visit.tool_tries:
             mark = status_sign({"failed": "failed", "running": "running"}.get(tool.status, "done"), self.view.tick)
-            id: NodeId = ("tool", visit.branch, visit.phase, str(visit.visit), str(tool.index), str(tool.place))
+            where = (visit.branch, visit.phase, str(visit.visit), str(tool.index), str(tool.place))
+            id: NodeId = (*self._root(), "tool", *where)
             took = ((seconds(tool.duration_s), "faint"),) if tool.status != "running" else ()
-            yield Node(id, depth, (mark, (f" {flat(tool.tool)}", "plain")), took, phase=visit.phase)
-        for number, child in enumerate(visit.children):
-            label = f" ↳ {flat(str(child.get('kind', '')))} {flat(str(child.get('session_id', '')))}"
-            mark = status_sign(str(child.get("status", "running")), self.view.tick)
-            id = ("child", visit.branch, visit.phase, str(visit.visit), str(number))
-            yield Node(id, depth, (mark, (label, "dim")), phase=visit.phase)
+            yield Node(id, depth, (mark, (f" {flat(tool.tool)}", "plain")), took, phase=visit.phase, run=self._nested)
+        for child in visit.children:
+            yield from self._child(visit, child, depth)
         for number, check in enumerate(visit.checks):
             if not check.get("valid", True):
                 name = check.get("name") or check.get("check", "check")
                 text = f" {flat(str(name))}: {flat(str(check.get('reason', '')))}"
-                id = ("check", visit.branch, visit.phase, str(visit.visit), str(number))
-                yield Node(id, depth, (sign("broken"), (text, "error")), phase=visit.phase)
+                id = (*self._root(), "check", visit.branch, visit.phase, str(visit.visit), str(number))
+                yield Node(id, depth, (sign("broken"), (text, "error")), phase=visit.phase, run=self._nested)
+
+    def _child(self, visit: VisitState, child: Mapping[str, object], depth: int) -> Iterator[Node]:
+        """A nested run: a branch with its phases below it, once it is known."""
+        run_id = str(child.get("run_id", ""))
+        state, id = self.view.children.get(run_id), ("child", run_id)
+        label = f" ↳ {flat(str(child.get('kind', '')))} {flat(str(child.get('session_id', '')))}"
+        mark = status_sign(str(child.get("status", "running")), self.view.tick)
+        unfolded = state is not None and self.view.folding.get(id, run_id in self._line)
+        place = state.calls[-1].place if state is not None and state.calls else None
+        tokens = ((count(state.tokens_in), "dim"),) if state is not None else ()
+        yield Node(id, depth, (mark, (label, "dim")), tokens, True, unfolded, place, visit.phase, run=run_id)
+        if state is None or not unfolded:
+            return
+        nested = Nodes(state, self.view, run_id)
+        for inner in state.visits:
+            if not _is_candidate(inner):
+                mine = [
+                    v for v in state.visits if _is_candidate(v) and v.phase == inner.phase and v.visit == inner.visit
+                ]
+                name = inner.phase + (f"#{inner.visit}" if inner.visit > 1 else "")
+                yield from nested._folded(inner, name, depth + 1, candidates=mine)
+
+    def _holds_selected(self, visit: VisitState) -> bool:
+        """Whether the selected call is in a run that this visit started, or further inside."""
+        return any(str(child.get("run_id", "")) in self._line for child in visit.children)
+
+    def _root(self) -> NodeId:
+        """What sets the nodes of a nested run apart."""
+        return ("in", self._nested) if self._nested else ()
 
     def _call(self, visit: VisitState, call: CallState, depth: int, *, many: bool) -> Node:
         view, place = self.view, call.place
-        held = place == view.held
+        held = place == view.held and self._is_held
         label = flat(call.purpose) or "beside"
         if place.turn:
             label = f"try {place.attempt}.{place.turn}" if many else f"turn {place.turn}"
@@ -204,13 +245,14 @@ class Nodes:
         tools = ", ".join(dict.fromkeys(flat(tool.tool) for tool in call.tools))
         extra: Span = (f"  {view.held_kind}", "held") if held else (f"  {tools}" if tools else "", "dim")
         return Node(
-            ("call", str(place)),
+            (*self._root(), "call", str(place)),
             depth,
             (mark, (f" {label}", "plain"), extra),
             _took(call),
             place=place,
             phase=visit.phase,
-            tone="selected" if place == view.selected else "",
+            tone="selected" if place == view.selected and self._is_selected else "",
+            run=self._nested,
         )
 
 
@@ -219,6 +261,15 @@ def _took(call: CallState) -> tuple[Span, ...]:
     if call.status != "done":
         return (*problems, (count(call.tokens_sent, call.grade), "faint"))
     return (*problems, (seconds(call.duration_s), "faint"))
+
+
+def _line_of(run_id: str, children: Mapping[str, RunState]) -> tuple[str, ...]:
+    """A nested run and those that it is inside of."""
+    found: list[str] = []
+    while run_id in children and run_id not in found:
+        found.append(run_id)
+        run_id = str(children[run_id].parent.get("run_id", ""))
+    return tuple(found)
 
 
 def _is_candidate(visit: VisitState) -> bool:

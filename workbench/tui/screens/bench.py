@@ -49,9 +49,9 @@ class BenchScreen(Pictures):
         if node.phase:
             presenter.phase = node.phase
         if node.place is not None:
-            presenter.state.select(node.place)
+            presenter.state.select_in(node.run, node.place)
         elif node.phase:
-            presenter.state.selected, presenter.state.following = None, False
+            presenter.state.selected, presenter.state.selected_run, presenter.state.following = None, "", False
         self.show_tree(presenter, keep=True)
         self.show_context(presenter)
         self.show_lines(presenter)

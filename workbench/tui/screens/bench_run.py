@@ -7,6 +7,8 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from textual import work
+
 from workbench.tui.screens.bench_look import LookActions
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ class RunActions(LookActions):
         if (live := self._live()) is None:
             return
         session, presenter = live
+        if self._steps_through_nested(presenter, mode):
+            return
         wanted = Mode(mode)
         presenter.stepping = wanted is not Mode.CONTINUE
         if session.running:
@@ -89,6 +93,26 @@ class RunActions(LookActions):
             self.resume(presenter.state.run.run_id, wanted)
         else:
             self.begin(wanted)
+
+    def _steps_through_nested(self, presenter: Presenter, mode: str) -> bool:
+        """``i`` on a nested run of the tree looks into it, ``o`` comes back out of one that is looked at; both step
+        the run instead where it is held right there."""
+        state, node = presenter.state, self.tree_node()
+        if mode == "into" and node is not None and node.id[0] == "child" and state.held_run != node.run:
+            if not state.look_into(node.run):
+                self.app.say("This run made no model call.")
+                return True
+            state.folding[node.id] = True
+        elif (
+            mode != "out" or not state.selected_run or (state.held is not None and state.held_run == state.selected_run)
+        ):
+            return False
+        else:
+            state.come_back()
+        if state.selected is not None and not state.selected_run:
+            presenter.phase = state.selected.phase
+        self.refresh_all()
+        return True
 
     def action_start(self) -> None:
         from workbench.engine.stepper import Mode
@@ -181,8 +205,27 @@ class RunActions(LookActions):
         session, presenter = live
         stored = [session.events.popleft() for _ in range(len(session.events))]
         presenter.state.absorb(stored, (), monotonic())
-        if not session.running:
+        if not session.running and session.project.store.writer(presenter.state.run.run_id) is None:
             presenter.state.end_unfinished()
+        self._fetch_nested(presenter)
+
+    @work(thread=True, group="nested", exit_on_error=False)
+    def _fetch_nested(self, presenter: Presenter) -> None:
+        """The nested runs of a stored one, read behind what is shown."""
+        from workbench.store.faults import StoreError
+
+        state, session = presenter.state, self.app.session
+        wanted = state.unknown_children()
+        while wanted and session is not None:
+            for run_id in wanted:
+                try:
+                    found = session.project.store.state(run_id)
+                except StoreError as fault:
+                    self.app.call_later(self.app.say, f"a nested run cannot be read: {fault}", "warning")
+                    return
+                state.children.setdefault(run_id, found)
+            wanted = state.unknown_children()
+        self.app.call_later(self.refresh_all)
 
     def offer_to_go_on(self, run_id: str, label: str) -> None:
         """A run of this file did not end: ask whether it should go on, unless something was begun meanwhile."""

@@ -62,6 +62,8 @@ class BenchView(Screen[None]):
         self._crumb = SpanLine(id="crumb")
         self._footer = Footer(id="footer")
         self._shown_call: Place | None = None
+        self._shown_run = ""
+        """The nested run that it belongs to."""
         self._shown_detail: object = None
         self._home = 0
         """The row where the context's cursor is put by itself; while it stays there, it goes along."""
@@ -126,9 +128,10 @@ class BenchView(Screen[None]):
         """Redraw the tree. Its cursor goes to a call that was just selected, else stays on its node (``keep``)."""
         rows = presenter.tree()
         cursor: int | None = None
-        selected = presenter.state.selected
-        if selected is not None and selected != self._shown_call and not keep:
-            cursor = rows.row_of(selected)
+        selected, nested = presenter.state.selected, presenter.state.selected_run
+        moved = (selected, nested) != (self._shown_call, self._shown_run)
+        if selected is not None and moved and not keep:
+            cursor = rows.row_of(selected, nested)
         elif self.tree_id is not None:
             cursor = rows.index_of(self.tree_id)
         elif presenter.phase:
@@ -149,9 +152,12 @@ class BenchView(Screen[None]):
         rows = presenter.context(compact=self.has_class("-short"))
         cursor: int | None = None
         selected, home = presenter.state.selected, presenter.home_row()
-        if selected != self._shown_call or (home != self._home and self.context_pane.cursor == self._home):
+        nested = presenter.state.selected_run
+        if (selected, nested) != (self._shown_call, self._shown_run) or (
+            home != self._home and self.context_pane.cursor == self._home
+        ):
             cursor = home
-        self._shown_call, self._home = selected, home
+        self._shown_call, self._shown_run, self._home = selected, nested, home
         if self.context_filter and selected is not None:
             rows = Filtered(rows, self.context_filter)
             cursor = None if cursor is None else rows.nearest(cursor)
