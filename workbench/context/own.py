@@ -36,6 +36,8 @@ def _reason(item: Item) -> Reason:
         return Reason("prompt", (item.place.turn,))
     if item.kind is Kind.RETRY:
         return Reason("retry", (item.place.attempt,))
+    if item.kind is Kind.USER and item.note:
+        return Reason("said", (item.note,))
     return Reason(str(item.kind))
 
 

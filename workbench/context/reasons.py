@@ -63,6 +63,7 @@ REASONS: dict[str, Words] = {
     "blank_result": Words("the tool returned nothing", "Providers refuse blank content."),
     "images": Words("images of the tool", "Images that a tool returned."),
     "edited": Words("{0} by hand", "A person edited the run here: the edit decided, not the file."),
+    "said": Words("{0}", "A person or a hook said it during the run."),
     "user": Words("said during the run", "A person or a hook said it."),
     "system": Words("system text", "A system message of the history."),
     "injected": Words("carried in", "From another phase."),

@@ -39,6 +39,10 @@ class Sender(Protocol):
         """Make edits at a stop of the call. Raises EditFault."""
         ...
 
+    async def heard(self, place: Place) -> bool:
+        """Whether a person had something to say before the call, which is in the history now."""
+        ...
+
 
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 """Finish reasons of providers for an answer that reached its limit."""
@@ -70,7 +74,7 @@ async def call_model(sender: Sender, place: Place, purpose: str, *, tool_choice:
 
 async def _ready(sender: Sender, place: Place, purpose: str, tool_choice: str) -> tuple[Assembly, Decision]:
     """The context of the call, journaled and let through the gate; anew after each edit there."""
-    run, edited = sender.engine, False
+    run, edited, heard = sender.engine, False, False
     while True:
         assembly = sender.assemble(place, tool_choice=tool_choice)
         _journal_assembly(sender, place, assembly, purpose, edited=edited)
@@ -83,12 +87,16 @@ async def _ready(sender: Sender, place: Place, purpose: str, tool_choice: str) -
             problems=len(assembly.problems),
             answered_by=run.ports.model.recorded(assembly.request, place),
             edited=edited,
+            heard=heard,
         )
         decision = await run.gate(stop)
-        if not decision.edits:
+        if decision.edits:
+            sender.edit(stop, decision.edits)
+            edited, heard = True, False
+        elif await sender.heard(place):
+            edited, heard = False, True
+        else:
             return assembly, decision
-        sender.edit(stop, decision.edits)
-        edited = True
 
 
 def _words(broken: Broken) -> str:

@@ -14,6 +14,7 @@ from workbench.engine.editing import before_tool, checked, edit_state, journal
 from workbench.engine.edits import SetResult, SetState
 from workbench.engine.faults import TRUST, PhaseFailed
 from workbench.engine.gate import Stop, StopKind
+from workbench.engine.hooking import fire
 from workbench.engine.ports import ToolResult
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ async def _call(execution: Execution, arguments: dict[str, Any], place: Place) -
         **({"needs_trust": True} if result.needs_trust else {}),
     )
     execution.items += items
+    await fire(run, "tool_result", place, {"tool": name, "result": shown, "is_error": result.is_error}, index=1)
     made = replace(result, text=shown)
     return await _after(execution, replace(stop, kind=StopKind.AFTER_TOOL, result=shown), made)
 
@@ -85,6 +87,7 @@ async def _started(execution: Execution, text: str, place: Place) -> ToolResult:
     name = phase.tool or ""
     spec = run.ports.tools.spec(name)
     side_effects = spec is None or spec.side_effects
+    await fire(run, "tool_call", place, {"tool": name, "arguments": json.loads(text)}, index=1)
     run.scribe.emit(
         "tool_started", place, index=1, call_id="", tool=name, arguments=text, native=False, side_effects=side_effects
     )

@@ -59,6 +59,8 @@ KINDS: dict[str, str] = {
         "passed on), timeout (seconds)"
     ),
     "human_answered": "index, answer (null: nobody answered in time, timed_out), refused (why it does not fit)",
+    "audible": "index, text (null: nothing came in time, timed_out), redo, left (of the phase's budget)",
+    "hook": "type, name, number, index (of a tool call), action (continue, pause, inject), text, reason, error",
     "edited": (
         "stop, index (of a tool call), what (change, drop, add, move, state, model, answer, arguments, skip, result), "
         "before, after, edit (as it was asked for), own and at (messages: the visit's own, and where), tool"

@@ -19,6 +19,7 @@ from workbench.context.place import Place
 from workbench.context.scope import PhaseScope, Vectors
 from workbench.engine import budget, choosing, texts
 from workbench.engine.attempt import Failure
+from workbench.engine.audible import hear
 from workbench.engine.checks import Checks
 from workbench.engine.editing import checked, edit_answer, edit_request, edit_state
 from workbench.engine.edits import Edit, SetAnswer, SetState
@@ -69,6 +70,8 @@ class Execution:
         self.vectors: Vectors | None = None
         """Embeddings that its selection compares."""
         self._drafted = False
+        self.spoken = 0
+        """How often a person gave feedback."""
         self.checks = Checks(self)
         self.prefix = ""
         """Before the kind in the session ids of children: ``s0_`` in candidate 0."""
@@ -206,6 +209,10 @@ class Execution:
                 edit_answer(self, stop, edit)
             else:
                 edit_request(self, stop, edit)
+
+    async def heard(self, place: Place) -> bool:
+        """Whether a person had something to say before the call of ``place``, which is in the history now."""
+        return await hear(self, place, redo=False)
 
     def assemble(self, place: Place, *, tool_choice: str = "") -> Assembly:
         """The context of the next call. Raises PhaseFailed where it cannot be made to fit its budget."""

@@ -27,6 +27,8 @@ class StopKind(StrEnum):
     BEFORE_CANDIDATES = "before_candidates"
     AFTER_EVALUATION = "after_evaluation"
     RUN_END = "run_end"
+    HOOK = "hook"
+    """Where a hook pauses the run, whatever it does there."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class Stop:
     """At ``after_tool``: what the model will see."""
     edited: bool = False
     """The same stop again, after an edit: what it shows has changed."""
+    heard: bool = False
+    """The same stop again, after feedback of a person."""
+    paused: str = ""
+    """Why a hook holds the run here."""
 
     @property
     def level(self) -> int:
@@ -87,6 +93,8 @@ class Gate(Protocol):
         ...
 
 
-async def open_gate(_: Stop) -> Decision:
-    """The gate of headless runs: never holds."""
+async def open_gate(stop: Stop) -> Decision:
+    """The gate of headless runs: never holds. Raises RunStopped where a hook pauses, for nobody could go on."""
+    if stop.paused:
+        raise RunStopped(stop.paused)
     return Decision()

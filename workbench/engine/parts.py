@@ -133,6 +133,8 @@ class VisitState:
     """The tool calls of a deterministic phase."""
     checks: list[Mapping[str, Any]] = field(default_factory=list)
     callouts: list[Mapping[str, Any]] = field(default_factory=list)
+    feedback: list[Mapping[str, Any]] = field(default_factory=list)
+    """``audible`` data: what a person said while it ran."""
     children: list[Mapping[str, Any]] = field(default_factory=list)
     """``child_started`` data of the runs that this visit started, completed by ``child_finished``."""
     state_set: dict[str, Any] = field(default_factory=dict)

@@ -372,6 +372,6 @@ class Ports:
     notify: Callable[[Notice], None] = lambda notice: None
     audibles: Audibles = field(default_factory=NoAudibles)
     hooks: Hooks = field(default_factory=NoHooks)
-    remarks: Callable[[Sequence[str]], Sequence[str]] = lambda phases: ()
-    """What is wrong with what the run was given besides its input (prepared answers), by the names of its phases: a
-    warning each."""
+    remarks: Callable[[Sequence[str]], Sequence[tuple[str, str]]] = lambda phases: ()
+    """What is wrong with what the run was given besides its input (prepared answers, hooks), by the names of its
+    phases: code (of ``REMARKS``) and text of a warning each."""

@@ -24,6 +24,7 @@ from workbench.engine.ports import (
     Verdict,
 )
 from workbench.engine.state import RunState
+from workbench.engine.steering import REMARKS, Feedback, HookAction, HookResult
 
 
 @dataclass
@@ -58,8 +59,15 @@ class Recording:
         """What they said before that and what did not fit the question, in order."""
         self.timed_out: set[tuple[Place, int]] = set()
         """Questions that nobody answered in time."""
-        self.remarks: list[str] = []
-        """What was wrong with the answers that were prepared for it."""
+        self.feedback: dict[tuple[Place, bool], list[Feedback | None]] = {}
+        """What people said to a running phase, by place and whether the turn was taken again; None: they began to, and
+        nothing came in time."""
+        self.hooks: dict[tuple[str, Place, int], list[HookResult]] = {}
+        """What hooks wanted, by type of event, place and index of the tool call."""
+        self.paused_at: tuple[str, Place, int] | None = None
+        """The hook that stopped it, if one did."""
+        self.remarks: list[tuple[str, str]] = []
+        """What was wrong with what it was given besides its input: code and text."""
         self.verdicts: dict[tuple[Place, int], tuple[str, Verdict]] = {}
         self.draws: dict[tuple[Place, int], float] = {}
         self.embedded: dict[tuple[str, tuple[str, ...]], Embedded | ModelFault] = {}
@@ -76,6 +84,8 @@ class Recording:
         for event in self.events:
             self.state.apply(event)
             self.times.append(event.at)
+            if event.kind not in _AFTER_A_PAUSE:
+                self.paused_at = None
             if (reader := _READERS.get(event.kind)) is not None:
                 reader(self, event.place, event.data)
 
@@ -190,14 +200,31 @@ class Recording:
         else:
             self.timed_out.add((place, data["index"]))
 
+    def _audible(self, place: Place, data: Mapping[str, Any]) -> None:
+        text = data.get("text")
+        said = None if text is None else Feedback(text, data.get("redo", False))
+        self.feedback.setdefault((place, data.get("redo", False)), []).append(said)
+
+    def _hook(self, place: Place, data: Mapping[str, Any]) -> None:
+        action = HookAction(data.get("action", "continue"))
+        result = HookResult(
+            data.get("name", ""), action, data.get("text", ""), data.get("reason", ""), data.get("error", ""), True
+        )
+        key = (data.get("type", ""), place, data.get("index", 0))
+        self.hooks.setdefault(key, []).append(result)
+        self.paused_at = key if action is HookAction.PAUSE and not result.error else None
+
     def _warning(self, place: Place, data: Mapping[str, Any]) -> None:
-        if data.get("code") == "answers":
-            self.remarks.append(data["message"])
+        if data.get("code") in REMARKS:
+            self.remarks.append((data["code"], data["message"]))
 
     def _check(self, place: Place, data: Mapping[str, Any]) -> None:
         verdict = Verdict(data["valid"], data.get("reason", ""), data.get("score"))
         self.verdicts[(place, data.get("index", 0))] = (data.get("name", ""), verdict)
 
+
+_AFTER_A_PAUSE = frozenset({"hook", "warning", "blob", "phase_finished", "run_finished"})
+"""All that follows where a hook stopped the run."""
 
 _READERS = {
     "context_assembled": Recording._context,
@@ -213,6 +240,8 @@ _READERS = {
     "human_answered": Recording._human,
     "check_finished": Recording._check,
     "warning": Recording._warning,
+    "audible": Recording._audible,
+    "hook": Recording._hook,
 }
 
 

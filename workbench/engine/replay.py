@@ -37,6 +37,7 @@ from workbench.engine.ports import (
 )
 from workbench.engine.recorded_embedder import RecordedEmbedder
 from workbench.engine.recorded_retrieval import RecordedRetrieval
+from workbench.engine.recorded_steering import RecordedAudibles, RecordedHooks
 from workbench.engine.recording import RecordedCall, Recording
 
 
@@ -78,6 +79,8 @@ class Replay:
             embedder=RecordedEmbedder(self),
             clock=RecordedClock(self, base.clock),
             remarks=lambda phases: self.recording.remarks,
+            audibles=self._audibles,
+            hooks=RecordedHooks(self),
         )
 
     def recorded(self, place: Place) -> bool:
@@ -86,6 +89,7 @@ class Replay:
 
     def __post_init__(self) -> None:
         self._answered: set[Place] = set()
+        self._audibles = RecordedAudibles(self)
         self._cut: Place | None = None
         self._all_live = False
 
@@ -117,6 +121,10 @@ class Replay:
         # The line that the candidates left goes on after all of them.
         self._all_live = not here or cut.startswith(f"{here}/")
         return self._all_live
+
+    def waits_to_speak(self, stop: Stop) -> bool:
+        """Whether recorded feedback comes next at a call."""
+        return stop.kind is StopKind.BEFORE_CALL and self._audibles.waiting(stop.place, redo=False)
 
     def mark(self, place: Place) -> None:
         self._answered.add(place)
@@ -209,6 +217,9 @@ class RecordedGate:
         self._made: dict[tuple[str, Place, int], int] = defaultdict(int)
 
     async def __call__(self, stop: Stop) -> Decision:
+        if stop.place.call and self._replay.waits_to_speak(stop):
+            # What was sent is yet to come: a person spoke here, and it was put together again.
+            return Decision(send_anyway=bool(stop.problems))
         if self._depth is None:
             self._depth = stop.depth  # A run's own gate is asked before that of any child.
         if stop.depth == self._depth and not self._replay.past(stop.place):

@@ -22,6 +22,7 @@ from workbench.engine.event import Event
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.flow import next_phase
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
+from workbench.engine.hooking import Injections, fire
 from workbench.engine.library import CascadeNotFound
 from workbench.engine.mutation import Mutation
 from workbench.engine.ports import Divergence, Ports, ToolSpec
@@ -105,6 +106,7 @@ class Run:
         self.tokens = 0
         self.cost = 0.0
         self.tool_cache = ToolCache(definition.cascade.tool_caching)
+        self.injections = Injections()
         self.vectors = VectorDesk(self)
         self.summaries = SummaryDesk(self)
         self._async: list[AsyncChild] = []
@@ -142,12 +144,17 @@ class Run:
         await self.vectors.close()
         await self.summaries.settle()
         await remember(self, status)
+        if status != "diverged":
+            type = "cascade_complete" if status == "success" else "cascade_error"
+            await fire(self, type, Place(), {"status": status, "output": output, "reason": reason})
         self.scribe.emit("run_finished", status=status, output=output, state=self.world.state, reason=reason)
         self.scribe.sync()
         await self._join_async(status)
         return Outcome(status, output, dict(self.world.state), reason)
 
     async def _run(self) -> str:
+        about = {"cascade_id": self.definition.cascade.cascade_id, "input": dict(self.world.input)}
+        await fire(self, "cascade_start", Place(), about)
         soundings = self.definition.cascade.soundings
         if soundings is not None and (soundings.candidates > 1 or soundings.reforge):
             from workbench.engine.fleet import walk_candidates
@@ -204,8 +211,8 @@ class Run:
         for problem in not_run(definition.cascade, definition.source):
             self.warn(problem.code, problem.message, problem.path)
         if not self.depth:
-            for text in self.ports.remarks([phase.name for phase in definition.cascade.phases]):
-                self.warn("answers", text)
+            for code, text in self.ports.remarks([phase.name for phase in definition.cascade.phases]):
+                self.warn(code, text)
         for name in definition.cascade.inputs_schema:
             if name not in self.world.input:
                 self.warn("input", f"input '{name}' was not given", ("inputs_schema", name))

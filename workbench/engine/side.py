@@ -71,6 +71,10 @@ class SideCall:
                 raise EditFault(f"{stop.place}: a call beside the turns cannot be edited")
             edit_state(self.engine, self.world, stop, edit)
 
+    async def heard(self, place: Place) -> bool:
+        """Nobody speaks to a call beside the turns."""
+        return False
+
     def join(self, items: list[Item], /, *, carried: bool = False) -> None:
         self.text = items[-1].message.text
 

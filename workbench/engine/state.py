@@ -353,6 +353,10 @@ class RunState:
         key = (event.place, data.get("index"))
         self.questions = [q for q in self.questions if (q.place, q.data.get("index")) != key]
 
+    def _audible(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None and data.get("text") is not None:
+            visit.feedback.append(data)
+
     def _callout(self, event: Event, data: Mapping[str, Any]) -> None:
         if (visit := self.visit_of(event.place)) is not None:
             visit.callouts.append(data)

@@ -10,6 +10,10 @@ from typing import Any, Protocol
 from workbench.context.place import Place
 
 
+REMARKS = frozenset({"answers", "hooks"})
+"""Codes of warnings about what a run was given besides its input."""
+
+
 @dataclass(frozen=True, slots=True)
 class Feedback:
     """What a person says to a running phase."""
@@ -72,6 +76,8 @@ class HookResult:
     """Why, for people."""
     error: str = ""
     """What it raised, or why its answer could not be read."""
+    recorded: bool = False
+    """It answered so in the run that is replayed: whoever was to let that one go on, has."""
 
 
 class Hooks(Protocol):

@@ -122,8 +122,12 @@ class Stepper:
         """Why to hold at this stop, or nothing."""
         if stop.problems and stop.kind is StopKind.BEFORE_CALL:
             return "the request breaks an invariant"
+        if stop.paused:
+            return stop.paused
         if stop.edited:
             return "edited"
+        if stop.heard and self.mode is not Mode.CONTINUE:
+            return "feedback added"
         if stop.answered_by == "changed" and not self._diverged:
             return "the request is not the recorded one"
         if stop.answered_by == "maybe":

@@ -17,6 +17,7 @@ from workbench.engine.edits import SetResult, SetState
 from workbench.engine.engine_tools import ASK_CUSTOM, ASK_HUMAN, ROUTE_TO, SEARCH_CONTEXT, SET_STATE, SPAWN
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import Stop, StopKind
+from workbench.engine.hooking import fire
 from workbench.engine.library import CascadeNotFound
 from workbench.engine.people import ask_person
 from workbench.engine.ports import ToolResult
@@ -88,6 +89,8 @@ class Tooling:
                 call = _native(call.name, ready.arguments, call.call_id)
             result = ready.result or await self._started(call, index)
             text = self._finish(call, index, result, parts, last=index == len(wanted))
+            told = {"tool": call.name, "result": text, "is_error": result.is_error}
+            await fire(self.engine, "tool_result", self.place, told, index=index)
             await self._after(self._stop(StopKind.AFTER_TOOL, call, index, result=text), call)
 
     def _stop(
@@ -114,6 +117,8 @@ class Tooling:
 
     async def _started(self, call: Wanted, index: int) -> ToolResult:
         """Run one tool; durable that it began before it can have changed anything."""
+        about = {"tool": call.name, "arguments": dict(call.arguments)}
+        await fire(self.engine, "tool_call", self.place, about, index=index)
         spec = self.engine.tool_spec(call.name)
         self.engine.scribe.emit(
             "tool_started",

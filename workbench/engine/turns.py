@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from workbench.context.assembly import Kind
 from workbench.engine import budget, texts
 from workbench.engine.attempt import Attempted, Failure
+from workbench.engine.audible import hear
 from workbench.engine.calling import call_model
 from workbench.engine.engine_tools import ROUTE_TO
+from workbench.engine.hooking import fire, inject
 from workbench.engine.toolcalls import read_calls, without_calls
 from workbench.engine.tooling import Tooling, Wanted, native_calls, prompt_calls
 
@@ -31,6 +33,8 @@ class Turns:
         """What an early check or a turn-ward says; opens the next turn."""
         self.judged: frozenset[str] = frozenset()
         self._answered_beside_calls = False
+        self._calls = 0
+        """Of the turn, so far."""
 
     async def run(self) -> Attempted:
         wanted: list[Wanted] = []
@@ -38,7 +42,7 @@ class Turns:
         for turn in range(1, self.rules.max_turns + 1):
             if turn > 1:
                 self._open(turn)
-            wanted = await self._turn(turn)
+            wanted = await self._turns(turn)
             self.execution.engine.scribe.sync()
             failure = await self.execution.checks.after_turn(self._turn_text, self.attempt, turn)
             if not await self._goes_on(turn, wanted, failure):
@@ -65,10 +69,22 @@ class Turns:
     def _has_tools(self) -> bool:
         return any(name != ROUTE_TO for name in self.execution.tool_names)
 
-    async def _turn(self, turn: int) -> list[Wanted]:
-        place = self.execution.place(self.attempt, turn, 1)
+    async def _turns(self, turn: int) -> list[Wanted]:
+        """One turn, again as often as a person asks for it; the calls of its last answer."""
+        execution, self._calls, route = self.execution, 0, self.route
+        await fire(execution.engine, "turn_start", execution.place(self.attempt, turn, 1), {"model": execution.model})
+        wanted = await self._turn(turn, "turn")
+        while await hear(execution, execution.place(self.attempt, turn, self._calls), redo=True):
+            self.route = route
+            wanted = await self._turn(turn, "redo")
+        return wanted
+
+    async def _turn(self, turn: int, purpose: str) -> list[Wanted]:
+        self._calls += 1
+        place = self.execution.place(self.attempt, turn, self._calls)
+        inject(self.execution, place)
         await budget.prepare(self.execution, place)
-        await call_model(self.execution, place, "turn")
+        await call_model(self.execution, place, purpose)
         wanted = self._read()
         if wanted:
             tooling = Tooling(self.execution, place)
@@ -115,7 +131,8 @@ class Turns:
 
     async def _closing_call(self, turn: int) -> None:
         execution = self.execution
-        place = execution.place(self.attempt, turn, 2)
+        place = execution.place(self.attempt, turn, self._calls + 1)
+        inject(execution, place)
         execution.add(Kind.CLOSING, texts.CLOSING, place)
         forbid = "none" if execution.native and execution.tool_names else ""
         await call_model(execution, place, "closing", tool_choice=forbid)

@@ -22,6 +22,7 @@ from workbench.engine.execution import Execution
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.flow import offers_choice
 from workbench.engine.gate import RunStopped, Stop, StopKind
+from workbench.engine.hooking import fire
 from workbench.engine.manifest import choose_tools
 from workbench.engine.model_name import split_effort
 from workbench.engine.mutation import Mutation
@@ -82,25 +83,33 @@ class Visit:
         try:
             self.conditions.update(self._conditions(execution))
             self._started()
+            await fire(run, "phase_start", self.place(), {"tools": self.tool_names, "model": self.model_name})
             execution = await self._execute(execution)
         except RunStopped:
             self._leave(execution, "stopped", "stopped")
             raise
         except PhaseBlocked as fault:
             self._leave(execution, "blocked", fault.reason, fault.check)
+            await self._tell(execution, "blocked", fault.reason)
             raise
         except PhaseFailed as fault:
             self._leave(execution, "failed", fault.reason, fault.check)
+            await self._tell(execution, "failed", fault.reason)
             # A failed tool has no output, but the file may say where the run goes from there.
             if isinstance(fault, ToolFailed) and isinstance(self.phase.on_error, str):
                 self.route, self.route_rule = self.phase.on_error, "on_error"
                 return ""
             raise
         self._leave(execution, "success")
+        await self._tell(execution, "success")
         run.tool_cache.invalidate("phase_complete")
         self.output, self.route = execution.output, execution.route
         await run.gate(Stop(StopKind.AFTER_PHASE, self.place(), run.depth, state=self.world.state))
         return self.output
+
+    async def _tell(self, execution: Execution, status: str, reason: str = "") -> None:
+        told = {"status": status, "output": execution.output, "reason": reason}
+        await fire(self.engine, "phase_complete", self.place(), told)
 
     async def _enter(self) -> None:
         """Wait at the door; the state may be edited there, before anything is rendered."""

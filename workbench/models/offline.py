@@ -63,6 +63,8 @@ class Offline:
 
     def _said(self, reply: Reply | None, request: Request, place: Place) -> tuple[str, tuple[NativeCall, ...]]:
         closing = place.turn > 0 and place.call > 1
+        if reply is not None and closing and place.call - 2 < len(reply.redo):
+            return reply.redo[place.call - 2], ()
         if reply is not None and closing:
             if reply.closing is not None:
                 return reply.closing, ()

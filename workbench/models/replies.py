@@ -10,6 +10,7 @@ replies:
       usage: {input: 900, output: 61, cached: 512, written: 0, reasoning: 0}   # what is left out is unknown
     - text: "The process died of …"     # turn 2: an answer
       closing: "In short: …"            # answers the closing call that follows a last turn with tools
+      redo: ["In French: …"]            # answers when a person has the turn taken again, the first time and later
     - attempt: 2                        # from here on turns are counted within attempt 2
       text: "Once more: …"
       finish: length                    # finish reason; stop (or tool_calls) when left out
@@ -85,6 +86,7 @@ class Reply(_Strict):
     say: str = ""
     calls: list[ScriptedCall] = Field(default_factory=list)
     closing: str | None = None
+    redo: list[str] = Field(default_factory=list)
     latency: float | None = Field(default=None, ge=0, le=600)
     usage: ScriptedUsage = ScriptedUsage()
     finish: str = ""

@@ -41,7 +41,7 @@ class Attached:
     notify: Callable[[Notice], None] = lambda notice: None
     audibles: Audibles = field(default_factory=NoAudibles)
     """Who may speak up while a phase runs."""
-    remarks: Callable[[Sequence[str]], Sequence[str]] = lambda phases: ()
+    remarks: Callable[[Sequence[str]], Sequence[tuple[str, str]]] = lambda phases: ()
     """What is wrong with prepared answers, by the phases that there are."""
     observe_child: Callable[[Event], None] = lambda event: None
     """Sees the events of the runs that it starts."""

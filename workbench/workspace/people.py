@@ -57,11 +57,11 @@ class Prepared:
                 return feedback
         return None
 
-    def remarks(self, phases: Sequence[str]) -> Sequence[str]:
+    def remarks(self, phases: Sequence[str]) -> Sequence[tuple[str, str]]:
         """What of the answers belongs to none of these phases."""
         named = [(key, key.partition("#")[0]) for key in self._by_phase]
         named += [(f"{AUDIBLES}: {phase}", phase) for phase, _, _ in self._feedback]
-        return [_unknown(key, phase, phases) for key, phase in named if phase not in phases]
+        return [("answers", _unknown(key, phase, phases)) for key, phase in named if phase not in phases]
 
     def unused(self) -> list[str]:
         """What nobody asked for, in words."""

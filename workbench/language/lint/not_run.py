@@ -36,7 +36,6 @@ NOT_RUN: tuple[NotRun, ...] = (
     NotRun("phases[].browser", "no browser is started; the browser tools work without it"),
     NotRun("phases[].human_input.type", "a text is asked for instead", only="htmx"),
     NotRun("tool_caching.tools.*.key", "args_hash is used", only="custom"),
-    NotRun("phases[].audibles", "no feedback is taken"),
 )
 """A row goes when the engine learns the field."""
 

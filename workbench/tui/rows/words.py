@@ -164,7 +164,28 @@ def _asked(it: Happened) -> Words:
 
 
 def _answered(it: Happened) -> Words:
+    if it.data.get("timed_out"):
+        return "you", "nobody answered in time", "warning"
+    if it.data.get("refused"):
+        return "you", f"{brief(it.data.get('answer', ''), 80)} does not fit: {it.data['refused']}", "warning"
     return "you", brief(it.data.get("answer", "")), "plain"
+
+
+def _audible(it: Happened) -> Words:
+    left = f"  ({plural(it.data.get('left', 0), 'time')} left)"
+    if it.data.get("text") is None:
+        return "you", f"nothing was said in time{left}", "warning"
+    sort = "once more: " if it.data.get("redo") else ""
+    return "you", f"{sort}{brief(it.data['text'])}{left}", "waiting"
+
+
+def _hook(it: Happened) -> Words:
+    what = f"{it.data.get('name', '')} at {it.data.get('type', '')}"
+    if it.data.get("error"):
+        return "hook", f"{what}: {it.data['error']}", "warning"
+    said = f": {brief(it.data['text'], 120)}" if it.data.get("text") else ""
+    why = f" ({it.data['reason']})" if it.data.get("reason") else ""
+    return "hook", f"{what}: {it.data.get('action', '')}{said}{why}", "accent"
 
 
 def _edited(it: Happened) -> Words:
@@ -231,6 +252,8 @@ _WORDS: dict[str, Callable[[Happened], Words]] = {
     "human_asked": _asked,
     "human_answered": _answered,
     "edited": _edited,
+    "audible": _audible,
+    "hook": _hook,
     "callout": _callout,
     "remembered": _remembered,
     "tools_chosen": _tools_chosen,

@@ -1,0 +1,38 @@
+"""Feedback of a person to a running phase: heard between calls, within the phase's budget (language.md 2.10)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.context.assembly import Kind
+from workbench.context.place import Place
+from workbench.engine.people import within
+
+if TYPE_CHECKING:
+    from workbench.engine.execution import Execution
+
+HEADER = "[User feedback]:"
+NOTE = "feedback of a person"
+
+
+async def hear(execution: Execution, place: Place, *, redo: bool) -> bool:
+    """Take what a person has to say: before the call of ``place``, or (``redo``) after its turn, which is then taken
+    again. True when something joined the history; it is journaled before it does."""
+    rule, run = execution.phase.audibles, execution.engine
+    if rule is None or not rule.enabled or execution.spoken >= rule.budget or (redo and not rule.allow_retry):
+        return False
+    about = {"index": execution.spoken + 1, "redo": redo}
+    try:
+        feedback = await within(run.ports.clock, run.ports.audibles.hear(place, redo=redo), rule.timeout_seconds)
+    except TimeoutError:
+        run.scribe.emit("audible", place, **about, text=None, timed_out=True, left=rule.budget - execution.spoken)
+        return False
+    if feedback is None:
+        return False
+    execution.spoken += 1
+    text, _ = run.ports.redact(feedback.text)
+    run.scribe.emit("audible", place, **about, text=text, left=rule.budget - execution.spoken)
+    run.scribe.sync()
+    joins = place._replace(call=place.call + 1) if redo else place
+    execution.add(Kind.USER, f"{HEADER}\n{text}", joins, note=NOTE)
+    return True
