@@ -54,6 +54,9 @@ class Capability:
         return "\t".join((self.kind, self.name, self.digest))
 
 
+BROWSER = Capability(CapabilityKind.NETWORK, "a browser opens pages")
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """All capabilities of a workspace, sorted, each once."""
@@ -124,7 +127,7 @@ def _cascade(cascade: Cascade) -> list[Capability]:
             found.append(Capability(CapabilityKind.PYTHON, phase.tool))
         browses = [name for name in phase.tools if _BROWSER_TOOLS.fullmatch(name)]
         if phase.browser is not None or browses:
-            found.append(Capability(CapabilityKind.NETWORK, "a browser opens pages"))
+            found.append(BROWSER)
         children = [child.ref for child in phase.sub_cascades] + [child.ref for child in phase.async_cascades]
         found += [Capability(CapabilityKind.CASCADE, ref) for ref in children]
     return found

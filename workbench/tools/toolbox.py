@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -15,6 +16,7 @@ from workbench.engine.ports import ToolResult, ToolSpec
 from workbench.language.lint.surroundings import ToolFacts, ToolKind, ValidatorFacts
 from workbench.language.problem import Problem
 from workbench.tools.arguments import checked
+from workbench.tools.browser.tools import EXTRA, NOT_ALLOWED, BrowserTools, Owner, browser_tools, owner
 from workbench.tools.builtin import builtin_tools
 from workbench.tools.builtin.shell import ShellTools
 from workbench.tools.calling import call_function
@@ -47,8 +49,16 @@ _KINDS: Mapping[Kind, ToolKind] = {
 class Toolbox:
     """The tools of one workspace."""
 
-    def __init__(self, workspace: Workspace, sandbox: Sandbox, registry: Registry, schemes: Schemes) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        sandbox: Sandbox,
+        registry: Registry,
+        schemes: Schemes,
+        browser: BrowserTools | None = None,
+    ) -> None:
         """``registry`` holds the built-in tools; what is added later may hide them."""
+        self._browser = browser or BrowserTools()
         self._builtin = frozenset(registry.names()) | frozenset(ENGINE_SPECS)
         self.workspace = workspace
         self.sandbox = sandbox
@@ -66,18 +76,23 @@ class Toolbox:
         trusted: bool = False,
         beside: Path | None = None,
         tool_files: Mapping[str, str] | None = None,
+        browser: bool = False,
     ) -> Toolbox:
         """Built-in tools and validators, what the running program registered, the Python tools of ``tools/`` folders,
         and declared tools (texts of ``.tool.json`` files by path). The last two run only where the workspace is
         trusted; elsewhere they are announced and refused.
 
+        ``browser``: whether a person has allowed that pages are opened.
         ``beside`` is the folder of the cascade, where files of ``sql:`` and ``shell:`` are looked up first.
         """
         registry = Registry()
         for tool in (*builtin_tools(workspace, sandbox), *validator_tools(ShellTools(sandbox))):
             registry.add(tool)
         schemes = Schemes(workspace, sandbox, beside=beside, python=python, trusted=trusted)
-        box = cls(workspace, sandbox, registry, schemes)
+        pages = BrowserTools()
+        for tool in browser_tools(pages, "" if browser else NOT_ALLOWED):
+            registry.add(tool)
+        box = cls(workspace, sandbox, registry, schemes, pages)
         add_registered(registry)
         for folder in python:
             (load_tools if trusted else announce_tools)(folder, registry)
@@ -109,11 +124,18 @@ class Toolbox:
 
     async def call(self, name: str, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
         """Run a tool. Whatever goes wrong is a result with its flag set; ``duration_s`` is of the monotonic clock."""
+        return await self.call_for("", name, arguments, place)
+
+    async def call_for(self, run_id: str, name: str, arguments: Mapping[str, Any], place: Place) -> ToolResult:
+        """The same for a run that this toolbox's run has started: it has a browser of its own."""
         started = time.monotonic()
+        token = owner.set(Owner(run_id, place.branch))
         try:
             result = await self._run(name, arguments)
         except Exception as fault:  # noqa: BLE001 - a tool may raise anything: the model is told
             result = error_of(fault)
+        finally:
+            owner.reset(token)
         return replace(result, duration_s=time.monotonic() - started)
 
     async def call_inner(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
@@ -135,10 +157,22 @@ class Toolbox:
             raise LookupError(f"no tool is called '{name}'")
         if tool.refusal:
             refused = error_of(PermissionError(f"{name} may not run: {tool.refusal}"))
-            return replace(refused, needs_trust=tool.refusal == UNTRUSTED)
+            return replace(refused, needs_trust=tool.refusal in (UNTRUSTED, NOT_ALLOWED))
         taken = checked(arguments, tool.spec.schema)
         value = await call_function(tool.function, taken, tool.timeout_s or TIMEOUT_S)
         return result_of(value, self.workspace)
+
+    def holds(self, run_id: str) -> bool:
+        """Whether tools have left something running for a nested run."""
+        return self._browser.holds(run_id)
+
+    def of_child(self, run_id: str) -> ChildTools:
+        """The same tools for a run that this one starts."""
+        return ChildTools(self, run_id)
+
+    async def aclose(self, run_id: str | None = None) -> None:
+        """End what tools have left running: all of it, or what a run has that was started by this one."""
+        await self._browser.aclose(run_id)
 
     async def facts(self) -> dict[str, ToolFacts]:
         """What a check must know of every tool that can be listed, those of the engine included.
@@ -171,7 +205,37 @@ class Toolbox:
         return "" if probe.usable else f"a sandbox: {probe}"
 
 
+class ChildTools:
+    """A toolbox as a nested run sees it: the same tools, and a browser of its own."""
+
+    def __init__(self, toolbox: Toolbox, run_id: str) -> None:
+        self._toolbox = toolbox
+        self._run_id = run_id
+        self._leaving: asyncio.Task[None] | None = None
+
+    def names(self) -> Sequence[str]:
+        return self._toolbox.names()
+
+    def spec(self, name: str) -> ToolSpec | None:
+        return self._toolbox.spec(name)
+
+    def maybe_ran(self, place: Place, index: int) -> bool:
+        return self._toolbox.maybe_ran(place, index)
+
+    async def call(self, name: str, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
+        return await self._toolbox.call_for(self._run_id, name, arguments, place)
+
+    def of_child(self, run_id: str) -> ChildTools:
+        """For a run that the nested run starts."""
+        return self._toolbox.of_child(run_id)
+
+    def leave(self) -> None:
+        """The nested run is over: what it left running is ended, at the latest with the run around it."""
+        if self._toolbox.holds(self._run_id):
+            self._leaving = asyncio.ensure_future(self._toolbox.aclose(self._run_id))
+
+
 def _needs(tool: Tool, missing_sandbox: str) -> str:
     if tool.refusal:
-        return f"trust: {tool.refusal}"
+        return f"{'the browser extra' if tool.refusal == EXTRA else 'trust'}: {tool.refusal}"
     return missing_sandbox if tool.needs_sandbox else ""

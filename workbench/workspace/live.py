@@ -119,16 +119,26 @@ async def resume(project: Project, run_id: str, start: Start, attached: Attached
 
 async def executed(run: Run, live: Ports) -> Outcome:
     """Run with what the live model needs before and after: it loads while the first context is assembled, and gives
-    its connections back on the loop that opened them."""
+    its connections back on the loop that opened them. What tools have left running ends with the run."""
     model = live.model
-    if not isinstance(model, Connected):
-        return await run.execute()
-    warming = asyncio.ensure_future(model.warm())
+    warming = asyncio.ensure_future(model.warm()) if isinstance(model, Connected) else None
     try:
         return await run.execute()
     finally:
-        await asyncio.gather(warming, return_exceptions=True)
-        await model.aclose()
+        if isinstance(live.tools, Closing):
+            await asyncio.gather(live.tools.aclose(), return_exceptions=True)
+        if warming is not None and isinstance(model, Connected):
+            await asyncio.gather(warming, return_exceptions=True)
+            await model.aclose()
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """Something that may hold processes."""
+
+    async def aclose(self) -> None:
+        """End them."""
+        ...
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from pathlib import Path
 from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.library import CascadeNotFound
 from workbench.engine.ports import Ports
+from workbench.tools.toolbox import ChildTools, Toolbox
 from workbench.workspace.opened import Reader, included
 from workbench.workspace.project import Project
 
@@ -41,7 +42,14 @@ class Shelf:
     @contextmanager
     def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
         with self._project.store.create(run_id) as sink:
-            yield replace(parent, sink=sink)
+            if not isinstance(parent.tools, (Toolbox, ChildTools)):
+                yield replace(parent, sink=sink)
+                return
+            tools = parent.tools.of_child(run_id)
+            try:
+                yield replace(parent, sink=sink, tools=tools)
+            finally:
+                tools.leave()
 
     def _definition(self, text: str, path: Path) -> Definition:
         shown = self._project.shown(path)

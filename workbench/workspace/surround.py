@@ -18,7 +18,7 @@ from workbench.language.load import load
 from workbench.language.model import Cascade
 from workbench.language.problem import Problem
 from workbench.models.prices import PriceTable
-from workbench.tools.manifest import Manifest, manifest
+from workbench.tools.manifest import BROWSER, Manifest, manifest
 from workbench.tools.paths import Workspace
 from workbench.tools.python_files import PythonFolder, python_folders
 from workbench.tools.sandbox import Sandbox
@@ -112,6 +112,7 @@ class Around:
             trusted=self.trusted(folder, code=code),
             beside=folder,
             tool_files=code.tool_files,
+            browser=Trust(project.folders.state).is_trusted(project.root, Manifest((BROWSER,))),
         )
 
     # -- other cascades ----------------------------------------------------------------------------------------------

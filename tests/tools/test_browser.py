@@ -1,0 +1,275 @@
+"""The browser tools: commands and addresses without a browser, and one Chromium on a page of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Coroutine, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.context.place import Place
+from workbench.engine.ports import ToolResult
+from workbench.tools.browser.commands import EXAMPLES, Command, CommandError, read_command
+from workbench.tools.browser.session import BrowserError, allowed, program
+from workbench.tools.browser.tools import EXTRA, NOT_ALLOWED, BrowserTools, browser_tools, installed
+from workbench.tools.paths import Workspace
+from workbench.tools.sandbox import Sandbox
+from workbench.tools.toolbox import Toolbox
+
+T = TypeVar("T")
+
+# Commands.
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_command_is_read_as_its_example_shows_it(name: str) -> None:
+    assert read_command(EXAMPLES[name]).name == name
+
+
+def test_a_command_keeps_its_numbers_and_its_text() -> None:
+    assert read_command('[":drag", ":from", 1, 2.5, ":to", 3, 4]') == Command("drag", (1, 2.5, 3, 4))
+    assert read_command('[":type", "a \\"b\\""]') == Command("type", text='a "b"')
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (":click", "is no JSON"),
+        ('{"click": 1}', "is no array that begins with a command"),
+        ('[":jump"]', "there is no command 'jump'; there are :move-mouse, :click"),
+        ('[":click", 3, 4]', "takes no arguments; move the mouse first"),
+        ('[":move-mouse", 3, 4]', r"takes :to, x and y, as \[\":move-mouse\", \":to\", 400, 300\]"),
+        ('[":move-mouse", ":to", "3", 4]', "takes numbers, not"),
+        ('[":move-mouse", ":to", 1e999, 4]', "takes numbers up to"),
+        ('[":scroll-wheel-down", 900]', "from 1 to 50"),
+        ('[":wait", 31]', "from 0 to 30"),
+        ('[":type", 3]', "takes one text"),
+    ],
+)
+def test_a_command_that_cannot_be_read_says_how_it_is_written(text: str, said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        read_command(text)
+
+
+@given(st.text(max_size=30) | st.lists(st.sampled_from([":click", ":to", ":drag", 1, -2.5, None, "x"])).map(str))
+@settings(max_examples=80, deadline=None)
+def test_no_text_breaks_the_reader(text: str) -> None:
+    try:
+        read_command(text)
+    except CommandError:
+        return
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["file:///etc/passwd", "javascript:alert(1)", "data:text/html,x", "chrome://version", "ftp://x/y", "http://", ""],
+)
+def test_only_addresses_of_the_web_are_opened(url: str) -> None:
+    with pytest.raises(BrowserError, match="only http and https"):
+        allowed(url)
+
+
+def test_an_address_without_a_scheme_is_one_of_the_web() -> None:
+    assert allowed(" example.org/a ") == "https://example.org/a"
+
+
+# Who may.
+
+
+def test_untrusted_folders_and_a_missing_extra_are_refused_with_what_to_do(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = Toolbox.of(workspace, Sandbox(workspace.root))
+    refused = asyncio.run(box.call("browser_start", {"url": "http://127.0.0.1"}, Place(), 1))
+    assert (refused.is_error, refused.needs_trust) == (True, True)
+    assert NOT_ALLOWED in refused.text
+    monkeypatch.setattr("workbench.tools.browser.tools.installed", lambda: False)
+    box = Toolbox.of(workspace, Sandbox(workspace.root), browser=True)
+    refused = asyncio.run(box.call("take_screenshot", {"url": "http://127.0.0.1"}, Place(), 1))
+    assert refused.text == f"PermissionError: take_screenshot may not run: {EXTRA}"
+    facts = asyncio.run(box.facts())
+    assert facts["rabbitize_extract"].needs == f"the browser extra: {EXTRA}"
+
+
+def test_both_families_of_names_are_offered_with_the_same_parameters() -> None:
+    tools = {tool.name: tool for tool in browser_tools(BrowserTools(), "")}
+    for action in ("start", "execute", "extract", "close", "status"):
+        ours, seeds = tools[f"browser_{action}"].spec, tools[f"rabbitize_{action}"].spec
+        assert ours.parameters == seeds.parameters
+    assert [p.name for p in tools["rabbitize_execute"].spec.parameters] == ["command", "include_metadata"]
+
+
+# In a browser.
+
+PAGE = """<!doctype html><title>Shop</title>
+<style>body{margin:0} button{position:absolute;left:100px;top:200px;width:200px;height:60px}
+#deep{margin-top:3000px}</style>
+<h1>Orders <b>today</b></h1><p>Three are <a href="/next">late</a>.</p>
+<input name=q style="position:absolute;left:400px;top:200px;width:200px">
+<button onclick="document.title='clicked'; this.textContent='Sent'">Send</button>
+<script>console.log("hidden text")</script><p id=deep>Below</p>"""
+
+
+class _Site(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        text = PAGE if self.path == "/" else "<title>Next</title><h2>Second page</h2>"
+        if self.path == "/stuck":
+            text = "<title>Stuck</title><script>setTimeout(() => { while (true) {} }, 300)</script>"
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet."""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Site)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+class Surfer:
+    """A toolbox whose tools may open pages, on a loop that stays."""
+
+    def __init__(self, root: Path) -> None:
+        self._runner = asyncio.Runner()
+        self.box = Toolbox.of(Workspace.of(root), Sandbox(root), browser=True)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def call(self, name: str, branch: str = "", **arguments: Any) -> ToolResult:
+        return self.run(self.box.call(name, arguments, Place(branch, "p", 1, 1, 1, 1), 1))
+
+    def do(self, *command: Any, branch: str = "", **more: Any) -> ToolResult:
+        return self.call("rabbitize_execute", branch, command=json.dumps(command), **more)
+
+    def at(self, url: str) -> ToolResult:
+        """At a page, in the session that there is, if there is one."""
+        if self.call("browser_status").text.startswith("A session is open"):
+            return self.do(":url", url)
+        return self.call("rabbitize_start", url=url)
+
+    def close(self) -> None:
+        self.run(self.box.aclose())
+        self._runner.close()
+
+
+@pytest.fixture(scope="module")
+def surfer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surfer]:
+    if not installed() or program() is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI must have Playwright and a Chromium")
+        pytest.skip("there is no Playwright or no Chromium here")
+    surfer = Surfer(tmp_path_factory.mktemp("surf"))
+    yield surfer
+    surfer.close()
+
+
+def children() -> int:
+    """Chromium processes below this one."""
+    count = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            count += b"--headless" in (folder / "cmdline").read_bytes() and _below(int(folder.name))
+        except OSError:
+            continue
+    return count
+
+
+def _below(pid: int) -> bool:
+    while pid > 1:
+        if pid == os.getpid():
+            return True
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return False
+
+
+def test_a_session_shows_the_page_and_acts_on_it(surfer: Surfer, site: str) -> None:
+    started = surfer.call("rabbitize_start", url=site)
+    assert (started.is_error, [image.media_type for image in started.images]) == (False, ["image/jpeg"]), started.text
+    assert started.text.endswith("/ · Shop")
+    surfer.do(":move-mouse", ":to", 200, 230)
+    clicked = surfer.do(":click")
+    assert (clicked.text.split(" · ")[-1], len(clicked.images)) == ("clicked", 2)
+    assert clicked.images[0].data != clicked.images[1].data
+    surfer.do(":move-mouse", ":to", 500, 210)
+    surfer.do(":click")
+    typed = surfer.do(":type", "boots", include_metadata=True)
+    assert "[text q = boots]" in typed.text
+    assert "button:submit 'Sent' at 200, 230" in typed.text
+    assert surfer.call("browser_status").text.startswith("A session is open after 5 actions, at http://127.0.0.1")
+
+
+def test_extract_reads_the_page_as_markdown_without_what_is_hidden(surfer: Surfer, site: str) -> None:
+    surfer.at(site)
+    read = surfer.call("browser_extract")
+    assert "# Orders **today**" in read.text
+    assert "Three are [late](/next)." in read.text
+    assert "hidden text" not in read.text
+    assert len(read.images) == 1
+
+
+def test_navigating_goes_on_in_the_session_and_nowhere_but_the_web(surfer: Surfer, site: str) -> None:
+    surfer.at(site)
+    assert surfer.do(":url", f"{site}/next").text.endswith("Next")
+    assert surfer.do(":back").text.endswith("Shop")
+    refused = surfer.do(":url", "file:///etc/passwd")
+    assert (refused.is_error, refused.text) == (
+        True,
+        "BrowserError: 'file:///etc/passwd' cannot be opened: only http and https addresses can",
+    )
+    gone = surfer.do(":url", "http://127.0.0.1:9")
+    assert (gone.is_error, "ERR_UNSAFE_PORT" in gone.text or "ERR_CONNECTION_REFUSED" in gone.text) == (True, True)
+
+
+def test_a_candidate_goes_on_in_a_browser_of_its_own(surfer: Surfer, site: str) -> None:
+    surfer.at(site)
+    moved = surfer.do(":url", f"{site}/next", branch="s0")
+    assert moved.text.endswith("Next"), moved.text
+    assert surfer.call("browser_status").text.endswith("Shop")
+    assert surfer.call("browser_close", "s0").text == "The session is closed after 1 actions."
+
+
+def test_without_a_session_a_tool_says_so(surfer: Surfer) -> None:
+    surfer.call("browser_close")
+    assert surfer.call("browser_extract").text == "BrowserError: no browser session is open; start one first"
+    assert surfer.call("browser_status").text == "No browser session is open."
+
+
+def test_a_single_look_leaves_nothing_running_and_the_end_of_the_run_neither(surfer: Surfer, site: str) -> None:
+    surfer.run(surfer.box.aclose())
+    assert children() == 0
+    shot = surfer.call("take_screenshot", url=f"{site}/next")
+    assert (shot.text, len(shot.images)) == (f"Screenshot of {site}/next · Next", 1)
+    assert children() == 0
+    surfer.call("browser_start", url=site)
+    assert children() > 0
+    surfer.run(surfer.box.aclose())
+    assert children() == 0
+
+
+def test_a_page_that_hangs_ends_its_session_and_not_the_run(
+    surfer: Surfer, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.tools.browser.session.STEP_S", 0.5)
+    surfer.call("browser_start", url=f"{site}/stuck")
+    stuck = surfer.call("browser_extract")
+    assert stuck.is_error
+    assert "the session was ended" in stuck.text or "no browser session" in stuck.text
+    assert surfer.call("browser_status").text == "No browser session is open."

@@ -1,0 +1,202 @@
+"""The browser tools under both their names, and the sessions that they drive: one per run, one per candidate."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from workbench.engine.ports import ToolImage, ToolResult
+from workbench.tools.browser.commands import CommandError, read_command
+from workbench.tools.browser.session import BrowserError, BrowserSession
+from workbench.tools.registry import Function, Kind, Tool
+from workbench.tools.results import cut, error_of
+from workbench.tools.schema import spec_of
+
+if TYPE_CHECKING:
+    from playwright.async_api import Playwright
+
+EXTRA = "the browser extra is not installed: pip install 'cascade-workbench[browser]'"
+NOT_ALLOWED = "nobody has allowed that a browser opens pages here; `workbench trust FILE` lists it and asks"
+TIMEOUT_S = 120.0
+
+
+class Owner(NamedTuple):
+    """Whose session it is: a run (empty for the one that the toolbox was made for) and its branch."""
+
+    run: str = ""
+    branch: str = ""
+
+
+owner: ContextVar[Owner] = ContextVar("owner")
+"""Set by the toolbox around each call."""
+
+
+def installed() -> bool:
+    """Whether Playwright can be imported; it is not, here."""
+    return importlib.util.find_spec("playwright") is not None
+
+
+class BrowserTools:
+    """The sessions of one toolbox. ``aclose`` ends all of them."""
+
+    def __init__(self) -> None:
+        self._playwright: Playwright | None = None
+        self._starting = asyncio.Lock()
+        self._sessions: dict[Owner, BrowserSession] = {}
+
+    async def aclose(self, run: str | None = None) -> None:
+        """End all sessions, or those of one run that was started by another; the last one ends the driver, too."""
+        for mine in [one for one in self._sessions if run is None or one.run == run]:
+            await _closed(self._sessions.pop(mine))
+        if run is None and self._playwright is not None:
+            driver, self._playwright = self._playwright, None
+            await driver.stop()
+
+    def holds(self, run: str) -> bool:
+        """Whether a run has a session."""
+        return any(one.run == run for one in self._sessions)
+
+    # -- tools -------------------------------------------------------------------------------------------------------
+
+    async def take_screenshot(self, url: str) -> ToolResult:
+        """Open a web page in a browser and look at it once.
+
+        Args:
+            url: An http or https address.
+        """
+        session = BrowserSession(await self._driver())
+        try:
+            await session.start(url)
+            return ToolResult(f"Screenshot of {await session.where()}", images=(await session.screenshot(),))
+        except BrowserError as fault:
+            return error_of(fault)
+        finally:
+            await _closed(session)
+
+    async def start(self, url: str, session_name: str | None = None) -> ToolResult:
+        """Start a browser session and open a page; you see it. One session at a time: an earlier one is closed.
+
+        Args:
+            url: An http or https address.
+            session_name: What the session is called in its results.
+        """
+        mine = owner.get(Owner())
+        if (before := self._sessions.pop(mine, None)) is not None:
+            await _closed(before)
+        session = BrowserSession(await self._driver())
+        try:
+            await session.start(url)
+            shot = await session.screenshot()
+        except BrowserError as fault:
+            await _closed(session)
+            return error_of(fault)
+        self._sessions[mine] = session
+        name = f" '{session_name}'" if session_name else ""
+        return ToolResult(f"Session{name} started at {await session.where()}", images=(shot,))
+
+    async def execute(self, command: str, include_metadata: bool = False) -> ToolResult:
+        """Do one thing in the browser; you see the page before and after. Move the mouse first, then click.
+
+        Args:
+            command: A JSON array: [":move-mouse", ":to", 400, 300], [":click"], [":type", "text"], [":keypress", "Enter"], [":scroll-wheel-down", 5], [":drag", ":from", 1, 2, ":to", 3, 4], [":wait", 2], [":url", "https://..."], [":back"].
+            include_metadata: Whether the text of the page and the places of its controls come along.
+        """  # noqa: E501 - one line of a parameter list
+        try:
+            wanted = read_command(command)
+            session = await self._session()
+            before = await session.screenshot()
+            await session.act(wanted)
+            after = await session.screenshot()
+            text = f":{wanted.name} done, action {session.actions}. Now at {await session.where()}"
+            if include_metadata:
+                text += f"\n\n{(await session.extract()).words()}"
+        except (BrowserError, CommandError) as fault:
+            return error_of(fault)
+        return _with(text, before, after)
+
+    async def extract(self) -> ToolResult:
+        """Read the page: its text as Markdown, where its controls are, and a picture."""
+        try:
+            session = await self._session()
+            said = await session.extract()
+            return _with(said.words(), await session.screenshot())
+        except BrowserError as fault:
+            return error_of(fault)
+
+    async def close(self) -> ToolResult:
+        """Close the browser session."""
+        session = self._sessions.pop(owner.get(Owner()), None)
+        if session is None:
+            return ToolResult("There is no browser session to close.")
+        await _closed(session)
+        return ToolResult(f"The session is closed after {session.actions} actions.")
+
+    async def status(self) -> ToolResult:
+        """Say whether a browser session is open, where it is, and how much was done in it."""
+        session = self._sessions.get(owner.get(Owner()))
+        if session is None or session.closed:
+            return ToolResult("No browser session is open.")
+        try:
+            return ToolResult(f"A session is open after {session.actions} actions, at {await session.where()}")
+        except BrowserError as fault:
+            return error_of(fault)
+
+    # -- sessions ----------------------------------------------------------------------------------------------------
+
+    async def _driver(self) -> Playwright:
+        async with self._starting:
+            if self._playwright is None:
+                from playwright.async_api import async_playwright
+
+                self._playwright = await async_playwright().start()
+            return self._playwright
+
+    async def _session(self) -> BrowserSession:
+        """The session of who calls. A candidate that has none goes on, in one of its own, where the run stands that it
+        belongs to. Raises BrowserError."""
+        mine = owner.get(Owner())
+        session = self._sessions.get(mine)
+        if session is not None and session.closed:
+            del self._sessions[mine]
+            session = None
+        if session is not None:
+            return session
+        above = mine.branch
+        while above:
+            above = above.rpartition("/")[0]
+            parent = self._sessions.get(Owner(mine.run, above))
+            if parent is not None and not parent.closed:
+                url, state = await parent.state()
+                session = BrowserSession(await self._driver())
+                self._sessions[mine] = session
+                await session.start(url, state)
+                return session
+        raise BrowserError("no browser session is open; start one first")
+
+
+async def _closed(session: BrowserSession) -> None:
+    """End a session; a browser that is gone already is ended as well."""
+    try:
+        await session.close()
+    except Exception:  # noqa: BLE001 - nothing can be done for it any more, and its driver ends it at the latest
+        session.closed = True
+
+
+def _with(text: str, *images: ToolImage) -> ToolResult:
+    return replace(cut(text), images=images)
+
+
+def browser_tools(browser: BrowserTools, refusal: str) -> list[Tool]:
+    """``take_screenshot``, and the session's tools as ``browser_*`` and ``rabbitize_*``. ``refusal`` says why they may
+    not run; without the extra they may not either."""
+    session = (browser.start, browser.execute, browser.extract, browser.close, browser.status)
+    named: dict[str, Function] = {"take_screenshot": browser.take_screenshot}
+    named |= {f"{prefix}_{one.__name__}": one for prefix in ("browser", "rabbitize") for one in session}
+    refusal = refusal if installed() else EXTRA
+    return [
+        Tool(name, spec_of(name, function), function, Kind.BUILTIN, timeout_s=TIMEOUT_S, refusal=refusal)
+        for name, function in named.items()
+    ]
