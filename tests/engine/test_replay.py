@@ -109,6 +109,21 @@ def test_with_live_ports_behind_it_only_what_changed_is_asked_again() -> None:
     assert replay.live_calls == 1
 
 
+def test_a_table_that_was_no_json_is_an_object_again_when_it_is_replayed() -> None:
+    """A tool may give an object beside its text; later templates read the object, so the journal holds it."""
+    phases = [
+        {"name": "fetch", "tool": "search", "inputs": {"x": "1"}},
+        {"name": "tell", "instructions": "{% for row in outputs.fetch.rows %}{{ row }};{% endfor %}"},
+    ]
+    table = ToolResult("a | b", value={"rows": ["one", "two"]})
+    cascade = {"cascade_id": "c", "phases": phases}
+    played = play(cascade, ["ok"], input={"what": "it"}, tools={"search": lambda x: table})
+    assert played.texts(0)[-1] == ("user", "one;two;")
+    events, status, _ = replayed(played)
+    assert status == "success"
+    assert comparable(events) == comparable(played.events)
+
+
 class StopAt:
     """A gate that ends the run before its n-th call."""
 

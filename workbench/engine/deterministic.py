@@ -57,6 +57,7 @@ async def _call(execution: Execution, arguments: dict[str, Any], place: Place) -
     ready = await before_tool(run, execution.world, before)
     result = ready.result or await _started(execution, ready.arguments, place)
     shown, _ = run.ports.redact(result.text)
+    value = None if result.value is None else run.redacted_json(result.value)
     images = [run.scribe.image(image) for image in result.images]
     seen = Message("user", (Text(f"[Images from {name}]:"), *images))
     items = [Item(seen, Kind.IMAGES, place, name)] if images else []
@@ -73,11 +74,12 @@ async def _call(execution: Execution, arguments: dict[str, Any], place: Place) -
         sandbox=result.sandbox,
         text=shown,
         **run.scribe.whole(run.ports.redact(result.whole)[0] if result.whole else ""),
+        **({"value": value} if value is not None and value != _parsed(shown) else {}),
         **({"needs_trust": True} if result.needs_trust else {}),
     )
     execution.items += items
     await fire(run, "tool_result", place, {"tool": name, "result": shown, "is_error": result.is_error}, index=1)
-    made = replace(result, text=shown)
+    made = replace(result, text=shown, value=value)
     return await _after(execution, replace(stop, kind=StopKind.AFTER_TOOL, result=shown), made)
 
 
@@ -116,12 +118,14 @@ async def _after(execution: Execution, stop: Stop, result: ToolResult) -> ToolRe
 
 def _value(result: ToolResult) -> Any:
     """What ``outputs.<phase>`` holds: the parsed object where the result is JSON, else the text."""
-    if result.value is not None:
-        return result.value
+    return _parsed(result.text) if result.value is None else result.value
+
+
+def _parsed(text: str) -> Any:
     try:
-        return json.loads(result.text)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return result.text
+        return text
 
 
 def _routed(execution: Execution) -> str:

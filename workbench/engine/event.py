@@ -18,7 +18,8 @@ KINDS: dict[str, str] = {
     "phase_started": "kind, model, conditions (of context sources), max_turns, tools, node_type",
     "context_assembled": (
         "strategy, splices, request {model, parameters, tools (hash)}, digest, tokens_full, tokens_sent, tools_tokens, "
-        "overhead_tokens, grade, forecast {cached, fresh, written, cost, break_at, reason}, price {source, grade}, "
+        "overhead_tokens, grade, scale (of a calibrated estimate), forecast {cached, fresh, written, cost, break_at, "
+        "reason}, price {source, grade, input, output, cache_read, cache_write (US dollars per token)}, "
         "problems, notes, added (items that joined the history), edited"
     ),
     "context_selected": (
@@ -37,7 +38,7 @@ KINDS: dict[str, str] = {
     "call_failed": "digest, try, error {kind, message, status, retry_after, body}, retry_in, wire, purpose",
     "tool_started": "index, call_id, tool, arguments (JSON text), native, side_effects",
     "tool_finished": "index, call_id, tool, is_error, added, images, duration_s, sandbox, cached, text, "
-    "whole {digest, chars} (of a result that was cut), needs_trust",
+    "whole {digest, chars} (of a result that was cut), value (of a phase without a model), needs_trust",
     "state_set": "key, value, by",
     "check_finished": "check, name, mode, valid, reason, score",
     "route_chosen": "to, rule, candidates",

@@ -162,6 +162,7 @@ class Recording:
             images,
             data.get("sandbox", ""),
             data.get("duration_s", 0.0),
+            data.get("value"),
             needs_trust=data.get("needs_trust", False),
             whole=self._whole(data.get("whole")),
         )
