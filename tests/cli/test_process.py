@@ -43,6 +43,7 @@ def slow(workspace: Path) -> Path:
     return workspace
 
 
+@pytest.mark.fault("F3")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"])
 def test_a_signal_stops_the_run_which_can_go_on(slow: Path, cli: Cli, number: signal.Signals, code: int) -> None:
     process = started(slow, "run", "greet.yaml", "--session", "s")
@@ -139,6 +140,7 @@ def test_parquet_needs_a_file(cli: Cli) -> None:
     assert (refused.code, refused.err) == (2, "error: Parquet goes to a file (--output FILE)\n")
 
 
+@pytest.mark.fault("F7")
 def test_the_app_needs_a_terminal(workspace: Path) -> None:
     refused = subprocess.run(
         [*WORKBENCH, "open", "greet.yaml"], cwd=workspace, stdin=subprocess.DEVNULL, capture_output=True, text=True

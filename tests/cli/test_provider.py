@@ -63,6 +63,7 @@ def test_a_failed_call_can_be_resumed_when_the_provider_is_back(cli: Cli, provid
     assert (resumed.code, resumed.out) == (0, "Hello, Ada.\n")
 
 
+@pytest.mark.fault("F22")
 def test_a_model_without_a_key_names_the_variables(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-" + "k" * 40)
     ended = cli("run", "one.yaml", "-m", "openai/gpt-4.1-mini")

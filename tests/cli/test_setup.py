@@ -67,6 +67,7 @@ def test_doctor_finds_a_whole_store_whole(cli: Cli) -> None:
     assert "the store is whole" in cli("doctor").err
 
 
+@pytest.mark.fault("F12")
 def test_doctor_names_a_torn_journal_and_mends_it(cli: Cli, workspace: Path) -> None:
     cli("run", "greet.yaml", "--session", "s")
     (segment,) = workspace.glob(".workbench/journal/*/000001.jsonl")

@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.conftest import REPLIES as GREETINGS
 from tests.cli.conftest import run_cli
 from tests.e2e.conftest import DEADLINE, Workbench, started
@@ -66,6 +68,7 @@ def killed_after(folder: Path, session: str, records: int) -> list[int]:
     return [json.loads(line)["seq"] for line in told if line.endswith(b"\n")]
 
 
+@pytest.mark.fault("F1")
 def test_a_run_that_is_killed_anywhere_goes_on_to_the_same_end(folder: Path) -> None:
     prepare(folder)
     assert run_cli("run", "ledger.yaml", "--session", "whole", "-q").out == "Twenty-one.\n"
@@ -94,6 +97,7 @@ def outcome(store: Store, session: str) -> object:
     return state.status, state.output, state.state, calls
 
 
+@pytest.mark.fault("F10")
 def test_two_runs_at_once_and_the_database_in_other_hands(folder: Path, workbench: Workbench) -> None:
     prepare(folder, latency=600)
     waits = started(folder, "run", "ledger.yaml", "--session", "waits", "--json", "-q")

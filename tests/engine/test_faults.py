@@ -24,12 +24,14 @@ def test_a_fault_is_retried_twice_and_each_try_is_an_event() -> None:
     assert len(played.clock.slept) == 2
 
 
+@pytest.mark.fault("F20")
 def test_the_wait_that_a_provider_asks_for_is_kept_and_shown() -> None:
     played = play(ONE, [ModelFault("rate_limit", "429", retry_after=7.5), "Done."])
     assert played.clock.slept == [7.5]
     assert [n.data["seconds"] for n in played.notices if n.kind == "retry"] == [7.5]
 
 
+@pytest.mark.fault("F21")
 def test_after_three_tries_the_phase_fails_with_the_fault() -> None:
     played = play(ONE, [ModelFault("server", "boom")] * 3)
     assert played.outcome.status == "failed"
@@ -96,6 +98,7 @@ def test_a_secret_in_a_native_call_reaches_neither_the_tool_nor_the_journal() ->
     assert "hunter2" not in repr(played.events)
 
 
+@pytest.mark.fault("F19")
 def test_a_raising_template_fails_the_phase_with_its_place() -> None:
     text = "cascade_id: c\nphases:\n  - name: a\n    instructions: 'x {{ 1 / 0 }}'\n"
     played = play(text, [])

@@ -103,6 +103,7 @@ def test_a_tool_that_the_phase_does_not_list_is_refused_and_the_run_goes_on() ->
     assert played.outcome.output == "Fine."
 
 
+@pytest.mark.fault("F30")
 def test_an_unreadable_call_is_answered_with_the_problem() -> None:
     broken = '```json\n{"tool": "search", "arguments": {"x": 1,}}\n```'
     played = play(
@@ -111,6 +112,7 @@ def test_an_unreadable_call_is_answered_with_the_problem() -> None:
     assert users(played)[-1].startswith("[Tool error: search]\nThe call could not be read: ")
 
 
+@pytest.mark.fault("F30")
 def test_unreadable_native_arguments_are_answered_in_role_tool() -> None:
     from workbench.engine.ports import NativeCall
 

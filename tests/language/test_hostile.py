@@ -43,6 +43,7 @@ HOSTILE: dict[str, tuple[str | bytes, str, str]] = {
 }
 
 
+@pytest.mark.fault("F18")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_file_gives_a_diagnostic_in_under_a_second(name: str) -> None:
     text, file, message = HOSTILE[name]
@@ -54,9 +55,35 @@ def test_a_hostile_file_gives_a_diagnostic_in_under_a_second(name: str) -> None:
     assert len(loaded.problems) < 500
 
 
+@pytest.mark.fault("F18")
 def test_an_alias_bomb_is_refused_before_it_takes_memory() -> None:
     tracemalloc.start()
     load(alias_bomb(), "f.yaml")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 30_000_000
+
+
+WHOLE = """\
+cascade_id: desk
+inputs_schema: {name: who is greeted}
+phases:
+  - name: look
+    instructions: "Read for {{ input.name }} — exactly."
+    tackle: [read_file]
+    handoffs: [{target: answer, description: when all is read}]
+  - name: answer
+    instructions: |
+      Greet them.
+    context: {from: [look]}
+"""
+
+
+@pytest.mark.fault("F15")
+def test_a_file_cut_at_any_byte_is_read_or_refused_at_a_line() -> None:
+    data = WHOLE.encode()
+    for cut in range(len(data)):
+        loaded = load(data[:cut], "f.yaml")
+        assert loaded.cascade is not None or loaded.problems, cut
+        assert all(problem.span.line >= 1 for problem in loaded.problems), cut
+    assert load(data, "f.yaml").problems == ()

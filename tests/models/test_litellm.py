@@ -256,6 +256,7 @@ def test_an_image_without_bytes_is_not_sent(start: Start) -> None:
     assert (fault.kind, fault.retryable, session.provider.requests) == ("bad_request", False, [])
 
 
+@pytest.mark.fault("F24")
 def test_unknown_usage_and_cost_stay_unknown(start: Start) -> None:
     for stream in (True, False):
         answer = start().ask("nousage", stream=stream)
@@ -276,6 +277,7 @@ def test_an_unknown_model_costs_nobody_knows_what(start: Start) -> None:
     assert start(Reply("ok", usage=USAGE)).ask("somebody/new").cost is None
 
 
+@pytest.mark.fault("F21", "F22", "F23")
 @pytest.mark.parametrize(
     ("model", "kind", "status", "said"),
     [
@@ -313,6 +315,7 @@ def test_a_fault_has_its_kind_and_the_providers_words(
     assert fault.wire == session.provider.requests[0].body
 
 
+@pytest.mark.fault("F23")
 @pytest.mark.parametrize(
     ("model", "body"),
     [
@@ -330,6 +333,7 @@ def test_a_long_body_is_cut(start: Start) -> None:
     assert len(start().fault("snodone", stream=False).body) <= 4000
 
 
+@pytest.mark.fault("F20")
 def test_the_wait_that_a_provider_asks_for_is_told(start: Start) -> None:
     assert start().fault("429").retry_after == 7.0
     assert start().fault("500").retry_after is None
@@ -342,6 +346,7 @@ def test_a_fault_that_passes_is_over_at_the_next_call(start: Start) -> None:
     assert session.ask("429@2").text == "now"
 
 
+@pytest.mark.fault("F22")
 def test_the_key_is_in_no_part_of_a_fault(start: Start) -> None:
     fault = start().fault("401")
 
@@ -377,6 +382,7 @@ def test_the_environments_key_is_not_sent_to_a_base_url(start: Start, monkeypatc
     assert "the-real-secret" not in repr(session.provider.requests[0].headers)
 
 
+@pytest.mark.fault("F25")
 @pytest.mark.parametrize("stream", [True, False])
 def test_one_deadline_holds_for_the_whole_call(start: Start, stream: bool) -> None:
     fault = start().fault("hang", timeout=0.3, stream=stream)
@@ -384,6 +390,7 @@ def test_one_deadline_holds_for_the_whole_call(start: Start, stream: bool) -> No
     assert (fault.kind, fault.message) == ("timeout", "no answer within 0.3 s")
 
 
+@pytest.mark.fault("F26")
 def test_a_stream_that_stands_still_runs_into_the_deadline_and_keeps_its_text(start: Start) -> None:
     fault = start().fault("sstall", timeout=0.3)
 
@@ -391,6 +398,7 @@ def test_a_stream_that_stands_still_runs_into_the_deadline_and_keeps_its_text(st
     assert fault.message == "the answer was cut off after 0.3 s"
 
 
+@pytest.mark.fault("F26")
 def test_a_stream_that_is_cut_keeps_its_text(start: Start) -> None:
     pieces: list[str] = []
     fault = start().fault("scut", on_text=pieces.append)
@@ -425,6 +433,7 @@ def test_an_answer_that_ran_out_of_tokens_says_so(start: Start) -> None:
     assert (answer.finish_reason, answer.partial) == ("length", False)
 
 
+@pytest.mark.fault("F28")
 def test_hostile_text_arrives_as_it_is(start: Start) -> None:
     for stream in (True, False):
         assert start().ask("hostile", stream=stream).text == HOSTILE
@@ -436,12 +445,14 @@ def test_equal_pieces_are_no_fault(start: Start) -> None:
     assert start(Reply(text, piece=3)).ask().text == text
 
 
+@pytest.mark.fault("F30")
 def test_malformed_arguments_are_handed_on(start: Start) -> None:
     answer = start().ask("toolbad", tools=(TOOL,))
 
     assert (answer.text, answer.calls[0].arguments) == ("", '{"path": "data/app.log"')
 
 
+@pytest.mark.fault("F27")
 def test_ten_megabytes_arrive(start: Start) -> None:
     answer = start().ask("big", stream=False)
 

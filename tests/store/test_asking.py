@@ -92,6 +92,7 @@ def test_a_search_finds_all_words_in_any_letter_case(seen: Observed) -> None:
     assert seen["no request"] == "no answer has the message id 'nope'"
 
 
+@pytest.mark.fault("F28")
 @pytest.mark.parametrize("way", ["text", "names", "parameters", "where", "search"])
 def test_hostile_text_goes_in_and_comes_out_unchanged(seen: Observed, way: str) -> None:
     assert seen[f"hostile: {way}"] == []

@@ -146,6 +146,7 @@ def test_a_record_is_synced_in_time_without_being_asked(tmp_path: Path) -> None:
     journal.close()
 
 
+@pytest.mark.fault("F35")
 @pytest.mark.parametrize("way", ["full", "torn", "short", "error"])
 def test_no_record_is_lost_whichever_operation_fails(tmp_path: Path, way: str) -> None:
     w = Writer()
@@ -173,6 +174,7 @@ def test_no_record_is_lost_whichever_operation_fails(tmp_path: Path, way: str) -
     assert n > 12
 
 
+@pytest.mark.fault("F35")
 @settings(max_examples=40, deadline=None)
 @given(failures=st.dictionaries(st.integers(0, 60), st.sampled_from(["full", "torn", "short", "error"]), max_size=25))
 def test_no_record_is_lost_by_any_series_of_failures(
@@ -191,6 +193,7 @@ def test_no_record_is_lost_by_any_series_of_failures(
     assert read_run(folder)[0] == events
 
 
+@pytest.mark.fault("F8")
 def test_a_disk_that_stays_full_shows_and_a_freed_one_catches_up(tmp_path: Path) -> None:
     events = plain_run()
     disk = FailingDisk()

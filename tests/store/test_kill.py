@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bench.kill_loop import killed
 
 
+@pytest.mark.fault("F1")
 def test_no_acknowledged_record_is_lost_when_the_writer_is_killed(tmp_path: Path) -> None:
     survived = killed(tmp_path, rounds=20, seed=20260131)
     assert survived.records >= 20

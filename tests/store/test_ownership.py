@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.store.conftest import ROOT, Observed
 from tests.store.examples import RUN, plain_run, save
 from workbench.store.store import Store
@@ -47,6 +49,7 @@ def opening(folder: Path) -> Observed:
     return found
 
 
+@pytest.mark.fault("F10")
 def test_a_second_process_is_told_the_pid_and_still_journals(tmp_path: Path) -> None:
     store = Store(tmp_path)
     with owner_of(tmp_path) as owner:
@@ -59,6 +62,7 @@ def test_a_second_process_is_told_the_pid_and_still_journals(tmp_path: Path) -> 
         assert owner.answer(COUNT) == str(len(events))
 
 
+@pytest.mark.fault("F34")
 def test_after_a_native_crash_the_next_owner_has_every_record(tmp_path: Path) -> None:
     store = Store(tmp_path)
     save(store, plain_run())
@@ -88,6 +92,7 @@ def test_a_folder_the_engine_would_misread_is_refused_before_the_engine_is_loade
     assert Store(folder).state(RUN).status == "success"
 
 
+@pytest.mark.fault("F5")
 def test_ctrl_z_means_the_same_before_and_after_the_engine_is_loaded(tmp_path: Path) -> None:
     """Where its handlers were merely turned off, Ctrl+Z stopped the app without giving the screen back."""
     command = [sys.executable, "-m", "tests.store.cases.handlers", str(tmp_path)]

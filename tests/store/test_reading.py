@@ -27,6 +27,7 @@ def _run(folder: Path, *parts: bytes) -> Path:
     return folder
 
 
+@pytest.mark.fault("F12")
 def test_a_journal_cut_at_any_byte_keeps_every_record_before_the_cut(tmp_path: Path) -> None:
     for cut in range(sum(map(len, LINES[:4])) + 1):
         read, health = read_run(_run(tmp_path, WHOLE[:cut]))
@@ -38,6 +39,7 @@ def test_a_journal_cut_at_any_byte_keeps_every_record_before_the_cut(tmp_path: P
         assert health.whole
 
 
+@pytest.mark.fault("F13")
 @settings(max_examples=400, deadline=None)
 @given(bit=st.integers(0, len(WHOLE) * 8 - 1))
 def test_any_flipped_bit_is_noticed_and_the_other_records_are_read(

@@ -34,9 +34,10 @@ class Terminal:
         env.pop("TMUX", None)
         size = ("-x", str(columns), "-y", str(lines))
         subprocess.run([*self._tmux, "new-session", "-d", *size, "-c", str(folder), shell], env=env, check=True)
-        self._ask("set-option", "-g", "status", "off")
+        self.ask("set-option", "-g", "status", "off")
 
-    def _ask(self, *command: str) -> str:
+    def ask(self, *command: str) -> str:
+        """What a command of tmux prints."""
         done = subprocess.run([*self._tmux, *command], capture_output=True, text=True, check=True)
         return done.stdout
 
@@ -57,19 +58,19 @@ class Terminal:
 
     def press(self, *keys: str) -> None:
         """Keys in tmux's names."""
-        self._ask("send-keys", *keys)
+        self.ask("send-keys", *keys)
 
     def type(self, text: str) -> None:
-        self._ask("send-keys", "-l", text)
+        self.ask("send-keys", "-l", text)
 
     def resize(self, columns: int, lines: int) -> None:
-        self._ask("resize-window", "-x", str(columns), "-y", str(lines))
+        self.ask("resize-window", "-x", str(columns), "-y", str(lines))
 
     # -- the screen --------------------------------------------------------------------------------------------------
 
     def text(self, *, colours: bool = False) -> str:
         """What the screen shows."""
-        return self._ask("capture-pane", "-p", *(["-e"] if colours else []))
+        return self.ask("capture-pane", "-p", *(["-e"] if colours else []))
 
     def until(self, *texts: str, gone: str = "") -> str:
         """The screen, as soon as it shows all the texts and no longer shows another."""
@@ -86,12 +87,12 @@ class Terminal:
     def is_restored(self) -> bool:
         """Whether the screen is the shell's again: no alternate screen, no mouse reports, a cursor."""
         wanted = "#{alternate_on}#{mouse_any_flag}#{cursor_flag}"
-        return self._ask("display-message", "-p", wanted).strip() == "001"
+        return self.ask("display-message", "-p", wanted).strip() == "001"
 
     @property
     def app(self) -> int:
         """The process id of what the shell runs."""
-        shell = self._ask("display-message", "-p", "#{pane_pid}").strip()
+        shell = self.ask("display-message", "-p", "#{pane_pid}").strip()
         return int(Path(f"/proc/{shell}/task/{shell}/children").read_text().split()[0])
 
     def kill(self, number: signal.Signals) -> None:

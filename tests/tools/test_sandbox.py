@@ -247,6 +247,7 @@ def odd_number(tmp_path: Path) -> str:
     return f"4{abs(hash(tmp_path)) % 10**6 + 10**6}"
 
 
+@pytest.mark.fault("F32")
 def test_background_processes_end_with_their_command(any_level: Sandbox, tmp_path: Path) -> None:
     mark = odd_number(tmp_path)
     script = f"sleep {mark} & (setsid sleep {mark} &) ; nohup setsid sleep {mark} >/dev/null 2>&1 & echo started"
@@ -255,6 +256,7 @@ def test_background_processes_end_with_their_command(any_level: Sandbox, tmp_pat
     assert sleepers(mark) == []
 
 
+@pytest.mark.fault("F32")
 def test_a_command_that_ignores_the_polite_signal_ends_in_time(any_level: Sandbox, tmp_path: Path) -> None:
     mark = odd_number(tmp_path)
     started = time.monotonic()
@@ -279,6 +281,7 @@ def test_a_cancelled_command_ends_too(any_level: Sandbox, tmp_path: Path) -> Non
     assert sleepers(mark) == []
 
 
+@pytest.mark.fault("F32")
 def test_a_flood_is_stopped_at_the_limit_with_head_and_tail(any_level: Sandbox) -> None:
     script = "echo first; yes | head -c 100000000; echo last"
     started = time.monotonic()
@@ -291,6 +294,7 @@ def test_a_flood_is_stopped_at_the_limit_with_head_and_tail(any_level: Sandbox) 
     assert len(finished.stdout) < any_level.limits.output_bytes + 100
 
 
+@pytest.mark.fault("F32")
 def test_a_fork_bomb_stays_small_and_is_gone_afterwards(walled: Sandbox, tmp_path: Path) -> None:
     mark = odd_number(tmp_path)
     count = f"i=0; while [ $i -lt 200 ]; do sleep {mark} & i=$((i+1)); done; wait"

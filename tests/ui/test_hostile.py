@@ -108,6 +108,7 @@ def assert_harmless(it: Bench) -> None:
             assert segment.style is None or "@click" not in (segment.style.meta or {})
 
 
+@pytest.mark.fault("F28", "F29")
 @pytest.mark.parametrize("payloads", [ALL[i::4] for i in range(4)], ids=range(4))
 def test_no_pane_and_no_sheet_lets_a_payload_through(tmp_path: Path, payloads: tuple[str, ...]) -> None:
     async def scenario() -> None:
@@ -146,6 +147,7 @@ def test_no_pane_and_no_sheet_lets_a_payload_through(tmp_path: Path, payloads: t
     asyncio.run(scenario())
 
 
+@pytest.mark.fault("F28", "F29")
 @pytest.mark.parametrize("payloads", [ALL[i::4] for i in range(4)], ids=range(4))
 def test_no_dialog_no_toast_and_no_tooltip_lets_a_payload_through(tmp_path: Path, payloads: tuple[str, ...]) -> None:
     text = "\n".join(payloads)
@@ -206,6 +208,7 @@ def test_a_hostile_file_is_shown_as_it_is(tmp_path: Path, payload: str) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.fault("F29")
 def test_markup_in_a_reply_is_shown_literally_and_is_clickable_nowhere(tmp_path: Path) -> None:
     payload = "[@click=app.quit]x[/] and [b]bold[/b]"
 
@@ -219,6 +222,7 @@ def test_markup_in_a_reply_is_shown_literally_and_is_clickable_nowhere(tmp_path:
     asyncio.run(scenario())
 
 
+@pytest.mark.fault("F27")
 def test_ten_megabytes_of_an_answer_do_not_stop_the_screen(tmp_path: Path) -> None:
     story = Story().start()
     triage = story.phase("triage", max_turns=3)

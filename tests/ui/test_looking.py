@@ -235,6 +235,7 @@ def test_jump_puts_a_letter_on_each_pane_and_goes_there(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.fault("F20", "F25")
 def test_what_a_call_waits_for_is_said_in_the_header_and_in_its_row(tmp_path: Path) -> None:
     async def scenario() -> None:
         story = triage_story()

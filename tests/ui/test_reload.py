@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from tests.ui.bench import bench
 from tests.ui.support import TRIAGE
 from tests.ui.test_bench import CASCADE, REPLIES, step
@@ -25,6 +27,7 @@ def test_a_valid_save_is_taken_over_and_marks_the_phases_that_changed(tmp_path: 
     asyncio.run(scenario())
 
 
+@pytest.mark.fault("F15")
 def test_a_broken_save_lists_its_problems_and_keeps_what_was_there(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
@@ -55,6 +58,7 @@ def test_a_new_run_after_a_save_uses_the_new_text(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.fault("F17")
 def test_a_file_that_goes_away_and_comes_back_is_told_about(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench(tmp_path) as it:

@@ -19,6 +19,7 @@ def covered(it: Bench, wanted: bool) -> bool:
     return isinstance(it.app.screen, TooSmall) is wanted
 
 
+@pytest.mark.fault("F6")
 def test_a_sweep_of_sizes_leaves_the_app_alive_and_its_lines_as_wide_as_the_terminal(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench(tmp_path, size=(120, 40), events=triage_story(finished=True).events) as it:
@@ -47,6 +48,7 @@ def test_the_app_starts_in_any_terminal(tmp_path: Path, size: tuple[int, int]) -
     asyncio.run(scenario())
 
 
+@pytest.mark.fault("F6")
 def test_a_terminal_that_is_too_small_says_what_it_needs_and_lets_one_leave(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench(tmp_path, size=(30, 8)) as it:

@@ -90,6 +90,7 @@ def test_rows_and_state_import_no_textual() -> None:
     assert run(code).stdout.strip() == "False"
 
 
+@pytest.mark.fault("F7")
 @pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
 def test_without_a_terminal_it_says_what_to_use_instead_and_ends_with_2(tmp_path: Path, term: str) -> None:
     done = run(APP, str(tmp_path), "a.yaml", env={**os.environ, "TERM": term})
@@ -152,6 +153,7 @@ def app_on_a_terminal(folder: Path, file: str) -> Iterator[Terminal]:
 LEAVES_ALTERNATE_SCREEN = b"\x1b[?1049l"
 
 
+@pytest.mark.fault("F3")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_restores_the_screen_and_is_told_by_the_exit_code(tmp_path: Path, number: int, code: int) -> None:
     (tmp_path / "a.yaml").write_text(TRIAGE)

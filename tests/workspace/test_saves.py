@@ -73,6 +73,7 @@ def watching(file: Path) -> Iterator[queue.Queue[bytes]]:
         watcher.stop()
 
 
+@pytest.mark.fault("F16")
 @pytest.mark.parametrize("save", [truncating, atomic, like_vim, linked])
 def test_each_of_fifty_saves_is_noticed_whole(tmp_path: Path, save: Save) -> None:
     file = tmp_path / "flow.yaml"

@@ -67,6 +67,7 @@ def test_a_plain_write_is_seen(file: Path) -> None:
         seen.wait_for("phases: [two]\n")
 
 
+@pytest.mark.fault("F16")
 def test_saves_that_replace_the_file_are_seen_every_time(file: Path) -> None:
     with watching(file) as seen:
         for number in range(5):
@@ -114,6 +115,7 @@ def test_a_file_that_goes_away_is_told_about_once_it_stays_away(file: Path) -> N
         seen.wait_for("back\n")
 
 
+@pytest.mark.fault("F17")
 def test_a_file_that_is_deleted_and_written_at_once_never_looks_gone(file: Path) -> None:
     with watching(file) as seen:
         file.unlink()
@@ -144,6 +146,7 @@ def test_saving_the_same_text_again_says_nothing(file: Path) -> None:
         assert "phases: [one]\n" not in seen.contents
 
 
+@pytest.mark.fault("F15")
 def test_a_writer_that_takes_its_time_is_never_seen_half_done(file: Path) -> None:
     whole = "".join(f"line {number}\n" for number in range(200))
     with watching(file) as seen:
@@ -156,6 +159,7 @@ def test_a_writer_that_takes_its_time_is_never_seen_half_done(file: Path) -> Non
         assert set(seen.contents) == {whole}
 
 
+@pytest.mark.fault("F16")
 def test_a_storm_of_saves_ends_with_the_last_one(file: Path) -> None:
     with watching(file) as seen:
         for number in range(100):
@@ -196,6 +200,7 @@ def test_asking_for_a_lease_leaves_none_behind(file: Path) -> None:
         os.close(reader)
 
 
+@pytest.mark.fault("F15")
 @pytest.mark.parametrize("half", ["", "phases: [o", "phases: [one]"])
 def test_what_looks_like_half_a_file_is_believed_only_when_it_stays(file: Path, half: str) -> None:
     before = file.read_bytes() + b"more: text\n"

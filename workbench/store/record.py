@@ -32,7 +32,10 @@ def decoded(line: bytes) -> Event:
     """The event of a line without its newline. Raises BadRecord when a single bit differs from what was written."""
     check(line)
     try:
-        event = Event.from_json(json.loads(line))
+        body = json.loads(line)
+        if body["v"] > VERSION:
+            raise BadRecord(f"format {body['v']} of a later program; this one reads up to {VERSION}")
+        event = Event.from_json(body)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadRecord(f"no record: {type(error).__name__}") from error
     if not (isinstance(event.seq, int) and isinstance(event.kind, str) and isinstance(event.data, dict)):

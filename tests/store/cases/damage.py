@@ -61,9 +61,32 @@ def main(folder: Path) -> dict[str, Any]:
     observed["readable"] = store.state("run-2").status
     observed["rebuilt without the lost record"] = rebuild(store).records
 
+    observed["power loss"] = power_lost(store)
     observed["newer schema"] = newer(store)
     observed["rebuilt progress"] = rebuilt_names(store)
     return observed
+
+
+def power_lost(store: Store) -> dict[str, Any]:
+    """The last moment of a journal and of the newest part never reached the disk: what opens then, and holds what."""
+    run_id = next(run_id for run_id in store.run_ids() if store.health(run_id).whole)
+    segment = max(store.folder(run_id).glob("0*.jsonl"))
+    before = len(list(store.events(run_id)))
+    os.truncate(segment, segment.stat().st_size - 40)
+    part = max((store.root / "ch" / "store").rglob("2026*/data.bin"), key=lambda path: path.stat().st_mtime)
+    os.truncate(part, part.stat().st_size // 2)
+    with Index(store) as index:
+        opened = index.sql("SELECT 1").one()
+    rebuilt = rebuild(store)
+    with Index(store) as index:
+        rows = index.sql("SELECT count() FROM events").one()
+    return {
+        "opened": opened,
+        "events lost": before - len(list(store.events(run_id))),
+        "rows": rows,
+        "records": rebuilt.records,
+        "torn": list(examine(store, database=False).notices),
+    }
 
 
 def said(report: Report) -> dict[str, Any]:

@@ -1,0 +1,103 @@
+"""A terminal that is closed, resized to nothing, interrupted: the app as a person would have it end."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.terminal.conftest import PATIENCE, Terminal
+from workbench.store.store import Store
+
+SLOW = """\
+cascade_id: slow
+phases:
+  - name: ask
+    instructions: Say hello.
+"""
+
+
+@pytest.fixture
+def slow(folder: Path) -> Path:
+    """A cascade whose only call takes ten minutes."""
+    (folder / "slow.yaml").write_text(SLOW)
+    (folder / "slow.replies.yaml").write_text("replies: {ask: [{text: Hello., latency: 600}]}\n")
+    return folder
+
+
+@pytest.mark.fault("F4")
+def test_the_first_interrupt_stops_the_run_and_the_second_quits(terminal: Terminal, slow: Path) -> None:
+    terminal.run("open", "slow.yaml", "--session", "s")
+    terminal.until("no run yet", "No model is called")
+    terminal.press("r")
+    terminal.until("provider")
+    terminal.press("C-c")
+    terminal.until("stopped")
+    terminal.press("C-c")
+    terminal.until("rc=0")
+    assert terminal.is_restored
+    store = Store(slow / ".workbench")
+    assert store.summary(store.find("s")).status == "stopped"
+
+
+@pytest.mark.fault("F3")
+def test_a_terminal_that_is_closed_leaves_a_stopped_run(terminal: Terminal, slow: Path) -> None:
+    terminal.run("open", "slow.yaml", "--session", "s")
+    terminal.until("no run yet", "No model is called")
+    terminal.press("r")
+    terminal.until("provider")
+    app = terminal.app
+    terminal.close()
+    give_up = time.monotonic() + PATIENCE
+    while Path(f"/proc/{app}").exists():
+        assert time.monotonic() < give_up, "the app outlives its terminal"
+        os.sched_yield()
+    store = Store(slow / ".workbench")
+    run_id = store.find("s")
+    assert store.summary(run_id).status == "stopped"
+    assert store.health(run_id).whole
+
+
+@pytest.mark.fault("F6")
+def test_a_terminal_of_one_cell_and_fast_resizes_leave_the_app_alive(terminal: Terminal) -> None:
+    terminal.run("open", "log_triage.yaml")
+    terminal.until("no run yet")
+    for columns, lines in [(1, 1), (200, 2), (2, 60), (39, 11), (300, 80), (1, 1), (20, 5), (80, 24)] * 3:
+        terminal.resize(columns, lines)
+    terminal.resize(30, 8)
+    terminal.until("small")
+    terminal.resize(120, 40)
+    terminal.until("no run yet", "intake", "q quit")
+    terminal.press("q")
+    terminal.until("rc=0")
+    assert terminal.is_restored
+
+
+@pytest.mark.fault("F28", "F29")
+def test_nothing_hostile_reaches_a_real_terminal(terminal: Terminal, folder: Path) -> None:
+    """What tmux holds afterwards is what its terminal was told: title, clipboard, screen, and not one control byte."""
+    evil = (
+        "\\u001b]0;owned\\u0007\\u001b]52;c;b3duZWQ=\\u0007\\u001b[2J\\u001b[31m[@click=app.quit]x[/]\\u202e\\u0000[/]"
+    )
+    replies = '{"replies": {"ask": [{"text": "' + evil + 'shown"}]}}'
+    (folder / "evil.yaml").write_text(f'cascade_id: evil\nphases:\n  - name: "ask"\n    instructions: "{evil}told"\n')
+    (folder / "evil.replies.yaml").write_text(replies)
+    terminal.run("open", "evil.yaml")
+    terminal.until("no run yet", "No model is called")
+    terminal.press("r")
+    shown = terminal.until("success", "shown")
+    assert "[@click=app.quit]x[/]" in shown
+    assert "[/]" in shown
+    assert terminal.ask("display-message", "-p", "#{pane_title}").strip() != "owned"
+    assert "owned" not in terminal.ask("list-buffers")
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
+    terminal.press("q")
+    terminal.until("rc=0")
+    for command in (("run", "evil.yaml", "--session", "e"), ("show", "e"), ("context", "e", "--text"), ("runs",)):
+        terminal.run(*command)
+        text = terminal.until("rc=0")
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+    assert terminal.ask("display-message", "-p", "#{pane_title}").strip() != "owned"
