@@ -54,6 +54,7 @@ PICTURES = (
     Picture("masked", "log_triage.yaml", "n*7"),
     Picture("finished", "log_triage.yaml", "r"),
     Picture("cost", "debug_agent.yaml", "n*12"),
+    Picture("selected", "firmware_brief.yaml", "n*8"),
     Picture("failed", "log_triage.yaml", "r", fault="ctx"),
     Picture("small", "log_triage.yaml", "n*7", (80, 24)),
 )

@@ -62,8 +62,9 @@ def tools(run: Run, status: str = "") -> list[str]:
     return [tool["tool"] for call in calls for tool in call["tools"] if status in ("", tool["status"])]
 
 
-def test_there_are_five() -> None:
-    assert EXAMPLES == ["csv_questions.json", "debug_agent.yaml", "diff_review.yaml", "log_triage.yaml", "router.yaml"]
+def test_each_of_them_has_a_frozen_run_but_the_one_that_is_a_tool() -> None:
+    frozen = {file.stem for file in (folder("cascades").parent / "snapshots").glob("*.json")}
+    assert {name.partition(".")[0] for name in EXAMPLES} - frozen == {"five_whys"}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -173,6 +174,28 @@ def test_router_retries_an_answer_that_is_too_short(ran: Ran, examples: Path) ->
 
 
 def test_the_other_branch_of_the_router_asks_a_person(examples: Path) -> None:
+def test_firmware_brief_sends_what_the_selector_chose(ran: Ran, examples: Path) -> None:
+    ran("firmware_brief.yaml")
+    selection, brief = run_cli("context", "firmware_brief.yaml", "--phase", "brief", "--json").json
+    assert "[9] user, read turn 4, 238 tokens: read_file gave: # Support handbook" in str(selection["entries"])
+    chosen = [entry["from"] for entry in brief["entries"] if entry["why"].startswith("chosen by")]
+    assert chosen == ["↪ read turn 2", "↪ read turn 2 read_file", "↪ read turn 4 read_file"]
+    again = run_cli("context", "firmware_brief.yaml", "--at", "brief:1", "-s", "by words", "--json").json[0]
+    assert again["tokens_sent"] > brief["tokens_sent"]
+
+
+def test_help_desk_cites_the_pages_and_its_second_run_remembers_the_first(ran: Ran, examples: Path) -> None:
+    run = ran("help_desk.yaml")
+    assert tools(run, "failed") == []
+    results = [tool["result"] for call in run["phases"][0]["calls"] for tool in call["tools"]]
+    assert "[maps.md#2] cascades/data/help/maps.md lines 7-15" in results[1]
+    assert run_cli("run", "cascades/help_desk.yaml", "--session", "again", "-q").code == 0
+    again = run_cli("show", "again", "--json").json
+    recalled = again["phases"][0]["calls"][0]["tools"][0]["result"]
+    assert "answer turn 1 · assistant · run help_desk.yaml" in recalled
+    assert "You do not have to buy your maps again" in recalled
+
+
     replies = (examples / "router.replies.yaml").read_text("utf-8").replace("target: repair", "target: refund")
     (examples / "refund.replies.yaml").write_text(replies, "utf-8")
     shutil.copy(examples / "router.yaml", examples / "refund.yaml")

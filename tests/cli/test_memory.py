@@ -63,15 +63,15 @@ def test_a_frozen_run_replays_whatever_the_bank_and_the_folder_hold_by_then(help
     (workspace / "docs" / "faq.md").write_text("Nothing.")
     ended = helper("test", "run")
     assert ended.code == 0, ended.out
-    assert len(helper("memory", "lessons", "--json").json) == 3
+    assert len(helper("memory", "lessons", "--json").json) == 2
 
 
 def test_banks_are_listed_searched_and_shown(helper: Cli) -> None:
     assert "no memory banks" in helper("memory").err
     run(helper, "one")
     (listed,) = helper("memory", "--json").json
-    assert (listed["bank"], listed["messages"]) == ("lessons", 3)
-    assert helper("memory", "--plain").out.splitlines()[1].split()[:2] == ["lessons", "3"]
+    assert (listed["bank"], listed["messages"]) == ("lessons", 2)
+    assert helper("memory", "--plain").out.splitlines()[1].split()[:2] == ["lessons", "2"]
     (found,) = helper("memory", "lessons", "-s", "five days", "-n", "1", "--json").json
     assert found["text"] == "A refund takes five days."
     shown = helper("memory", "lessons", "--plain").out

@@ -50,6 +50,7 @@ def test_a_short_message_is_its_own_summary_and_a_long_one_keeps_whole_sentences
         (result("no such file", failed=True), "read_log failed: no such file"),
         (result("a line of the log\n" * 30), "(30 lines, 539 characters)"),
         (answer("", "search", "read"), "Calls search, read."),
+        (answer('Look.\n```json\n{"tool": "read", "arguments": {"path": "a"}}\n```'), "Look. [calls read]"),
     ],
 )  # fmt: skip
 def test_results_are_told_by_their_shape(item: Item, summary: str) -> None:

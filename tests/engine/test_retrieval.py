@@ -76,10 +76,10 @@ def test_a_phase_with_rag_is_offered_its_tools_and_a_listed_bank() -> None:
     assert "Find passages of the documents" in run.texts(0)[0][1]
 
 
-def test_finished_visits_are_remembered_without_what_searches_found() -> None:
+def test_finished_visits_are_remembered_without_what_searches_found_and_without_calls() -> None:
     shelf = Shelf()
     run = played(shelf)
-    texts = [(m.phase, m.text) for m in shelf.kept["lessons"] if "```" not in m.text]
+    texts = [(m.phase, m.text) for m in shelf.kept["lessons"]]
     assert texts == [
         ("read", "Read."),
         ("read", "[Tool result: t]\ntool says"),
@@ -89,7 +89,7 @@ def test_finished_visits_are_remembered_without_what_searches_found() -> None:
     ]
     marked = next(m for m in shelf.kept["lessons"] if m.callout)
     assert (marked.callout, marked.turn, marked.cascade_id) == ("Key", 4, "notes")
-    assert run.of_kind("remembered")[0].data == {"bank": "lessons", "count": 8, "fault": ""}
+    assert run.of_kind("remembered")[0].data == {"bank": "lessons", "count": 5, "fault": ""}
 
 
 def test_only_the_winner_is_remembered() -> None:
@@ -138,7 +138,7 @@ def test_a_rerun_searches_anew_behind_the_first_change_and_keeps_what_it_said() 
     again = Run(run.definition, {}, run.options, replay.ports(live))
     assert asyncio.run(again.execute()).status == "success"
     assert [name for _, name, _ in shelf.asked] == ["lessons"]
-    assert len(shelf.kept["lessons"]) == 8
+    assert len(shelf.kept["lessons"]) == 5
 
 
 @pytest.mark.parametrize("shelf", [None])

@@ -180,6 +180,12 @@ def _check_finished(_: Place, data: Mapping[str, Any]) -> Cells:
     return (f"check  {data.get('name') or data.get('check', '')}  ", verdict)
 
 
+def _context_selected(_: Place, data: Mapping[str, Any]) -> Cells:
+    if data.get("fault"):
+        return (Cell(f"select  the heuristic instead: {data['fault']}", "warn"),)
+    return (f"select  {len(data.get('picked', ())):,} of {len(data.get('offered', ())):,} messages",)
+
+
 def _route_chosen(_: Place, data: Mapping[str, Any]) -> Cells | None:
     return (f"route  {data['to']} ({data.get('rule', '')})",) if data.get("to") else None
 
@@ -211,6 +217,7 @@ _LINES = {
     "call_failed": _call_failed,
     "tool_finished": _tool_finished,
     "check_finished": _check_finished,
+    "context_selected": _context_selected,
     "route_chosen": _route_chosen,
     "warning": _warning,
     "phase_finished": _phase_finished,

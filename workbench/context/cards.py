@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 
 from workbench.context.assembly import Item, Kind
-from workbench.context.flatten import flattened
 from workbench.context.message import Message, sha256
 from workbench.context.scoring import ordered_keywords
 
@@ -18,6 +17,7 @@ EMBEDDED_CHARS = 6000
 """How much of a message is embedded: the models' limits lie above it in every language."""
 
 _HEADER = re.compile(r"\[Tool (?:result|error): [^\]\n]*\]\n?")
+_CALL = re.compile(r'```(?:json|tool)?\s*\{\s*"tool"\s*:\s*"([^"\n]{1,100})".*?(?:```|\Z)', re.DOTALL)
 _SENTENCE_END = re.compile(r"[.!?]['\")\]]?(?=\s)")
 
 
@@ -72,7 +72,7 @@ def summary_of(item: Item) -> str:
     """A message in at most about 200 characters: short ones word for word, tool results by their shape, long ones by
     how they begin."""
     message = item.message
-    text = " ".join(message.text.split())
+    text = " ".join(_CALL.sub(r"[calls \1]", message.text).split())
     if item.kind is Kind.RESULT:
         return _result(item, _HEADER.sub("", message.text, count=1).strip())
     if not text and message.tool_calls:
@@ -95,11 +95,6 @@ def embedded_text(message: Message) -> str:
 def text_key(text: str) -> str:
     """The name of a text among embeddings."""
     return sha256(text)[:32]
-
-
-def flat_text(item: Item) -> str:
-    """The message as another phase would read it."""
-    return flattened(item).text
 
 
 def _result(item: Item, text: str) -> str:

@@ -10,6 +10,7 @@ from workbench.context.cards import has_card
 from workbench.engine.engine_tools import SEARCH_CONTEXT
 from workbench.engine.retrieval import BankSource, FolderSource, Memory, RetrievalFault, Source
 from workbench.engine.retrieval_tools import RAG_SPECS
+from workbench.engine.toolcalls import read_calls, without_calls
 
 if TYPE_CHECKING:
     from workbench.engine.execution import Execution
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
 
 _ENDED = frozenset({"success", "failed", "blocked"})
 """A stopped run may go on, and a diverged one was a replay."""
-_SAID = frozenset({Kind.TASK, Kind.ANSWER, Kind.RESULT, Kind.USER})
+_SAID_BY = frozenset({Kind.TASK, Kind.ANSWER, Kind.RESULT, Kind.USER})
 """What is worth keeping: not the messages that only open a turn or an attempt."""
+
+_NO_TOOL = ("\0",)
+"""A name that no text holds: what is broken is no call, whatever it names."""
 
 
 def source_of(execution: Execution, tool: str) -> Source | None:
@@ -50,14 +54,14 @@ def _memories(run: Run, bank: str) -> Iterator[Memory]:
     seen: set[str] = set()
     for record in run.world.records:
         for item in record.items if record.status == "success" else ():
-            message = item.message
-            if not _worth(item) or item.tool in searches or message.content_hash in seen:
+            message, text = item.message, _said(item)
+            if not text or item.tool in searches or message.content_hash in seen:
                 continue
             seen.add(message.content_hash)
             yield Memory(
                 message.content_hash,
                 message.role,
-                message.text,
+                text,
                 record.phase,
                 record.visit,
                 item.place.turn,
@@ -70,5 +74,11 @@ def _memories(run: Run, bank: str) -> Iterator[Memory]:
             )
 
 
-def _worth(item: Item) -> bool:
-    return item.kind in _SAID and has_card(item) and bool(item.message.text.strip())
+def _said(item: Item) -> str:
+    """The text that is kept, without what only asks for tools; empty for what is not worth it."""
+    if item.kind not in _SAID_BY or not has_card(item):
+        return ""
+    text = item.message.text
+    if item.kind is Kind.ANSWER:
+        text = without_calls(text, [call for call in read_calls(text, _NO_TOOL) if not call.problem])
+    return text.strip()

@@ -110,7 +110,8 @@ class Folder:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as fault:
             return _Read(seen, problem=f"not UTF-8 at byte {fault.start:,}")
-        return _Read(seen, tuple(passages_of(shown, text, self.rule.chunk_chars, self.rule.chunk_overlap)))
+        name = Path(entry.path).relative_to(self.path).as_posix()
+        return _Read(seen, tuple(passages_of(shown, name, text, self.rule.chunk_chars, self.rule.chunk_overlap)))
 
     def _collected(self, read: dict[str, _Read], problems: list[tuple[str, str]]) -> Indexed:
         passages: list[Passage] = []

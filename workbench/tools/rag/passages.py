@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from bisect import bisect_right
 from dataclasses import dataclass
-
-_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +12,8 @@ class Passage:
 
     file: str
     """As tools name it: relative to the workspace."""
+    name: str
+    """The same relative to the folder that is searched."""
     number: int
     """Within its file, from 1."""
     first: int
@@ -24,58 +23,50 @@ class Passage:
 
     @property
     def id(self) -> str:
-        """``docs/faq.md#3``: stays the same while the file does."""
-        return f"{self.file}#{self.number}"
+        """``faq.md#3``: stays the same while the file does."""
+        return f"{self.name}#{self.number}"
 
     @property
     def lines(self) -> str:
         return f"line {self.first:,}" if self.first == self.last else f"lines {self.first:,}-{self.last:,}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    line: int
-    text: str
-
-
-def passages_of(file: str, text: str, size: int, overlap: int) -> list[Passage]:
-    """Passages of at most ``size`` characters, cut at the ends of lines where that is possible; neighbours share at
-    most ``overlap`` characters (never more than half a passage). A text of blanks has none."""
+def passages_of(file: str, name: str, text: str, size: int, overlap: int) -> list[Passage]:
+    """Passages of at most ``size`` characters that end with a line where one ends in their second half, else with a
+    word; neighbours share at most ``overlap`` characters (never more than half a passage). Blanks alone are none."""
     overlap = min(overlap, size // 2)
-    pieces = list(_pieces(text, overlap or size))
+    breaks = [at for at, character in enumerate(text) if character == "\n"]
     found: list[Passage] = []
     start = 0
-    while start < len(pieces):
-        end, length = start, 0
-        while end < len(pieces) and (end == start or length + len(pieces[end].text) <= size):
-            length += len(pieces[end].text)
-            end += 1
-        body = "".join(piece.text for piece in pieces[start:end])
+    while start < len(text):
+        end = _end(text, start, size)
+        body = text[start:end]
         if body.strip():
-            found.append(Passage(file, len(found) + 1, pieces[start].line, pieces[end - 1].line, body))
-        if end == len(pieces):
+            first, last = (bisect_right(breaks, at - 1) + 1 for at in (start, end - 1))
+            found.append(Passage(file, name, len(found) + 1, first, last, body))
+        if end == len(text):
             break
-        start = _back(pieces, start, end, overlap)
+        start = max(_back(text, end, overlap), start + 1)
     return found
 
 
-def _back(pieces: list[_Piece], start: int, end: int, overlap: int) -> int:
-    """Where the next passage begins: as far back as the overlap allows, and always further than this one did."""
-    position, shared = end, 0
-    while position - 1 > start and shared + len(pieces[position - 1].text) <= overlap:
-        position -= 1
-        shared += len(pieces[position].text)
-    return position
+def _end(text: str, start: int, size: int) -> int:
+    """Where a passage ends that begins at ``start``."""
+    if start + size >= len(text):
+        return len(text)
+    for mark in ("\n", " "):
+        cut = text.rfind(mark, start + size // 2, start + size)
+        if cut >= 0:
+            return cut + 1
+    return start + size
 
 
-def _pieces(text: str, most: int) -> Iterator[_Piece]:
-    """Lines with their ends; one longer than ``most`` characters in several pieces, cut behind a blank if there is
-    one."""
-    for number, line in enumerate(_LINE.findall(text), 1):
-        rest = line
-        while len(rest) > most:
-            cut = rest.rfind(" ", 1, most) + 1 or most
-            yield _Piece(number, rest[:cut])
-            rest = rest[cut:]
-        if rest:
-            yield _Piece(number, rest)
+def _back(text: str, end: int, overlap: int) -> int:
+    """Where the next passage begins: at a line, else at a word, within the overlap."""
+    if not overlap:
+        return end
+    for mark in ("\n", " "):
+        cut = text.find(mark, end - overlap - 1, end - 1)
+        if cut >= 0:
+            return cut + 1
+    return end - overlap
