@@ -104,6 +104,50 @@ def test_a_damaged_journal_is_not_forked_and_its_place_is_named(stored: Cli, wor
     assert ended.code == 5
     assert "cannot be started from" in ended.err
     assert path.name in ended.err
+    frozen = stored("test", "freeze", "a", "--name", "x")
+    assert frozen.code == 2
+    assert frozen.err.startswith("error: this run cannot be frozen: ")
+    assert path.name in frozen.err
+
+
+def test_a_run_that_was_cut_off_is_forked_as_far_as_it_came(stored: Cli) -> None:
+    store = Project.at().store
+    path = next(iter(sorted(store.folder(store.find("a")).glob("*.jsonl"))))
+    written = path.read_bytes()
+    path.write_bytes(written[: len(written) // 2])
+    assert stored("fork", "a", "--at", "look:1", "--session", "b").code == 0
+    ended = stored("fork", "a", "--at", "answer")
+    assert (ended.code, ended.err) == (2, "error: a: phase 'answer' made no call in this run; look did\n")
+    frozen = stored("test", "freeze", "a", "--name", "half")
+    assert (frozen.code, frozen.out) == (2, "")
+    assert "this run has not ended: it cannot be frozen (workbench resume goes on with it)" in frozen.err
+
+
+def test_a_run_whose_cascade_is_gone_is_forked_with_its_recorded_text(stored: Cli, workspace: Path) -> None:
+    (workspace / "greet.yaml").unlink()
+    assert stored("fork", "a", "--at", "look:2", "--session", "b").out == "Hello, Ada.\n"
+    ended = stored("fork", "a", "--at", "look:2", "--definition", "file")
+    assert (ended.code, ended.err) == (2, "greet.yaml: error: the file of a is no longer there\n")
+    ended = stored("run", "greet.yaml", "--reuse", "a")
+    assert (ended.code, ended.err) == (2, "greet.yaml: error: no such file\n")
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        ("drop:2", "look/1/1/3/1: the edit breaks the request: message 3: this result answers no call"),
+        ("drop:3", "look/1/1/3/1: the edit breaks the request: message 2: the call of read_file"),
+    ],
+)
+def test_an_edit_that_parts_a_call_from_its_result_is_refused_with_the_message(
+    cli: Cli, workspace: Path, edit: str, words: str
+) -> None:
+    (workspace / "greet.yaml").write_text(CASCADE.replace("    tackle:", "    use_native_tools: true\n    tackle:"))
+    assert cli("run", "greet.yaml", "--session", "a", "-q").code == 0
+    ended = cli("fork", "a", "--at", "look:3", "--edit", edit)
+    assert ended.code == 1
+    assert words in ended.err
+    assert sessions(cli) == ["a"]
 
 
 def test_a_rerun_stops_at_the_first_changed_request_and_shows_both_with_the_line(stored: Cli, workspace: Path) -> None:

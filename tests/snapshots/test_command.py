@@ -131,6 +131,14 @@ def test_a_file_that_is_no_snapshot_is_never_replaced(greeted: Path) -> None:
     assert file.read_text() == "[1, 2]"
 
 
+def test_a_folder_that_is_a_file_is_named(greeted: Path) -> None:
+    (greeted / "snapshots").write_text("not a folder")
+    ended = run_cli("test", "freeze", "one", "--name", "x")
+    assert ended.code == 2
+    assert ended.err.startswith("snapshots/x.json: error: cannot be written: ")
+    assert run_cli("test", "run").code == 0
+
+
 def keys(pressed: str) -> Callable[[], str]:
     return iter(pressed).__next__
 

@@ -348,3 +348,27 @@ def test_stopping_at_the_changed_request_calls_nothing(tmp_path: Path) -> None:
             assert all(call.recorded for call in it.presenter.state.run.calls if call.answer is not None)
 
     asyncio.run(scenario())
+
+
+def test_a_damaged_run_is_neither_forked_nor_run_again_nor_frozen(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with greeted(tmp_path) as it:
+            store = it.session.project.store
+            (path,) = store.folder(it.presenter.state.run.run_id).glob("*.jsonl")
+            lines = path.read_bytes().splitlines(keepends=True)
+            lines[5] = lines[5].replace(b'"kind"', b'"kimd"', 1)
+            path.write_bytes(b"".join(lines))
+            for key in ("F", "R"):
+                await it.press(key)
+                await it.until(lambda: "cannot be started from" in screen_text(it.app), f"{key} did not say why")
+                await it.until(lambda: not it.session.running)
+                it.app.clear_notifications()
+                await it.pilot.pause()
+            await it.press("t")
+            await it.until(lambda: isinstance(it.app.screen, FreezeForm), "the form did not open")
+            await it.press("enter", "enter", "enter")
+            await it.until(lambda: "this run cannot be frozen: " in screen_text(it.app), "nobody said why")
+            assert path.name in screen_text(it.app)
+            assert not (it.session.project.root / "snapshots").exists()
+
+    asyncio.run(scenario())

@@ -21,7 +21,8 @@ class SnapshotError(Exception):
         return SnapshotError(self.message, file=file, line=self.line, column=self.column, hint=self.hint)
 
     def __str__(self) -> str:
+        said = f"{self.message} ({self.hint})" if self.hint else self.message
         if not self.file:
-            return self.message
+            return said
         where = f"{self.file}:{self.line}:{self.column}:" if self.line else f"{self.file}:"
-        return f"{where} error: {self.message}{f' ({self.hint})' if self.hint else ''}"
+        return f"{where} error: {said}"

@@ -217,7 +217,10 @@ class Snapshots(SnapshotFolder):
         images: dict[str, bytes] = {}
 
         def events_of(run: str) -> tuple[Event, ...]:
-            found = tuple(store.events(run))
+            tail = store.tail(run)
+            found = tuple(tail.poll())
+            if not tail.health.whole:
+                raise SnapshotError(f"this run cannot be frozen: {tail.health.notices[0]}")
             for event in found:
                 if event.kind == "blob" and event.data.get("kind") == "image":
                     images[event.data["hash"]] = store.image(run, event.data["hash"])

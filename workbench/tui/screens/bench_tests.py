@@ -78,7 +78,7 @@ class FreezeActions(TravelActions):
                 else:
                     self._write(snapshots, path, snapshot)
         except (SnapshotError, StoreError) as fault:
-            self.app.call_later(self.app.say, _with_hint(fault), "error")
+            self.app.call_later(self.app.say, str(fault), "error")
 
     def _ask_to_replace(self, project: Project, path: Path, snapshot: Snapshot) -> None:
         from workbench.tui.screens.dialog import Choice
@@ -104,7 +104,7 @@ class FreezeActions(TravelActions):
             with Snapshots(project) as snapshots:
                 self._write(snapshots, path, snapshot)
         except SnapshotError as fault:
-            self.app.call_later(self.app.say, _with_hint(fault), "error")
+            self.app.call_later(self.app.say, str(fault), "error")
 
     def _write(self, snapshots: Snapshots, path: Path, snapshot: Snapshot) -> None:
         """In a worker: write the file and say what is in it."""
@@ -176,8 +176,3 @@ class FreezeActions(TravelActions):
             self.soon()
 
         self.app.push_screen(ChangedSheet(rows, session.file, go, stop))
-
-
-def _with_hint(fault: Exception) -> str:
-    hint = getattr(fault, "hint", "")
-    return f"{fault} ({hint})" if hint and hint not in str(fault) else str(fault)

@@ -68,7 +68,7 @@ class FreezeForm(Dialog[Label]):
         try:
             label = Label(name, description, known)
         except SnapshotError as fault:
-            self._object(f"{fault} ({fault.hint})", "name")
+            self._object(str(fault), "name")
         else:
             self.dismiss(label)
 
