@@ -16,6 +16,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Run": {
         "open": "Open a cascade, a run, or this folder in the app.",
         "demo": "Open the tour: a cascade with offline replies, no key, no network.",
+        "serve": "The app in a browser, and an API that reads the runs.",
         "run": "Run a cascade without the app.",
         "resume": "Go on with a stopped or interrupted run.",
         "import": "Make runs of other tools into stored runs.",

@@ -17,11 +17,18 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 def why_not(env: Mapping[str, str] = os.environ, instead: str = "workbench run FILE") -> str | None:
     """Why the app cannot draw here, naming the command to use ``instead``; None when it can (pitfalls.md SG3)."""
+    if on_web(env):
+        return None
     if not (sys.stdin is not None and sys.stdin.isatty() and sys.stdout is not None and sys.stdout.isatty()):
         return f"error: the app needs a terminal; without one use `{instead}`"
     if env.get("TERM", "") in ("", "dumb", "unknown"):
         return f"error: the terminal '{env.get('TERM', '')}' cannot draw the app; use `{instead}`"
     return None
+
+
+def on_web(env: Mapping[str, str]) -> bool:
+    """Whether a server draws the app in a browser: it reads and writes pipes, and there is no terminal."""
+    return env.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
 
 
 @contextmanager

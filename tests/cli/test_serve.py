@@ -1,0 +1,205 @@
+"""``workbench serve``: who is let in, what can be read, and how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.serving import Server, command, environment, served
+from workbench.cli.serving.guard import Guard, Request
+
+TOKEN = "a-token-of-a-test-0123"
+GOOD = Request(host="127.0.0.1:8321", cookie=TOKEN)
+
+
+def judged(**changes: Any) -> int:
+    """The status of a refusal; 0 for none."""
+    request = Request(**{**{"host": "127.0.0.1:8321", "cookie": TOKEN}, **changes})
+    refusal = Guard(TOKEN, 8321).refusal(request)
+    return refusal.status if refusal is not None else 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"cookie": "", "query": TOKEN},
+        {"cookie": "", "bearer": TOKEN},
+        {"host": "localhost:8321"},
+        {"host": "LOCALHOST:8321", "origin": "http://localhost:8321"},
+        {"origin": "http://127.0.0.1:8321", "upgrade": True, "site": "same-origin"},
+        {"cookie": "", "query": TOKEN, "site": "cross-site"},
+    ],
+)
+def test_who_has_the_token_and_comes_from_here_is_let_in(changes: dict[str, Any]) -> None:
+    assert judged(**changes) == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"cookie": ""}, 403),
+        ({"cookie": TOKEN[:-1]}, 403),
+        ({"cookie": TOKEN + "x"}, 403),
+        ({"cookie": "\ud800"}, 403),
+        ({"host": "evil.example:8321"}, 403),
+        ({"host": "127.0.0.1:9999"}, 403),
+        ({"host": "127.0.0.1"}, 403),
+        ({"host": ""}, 403),
+        ({"origin": "http://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://localhost:8321"}, 403),
+        ({"origin": "https://127.0.0.1:8321"}, 403),
+        ({"upgrade": True}, 403),
+        ({"upgrade": True, "origin": "http://evil.example"}, 403),
+        ({"site": "cross-site"}, 403),
+        ({"method": "POST"}, 405),
+        ({"method": "DELETE"}, 405),
+    ],
+)
+def test_everybody_else_is_refused(changes: dict[str, Any], status: int) -> None:
+    assert judged(**changes) == status
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("served")
+    done = subprocess.run(
+        command("run", str(_cascade(folder)), "--model", "offline", "--session", "first-run"),
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    with served(folder) as it:
+        yield it
+
+
+def _cascade(folder: Path) -> Path:
+    from tests.cli.serving import CASCADE
+
+    file = folder / "served.yaml"
+    file.write_text(CASCADE)
+    return file
+
+
+@pytest.mark.parametrize("path", ["/", "/ws", "/static/js/textual.js", "/api/runs", "/download/x", "/nothing"])
+def test_without_the_token_everything_is_forbidden(server: Server, path: str) -> None:
+    assert server.get(path)[0] == 403
+    assert server.get(path, {"Authorization": "Bearer wrong"})[0] == 403
+    assert server.get(path, {"Cookie": "workbench_token=wrong"})[0] == 403
+    assert server.asked(path, Host="evil.example")[0] == 403
+    assert server.asked(path, Origin="http://evil.example")[0] == 403
+
+
+def test_the_token_leaves_the_address_and_becomes_a_cookie(server: Server) -> None:
+    status, _, headers = server.get(f"/?token={server.token}")
+    assert (status, headers["Location"]) == (303, "/")
+    cookie = headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    status, body, _ = server.get("/", {"Cookie": cookie.partition(";")[0]})
+    assert status == 200
+    assert server.token not in body
+
+
+def test_the_page_asks_for_nothing_from_elsewhere(server: Server) -> None:
+    status, body, headers = server.asked("/")
+    assert status == 200
+    assert "http://" not in body
+    assert "https://" not in body
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert headers["X-Frame-Options"] == "DENY"
+    for path in ("/static/js/textual.js", "/static/css/xterm.css", "/static/fonts/RobotoMono-VariableFont_wght.ttf"):
+        assert path in body or server.get(path, {"Authorization": f"Bearer {server.token}"}, "HEAD")[0] == 200
+
+
+def test_runs_can_be_read_and_not_written(server: Server) -> None:
+    runs = server.json("/api/runs")
+    assert [run["session_id"] for run in runs] == ["first-run"]
+    run = server.json("/api/runs/first-run")
+    assert run["status"] == "success"
+    assert server.asked("/api/runs/nobody")[0] == 404
+    assert "no run is named" in server.json("/api/runs/nobody")["error"]
+    assert server.asked("/api/runs/..%2f..%2fetc")[0] == 404
+    bearer = {"Authorization": f"Bearer {server.token}"}
+    assert server.get("/api/runs", bearer, "POST")[0] == 405
+
+
+def test_events_are_streamed_from_where_the_reader_left_off(server: Server) -> None:
+    _, body, headers = server.asked("/api/runs/first-run/events")
+    assert headers["Content-Type"].startswith("text/event-stream")
+    events = [dict(line.partition(": ")[::2] for line in block.split("\n")) for block in body.strip().split("\n\n")]
+    assert [event["event"] for event in events][:2] == ["run_started", "phase_started"]
+    assert events[-1]["event"] == "end"
+    assert [int(event["id"]) for event in events[:-1]] == list(range(1, len(events)))
+    assert json.loads(events[0]["data"])["kind"] == "run_started"
+    _, rest, _ = server.asked("/api/runs/first-run/events", **{"Last-Event-ID": events[-2]["id"]})
+    assert rest.strip() == "event: end\ndata: {}"
+
+
+def test_only_this_machine_is_served(tmp_path: Path) -> None:
+    done = subprocess.run(
+        command("serve", "--host", "0.0.0.0", "--port", "0"),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "'0.0.0.0' is not served" in done.stderr
+    assert "ssh -L" in done.stderr
+
+
+def test_a_port_that_is_taken_is_named(server: Server, tmp_path: Path) -> None:
+    port = server.url.rpartition(":")[2]
+    done = subprocess.run(
+        command("serve", "--port", port), cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert f"port {port} cannot be used" in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_server_and_the_apps_behind_it(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    with served(tmp_path) as it:
+        page = _open_page(it)
+        apps = it.children()
+        assert len(apps) == 1
+        it.process.send_signal(number)
+        assert it.process.wait(20) == code
+        assert not any(Path(f"/proc/{app}").exists() for app in apps)
+        page.close()
+
+
+def _open_page(server: Server) -> http.client.HTTPConnection:
+    """A web socket as a page opens it; returns when the app draws."""
+    host = server.url.removeprefix("http://")
+    connection = http.client.HTTPConnection(host, timeout=20)
+    headers = {
+        "Cookie": f"workbench_token={server.token}",
+        "Origin": server.url,
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }
+    connection.request("GET", "/ws?width=100&height=30", headers=headers)
+    assert connection.sock is not None
+    seen = b""
+    while b"lighthouse" not in seen:
+        part = connection.sock.recv(65536)
+        assert part, seen[-400:]
+        seen += part
+    assert b"101" in seen[:20]
+    return connection

@@ -1,0 +1,139 @@
+"""The app in a real browser: the page shows the cascade, a key acts, and nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.cli.serving import Server, served
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+_ESCAPES = re.compile(r"\x1b\[[0-9;?<>=]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not Path(CHROMIUM).exists():
+        if os.environ.get("CI"):
+            pytest.fail("CI needs Chromium for this test: apt-get install chromium")
+        pytest.skip("there is no Chromium on this machine")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with served(tmp_path_factory.mktemp("served")) as it:
+        yield it
+
+
+class Watched:
+    """A page with what came over its socket and what it asked for."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.hosts: set[str] = set()
+        self.drawn = ""
+        page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
+        page.on("websocket", lambda socket: socket.on("framereceived", self._take))
+
+    def _take(self, frame: object) -> None:
+        if isinstance(frame, bytes):
+            self.drawn += _ESCAPES.sub("", frame.decode("utf-8", "replace"))
+
+    def until(self, seen: Callable[[str], bool], what: str) -> None:
+        """Let the page work until its terminal was sent something."""
+        for _ in range(400):
+            if seen(self.drawn):
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError(f"{what}: {self.drawn[-2000:]}")
+
+
+def test_the_page_shows_the_cascade_and_a_key_acts(browser: Browser, server: Server) -> None:
+    page = browser.new_page(viewport={"width": 1200, "height": 800})
+    it = Watched(page)
+    page.goto(f"{server.url}/?token={server.token}")
+    assert page.url == f"{server.url}/"
+    it.until(lambda text: "lighthouse" in text and "no run yet" in text, "the cascade did not show")
+    page.wait_for_selector("body.-first-byte")
+    page.keyboard.press("n")
+    it.until(lambda text: "held" in text, "the key did not act")
+    it.drawn = ""
+    page.keyboard.press("e")
+    it.until(lambda text: "editor" in text and "Say which ship" in text, "the editor did not open")
+    it.drawn = ""
+    page.keyboard.press("F4")
+    it.until(lambda text: "No other program can take this screen over" in text, "what cannot be done was not said")
+    assert {host for host in it.hosts if host} == {urlsplit(server.url).netloc}
+    page.close()
+
+
+def test_without_the_token_the_page_is_forbidden(browser: Browser, server: Server) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    for path in ("/", "/?token=wrong", "/api/runs"):
+        answer = page.goto(server.url + path)
+        assert answer is not None
+        assert answer.status == 403
+    context.close()
+
+
+def test_a_page_of_another_origin_cannot_open_the_socket(browser: Browser, server: Server) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{server.url}/?token={server.token}")
+    page.goto("data:text/html,<title>elsewhere</title>")
+    socket = server.url.replace("http", "ws") + "/ws"
+    outcome = page.evaluate(
+        """url => new Promise(done => {
+            const socket = new WebSocket(url);
+            socket.onopen = () => done("open");
+            socket.onerror = () => done("refused");
+        })""",
+        socket,
+    )
+    assert outcome == "refused"
+    context.close()
+
+
+def test_a_closed_page_leaves_no_process(browser: Browser, server: Server) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    before = set(server.children())
+    it = Watched(page)
+    page.goto(f"{server.url}/?token={server.token}")
+    it.until(lambda text: "lighthouse" in text, "the cascade did not show")
+    mine = set(server.children()) - before
+    assert len(mine) == 1
+    context.close()
+    other = browser.new_page()
+    for _ in range(400):
+        if not mine & set(server.children()):
+            break
+        other.wait_for_timeout(50)
+    assert not mine & set(server.children())
+    other.close()

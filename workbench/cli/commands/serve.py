@@ -1,0 +1,107 @@
+"""``workbench serve``: the app in a browser of this machine, and an API that reads the stored runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import CascadeFile, project_here
+from workbench.cli.output import talk
+
+LOCAL = ("127.0.0.1", "localhost")
+LEAST_TOKEN = 16
+
+
+@click.command(short_help="The app in a browser, and an API that reads the runs.")
+@click.argument("file", type=CascadeFile(), required=False)
+@click.option("--port", type=click.IntRange(0, 65535), default=8321, show_default=True, help="0 takes any free port.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Only this machine is served: 127.0.0.1.")
+@click.option("--model", "-m", help="Model of phases that name none, or 'offline'.")
+@click.pass_context
+def command(ctx: click.Context, file: Path | None, port: int, host: str, model: str | None) -> None:
+    """Serve the app to a browser on this machine until Ctrl+C. The address that is printed holds a token; who does not
+    have it is refused. WORKBENCH_TOKEN sets the token, else a new one is drawn each time.
+
+    With the same token (as a cookie, or Authorization: Bearer) these can be read:
+    /api/runs, /api/runs/SESSION, and /api/runs/SESSION/events as server-sent events.
+
+    \b
+    Examples:
+      workbench serve cascades/log_triage.yaml
+      workbench serve --port 0 --model offline
+      curl -H "Authorization: Bearer $WORKBENCH_TOKEN" http://127.0.0.1:8321/api/runs
+    """
+    if host not in LOCAL:
+        raise Failure(
+            Exit.USAGE,
+            f"'{host}' is not served: whoever reaches the app can run tools on this machine",
+            hint=f"from elsewhere: ssh -L {port}:127.0.0.1:{port} THIS-MACHINE",
+        )
+    if file is not None and not file.is_file():
+        raise Failure(Exit.USAGE, "no such file", file=str(file))
+    token = os.environ.get("WORKBENCH_TOKEN", "") or secrets.token_urlsafe(24)
+    if len(token) < LEAST_TOKEN:
+        raise Failure(Exit.USAGE, f"WORKBENCH_TOKEN has fewer than {LEAST_TOKEN} characters")
+    project = project_here()
+    words = ["open", *(["--model", model] if model else []), *([str(file)] if file is not None else [])]
+    start = "from workbench.cli.main import main; main()"
+    ctx.exit(asyncio.run(_serve([sys.executable, "-P", "-c", start, *words], project.root.name, token, port)))
+
+
+async def _serve(words: list[str], title: str, token: str, port: int) -> int:
+    """Serve until a signal; the exit code."""
+    from aiohttp import web
+
+    from workbench.cli.serving.api import ReadApi
+    from workbench.cli.serving.guard import Guard
+    from workbench.cli.serving.server import ADDRESS, Served
+
+    bound = _listen(ADDRESS, port)
+    port = bound.getsockname()[1]
+    served = Served(words, f"{title} · workbench", Guard(token, port), ReadApi(project_here().store))
+    runner = web.AppRunner(served.application(), access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    ended: list[int] = []
+
+    def end(number: int) -> None:
+        ended.append(number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, end, int(number))
+    try:
+        await web.SockSite(runner, bound).start()
+        _announce(port, token)
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+    return 0 if ended[0] == signal.SIGINT else 128 + ended[0]
+
+
+def _announce(port: int, token: str) -> None:
+    print(f"http://127.0.0.1:{port}/?token={token}", flush=True)
+    talk("open this address in a browser of this machine; Ctrl+C ends the server and the apps behind it", "dim")
+
+
+def _listen(address: str, port: int) -> socket.socket:
+    bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((address, port))
+        bound.listen(64)
+    except OSError as fault:
+        bound.close()
+        raise Failure(
+            Exit.USAGE, f"port {port} cannot be used: {fault.strerror}", hint="--port 0 takes a free one"
+        ) from None
+    return bound

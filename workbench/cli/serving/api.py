@@ -1,0 +1,109 @@
+"""What of the stored runs can be read over HTTP: the list, one run, and its events as they are written."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aiohttp import web
+
+from workbench.store.faults import StoreError, UnknownRun
+
+if TYPE_CHECKING:
+    from workbench.store.reading import Tail
+    from workbench.store.store import Store
+
+LOOK_AGAIN = 0.2
+"""Seconds between two looks at a journal that is being written."""
+STILL_HERE = 15.0
+"""Seconds without an event after which a comment keeps the connection open."""
+MOST_RUNS = 1000
+T = TypeVar("T")
+
+
+class ReadApi:
+    """Routes below ``/api``. Reading happens in threads; nothing is ever written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/api/runs", self.runs),
+            web.get("/api/runs/{run}", self.run),
+            web.get("/api/runs/{run}/events", self.events),
+        ]
+
+    async def runs(self, request: web.Request) -> web.Response:
+        """The runs, newest first: one object for each, as ``workbench runs --json`` names its fields."""
+        limit = _number(request, "limit", 100, MOST_RUNS)
+        found = await _in_thread(self._store.runs)
+        return web.json_response([asdict(run) for run in found[:limit]], dumps=_dumps)
+
+    async def run(self, request: web.Request) -> web.Response:
+        """One run, as ``workbench show --json`` prints it."""
+        from workbench.cli.views.run import run_json
+
+        run_id = await self._found(request)
+        state = await _in_thread(lambda: self._store.state(run_id))
+        return web.json_response(run_json(state), dumps=_dumps)
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """The journal as server-sent events, from the start or after ``Last-Event-ID`` (or ``?after=SEQ``), until the
+        run has ended and nobody writes it any more."""
+        run_id = await self._found(request)
+        after = _number(request, "after", 0, 2**53)
+        if (last := request.headers.get("Last-Event-ID", "")).isdigit():
+            after = int(last)
+        tail = await _in_thread(lambda: self._store.tail(run_id))
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+        await response.prepare(request)
+        with suppress(ConnectionError):  # The reader went away: that is how most streams end.
+            await self._follow(response, tail, run_id, after)
+        return response
+
+    async def _follow(self, response: web.StreamResponse, tail: Tail, run_id: str, after: int) -> None:
+        quiet = 0.0
+        while True:
+            written = await _in_thread(lambda: self._store.writer(run_id)) is not None
+            found = [event for event in await _in_thread(lambda: list(tail.poll())) if event.seq > after]
+            for event in found:
+                body = _dumps(event.to_json())
+                await response.write(f"id: {event.seq}\nevent: {event.kind}\ndata: {body}\n\n".encode())
+            if not written and not found:
+                await response.write(b"event: end\ndata: {}\n\n")
+                return
+            quiet = 0.0 if found else quiet + LOOK_AGAIN
+            if quiet >= STILL_HERE:
+                quiet = 0.0
+                await response.write(b": still here\n\n")
+            if written:
+                await asyncio.sleep(LOOK_AGAIN)
+
+    async def _found(self, request: web.Request) -> str:
+        name = request.match_info["run"]
+        try:
+            return await _in_thread(lambda: self._store.find(name))
+        except UnknownRun as fault:
+            raise web.HTTPNotFound(text=_dumps({"error": str(fault)}), content_type="application/json") from None
+        except StoreError as fault:
+            raise web.HTTPInternalServerError(
+                text=_dumps({"error": str(fault)}), content_type="application/json"
+            ) from None
+
+
+def _number(request: web.Request, name: str, default: int, most: int) -> int:
+    text = request.query.get(name, "")
+    return min(int(text), most) if text.isdigit() and len(text) < 20 else default
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    return await asyncio.get_running_loop().run_in_executor(None, work)
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True, default=str)

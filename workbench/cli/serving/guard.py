@@ -1,0 +1,84 @@
+"""Who may ask: somebody with the token, from this machine's own pages. Pure, so that every refusal can be tested."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+COOKIE = "workbench_token"
+MOST_TOKEN = 512
+"""Characters of a token that are looked at."""
+
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
+        "img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Sent with every answer: nothing from elsewhere is loaded, no other page may frame or read this one."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What of a request decides."""
+
+    method: str = "GET"
+    host: str = ""
+    origin: str | None = None
+    site: str = ""
+    """``Sec-Fetch-Site``, where the browser sends it."""
+    cookie: str = ""
+    query: str = ""
+    """The token in the address."""
+    bearer: str = ""
+    """The token in ``Authorization: Bearer``."""
+    upgrade: bool = False
+    """A web socket is asked for."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a request is not answered."""
+
+    status: int
+    reason: str
+
+
+class Guard:
+    """Judges requests to one port."""
+
+    def __init__(self, token: str, port: int) -> None:
+        self._token = token.encode("utf-8")
+        self._hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
+        self._origins = frozenset(f"http://{host}" for host in self._hosts)
+
+    def refusal(self, request: Request) -> Refusal | None:
+        """None where the request may be answered.
+
+        The host must be this server's own name, which a rebound DNS name is not; a page of another origin is refused,
+        and a web socket needs an origin; the token is compared in constant time.
+        """
+        if request.method not in ("GET", "HEAD"):
+            return Refusal(405, "only GET is answered here")
+        if request.host.lower() not in self._hosts:
+            return Refusal(403, "this server answers to 127.0.0.1 and localhost alone")
+        if request.origin is not None and request.origin.lower() != f"http://{request.host.lower()}":
+            return Refusal(403, "a page from elsewhere may not ask here")
+        if request.upgrade and request.origin is None:
+            return Refusal(403, "a web socket needs an origin")
+        if request.site in ("cross-site", "same-site") and (request.upgrade or not request.query):
+            return Refusal(403, "a page from elsewhere may not ask here")
+        if not any(self.is_token(given) for given in (request.cookie, request.bearer, request.query)):
+            return Refusal(403, "the token is missing or wrong; open the address that 'workbench serve' printed")
+        return None
+
+    def is_token(self, given: str) -> bool:
+        """Whether a text is the token; the time does not tell how much of it is right."""
+        return hmac.compare_digest(given[:MOST_TOKEN].encode("utf-8", "replace"), self._token)

@@ -1,0 +1,222 @@
+"""The server: one process of the app for each open page, spoken to through textual-serve's protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from aiohttp import WSMsgType, web
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
+
+from workbench.cli.serving.guard import COOKIE, HEADERS, Guard, Request
+from workbench.cli.serving.page import SCRIPT, page, static_folder
+
+if TYPE_CHECKING:
+    from workbench.cli.serving.api import ReadApi
+
+ADDRESS = "127.0.0.1"
+MOST_APPS = 8
+"""Pages that may be open at once: each is a process."""
+MOST_CELLS = (20, 6, 600, 300)
+"""Least columns and rows, most columns and rows of a terminal that a page may ask for."""
+STOP_SECONDS = 5.0
+"""Seconds that an app gets to end by itself."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class App(AppService):
+    """The process of one page: started without a shell, ended for certain."""
+
+    arguments: Sequence[str] = ()
+
+    async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
+        self._process = process = await asyncio.create_subprocess_exec(
+            *self.arguments,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=self._build_environment(width, height),
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        self._stdin = process.stdin
+        return process
+
+    async def stop(self) -> None:
+        """Ask the app to end, then end it and what it started."""
+        process = self._process
+        with suppress(ConnectionError, RuntimeError, asyncio.TimeoutError):
+            await asyncio.wait_for(super().stop(), STOP_SECONDS)
+        if process is None:
+            return
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(process.wait(), STOP_SECONDS)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        transport = getattr(process, "_transport", None)
+        if transport is not None:
+            transport.close()
+
+
+class Served:
+    """The web application."""
+
+    def __init__(self, command: Sequence[str], title: str, guard: Guard, api: ReadApi) -> None:
+        """``command`` starts the app with the driver for the web."""
+        self._command = tuple(command)
+        self._title = title
+        self._guard = guard
+        self._api = api
+        self._downloads = DownloadManager()
+        self._apps: set[App] = set()
+        self._sockets: set[web.WebSocketResponse] = set()
+
+    def application(self) -> web.Application:
+        """Routes and guard; ``on_shutdown`` ends every app."""
+        app = web.Application(middlewares=[self._guarded])
+        app.add_routes(
+            [
+                web.get("/", self._index),
+                web.get("/page.js", self._script),
+                web.get("/ws", self._socket),
+                web.get("/download/{key}", self._download),
+                web.static("/static", static_folder()),
+                *self._api.routes(),
+            ]
+        )
+        app.on_response_prepare.append(self._protect)
+        app.on_shutdown.append(self._end)
+        return app
+
+    # -- the door ----------------------------------------------------------------------------------------------------
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        asked = _asked(request)
+        refusal = self._guard.refusal(asked)
+        if refusal is not None:
+            return web.Response(status=refusal.status, text=refusal.reason + "\n")
+        if asked.query and request.path == "/":
+            # The token leaves the address: it should lie in no history and be seen by nobody who looks on.
+            answer = web.HTTPSeeOther("/")
+            answer.set_cookie(COOKIE, asked.query, httponly=True, samesite="Lax", path="/")
+            return answer
+        return await handler(request)
+
+    async def _protect(self, request: web.Request, response: web.StreamResponse) -> None:
+        response.headers.update(HEADERS)
+
+    # -- pages -------------------------------------------------------------------------------------------------------
+
+    async def _index(self, request: web.Request) -> web.Response:
+        size = min(40, max(6, int(request.query.get("fontsize", "15")))) if _is_number(request, "fontsize") else 15
+        return web.Response(text=page(self._title, request.host, size), content_type="text/html")
+
+    async def _script(self, request: web.Request) -> web.Response:
+        return web.Response(text=SCRIPT, content_type="text/javascript")
+
+    async def _download(self, request: web.Request) -> web.StreamResponse:
+        key = request.match_info["key"]
+        try:
+            meta = await self._downloads.get_download_metadata(key)
+        except KeyError:
+            raise web.HTTPNotFound(text="there is no such download\n") from None
+        name = "".join(char for char in meta.file_name if char.isalnum() or char in "._- ") or "download"
+        response = web.StreamResponse(
+            headers={
+                "Content-Type": "application/octet-stream",
+                "Content-Disposition": f'attachment; filename="{name}"',
+            }
+        )
+        await response.prepare(request)
+        async for chunk in self._downloads.download(key):
+            await response.write(chunk)
+        return response
+
+    # -- the app behind a page ---------------------------------------------------------------------------------------
+
+    async def _socket(self, request: web.Request) -> web.StreamResponse:
+        if len(self._apps) >= MOST_APPS:
+            return web.Response(status=503, text=f"{MOST_APPS} pages are open; close one\n")
+        socket = web.WebSocketResponse(heartbeat=15, max_msg_size=4 * 1024 * 1024)
+        await socket.prepare(request)
+        app = App(
+            "",
+            write_bytes=socket.send_bytes,
+            write_str=socket.send_str,
+            close=socket.close,  # type: ignore[arg-type]
+            download_manager=self._downloads,
+        )
+        app.arguments = self._command
+        self._apps.add(app)
+        self._sockets.add(socket)
+        width, height = _cells(request.query.get("width", ""), request.query.get("height", ""))
+        try:
+            await app.start(width, height)
+            async for message in socket:
+                if message.type == WSMsgType.TEXT:
+                    await _tell(app, socket, message.data)
+        finally:
+            self._sockets.discard(socket)
+            await app.stop()
+            self._apps.discard(app)
+        return socket
+
+    async def _end(self, application: web.Application) -> None:
+        for socket in list(self._sockets):
+            with suppress(ConnectionError):
+                await socket.close(code=1001, message=b"the server ends")
+        await asyncio.gather(*(app.stop() for app in list(self._apps)), return_exceptions=True)
+
+
+async def _tell(app: App, socket: web.WebSocketResponse, text: str) -> None:
+    """Hand a message of the page to the app; what is none is left out."""
+    try:
+        kind, *rest = json.loads(text)
+    except (ValueError, TypeError):
+        return
+    data = rest[0] if rest else None
+    if kind == "stdin" and isinstance(data, str):
+        await app.send_bytes(data.encode("utf-8", "replace"))
+    elif kind == "resize" and isinstance(data, dict):
+        await app.set_terminal_size(*_cells(str(data.get("width", "")), str(data.get("height", ""))))
+    elif kind == "ping":
+        await socket.send_json(["pong", data])
+    elif kind == "blur":
+        await app.blur()
+    elif kind == "focus":
+        await app.focus()
+
+
+def _asked(request: web.Request) -> Request:
+    scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
+    return Request(
+        method=request.method,
+        host=request.headers.get("Host", ""),
+        origin=request.headers.get("Origin"),
+        site=request.headers.get("Sec-Fetch-Site", ""),
+        cookie=request.cookies.get(COOKIE, ""),
+        query=request.query.get("token", ""),
+        bearer=bearer if scheme.lower() == "bearer" else "",
+        upgrade="websocket" in request.headers.get("Upgrade", "").lower(),
+    )
+
+
+def _is_number(request: web.Request, name: str) -> bool:
+    return request.query.get(name, "").isdigit() and len(request.query[name]) < 5
+
+
+def _cells(width: str, height: str) -> tuple[int, int]:
+    """Columns and rows of a terminal within bounds."""
+    least_wide, least_high, most_wide, most_high = MOST_CELLS
+    columns = int(width) if width.isdigit() and len(width) < 6 else 80
+    rows = int(height) if height.isdigit() and len(height) < 6 else 24
+    return max(least_wide, min(columns, most_wide)), max(least_high, min(rows, most_high))
