@@ -20,9 +20,10 @@ from workbench.tui.screens.dialog import Dialog
 from workbench.tui.screens.editor import EditorScreen
 from workbench.tui.screens.form import FormDialog
 from workbench.tui.screens.help import HelpRows
-from workbench.tui.screens.request import ChangedSheet, RequestSheet
-from workbench.tui.screens.message import MessageSheet
 from workbench.tui.screens.home import HomeScreen
+from workbench.tui.screens.message import MessageSheet
+from workbench.tui.screens.request import ChangedSheet, RequestSheet
+from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.snapshots import SnapshotsScreen
 from workbench.tui.screens.sweep import SweepSheet
@@ -37,18 +38,20 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "list": RowView,
     "tree": TreePane,
     "sheet": Sheet,
+    "message": MessageSheet,
     "compare": CompareSheet,
     "request": RequestSheet,
     "changed": ChangedSheet,
-    "message": MessageSheet,
     "snapshots": SnapshotsScreen,
     "candidates": CandidatesScreen,
     "sweep": SweepSheet,
     "dialog": Dialog,
-    "form": FormDialog,
-    "choices": Choices,
+    "runs": RunsScreen,
+    "home": HomeScreen,
     "editor": EditorScreen,
     "text": CodeArea,
+    "form": FormDialog,
+    "choices": Choices,
 }
 
 

@@ -14,6 +14,7 @@ from workbench.workspace.settings import load_settings
 
 if TYPE_CHECKING:
     from workbench.store.store import Store
+    from workbench.workspace.desk import Desk
     from workbench.workspace.session import Session
 
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 class Opening:
     """What to open; empty texts leave the choice to the settings."""
 
-    file: Path
+    file: Path | None
+    """None to choose from what the folder holds."""
     root: Path | None = None
     """The workspace; None for the one of the current folder."""
     input: Mapping[str, Any] | None = None
@@ -31,6 +33,8 @@ class Opening:
     sandbox: str = ""
     view: str = ""
     """Run id of a stored run to show."""
+    fresh: bool = False
+    """Not as the file was left."""
 
     def store(self) -> Store:
         """Where the runs are. Raises SettingsError."""
@@ -38,16 +42,20 @@ class Opening:
 
         return Project.at(self.root).store
 
-    def make(self) -> Session:
-        """The session, made in a thread behind the first frame. Raises CannotOpen, SettingsError."""
+    def make(self) -> Session | Desk:
+        """The session, or the workspace to choose from; made in a thread behind the first frame. Raises CannotOpen,
+        SettingsError, UnknownRun."""
+        from workbench.workspace.desk import Desk
         from workbench.workspace.project import Project
         from workbench.workspace.session import Session
 
         project = Project.at(self.root, flags={"base_url": self.base_url or None})
-        session = Session(project, self.file, model=self.model, session=self.session, sandbox=self.sandbox)
+        desk = Desk(project, self.model, self.sandbox)
         if self.view:
-            session.view(self.view)
-        return session
+            return desk.run(self.view)
+        if self.file is None:
+            return desk
+        return Session(project, self.file, model=self.model, session=self.session, sandbox=self.sandbox)
 
 
 def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
@@ -67,5 +75,6 @@ def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
             themes=theme_folders(folders.config),
             keys=settings.keys,
             given=given,
+            fresh=opening.fresh,
             instead=instead,
         )

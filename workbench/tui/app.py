@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -13,23 +12,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual import events, work
 from textual.binding import BindingType
 from textual.dom import DOMNode
-from textual.message import Message
 from textual.screen import Screen
-from textual.worker import Worker, WorkerState
 
-from workbench.language.clean import clean
 from workbench.tui import terminal
 from workbench.tui.clipboard import osc52, save_copy, system_copy
 from workbench.tui.keys import Key, bindings, resolve
 from workbench.tui.rooms import Rooms
 from workbench.tui.screens.bench import BenchScreen
 from workbench.tui.screens.too_small import TooSmall, too_small
-from workbench.tui.themes import DEFAULT, Themes, load_themes
+from workbench.tui.session_app import KEEP_EVERY, SessionApp
+from workbench.tui.themes import DEFAULT
 
 if TYPE_CHECKING:
     from textual.command import Provider
 
-    from workbench.tui.presenter import Presenter
+    from workbench.workspace.desk import Desk
     from workbench.workspace.session import Session
 
 
@@ -39,17 +36,7 @@ def _palette_commands() -> type[Provider]:
     return Commands
 
 
-class SessionOpened(Message):
-    """The session is open."""
-
-    def __init__(self, session: Session, presenter: Presenter, themes: Themes) -> None:
-        super().__init__()
-        self.session = session
-        self.presenter = presenter
-        self.themes = themes
-
-
-class WorkbenchApp(Rooms):
+class WorkbenchApp(Rooms, SessionApp):
     """Drives one session. ``make`` is called in a thread after the first frame."""
 
     TITLE = "Cascade Workbench"
@@ -60,19 +47,22 @@ class WorkbenchApp(Rooms):
 
     def __init__(
         self,
-        make: Callable[[], Session],
+        make: Callable[[], Session | Desk],
         *,
         file: Path | None = None,
         theme: str = DEFAULT,
         themes: Sequence[Path] | None = None,
         keys: Mapping[str, str] | None = None,
         given: Mapping[str, Any] | None = None,
+        fresh: bool = False,
     ) -> None:
-        """``file`` is the cascade that ``make`` will open, for a first look at its phases; ``themes`` are folders;
-        ``keys`` a user's keys by command id; ``given`` inputs for the run."""
+        """``file`` is the cascade that ``make`` will open, for a first look at its phases; where ``make`` gives a
+        workspace, one chooses from it. ``themes`` are folders; ``keys`` a user's keys by command id; ``given`` inputs
+        for the run; ``fresh``: what was open last stays closed."""
         super().__init__(theme, themes)
         self._make = make
         self._file = file
+        self.fresh = fresh
         self.keys: tuple[Key, ...]
         self.keys, clashes = resolve(keys or {})
         self.early_notices += clashes
@@ -92,7 +82,8 @@ class WorkbenchApp(Rooms):
         terminal.on_signals(self._signalled)
         if not (self.is_headless or self.is_web):
             self.set_interval(1.0, self._leave_if_alone)
-        self.call_after_refresh(self._begin)
+        self.set_interval(KEEP_EVERY, self.keep_view_soon)
+        self.call_after_refresh(self.begin)
 
     def on_unmount(self) -> None:
         terminal.off_signals()
@@ -108,52 +99,6 @@ class WorkbenchApp(Rooms):
         if terminal.is_gone():
             terminal.end_soon(129)
             self._signalled(signal.SIGHUP)
-
-    def _begin(self) -> None:
-        if self._file is not None:
-            from workbench.tui.preview import preview
-
-            self.bench.show_preview(preview(self._file))
-            self.call_after_refresh(self._open)
-        else:
-            self._open()
-
-    @work(thread=True, exit_on_error=False, exclusive=True, group="open")
-    def _open(self) -> None:
-        """Import the language layer and open the session, with the collector off: it stalls the screen (WK4)."""
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
-            session = self._make()
-            from workbench.tui.opening import presenter_of, unfinished_run, warm_up
-
-            self.post_message(SessionOpened(session, presenter_of(session), load_themes(self.theme_folders)))
-            warm_up()
-            if not session.run_id and (run := unfinished_run(session)) is not None:
-                self.call_later(self.bench.offer_to_go_on, *run)
-        finally:
-            if collecting:
-                gc.enable()
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        if event.state is not WorkerState.ERROR:
-            return
-        fault = event.worker.error
-        if event.worker.group == "open":
-            self.last_words = clean(str(fault)) or type(fault).__name__
-            self.exit(2, return_code=2)
-        else:
-            self.say(f"{type(fault).__name__}: {fault}", "error")
-
-    def on_session_opened(self, event: SessionOpened) -> None:
-        self.session = session = event.session
-        self.bench.open(event.presenter)
-        for theme in event.themes.by_name.values():
-            self.register_theme(theme)
-        for problem in event.themes.problems:
-            self.say(problem, "error")
-        self.say_early(event.presenter.notes)
-        self.watch_file(session)
 
     # -- services for screens ----------------------------------------------------------------------------------------
 
@@ -184,6 +129,20 @@ class WorkbenchApp(Rooms):
         await self.run_action(key.action, default_namespace=node)
 
     # -- commands of the app -----------------------------------------------------------------------------------------
+
+    def action_runs(self) -> None:
+        """All stored runs of the workspace."""
+        from workbench.tui.screens.runs import RunsScreen
+
+        if self.desk is not None and not isinstance(self.screen, RunsScreen):
+            self.push_screen(RunsScreen(self.desk))
+
+    def action_home(self) -> None:
+        """The cascades and runs of the folder."""
+        from workbench.tui.screens.home import HomeScreen
+
+        if self.desk is not None and not isinstance(self.screen, HomeScreen):
+            self.push_screen(HomeScreen(self.desk))
 
     def action_help(self) -> None:
         from workbench.tui.screens.help import HelpRows
@@ -227,7 +186,7 @@ class WorkbenchApp(Rooms):
 
 
 def run_app(
-    make: Callable[[], Session],
+    make: Callable[[], Session | Desk],
     *,
     log: Path,
     file: Path | None = None,
@@ -235,6 +194,7 @@ def run_app(
     themes: Iterable[Path] | None = None,
     keys: Mapping[str, str] | None = None,
     given: Mapping[str, Any] | None = None,
+    fresh: bool = False,
     instead: str = "workbench run FILE",
 ) -> int:
     """Run the app on this terminal; the exit code: 0, 2 where it cannot start, 128+n after a signal.
@@ -246,7 +206,7 @@ def run_app(
         print(reason, file=sys.stderr)
         return 2
     folders = None if themes is None else tuple(themes)
-    app = WorkbenchApp(make, file=file, theme=theme, themes=folders, keys=keys, given=given)
+    app = WorkbenchApp(make, file=file, theme=theme, themes=folders, keys=keys, given=given, fresh=fresh)
     with terminal.own_screen(log):
         app.run()
     code = app.return_code or 0

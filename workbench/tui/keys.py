@@ -12,6 +12,7 @@ from workbench.tui.key import Key as Key
 from workbench.tui.message_keys import MESSAGE_CONTEXTS, MESSAGE_KEYS
 from workbench.tui.review_keys import REVIEW_CONTEXTS, REVIEW_KEYS
 from workbench.tui.room_keys import ROOM_CONTEXTS, ROOM_FOOTERS, ROOM_KEYS
+from workbench.tui.run_keys import RUN_CONTEXTS, RUN_FOOTERS, RUN_KEYS
 from workbench.tui.side_keys import SIDE_CONTEXTS, SIDE_KEYS
 
 KEYS: tuple[Key, ...] = (
@@ -110,9 +111,10 @@ KEYS: tuple[Key, ...] = (
     *MESSAGE_KEYS,
     *SIDE_KEYS,
     *REVIEW_KEYS,
+    *ROOM_KEYS,
+    *RUN_KEYS,
     *FORM_KEYS,
     Key("dialog.close", "escape", "close", "dialog", "Close without doing anything", "Dialogs", "close"),
-    *ROOM_KEYS,
     Key("app.palette", "ctrl+p", "command_palette", "app", "Every command by name", "Workbench", "palette"),
     Key("app.help", "question_mark,f1", "help", "app", "Keys and signs", "Workbench", "help"),
     Key("app.theme", "f2", "next_theme", "app", "The next colour theme", "Workbench"),
@@ -129,9 +131,9 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
     "list": ("bench", "app", "tree", "sheet", "compare", "message", "candidates", "sweep"),
     "sheet": ("list", "compare", "message", "candidates", "sweep"),
     **SIDE_CONTEXTS,
-    **FORM_CONTEXTS,
-    "dialog": (),
     **ROOM_CONTEXTS,
+    **RUN_CONTEXTS,
+    **FORM_CONTEXTS,
     **REVIEW_CONTEXTS,
     **MESSAGE_CONTEXTS,
 }
@@ -188,6 +190,7 @@ FOOTERS: dict[str, tuple[str, ...]] = {
         "pane.zoom",
     ),
     **ROOM_FOOTERS,
+    **RUN_FOOTERS,
 }
 """What the footer offers in each situation, the most useful first; it shows as many as there is room for."""
 

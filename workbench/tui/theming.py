@@ -56,8 +56,11 @@ class ThemedApp(App[int]):
         self.take_themes(load_themes(self.theme_folders))
 
     def action_next_theme(self) -> None:
-        names = sorted(load_themes(self.theme_folders).by_name)
+        themes = load_themes(self.theme_folders).by_name
+        names = sorted(themes)
         if names:
+            for theme in themes.values():
+                self.register_theme(theme)
             at = names.index(self.theme) if self.theme in names else -1
             self.theme = names[(at + 1) % len(names)]
             self.say(f"theme {self.theme}")

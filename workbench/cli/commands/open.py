@@ -1,7 +1,8 @@
-"""``workbench open``: the app, on a cascade file or on the file of a stored run."""
+"""``workbench open``: the app, on a cascade file, on a stored run, or on what the folder holds."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from workbench.cli.output import Cell, Printer, talk
 @click.command(short_help="Open a cascade, a run, or this folder in the app.")
 @click.argument("what", metavar="[FILE|SESSION]", required=False)
 @starting
+@click.option("--fresh", is_flag=True, help="Begin anew: not at the run, call and panes where the file was left.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -25,58 +27,58 @@ def command(
     base_url: str | None,
     session: str | None,
     sandbox: str | None,
+    fresh: bool,
 ) -> None:
-    """Open the cascade in FILE, or that of the stored run SESSION, in the app. Nothing runs before you say so.
+    """Open the cascade in FILE, or the stored run SESSION, in the app. Nothing runs before you say so. A file opens as
+    it was left: with the run and the call that were shown, the panes, and what was folded.
 
-    Without an argument: the only cascade of this folder, or a list of what there is.
+    Without an argument: the cascades of this folder with their problems, and its runs. Without a terminal they are
+    listed.
 
     \b
     Examples:
+      workbench open
       workbench open cascades/log_triage.yaml
-      workbench open flow.yaml --model offline
+      workbench open flow.yaml --model offline --fresh
       workbench open cascades/log_triage.yaml --input '{"service": "checkout", "log": "data/checkout/checkout.log"}'
     """
     from workbench.cli.app import Opening, start
+    from workbench.tui.terminal import why_not
     from workbench.workspace.inputs import default_input
 
-    file, run_id = _file(what)
-    if file is None:
+    if what is None and why_not(os.environ) is not None:
+        _list()
         return
-    given = default_input(file) if input_ is None else input_
-    opening = Opening(file, None, given, model or "", base_url or "", session or "", sandbox or "", run_id)
-    ctx.exit(start(opening, given, f"workbench run {file}"))
+    file, run_id = _meant(what)
+    given = (default_input(file) if file is not None else {}) if input_ is None else input_
+    opening = Opening(file, None, given, model or "", base_url or "", session or "", sandbox or "", run_id, fresh)
+    ctx.exit(start(opening, given, f"workbench run {file or 'FILE'}"))
 
 
-def _file(what: str | None) -> tuple[Path | None, str]:
-    """The file that is meant, and the stored run to show; no file after a list was printed instead."""
+def _meant(what: str | None) -> tuple[Path | None, str]:
+    """The file that is meant, and the stored run to show."""
     if what is None:
-        return _only_one(), ""
+        return None, ""
     if Path(what).exists() or Path(what).suffix in (".yaml", ".yml", ".json"):
         return Path(what), ""
     project = project_here()
     run_id = project.store.find(what)
-    state = project.store.state(run_id)
-    file = project.root / state.cascade_file
-    if state.ports.get("imported"):
-        raise Failure(Exit.USAGE, f"{what} was imported: it has no cascade file", hint=f"workbench context {what}")
-    if not state.cascade_file or not file.is_file():
-        raise Failure(Exit.USAGE, f"the cascade of {what} is not there any more", hint=f"workbench show {what}")
-    return file, run_id
+    file = project.store.summary(run_id).cascade_file
+    path = project.root / file
+    return (path if file and path.is_file() else None), run_id
 
 
-def _only_one() -> Path | None:
-    """The cascade of this folder when there is one only; else what there is, printed."""
+def _list() -> None:
+    """What this folder holds, printed."""
+    from workbench.workspace.home import cascade_files
+
     project = project_here()
-    found = {item.file: item.cascade for item in project.around.cascades(project.root).values()}
-    if len(found) == 1:
-        return next(iter(found))
+    found = cascade_files(project)
     if not found:
         raise Failure(Exit.USAGE, f"no cascades in {project.root}", hint="workbench demo shows one")
     printer = Printer()
-    for file, cascade in sorted(found.items()):
-        about = (cascade.description or "").partition("\n")[0]
-        printer.line(Cell(f"workbench open {project.shown(file)}", "head"), f"   {about}")
-    runs = project.store.runs()
+    for one in found:
+        printer.line(Cell(f"workbench open {one.shown}", "head"), f"   {one.cascade_id}")
+    runs = project.store.run_ids()
     if runs:
         talk(f"{len(runs)} stored runs: workbench runs", "dim")
-    return None

@@ -30,7 +30,7 @@ COLUMNS = (
 NOTE = Column("note", flexible=True)
 
 
-@click.command(short_help="List the stored runs, all or those that match a filter.")
+@click.command(short_help="List the stored runs.")
 @click.argument("filter_", metavar="[FILTER]...", nargs=-1)
 @click.option("--limit", "-n", type=click.IntRange(1), metavar="N", help="At most N runs.")
 @click.option("--status", metavar="STATUS", help="Short for the filter status:STATUS.")

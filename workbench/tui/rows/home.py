@@ -52,11 +52,14 @@ class CascadeRows(Rows):
     def __len__(self) -> int:
         return len(self.listed)
 
+    def heads(self, width: int) -> Sequence[Row]:
+        file, status, note, _ = _columns(width)
+        words = f"   {fit('file', file)}{fit('check', status)}{fit('last run', note)}about"
+        return (Row(crop(((words, "head"),), width)),) if self.listed else ()
+
     def row(self, index: int, width: int) -> Row:
         one = self.listed[index]
-        file = min(44, max(18, width * 35 // 100))
-        status, note = 14, min(30, width // 4)
-        room = max(8, width - file - status - note - 4)
+        file, status, note, room = _columns(width)
         checked = self._checked.get(one.shown)
         about = one.cascade_id if checked is None else checked.first or checked.description or one.cascade_id
         token = "error" if checked is not None and checked.first else "dim"
@@ -81,11 +84,17 @@ class CascadeRows(Rows):
         if run is None:
             return ((fit("", width), "plain"),)
         glyph, token = status_sign(run.status)
-        words = f"{run.status} at {run.at}" if run.resumable and run.at else run.status
+        words = f"{run.status} after {run.at}" if run.resumable and run.at else run.status
         return ((f"{glyph} ", token), (fit(words, width - 2), "dim"))
 
     def plain(self, index: int) -> str:
         return f"{self.listed[index].shown} {self.listed[index].cascade_id}"
+
+
+def _columns(width: int) -> tuple[int, int, int, int]:
+    """Cells of the file, of what the check found, of the last run, and of the rest."""
+    file, note = min(44, max(18, width * 35 // 100)), min(30, width // 4)
+    return file, 14, note, max(8, width - file - 14 - note - 4)
 
 
 def _problems(checked: Checked | None, width: int) -> tuple[Span, ...]:

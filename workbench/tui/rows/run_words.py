@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.store.store import INTERRUPTED
 from workbench.store.summary import RunSummary
 from workbench.tui.rows.numbers import plural
 
@@ -30,7 +31,7 @@ def note_of(run: RunSummary, *, named: bool = True) -> str:
         "another text of the cascade" if run.redefined else "",
         plural(run.edited, "edit") if run.edited else "",
         f"by process {run.pid}" if run.pid else "",
-        f"at {run.at}" if run.resumable and run.at else "",
-        run.reason if run.reason != run.fault else "",
+        f"after {run.at}" if run.resumable and run.at else "",
+        run.reason if run.reason not in (run.fault, INTERRUPTED) else "",
     ]
     return " · ".join(part for part in parts if part)

@@ -78,7 +78,7 @@ class RunRows(Rows):
 
     def heads(self, width: int) -> Sequence[Row]:
         c = _columns(width)
-        cells = [f"    {fit('session', c.name)}", fit("started", c.when)]
+        cells = [f"    {fit('  session', c.name)}", fit("started", c.when)]
         cells += [fit("took", c.took, "right")] if c.took else []
         cells += [
             fit(name, size, "right") for name, size in (("calls", c.calls), ("tokens", c.tokens), ("cost", c.cost))
@@ -174,7 +174,7 @@ def _card(listing: Listing, run: RunSummary) -> list[tuple[str, str]]:
     numbers += [f"{count(run.tokens_in)} tokens in", f"{count(run.tokens_out)} out", spent_words(run.spent) or UNKNOWN]
     numbers += [plural(run.warnings, "warning")] if run.warnings else []
     numbers += [plural(run.edited, "edit")] if run.edited else []
-    definition = " It runs another text of the cascade than the run that it came from." if run.redefined else ""
+    definition = ". It runs another text of the cascade than the run that it came from." if run.redefined else ""
     ended = f"{run.status}: {run.reason}" if run.reason else ""
     hits = listing.hits.get(run.run_id, {})
     said = [

@@ -8,6 +8,7 @@ from textual import on
 from textual.binding import BindingType
 
 from workbench.tui.keys import bindings
+from workbench.tui.screens.bench_kept import KeptView
 from workbench.tui.screens.bench_pictures import Pictures
 from workbench.tui.tabs import tab_at
 from workbench.tui.widgets.line import Footer
@@ -21,7 +22,7 @@ FRAME = 0.05
 """Seconds between two looks at the engine's queues: 20 repaints a second, however fast a model streams."""
 
 
-class BenchScreen(Pictures):
+class BenchScreen(KeptView, Pictures):
     """The main screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("bench")
@@ -32,6 +33,7 @@ class BenchScreen(Pictures):
     def open(self, presenter: Presenter) -> None:
         """The session is there: show it."""
         self.presenter = presenter
+        self.begin_anew()
         self.hang_pictures(presenter)
         if not presenter.phase and presenter.outline:
             presenter.phase = presenter.outline[0].name

@@ -47,6 +47,9 @@ class RunActions(LookActions):
     _asked: Event | None = None
     """The question whose dialog was shown, so that one that was closed does not come back by itself."""
 
+    restored: str = ""
+    """The run that is shown because it was shown last, not because somebody asked for it now."""
+
     _catching_up: bool = False
     """Whether a resumed run still repeats what its journal holds."""
 
@@ -132,6 +135,9 @@ class RunActions(LookActions):
             return
         session, _ = live
         runnable = session.runnable
+        if not session.runs:
+            self.app.say(session.gone, "warning")
+            return
         if runnable is None or runnable.cascade is None:
             self.app.say("The file has errors: it cannot run. 2 lists them.", "error")
             self.action_tab("problems")
@@ -149,6 +155,10 @@ class RunActions(LookActions):
                 self.launch(self.app.given, mode)
 
         self.app.push_screen(InputForm(declared, self.app.given), filled)
+
+    def shows(self, run_id: str) -> bool:
+        """Whether a run is what the Bench shows."""
+        return self.presenter is not None and bool(run_id) and self.presenter.state.run.run_id == run_id
 
     def launch(self, given: Mapping[str, Any], mode: Mode) -> None:
         if (live := self._live()) is None:
@@ -232,9 +242,11 @@ class RunActions(LookActions):
         from workbench.engine.stepper import Mode
         from workbench.tui.screens.dialog import Choice
 
-        if (live := self._live()) is None or live[1].state.started or self.app.screen is not self:
+        if (live := self._live()) is None or self.app.screen is not self:
             return
-        session = live[0]
+        session, presenter = live
+        if presenter.state.started and (session.running or not self.shows(self.restored)):
+            return
 
         def chosen(answer: str | None) -> None:
             if answer == "go":

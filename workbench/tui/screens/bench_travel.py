@@ -46,19 +46,25 @@ class TravelActions(RunActions):
 
     def action_fork(self) -> None:
         """A new run that begins as this one did, held before the selected call."""
+        if (ready := self._ready_to_travel()) is None:
+            return
+        state = ready[1].state
+        place = state.selected or (state.run.calls[-1].place if state.run.calls else None)
+        if place is None or state.run.call_at(place) is None:
+            self.app.say("Choose the call to fork at.")
+            return
+        self.fork_at(state.run.run_id, str(place), f"{place.phase}:{place.turn}")
+
+    def fork_at(self, run_id: str, place: str, said: str = "") -> None:
+        """A new run that begins as a stored one did, held before the call at a place, which a person calls ``said``."""
         from workbench.engine.stepper import Mode
 
         if (ready := self._ready_to_travel()) is None:
             return
         session, presenter = ready
-        state = presenter.state
-        place = state.selected or (state.run.calls[-1].place if state.run.calls else None)
-        if place is None or state.run.call_at(place) is None:
-            self.app.say("Choose the call to fork at.")
-            return
         presenter.stepping = True
-        session.fork(state.run.run_id, str(place), Mode.OVER)
-        self.app.say(f"A fork of {state.run.session_id}, held before {place.phase}:{place.turn}. E edits, n goes on.")
+        session.fork(run_id, place, Mode.OVER)
+        self.app.say(f"A fork of {presenter.state.run.session_id}, held before {said or place}. E edits, n goes on.")
         self._begun()
 
     def action_rerun(self) -> None:

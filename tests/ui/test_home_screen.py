@@ -1,0 +1,110 @@
+"""The home screen: what a folder holds, opened with a key; and what to do where it holds nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.ui.bench import Bench, screen_text
+from tests.ui.stored import FAILED, stored_runs
+from tests.ui.support import TRIAGE
+from workbench.tui.app import WorkbenchApp
+from workbench.tui.screens.home import HomeScreen
+from workbench.workspace.desk import Desk
+from workbench.workspace.project import Project
+
+BROKEN = "cascade_id: broken\nphases:\n  - name: a\n    instructions: Hello.\n    handoffs: [nowhere]\n"
+
+
+@asynccontextmanager
+async def home(folder: Path, size: tuple[int, int] = (120, 40)) -> AsyncIterator[tuple[Bench, HomeScreen]]:
+    """The app without a file, with everything looked at."""
+    env = {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
+    app = WorkbenchApp(lambda: Desk(Project.at(folder, env=env), model="offline"))
+    app.animation_level = "none"
+    async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
+        it = Bench(app, pilot)
+        await it.until(lambda: isinstance(app.screen, HomeScreen), "the home screen did not open")
+        screen = app.screen
+        assert isinstance(screen, HomeScreen)
+        await app.workers.wait_for_complete()
+        await it.until(lambda: not screen._listing.searching, "the runs were not read")
+        yield it, screen
+        await pilot.pause()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=["80x24", "120x40", "200x50"])
+def test_a_folder_shows_its_cascades_with_their_problems_and_its_runs(tmp_path: Path, size: tuple[int, int]) -> None:
+    async def scenario() -> None:
+        (tmp_path / "log_triage.yaml").write_text(TRIAGE)
+        (tmp_path / "flows").mkdir()
+        (tmp_path / "flows" / "broken.yaml").write_text(BROKEN)
+        stored_runs(tmp_path)
+        async with home(tmp_path, size) as (it, _):
+            lines = [line.split() for line in screen_text(it.app).splitlines()]
+            assert lines[1][-4:-1] == ["file", "with", "errors"]
+            assert lines[3][:4] == ["▌", "log_triage.yaml", "⚠", "1"]
+            assert lines[3][5] == "■", "the newest run of the file was interrupted"
+            assert lines[4][:4] == ["flows/broken.yaml", "✗", "1", "error"]
+            runs = next(i for i, line in enumerate(lines) if line[:2] == ["─", "Runs"])
+            assert lines[runs + 2][:4] == ["▏", "✓", "▸", "log_triage-7f3a"]
+
+    asyncio.run(scenario())
+
+
+def test_enter_opens_a_cascade_or_a_run_and_h_leads_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        (tmp_path / "log_triage.yaml").write_text(TRIAGE)
+        (tmp_path / "other.yaml").write_text(TRIAGE.replace("log_triage", "other"))
+        stored_runs(tmp_path)
+        async with home(tmp_path) as (it, _):
+            await it.press("j", "enter")
+            await it.until(lambda: it.app.session is not None, "the file did not open")
+            assert it.session.file == tmp_path / "other.yaml"
+            assert it.app.screen is it.screen
+            await it.press("H")
+            await it.until(lambda: isinstance(it.app.screen, HomeScreen), "there is no way back")
+            again = it.app.screen
+            assert isinstance(again, HomeScreen)
+            await it.until(lambda: len(again.recent.rows) == 5, "the runs were not read")
+            await it.press("tab", "j", "j", "enter")
+            await it.until(lambda: it.screen.shows(FAILED), "the run does not show")
+            assert it.session.file == tmp_path / "log_triage.yaml"
+
+    asyncio.run(scenario())
+
+
+def test_an_empty_folder_says_how_to_begin_and_d_opens_the_tour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "tour").mkdir()
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tour"))
+        async with home(tmp_path / "empty") as (it, _):
+            assert "No cascade lies in this folder." in screen_text(it.app)
+            await it.press("escape")
+            assert isinstance(it.app.screen, HomeScreen), "there is nothing below it"
+            await it.press("d")
+            await it.until(lambda: it.app.session is not None, "the tour did not open")
+            assert it.session.file.name == "log_triage.yaml"
+            assert it.session.file.is_relative_to(tmp_path / "tour")
+            assert it.app.given["service"]
+
+    asyncio.run(scenario())
+
+
+def test_a_file_that_cannot_be_opened_is_said_and_the_app_stays(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        (tmp_path / "log_triage.yaml").write_text(TRIAGE)
+        async with home(tmp_path) as (it, _):
+            (tmp_path / "log_triage.yaml").unlink()
+            await it.press("enter")
+            await it.until(lambda: "no such file" in screen_text(it.app), "nothing was said")
+            assert isinstance(it.app.screen, HomeScreen)
+
+    asyncio.run(scenario())

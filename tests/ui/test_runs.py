@@ -1,0 +1,221 @@
+"""The runs screen: what it lists, how a run is found, and what can be done with one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_compare import CASCADE
+from tests.store.examples import plain_run
+from tests.ui.bench import Bench, bench, screen_text
+from tests.ui.snapshot import check
+from tests.ui.stored import BROKEN, FAILED, FORK, IMPORTED, INNER, PARENT, stored_runs
+from tests.ui.test_compare import REPLIES, prepared
+from workbench.store.store import Store
+from workbench.tui.screens.compare import CompareSheet
+from workbench.tui.screens.dialog import Choice
+from workbench.tui.screens.runs import RunsScreen
+from workbench.tui.widgets.entry import LineInput
+
+SIZES = {"80x24": (80, 24), "120x40": (120, 40), "200x50": (200, 50)}
+
+
+async def opened(it: Bench, runs: int = 5) -> RunsScreen:
+    """Press L, and wait until so many runs are listed. An unfinished run may have been offered before."""
+    if isinstance(it.app.screen, Choice):
+        await it.press("n")
+    await it.press("L")
+    await it.until(lambda: isinstance(it.app.screen, RunsScreen), "the screen did not open")
+    screen = it.app.screen
+    assert isinstance(screen, RunsScreen)
+    await it.until(lambda: len(screen.listing.members) == runs, "not all runs are listed")
+    return screen
+
+
+def listed(screen: RunsScreen) -> list[str]:
+    return [member.run.run_id for member in screen.listing.members]
+
+
+async def go_to(it: Bench, screen: RunsScreen, run_id: str) -> None:
+    screen.list_pane.move_to(listed(screen).index(run_id))
+    await it.pilot.pause()
+
+
+async def filtered(it: Bench, screen: RunsScreen, text: str) -> None:
+    """Open the filter line and write into it."""
+    await it.press("f")
+    await it.until(lambda: screen.query(LineInput), "nothing was asked")
+    screen.query_one(LineInput).value = text
+    await it.until(lambda: screen.listing.wanted.text == text and not screen.listing.searching, "nothing was filtered")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_stored_run_is_a_line_below_the_run_that_it_came_from(tmp_path: Path, size: str) -> None:
+    async def scenario() -> None:
+        stored_runs(tmp_path)
+        async with bench(tmp_path, size=SIZES[size]) as it:
+            screen = await opened(it)
+            assert listed(screen) == [PARENT, FORK, FAILED, IMPORTED, BROKEN]
+            await go_to(it, screen, FORK)
+            check(it.app, f"runs-{size}", picture=size == "120x40")
+
+    asyncio.run(scenario())
+
+
+def test_a_broken_journal_is_listed_with_its_reason_and_runs_inside_others_unfold(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        stored_runs(tmp_path)
+        async with bench(tmp_path) as it:
+            screen = await opened(it)
+            await go_to(it, screen, BROKEN)
+            assert "damaged: 000001.jsonl damaged at byte 0" in screen_text(it.app)
+            await go_to(it, screen, PARENT)
+            await it.press("right")
+            await it.until(lambda: INNER in listed(screen), "nothing unfolded")
+            assert listed(screen)[:3] == [PARENT, INNER, FORK]
+            await it.press("left")
+            await it.until(lambda: INNER not in listed(screen), "nothing folded")
+            await it.press("left")
+            await it.until(lambda: FORK not in listed(screen), "forks do not fold")
+
+    asyncio.run(scenario())
+
+
+def test_a_filter_works_while_it_is_written_and_says_what_is_wrong_with_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        stored_runs(tmp_path)
+        async with bench(tmp_path) as it:
+            screen = await opened(it)
+            await filtered(it, screen, "status:failed or is:fork")
+            assert listed(screen) == [FORK, FAILED]
+            assert "2 of 5 runs" in screen_text(it.app)
+            await filtered(it, screen, "tokns>3")
+            assert "column 1: there is no field 'tokns' (did you mean 'tokens'?)" in screen_text(it.app)
+            assert listed(screen) == [FORK, FAILED], "the list stays as it was"
+            await it.press("enter")
+            assert screen.query(LineInput), "a filter with a mistake is not taken"
+            await filtered(it, screen, 'text:"rate limit"')
+            assert listed(screen) == [FAILED]
+            assert "“rate limit” at intake:1: Rate limit exceeded for this key" in screen_text(it.app)
+            await it.press("enter", "escape")
+            await it.until(lambda: len(screen.listing.members) == 5, "escape did not drop the filter")
+            await it.press("escape")
+            assert it.app.screen is it.screen
+
+    asyncio.run(scenario())
+
+
+def test_runs_of_other_processes_appear_and_the_cursor_stays_on_its_run(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = stored_runs(tmp_path)
+        async with bench(tmp_path) as it:
+            screen = await opened(it)
+            await go_to(it, screen, FAILED)
+            events = plain_run("0190c6f2-7f3a-7000-8000-00000000c001", session="elsewhere")
+            with Store(store.root).create(events[0].run_id) as journal:
+                for event in events:
+                    journal.append(event)
+            screen.lookout.look()
+            await it.until(lambda: len(screen.listing.members) == 6, "the new run did not appear")
+            assert "elsewhere" in screen_text(it.app)
+            run = screen.run()
+            assert run is not None
+            assert run.run_id == FAILED
+
+    asyncio.run(scenario())
+
+
+def test_enter_shows_a_run_in_the_bench_also_one_that_has_no_file(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        stored_runs(tmp_path)
+        async with bench(tmp_path) as it:
+            screen = await opened(it)
+            await go_to(it, screen, FORK)
+            await it.press("enter")
+            await it.until(lambda: it.app.screen is it.screen and it.screen.shows(FORK), "the run does not show")
+            assert it.presenter.state.run.status == "interrupted"
+            assert it.presenter.state.run.session_id == "log_triage-f0rk"
+            screen = await opened(it)
+            await go_to(it, screen, IMPORTED)
+            await it.press("enter")
+            await it.until(lambda: it.app.screen is it.screen and it.screen.shows(IMPORTED), "the run does not show")
+            assert it.session.runs is False
+            await it.press("r")
+            assert "this run was imported" in it.text()
+
+    asyncio.run(scenario())
+
+
+def test_a_run_is_deleted_only_when_that_is_confirmed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = stored_runs(tmp_path)
+        async with bench(tmp_path) as it:
+            screen = await opened(it)
+            await go_to(it, screen, PARENT)
+            await it.press("delete")
+            await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
+            await it.press("enter")
+            assert PARENT in store.run_ids()
+            await it.press("delete")
+            await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
+            await it.press("x")
+            await it.until(lambda: len(screen.listing.members) == 4, "the run is still listed")
+            assert sorted(store.run_ids()) == sorted([FORK, FAILED, IMPORTED, BROKEN])
+
+    asyncio.run(scenario())
+
+
+def test_a_run_is_forked_at_a_place_compared_and_exported_from_the_list(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+            await it.press("r")
+            await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+            parent = it.presenter.state.run.run_id
+            screen = await opened(it, 1)
+            await it.press("F")
+            await it.until(lambda: screen.query(LineInput), "no place was asked")
+            screen.query_one(LineInput).value = "dig:2"
+            await it.press("enter")
+            await it.until(lambda: it.session.stepper.held is not None, "the fork is not held")
+            assert it.app.screen is it.screen
+            place = it.session.stepper.held.place if it.session.stepper.held else None
+            assert place is not None
+            assert (place.phase, place.turn) == ("dig", 2)
+            await it.press("c")
+            await it.until(lambda: not it.session.running and it.presenter.state.run.finished, "the fork did not end")
+
+            screen = await opened(it, 2)
+            assert [member.depth for member in screen.listing.members] == [0, 1]
+            assert listed(screen)[0] == parent
+            await it.press("g", "space", "D")
+            await it.until(lambda: isinstance(it.app.screen, CompareSheet), "nothing was compared")
+            await it.press("escape", "X")
+            await it.until(lambda: screen.query(LineInput), "no file was asked")
+            screen.query_one(LineInput).value = "messages out.jsonl"
+            await it.press("enter")
+            await it.until((tmp_path / "out.jsonl").exists, "nothing was written")
+            assert "fact 1 of the matter" in (tmp_path / "out.jsonl").read_text()
+
+    asyncio.run(scenario())
+
+
+def test_a_stopped_run_goes_on_from_the_list(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+            await it.press("n", "n")
+            await it.until(lambda: it.session.stepper.held is not None, "not held")
+            await it.press("x")
+            await it.until(lambda: it.presenter.state.run.status == "stopped", "not stopped")
+            await opened(it, 1)
+            assert "can go on after dig:" in screen_text(it.app)
+            await it.press("c")
+            await it.until(lambda: it.session.running and it.session.stepper.held is not None, "it does not go on")
+            assert it.app.screen is it.screen
+            await it.press("L")
+            await it.until(lambda: isinstance(it.app.screen, RunsScreen), "the screen did not open")
+            await it.press("c")
+            assert it.session.running
+
+    asyncio.run(scenario())

@@ -1,0 +1,156 @@
+"""The home screen: the cascades of the folder, checked while one looks, and its runs; enter opens either."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.worker import get_current_worker
+
+from workbench.language.clean import clean
+from workbench.tui.keys import bindings
+from workbench.tui.lookout import Listing, Lookout, Wanted
+from workbench.tui.rows.cells import flat
+from workbench.tui.rows.home import CascadeRows
+from workbench.tui.rows.runs import RunRows
+from workbench.tui.screens.list_screen import ListScreen
+from workbench.tui.widgets.line import SpanLine
+from workbench.tui.widgets.rowview import RowView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from workbench.store.summary import RunSummary
+    from workbench.workspace.desk import Desk
+    from workbench.workspace.home import Checked, Listed
+
+
+class HomeScreen(ListScreen):
+    """Two lists: files above, runs below; runs that can go on are marked so."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings("home")
+    OFFERED = "home"
+    PALETTE = ("home", "list")
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__()
+        self._desk = desk
+        root = str(desk.project.root)
+        words = ((" cascade workbench", "bold"), ("  ", "plain"), (flat(root), "dim"))
+        self._header = SpanLine(words, id="header")
+        self.cascades = RowView(CascadeRows(None, {}, {}), id="cascades")
+        self._listing = Listing(wanted=Wanted(), searching="reading …")
+        self.recent = RowView(RunRows(self._listing), id="recent")
+        self._listed: Sequence[Listed] | None = None
+        self._checked: dict[str, Checked] = {}
+        self._last: dict[str, RunSummary] = {}
+        self._opened = ""
+        self.lookout = Lookout(desk.project.store, self._published)
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self.cascades
+        yield self.recent
+        yield self.footer
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.cascades.focus()
+        self.lookout.start()
+        self.action_look()
+
+    def on_unmount(self) -> None:
+        self.lookout.stop()
+
+    def on_screen_resume(self) -> None:
+        self.lookout.look()
+
+    # -- what is there -----------------------------------------------------------------------------------------------
+
+    @work(thread=True, exit_on_error=False, exclusive=True, group="look")
+    def action_look(self) -> None:
+        """Look at the folder: list the files, then check them one by one."""
+        from workbench.workspace.home import cascade_files, checked
+        from workbench.workspace.views import load_views
+
+        worker, project = get_current_worker(), self._desk.project
+        last = load_views(project.folders, project.root).last
+        project.around.forget()
+        listed = cascade_files(project)
+        self.app.call_later(self._take_files, listed, last)
+        for one in listed:
+            if worker.is_cancelled:
+                return
+            self.app.call_later(self._take_check, one.shown, checked(project, one.file))
+
+    def _take_files(self, listed: Sequence[Listed], last: str) -> None:
+        first = self._listed is None
+        self._listed, self._checked, self._opened = listed, {}, last
+        at = next((i for i, one in enumerate(listed) if one.shown == last), 0) if first else None
+        self._show_files(at)
+        if first and not listed and len(self.recent.rows):
+            self.recent.focus()
+
+    def _take_check(self, shown: str, found: Checked) -> None:
+        self._checked[shown] = found
+        self._show_files()
+
+    def _show_files(self, cursor: int | None = None) -> None:
+        if self.is_attached:
+            self.cascades.show(CascadeRows(self._listed, self._checked, self._last, self._opened), cursor)
+
+    def _published(self, listing: Listing) -> None:
+        """Called in the lookout's thread."""
+        self.app.call_later(self._take_runs, listing)
+
+    def _take_runs(self, listing: Listing) -> None:
+        if not self.is_attached:
+            return
+        self._listing = listing
+        runs = sorted((member.run for member in listing.members if not member.run.depth), key=lambda run: run.started)
+        self._last = {run.cascade_file: run for run in runs}
+        session = self.app.session
+        self.recent.show(RunRows(listing, open_id=session.run_id if session is not None else ""))
+        self._show_files()
+
+    # -- keys --------------------------------------------------------------------------------------------------------
+
+    def action_pane(self, step: int) -> None:
+        """To the other list."""
+        (self.recent if self.cascades.has_focus else self.cascades).focus()
+
+    def action_close(self) -> None:
+        """Back to the Bench, where there is something on it."""
+        if self.app.session is not None:
+            self.app.pop_screen()
+        else:
+            self.app.say("Choose a cascade or a run; q quits.")
+
+    @on(RowView.Opened, "#cascades")
+    def _open_file(self, event: RowView.Opened) -> None:
+        if self._listed and event.index < len(self._listed):
+            self.app.show_file(self._listed[event.index].file)
+
+    @on(RowView.Opened, "#recent")
+    def _open_run(self, event: RowView.Opened) -> None:
+        members = self._listing.members
+        if event.index < len(members):
+            self.app.show_run(members[event.index].run.run_id)
+
+    @work(thread=True, exit_on_error=False, exclusive=True, group="demo")
+    def action_demo(self) -> None:
+        """Copy the examples to a new folder, and open the tour there."""
+        from dataclasses import replace
+
+        from workbench.workspace.examples import TOUR, copy_examples, example_files
+        from workbench.workspace.project import Project
+
+        target = copy_examples(None)
+        file = next(path for path in example_files(target) if path.stem == TOUR)
+        project = self._desk.project
+        there = Project.at(target, env=project.env)
+        self.app.call_later(self.app.say, clean(f"The examples are in {target}: go there to keep them."))
+        desk = replace(self._desk, project=there, model="offline")
+        self.app.call_later(self.app.open_from, desk, lambda desk: desk.file(file))

@@ -1,0 +1,313 @@
+"""The runs screen: every stored run of the workspace, found by a filter, and what can be done with one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from workbench.store.families import ORDERS
+from workbench.tui.keys import bindings
+from workbench.tui.lookout import Listing, Lookout, Wanted
+from workbench.tui.rows.runs import CardRows, RunRows
+from workbench.tui.rows.text import TextRows
+from workbench.tui.screens.list_screen import ListScreen
+from workbench.tui.widgets.rowview import RowView
+from workbench.tui.widgets.tree import TreePane
+
+if TYPE_CHECKING:
+    from workbench.store.summary import RunSummary
+    from workbench.workspace.desk import Desk
+
+EXAMPLES = 'status:failed tokens>8000 cost>=0.05 date:today age<2h phase:x is:fork text:"rate limit" a or -b'
+
+
+class RunsScreen(ListScreen):
+    """The list, and a card of the run under the cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings("runs")
+    OFFERED = "runs"
+    PALETTE = ("runs", "tree", "list")
+
+    def __init__(self, desk: Desk, text: str = "") -> None:
+        """``text`` is a filter to begin with."""
+        super().__init__()
+        self._desk = desk
+        self._wanted = Wanted(text)
+        self.listing = Listing(self._wanted, searching="reading …")
+        self.list_pane = TreePane(RunRows(self.listing), id="runs")
+        self.card_pane = RowView(TextRows([], (("Run", "title"),)), id="card", selecting=False)
+        self._marked: list[str] = []
+        self._chosen = ""
+        """Run id under the cursor: the cursor stays on it while others come and go."""
+        self._before = text
+        """The filter before the prompt was opened."""
+        self.lookout = Lookout(desk.project.store, self._published, self._wanted)
+
+    def compose(self) -> ComposeResult:
+        yield self.list_pane
+        yield self.card_pane
+        yield self.footer
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.list_pane.focus()
+        self.lookout.start()
+
+    def on_unmount(self) -> None:
+        self.lookout.stop()
+
+    def on_screen_resume(self) -> None:
+        self.lookout.look()
+
+    def main_list(self) -> RowView:
+        return self.list_pane
+
+    # -- the list ----------------------------------------------------------------------------------------------------
+
+    def _published(self, listing: Listing) -> None:
+        """Called in the lookout's thread."""
+        self.app.call_later(self._take, listing)
+
+    def _take(self, listing: Listing) -> None:
+        if not self.is_attached:
+            return
+        self.listing = listing
+        self._marked = [run_id for run_id in self._marked if self._known(run_id)]
+        self._show()
+
+    def _known(self, run_id: str) -> bool:
+        return bool(self.listing.wanted.text) or any(member.run.run_id == run_id for member in self.listing.members)
+
+    def _show(self) -> None:
+        session = self.app.session
+        rows = RunRows(self.listing, frozenset(self._marked), session.run_id if session is not None else "")
+        cursor = rows.index_of(self._chosen) if self._chosen else 0
+        self.list_pane.show(rows, cursor)
+        self._show_card()
+
+    def _show_card(self) -> None:
+        run = self.run()
+        if run is None:
+            self.card_pane.show(TextRows([], (("Run", "title"),)), 0)
+            return
+        self._chosen = run.run_id
+        card = CardRows(self.listing, run)
+        card.lay_out(self.card_pane.inner_width)
+        self.card_pane.show(card, 0)
+
+    def run(self) -> RunSummary | None:
+        """The run under the cursor."""
+        members = self.listing.members
+        return members[self.list_pane.cursor].run if 0 <= self.list_pane.cursor < len(members) else None
+
+    def _ask_for(self, **changes: Any) -> None:
+        self._wanted = replace(self._wanted, **changes)
+        self.lookout.ask(self._wanted)
+
+    @on(RowView.Chosen, "#runs")
+    def _chosen_row(self) -> None:
+        self._show_card()
+
+    @on(TreePane.Fold)
+    def _fold(self, event: TreePane.Fold) -> None:
+        """To the right, runs inside this one show too; to the left, forks fold away, or the cursor goes up."""
+        if not 0 <= event.index < len(self.listing.members):
+            return
+        member = self.listing.members[event.index]
+        run_id, now = member.run.run_id, self._wanted.folding.get(member.run.run_id)
+        wants = True if event.unfold else None if now else False
+        if member.branches and wants is not now and (event.unfold is bool(member.hidden) or not event.unfold):
+            folding = {**self._wanted.folding, run_id: wants}
+            self._ask_for(folding={key: value for key, value in folding.items() if value is not None})
+        elif not event.unfold and member.depth:
+            parents = (i for i in range(event.index, -1, -1) if self.listing.members[i].depth < member.depth)
+            self.list_pane.move_to(next(parents, 0))
+
+    # -- filter and order --------------------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        self._before = self._wanted.text
+
+        def changed(text: str) -> None:
+            self._ask_for(text=text)
+
+        def done(text: str) -> str | None:
+            from datetime import datetime
+
+            from workbench.store.run_filter import FilterError, parse_filter
+
+            try:
+                parse_filter(text, datetime.now().astimezone())
+            except FilterError as fault:
+                return str(fault)
+            changed(text)
+            return None
+
+        def closed() -> None:
+            changed(self._before)
+
+        self.ask("filter", value=self._before, placeholder=EXAMPLES, done=done, changed=changed, closed=closed)
+
+    def action_sort(self) -> None:
+        """The next order."""
+        orders = list(ORDERS)
+        self._ask_for(order=orders[(orders.index(self._wanted.order) + 1) % len(orders)])
+
+    def action_close(self) -> None:
+        """Drop the filter; without one, go back."""
+        if self._wanted.text:
+            self._ask_for(text="")
+        elif self._wanted.order != "newest":
+            self._ask_for(order="newest")
+        else:
+            self.app.pop_screen()
+
+    # -- what to do with a run ---------------------------------------------------------------------------------------
+
+    @on(RowView.Opened, "#runs")
+    def _opened(self) -> None:
+        if (run := self.run()) is not None:
+            self.app.show_run(run.run_id)
+
+    def action_copy(self) -> None:
+        if (run := self.run()) is not None:
+            self.app.copy(run.name, "the session id" if run.session_id else "the run id")
+
+    def action_go_on(self) -> None:
+        """Go on where the run stopped, held before its next call."""
+        from workbench.engine.stepper import Mode
+
+        if (run := self.run()) is None:
+            return
+        if run.pid:
+            self.app.say(f"{run.name} is being run by process {run.pid}.", "warning")
+        elif not run.resumable:
+            why = "was imported" if run.imported else "is damaged" if run.damaged else f"is over: {run.status}"
+            self.app.say(f"{run.name} {why}; there is nothing to go on with.", "warning")
+        else:
+            self.app.show_run(run.run_id, partial(self.app.bench.resume, run.run_id, Mode.OVER))
+
+    def action_fork(self) -> None:
+        """Ask for a place, and hold a new run there."""
+        if (run := self.run()) is None:
+            return
+        if run.imported:
+            self.app.say(f"{run.name} was imported: no engine made it, so none can go on from it.", "warning")
+            return
+
+        def done(text: str) -> str | None:
+            if not text.strip():
+                return "A place, such as " + (run.at or "phase:turn")
+            self.app.show_run(run.run_id, partial(self.app.bench.fork_at, run.run_id, text.strip()))
+            return None
+
+        self.ask("fork at", value=run.at, placeholder=" · ".join(f"{phase}:1" for phase in run.phases), done=done)
+
+    def action_freeze(self) -> None:
+        """Show the run, and freeze it there."""
+        if (run := self.run()) is not None:
+            self.app.show_run(run.run_id, partial(self.app.run_command, "run.freeze"))
+
+    def action_export(self) -> None:
+        if (run := self.run()) is None:
+            return
+        from workbench.workspace.exporting import FORMATS
+
+        def done(text: str) -> str | None:
+            format_name, _, file = text.strip().partition(" ")
+            if format_name not in FORMATS:
+                return f"'{format_name}' is no format: {' or '.join(FORMATS)}, then a file"
+            if not file.strip():
+                return "And the file to write."
+            self._export(run.run_id, format_name, file.strip())
+            return None
+
+        value = f"{FORMATS[0]} {run.name}.{FORMATS[0]}.jsonl"
+        self.ask("export", value=value, placeholder=f"{' or '.join(FORMATS)}, then a file", done=done)
+
+    @work(thread=True, exit_on_error=False, group="export")
+    def _export(self, run_id: str, format_name: str, file: str) -> None:
+        from workbench.store.faults import StoreError
+        from workbench.workspace.exporting import export_file
+
+        project = self._desk.project
+        path = project.root / file
+        if path.exists():
+            self.app.call_later(self.app.say, f"{project.shown(path)} is there already: name another file.", "error")
+            return
+        try:
+            export_file(project, run_id, format_name, path)
+        except (StoreError, OSError) as fault:
+            reason = fault.strerror if isinstance(fault, OSError) else str(fault)
+            self.app.call_later(self.app.say, f"{file} cannot be written: {reason}", "error")
+        else:
+            self.app.call_later(self.app.say, f"written: {project.shown(path)}")
+
+    def action_delete(self) -> None:
+        """Delete a run and those that ran inside it, when it is confirmed."""
+        from workbench.tui.screens.dialog import Choice
+
+        if (run := self.run()) is None:
+            return
+        session = self.app.session
+        if run.pid or (session is not None and session.running and session.run_id == run.run_id):
+            self.app.say(f"{run.name} is running: it is not deleted.", "warning")
+            return
+        text = (
+            f"{run.name}\n{run.cascade_file or run.cascade_id}, {run.status}, {run.calls} calls\n\n"
+            "Its journal is deleted with all messages and images, also of runs inside it. Forks and frozen tests stay. "
+            "This cannot be taken back."
+        )
+        answers = (("keep", "k", "Keep it"), ("delete", "x", "Delete it for ever"))
+
+        def answered(answer: str | None) -> None:
+            if answer == "delete":
+                self._delete(run.run_id, run.name)
+
+        self.app.push_screen(Choice("Delete this run?", text, answers), answered)
+
+    @work(thread=True, exit_on_error=False, group="delete")
+    def _delete(self, run_id: str, name: str) -> None:
+        from workbench.store.faults import StoreError
+        from workbench.workspace.removing import remove_run
+
+        try:
+            count = remove_run(self._desk.project.store, run_id)
+        except StoreError as fault:
+            self.app.call_later(self.app.say, str(fault), "error")
+            return
+        more = f" and {count - 1} inside it" if count > 1 else ""
+        self.app.call_later(self.app.say, f"{name}{more} is deleted.")
+        self.lookout.look()
+
+    # -- comparing ---------------------------------------------------------------------------------------------------
+
+    def action_mark(self) -> None:
+        """Mark the run, or take the mark away; of three, the first one loses its mark."""
+        if (run := self.run()) is None:
+            return
+        if run.run_id in self._marked:
+            self._marked.remove(run.run_id)
+        else:
+            self._marked = [*self._marked[-1:], run.run_id]
+        self._show()
+        self.list_pane.action_down()
+
+    def action_compare(self) -> None:
+        """Compare the two marked runs, or the marked one with that under the cursor."""
+        run = self.run()
+        chosen = list(self._marked)
+        if len(chosen) < 2 and run is not None and run.run_id not in chosen:
+            chosen.append(run.run_id)
+        if len(chosen) < 2:
+            self.app.say("Mark a run with space, go to another one, and press D.")
+            return
+        from workbench.tui.screens.compare import CompareSheet
+        from workbench.workspace.comparing import Source
+
+        self.app.push_screen(CompareSheet(self._desk.project, Source(chosen[0]), Source(chosen[1])))
