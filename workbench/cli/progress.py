@@ -13,7 +13,7 @@ from workbench.context.assembly import Grade
 from workbench.context.place import Place
 from workbench.engine.remedies import remedy_of
 from workbench.language.clean import clean_line
-from workbench.tui.rows.numbers import count, money, seconds
+from workbench.tui.rows.numbers import count, money, plural, seconds
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -86,6 +86,7 @@ class Progress:
 
     def _line(self, place: Place, *cells: str | Cell) -> None:
         where = ":".join(filter(None, (place.phase, str(place.turn) if place.turn else "")))
+        where = f"{place.branch}/{where}" if place.branch else where
         where += f" try {place.attempt}" if place.attempt > 1 else ""
         clock = f"{time.monotonic() - self._began:6.1f}s  "
         self._printer.line(Cell(clock, "dim"), Cell(f"{where:<14} ", "head"), *cells)
@@ -171,7 +172,17 @@ def _call_failed(_: Place, data: Mapping[str, Any]) -> Cells:
 def _tool_finished(_: Place, data: Mapping[str, Any]) -> Cells:
     size = f"{len(data.get('text', '')):,} characters" if data.get("text") else ""
     failed = Cell("error  ", "bad") if data.get("is_error") else ""
-    return (f"tool   {data.get('tool', '')}  {seconds(data.get('duration_s'))}  ", failed, size)
+    took = "from the cache" if data.get("cached") else seconds(data.get("duration_s"))
+    return (f"tool   {data.get('tool', '')}  {took}  ", failed, size)
+
+
+def _child_started(_: Place, data: Mapping[str, Any]) -> Cells:
+    return (f"starts {data.get('cascade_id', '')}  ", Cell(str(data.get("session_id", "")), "dim"))
+
+
+def _child_finished(_: Place, data: Mapping[str, Any]) -> Cells:
+    status = str(data.get("status", ""))
+    return (f"child  {data.get('session_id', '')}  ", Cell(status, "good" if status == "success" else "warn"))
 
 
 def _check_finished(_: Place, data: Mapping[str, Any]) -> Cells:
@@ -184,6 +195,19 @@ def _context_selected(_: Place, data: Mapping[str, Any]) -> Cells:
     if data.get("fault"):
         return (Cell(f"select  the heuristic instead: {data['fault']}", "warn"),)
     return (f"select  {len(data.get('picked', ())):,} of {len(data.get('offered', ())):,} messages",)
+
+
+def _candidates_started(_: Place, data: Mapping[str, Any]) -> Cells:
+    step = f"refine  step {data['step']}, " if data.get("step") else "tries  "
+    at_once = f", {data['max_parallel']} at once" if data.get("max_parallel") else ""
+    return (f"{step}{plural(int(data.get('factor') or 0), 'candidate')}{at_once}",)
+
+
+def _evaluation_finished(_: Place, data: Mapping[str, Any]) -> Cells:
+    if data.get("winner") is None:
+        return ("joins  all outputs",)
+    reason = clean_line(str(data.get("reason") or data.get("decided_by") or ""), 200)
+    return ("picks  ", Cell(f"candidate {data['winner']}", "good"), f": {reason}" if reason else "")
 
 
 def _route_chosen(_: Place, data: Mapping[str, Any]) -> Cells | None:
@@ -216,8 +240,12 @@ _LINES = {
     "call_finished": _call_finished,
     "call_failed": _call_failed,
     "tool_finished": _tool_finished,
+    "child_started": _child_started,
+    "child_finished": _child_finished,
     "check_finished": _check_finished,
     "context_selected": _context_selected,
+    "candidates_started": _candidates_started,
+    "evaluation_finished": _evaluation_finished,
     "route_chosen": _route_chosen,
     "warning": _warning,
     "phase_finished": _phase_finished,

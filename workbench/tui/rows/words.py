@@ -117,7 +117,8 @@ def _tool_finished(it: Happened) -> Words:
     call = it.run.call_at(it.place)
     tool = next((t for t in call.tools if t.index == it.data.get("index")), None) if call else None
     arguments = tool.arguments if tool else ""
-    text = f"{it.data.get('tool', '')}({brief(arguments, 80)})  {seconds(it.data.get('duration_s'))}"
+    took = "from the cache" if it.data.get("cached") else seconds(it.data.get("duration_s"))
+    text = f"{it.data.get('tool', '')}({brief(arguments, 80)})  {took}"
     if it.data.get("is_error"):
         return "tool", f"{text}  error: {brief(tool.text if tool else '', 120)}", "error"
     return "tool", text + (f"  {brief(tool.text, 120)}" if tool and tool.text else ""), "plain"
