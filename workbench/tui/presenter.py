@@ -223,7 +223,7 @@ class Presenter:
                 text, file = self._pinned_text()
                 return reasons.why_doc(call, ref.index, text, file)
             return documents.message_doc(call, ref.index, full=self.state.full, whole=whole, gallery=self.gallery)
-        if ref.kind == "answer" or ref.kind == "back":
+        if ref.kind in ("answer", "back", "residual"):
             return documents.answer_doc(call, whole=whole)
         if ref.kind == "tool":
             return documents.tool_doc(call.tools[ref.index], whole=whole, gallery=self.gallery)
@@ -384,13 +384,13 @@ class Presenter:
             question=state.current_question() is not None,
             waiting=awaited,
             stepping=self.stepping,
+            unsaved=state.unsaved,
             tick=self.tick,
         )
         return header(state.run if state.started else None, facts, width)
 
     def situation(self) -> str:
         """Which keys matter: ``asked``, ``held``, ``running``, ``done`` or ``idle``."""
-            unsaved=state.unsaved,
         state = self.state
         if state.current_question() is not None:
             return "asked"
