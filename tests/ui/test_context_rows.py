@@ -102,6 +102,13 @@ def test_unfolded_dropped_entries_say_why_and_send_nothing() -> None:
     assert lines[2].endswith("–")
 
 
+def test_what_the_strategy_says_of_the_whole_context_comes_first() -> None:
+    call = replace(last_call(triage_story()), notes=("auto (llm, m): 2 of 9 messages selected", "m: \x1b[2Jwhy"))
+    lines = shown(ContextRows(call, View()))
+    assert [line.strip() for line in lines[:2]] == ["auto (llm, m): 2 of 9 messages selected", "m: ␛[2Jwhy"]
+    assert ContextRows(call, View()).entry(0) is None
+
+
 def test_a_broken_invariant_takes_the_place_of_the_reason() -> None:
     call = replace(last_call(triage_story()))
     story = triage_story()
@@ -123,7 +130,8 @@ def test_a_comparison_marks_what_is_new_and_what_is_treated_differently() -> Non
 
 def test_what_came_back_follows_with_the_providers_numbers() -> None:
     lines = shown(ContextRows(last_call(triage_story(finished=True)), View()))
-    assert lines[-2].startswith(" ── came back after 0.8s  in 602 (512 cached)  out 28  $0.0026  gpt-4.1-mini offline")
+    assert lines[-2].strip() == "predicted → reported  in 602 → 602 exact   cached 512 → 512 exact"
+    assert lines[-3].startswith(" ── came back after 0.8s  in 602 (512 cached)  out 28  $0.0026  gpt-4.1-mini offline")
     assert "the answer" in lines[-1]
     assert "The first failure is the queue" in lines[-1]
 

@@ -22,12 +22,12 @@ from workbench.tui.rows.signs import sign
 Key = tuple[str, Place]
 """What makes two entries the same message: its body, and where it was made."""
 
-RefKind = Literal["tools", "entry", "fold", "break", "live", "failure", "back", "answer", "tool"]
+RefKind = Literal["note", "tools", "entry", "fold", "break", "live", "failure", "back", "residual", "answer", "tool"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """What a row stands for: an entry, a tool result of this call, a group of dropped entries up to ``until``."""
+    """What a row stands for: a note, an entry, a tool result of this call, dropped entries up to ``until``."""
 
     kind: RefKind
     index: int = -1
@@ -73,6 +73,7 @@ class ContextRows(Rows):
     def _refs(self) -> Iterator[Ref]:
         call, view = self.call, self.view
         if call.tools_tokens:
+        yield from (Ref("note", i) for i in range(len(call.notes)))
             yield Ref("tools")
         forecast = call.forecast
         broken_at = forecast.break_at if forecast and forecast.cached else -1
@@ -146,6 +147,8 @@ class ContextRows(Rows):
         if ref.kind == "tools":
             return entry.tools_row(layout, call)
         if ref.kind == "fold":
+        if ref.kind == "note":
+            return entry.note_row(layout, call.notes[ref.index])
             return entry.fold_row(layout, call.entries[ref.index : ref.until])
         if ref.kind == "break":
             return entry.break_row(layout, call.forecast.reason if call.forecast else "")

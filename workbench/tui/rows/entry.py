@@ -99,6 +99,11 @@ def fold_row(columns: Columns, entries: Sequence[Entry]) -> Row:
     return Row(crop(((text, "faint"), ("   u unfolds", "faint")), columns.width))
 
 
+def note_row(columns: Columns, note: str) -> Row:
+    """What the strategy says of the whole context: how much was selected, what was skipped."""
+    return Row(crop(((f"{columns.indent}{flat(note)}", "dim"),), columns.width))
+
+
 def break_row(columns: Columns, reason: str) -> Row:
     """Where the prefix ends that the provider can reuse."""
     text = " cache breaks here" + (f": {flat(reason)}" if reason else "")
