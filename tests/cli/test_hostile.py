@@ -135,7 +135,8 @@ def test_the_store_keeps_every_character(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["a\x1b]0;x\x07.yaml", "b\n\u202e.yaml", "c[b].yaml"])
 def test_a_hostile_file_name_is_shown_as_pictures(folder: Path, name: str) -> None:
     Path(name).write_text("cascade_id: a\nphases: [{name: p, instructions: x, handofs: []}]\n")
-    for command in (("check", name), ("run", name), ("graph", name), ("check", name + "?")):
+    commands: list[tuple[str, ...]] = [("check", name), ("run", name), ("graph", name), ("check", name + "?")]
+    for command in commands:
         ended = run_cli(*command)
         harmless(ended if command[0] != "run" else Ended(ended.code, "", ended.err))
     Path(name).unlink()

@@ -1,0 +1,185 @@
+"""A secret comes in by every door there is, and is looked for behind every way out."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import subprocess
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import alone, run_cli
+from tests.support.command import WORKBENCH
+from tests.support.loopback import Loopback, Reply
+from workbench.tui.app import WorkbenchApp
+from workbench.workspace.project import Project
+from workbench.workspace.session import Session
+
+KEY = "sk-" + "proj-0123456789abcdefABCDEF" * 2
+"""The provider's key, in the environment."""
+STRANGER = "ghp_" + "a1B2c3D4e5" * 4
+"""A key that nobody declared, known by its shape alone."""
+PASSWORD = "hunter2-and-more"
+URL = f"postgres://app:{PASSWORD}@db.example/prod"
+SECRETS = (
+    KEY,
+    base64.b64encode(KEY.encode()).decode()[4:-4],
+    urllib.parse.quote(f"{KEY}/", safe="")[:-3],
+    STRANGER,
+    PASSWORD,
+)
+CASCADE = """\
+cascade_id: leaky
+inputs_schema: {given: something}
+phases:
+  - name: look
+    instructions: "Use {{ input.given }}."
+    use_native_tools: true
+    tackle: [read_file, set_state, ask_human]
+    rules: {max_turns: 6}
+    handoffs: [tell]
+  - name: tell
+    instructions: "The state is {{ state }}."
+    context: {from: [{phase: look, include: [messages]}]}
+    output_schema: {type: object}
+    rules: {max_attempts: 2}
+"""
+
+
+def script() -> list[Reply]:
+    """Reads files that hold secrets, one that is not there, repeats them, stores them, asks with one, fails a check."""
+    return [
+        Reply(f"I use {KEY}.", [("read_file", '{"path": "env.txt"}'), ("read_file", json.dumps({"path": STRANGER}))]),
+        Reply("", [("set_state", json.dumps({"key": "kept", "value": {"url": URL, "list": [KEY]}}))]),
+        Reply("", [("ask_human", json.dumps({"question": f"Is {KEY} right?"}))]),
+        Reply(f"All I know: {KEY} {URL} {STRANGER} {base64.b64encode(KEY.encode()).decode()}"),
+        Reply(f"no JSON, but {STRANGER}"),
+        Reply(json.dumps({"password": PASSWORD, "url": URL})),
+    ]
+
+
+@pytest.fixture(scope="module")
+def leaky(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """The folder of a run that met every secret, what the commands said on the way, and what went to the provider."""
+    home = tmp_path_factory.mktemp("leaky")
+    with pytest.MonkeyPatch.context() as patch:
+        work = home / "work"
+        alone(patch, home, work)
+        patch.setenv("WORKBENCH_API_KEY", KEY)
+        patch.setenv("WORKBENCH_TRIES", "1")
+        patch.setenv("DATABASE_URL", URL)
+        (work / "leaky.yaml").write_text(CASCADE)
+        (work / "env.txt").write_text(f"KEY={KEY}\nURL={URL}\nTOKEN={STRANGER}\nX={urllib.parse.quote(KEY + '/')}\n")
+        (work / "answers.json").write_text(json.dumps([f"yes, {KEY} and {STRANGER}"]))
+        with Loopback(script()) as provider:
+            host = provider.url.replace("http://", f"http://ada:{PASSWORD}@")
+            options = (
+                "--base-url",
+                host,
+                "--answers",
+                "answers.json",
+                "--input",
+                json.dumps({"given": f"{KEY} {URL}"}),
+            )
+            told = [run_cli("run", "leaky.yaml", *options, "-m", "gpt-4o", "--session", "s")]
+            told.append(run_cli("run", "leaky.yaml", *options, "-m", "401", "--session", "refused", "--json"))
+            sent = [request.raw.decode() for request in provider.requests]
+        yield work, [ended.out + ended.err for ended in told], sent
+
+
+def found(text: str) -> list[str]:
+    return [secret[:12] for secret in SECRETS if secret in text]
+
+
+def test_the_run_met_them_all_and_said_none(leaky: tuple[Path, list[str], list[str]]) -> None:
+    _, told, sent = leaky
+    shown = run_cli("show", "s", "--json").json
+    assert shown["status"] == "success", shown["reason"]
+    assert run_cli("show", "refused", "--json").json["status"] == "failed"
+    assert not found("".join(told))
+    assert "redacted" in "".join(told)
+    assert len(sent) == 7
+    assert not found("".join(sent)), "what is sent is what is journaled"
+
+
+def test_no_file_of_the_store_holds_one(leaky: tuple[Path, list[str], list[str]]) -> None:
+    work, _, _ = leaky
+    files = [path for path in (work / ".workbench").rglob("*") if path.is_file()]
+    assert len(files) > 4
+    assert not [str(path) for path in files if found(path.read_bytes().decode("utf-8", "replace"))]
+
+
+WAYS_OUT = [
+    ("runs", "--json"),
+    ("show", "s"),
+    ("show", "s", "--json"),
+    ("show", "refused"),
+    ("show", "refused", "--json"),
+    ("context", "s", "--text"),
+    ("context", "s", "--json"),
+    ("context", "s", "--wire"),
+    ("context", "refused", "--wire"),
+    ("context", "s", "-s", "snowball", "--text"),
+    ("diff", "s", "refused"),
+    ("tree", "s"),
+    ("export", "s", "--as", "messages"),
+    ("export", "s", "--as", "otel"),
+    ("export", "refused", "--as", "otel"),
+    ("graph", "s", "--as", "mermaid"),
+    ("config", "show", "--json"),
+    ("doctor", "--json"),
+    ("trust", "leaky.yaml"),
+]
+
+
+@pytest.mark.parametrize("command", WAYS_OUT, ids=" ".join)
+def test_no_command_shows_one(leaky: tuple[Path, list[str], list[str]], command: tuple[str, ...]) -> None:
+    ended = run_cli(*command)
+    assert ended.code in (0, 1), ended.err
+    assert ended.out or ended.err
+    assert not found(ended.out + ended.err)
+
+
+def test_no_page_no_frozen_test_and_no_table_holds_one(leaky: tuple[Path, list[str], list[str]]) -> None:
+    assert run_cli("diff", "s", "--strategies", "snowball", "selective", "--html", "page.html").code == 0
+    assert not found(Path("page.html").read_text("utf-8"))
+    run_cli("test", "freeze", "s", "--name", "kept", "--description", f"with {KEY}")
+    assert not [path for path in Path("snapshots").glob("*") if found(path.read_text("utf-8"))]
+
+
+def test_sql_finds_none(leaky: tuple[Path, list[str], list[str]]) -> None:
+    work, _, _ = leaky
+    query = "SELECT * FROM unified_logs"
+    done = subprocess.run(
+        [*WORKBENCH, "sql", query, "--format", "json"], cwd=work, env=dict(os.environ), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "redacted" in done.stdout
+    assert not found(done.stdout)
+
+
+def test_the_app_shows_none(leaky: tuple[Path, list[str], list[str]]) -> None:
+    work, _, _ = leaky
+
+    async def scenario() -> None:
+        def make() -> Session:
+            return Session(Project.at(work), work / "leaky.yaml", model="gpt-4o")
+
+        app = WorkbenchApp(make, given={})
+        async with app.run_test(size=(200, 60)) as pilot:
+            while app.session is None or app.bench.presenter is None:
+                await pilot.pause(0.02)
+            for name in ("s", "refused"):
+                app.session.view(Project.at(work).store.find(name))
+                app.bench.show_what_is_stored()
+                for key in ("1", "2", "3", "4", "5", "w", "p", "["):
+                    await pilot.press(key)
+                    text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+                    assert not found(text), key
+
+    asyncio.run(scenario())
