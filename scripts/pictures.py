@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from tests.support.loopback import Loopback
 from workbench.tui.app import WorkbenchApp
@@ -37,7 +38,8 @@ _FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 class Picture:
     """One picture: the example that is open, the keys that are pressed, and how large the terminal is.
 
-    A key ``n*3`` is pressed three times. After ``n``, ``c`` and ``r`` the run comes to rest before the next key.
+    A key ``n*3`` is pressed three times; ``=a_b`` writes ``a b`` into the line that is open. After
+    ``n``, ``c`` and ``r`` the run comes to rest before the next key.
     """
 
     name: str
@@ -46,19 +48,29 @@ class Picture:
     size: tuple[int, int] = (120, 36)
     fault: str = ""
     """A provider that fails in this way answers, instead of the offline model."""
+    edit: tuple[str, str] = ("", "")
+    """What the key ``~`` replaces in the file, which is saved; the app has noticed it before the next key."""
 
 
+MASKED_SOONER = ("mask_observations_after: 3", "mask_observations_after: 2")
 PICTURES = (
     Picture("opened", "log_triage.yaml", ""),
     Picture("held", "log_triage.yaml", "n"),
     Picture("masked", "log_triage.yaml", "n*7"),
     Picture("finished", "log_triage.yaml", "r"),
     Picture("cost", "debug_agent.yaml", "n*12"),
-    Picture("selected", "firmware_brief.yaml", "n*8"),
+    Picture("selected", "firmware_brief.yaml", "n*8", (120, 40)),
     Picture("failed", "log_triage.yaml", "r", fault="ctx"),
+    Picture("candidates", "slogans.yaml", "r C"),
+    Picture("candidates-diff", "slogans.yaml", "r C k d", (120, 20)),
+    Picture("compare", "debug_agent.yaml", "r D =everything_vs_masked enter"),
+    Picture("compare-plot", "debug_agent.yaml", "r D =everything_vs_masked enter P"),
+    Picture("freeze", "debug_agent.yaml", "r t"),
+    Picture("review", "debug_agent.yaml", "r t enter*3 ~ T tab j*5", edit=MASKED_SOONER),
+    Picture("rerun", "debug_agent.yaml", "r ~ R", edit=MASKED_SOONER),
     Picture("small", "log_triage.yaml", "n*7", (80, 24)),
 )
-_RUNS = ("n", "c", "r", "i", "o")
+_RUNS = ("n", "c", "r", "i", "o", "R")
 
 
 async def take(picture: Picture, folder: Path, provider: str) -> str:
@@ -76,12 +88,38 @@ async def take(picture: Picture, folder: Path, provider: str) -> str:
         await _until(pilot, lambda: app.session is not None and app.bench.presenter is not None)
         for key, times in _keys(picture.keys):
             for _ in range(times):
-                await pilot.press(key)
+                if key == "~":
+                    await _save(pilot, app, picture.edit)
+                    continue
+                await _press(pilot, app, key)
                 if key in _RUNS:
                     await _until(pilot, lambda: _rests(app))
         await pilot.pause(0.2)
         svg = _FONTS.sub("", app.export_screenshot(title="", simplify=True))
         return svg.replace(urlsplit(provider).netloc, "localhost:40000")
+
+
+async def _press(pilot: Pilot[int], app: WorkbenchApp, key: str) -> None:
+    """A key, or what is to stand in the line that is open; whatever is worked out behind it is waited for."""
+    entry = app.focused
+    if key.startswith("=") and isinstance(entry, Input):
+        entry.value = key.removeprefix("=").replace("_", " ")
+    else:
+        await pilot.press(key)
+    await pilot.pause()
+    await app.workers.wait_for_complete()
+
+
+async def _save(pilot: Pilot[int], app: WorkbenchApp, edit: tuple[str, str]) -> None:
+    """Change the file, and wait until the app has taken it over."""
+    session, presenter = app.session, app.bench.presenter
+    assert session is not None
+    assert presenter is not None
+    text = session.file.read_text("utf-8")
+    assert edit[0] in text
+    session.file.write_text(text.replace(*edit), "utf-8")
+    await _until(pilot, lambda: presenter.state.changed)
+    app.clear_notifications()
 
 
 def _keys(text: str) -> list[tuple[str, int]]:

@@ -102,3 +102,28 @@ def test_a_secret_leaves_this_machine_in_the_header_alone(folder: Path, workbenc
     assert len(said) > 10
     assert not [text for text in said if key in text]
     assert any("redacted" in text.lower() for text in said)
+
+
+def test_what_was_predicted_stands_beside_what_the_provider_reports(folder: Path, workbench: Workbench) -> None:
+    (folder / "desk.yaml").write_text(CASCADE.replace("NATIVE", "false"))
+    (folder / "notes.txt").write_text("Written by Ada.\n" * 5)
+    usages = [
+        {"prompt_tokens": tokens, "completion_tokens": 9, "prompt_tokens_details": {"cached_tokens": cached}}
+        for tokens, cached in ((1_000, 0), (1_300, 512), (1_350, 1_024), (400, 0))
+    ]
+    replies = [Reply(reply.text, usage=usage) for reply, usage in zip(script(False), usages, strict=True)]
+    with Loopback(replies) as provider:
+        ran = workbench("run", "desk.yaml", "--base-url", provider.url, "-m", "acme/scribe", "--session", "s")
+    assert ran.code == 0, ran.err
+    calls = [call for phase in workbench("show", "s", "--json").json["phases"] for call in phase["calls"]]
+    first, second = calls[0], calls[1]
+    assert (first["predicted"]["grade"], first["predicted"]["scale"]) == ("estimate", None)
+    assert second["predicted"]["grade"] == "calibrated"
+    assert second["predicted"]["scale"] == pytest.approx(1_000 / first["tokens_sent"])
+    assert second["predicted"]["tokens"] == round(second["tokens_sent"] * second["predicted"]["scale"])
+    assert second["residual"]["tokens"] == 1_300 - second["predicted"]["tokens"]
+    assert second["residual"]["cached"] == 512 - second["predicted"]["cached"]
+    shown = workbench("context", "s", "--at", "look:2", "--plain").out
+    assert f"in ≈{second['predicted']['tokens']:,} to 1,300" in shown
+    assert "cached 0 to 512 +512" in shown
+    assert "scaled" in shown

@@ -77,6 +77,10 @@ class CallState:
     overhead_tokens: int = 0
     grade: Grade = Grade.EXACT
     forecast: Forecast | None = None
+    scale: float | None = None
+    """Reported over predicted tokens of the call before, where that scales an estimate."""
+    prices: Mapping[str, float | None] = field(default_factory=dict)
+    """``input``, ``output``, ``cache_read``, ``cache_write``: US dollars per token, as predicted with."""
     price_source: str = ""
     price_grade: str = "unknown"
     problems: tuple[Broken, ...] = ()

@@ -25,6 +25,9 @@ from workbench.engine.usage import Usage
 __all__ = ["Bodies", "CallState", "RunState", "ToolState", "VisitState", "Wire"]
 
 
+_PRICES = ("input", "output", "cache_read", "cache_write")
+
+
 class RunState:
     """What a run did so far."""
 
@@ -231,6 +234,8 @@ class RunState:
             call.forecast = Forecast(**forecast)
         price = data.get("price", {})
         call.price_source, call.price_grade = price.get("source", ""), price.get("grade", "unknown")
+        call.prices = {name: price[name] for name in _PRICES if name in price}
+        call.scale = data.get("scale")
         call.problems = tuple(Broken(*problem) for problem in data.get("problems", ()))
         call.notes = tuple(data.get("notes", ()))
 

@@ -8,9 +8,11 @@ from workbench.cli.output import Cell, Column, Printer
 from workbench.cli.views.run import call_json
 from workbench.context.assembly import Action, Entry
 from workbench.context.reasons import explain, origin
+from workbench.engine.prediction import Predicted, Residual
 from workbench.engine.state import CallState
 from workbench.tui.rows.entry_text import message_text
 from workbench.tui.rows.numbers import UNKNOWN, count, money, plural, seconds
+from workbench.tui.rows.residual import parts
 from workbench.tui.rows.signs import SIGNS
 
 COLUMNS = (
@@ -55,6 +57,10 @@ def print_context(call: CallState, printer: Printer, *, texts: bool = False) -> 
                 printer.block(message_text(entry), indent="    ")
     else:
         printer.table(COLUMNS, rows)
+    if (found := Residual.of(call)) is not None and not call.beside:
+        arrow = "to" if printer.plain else "→"
+        told = "; ".join(part.replace("→", arrow) for part in parts(found))
+        printer.line(Cell(f"predicted {arrow} reported: {told}", "dim"))
     if call.answer is not None:
         calls = ", ".join(tool.tool for tool in call.tools)
         usage = call.usage
@@ -77,9 +83,10 @@ def _print_totals(call: CallState, printer: Printer) -> None:
         where += f" visit {place.visit}"
     where += f" attempt {place.attempt}" + (f" call {place.call}" if place.call > 1 else "")
     printer.line(Cell(where, "head"), f"   {call.model}   ", Cell(call.strategy, "dim"))
-    predicted = f"   predicted {money(forecast.cost)}" if forecast else ""
-    cached = f"   cached {count(forecast.cached)}" if forecast else ""
-    sent, full = count(call.tokens_sent, call.grade), count(call.tokens_full, call.grade)
+    guess = Predicted.of(call)
+    predicted = f"   predicted {money(guess.cost)}" if forecast else ""
+    cached = f"   cached {count(guess.cached)}" if forecast else ""
+    sent, full = count(guess.tokens, call.grade), count(call.tokens_full, call.grade)
     printer.line(
         f"{sent} tokens sent of {full}{cached}{predicted}   ",
         Cell(plural(len(call.problems), "problem"), "bad" if call.problems else "good"),

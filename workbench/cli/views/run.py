@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from workbench.cli.output import STATUS_STYLE, Cell, Column, Printer
 from workbench.context.assembly import Grade
+from workbench.engine.prediction import Predicted, Residual
 from workbench.engine.spent import Spent
 from workbench.engine.state import CallState, RunState, VisitState
 from workbench.language.problem import Severity
 from workbench.tui.rows.numbers import UNKNOWN, count, plural, seconds, spent_words
+from workbench.tui.rows.residual import off_by
 from workbench.tui.rows.signs import status_sign
+
+T = TypeVar("T")
 
 
 def duration(started: str, finished: str) -> float | None:
@@ -96,13 +101,22 @@ def _parent(state: RunState) -> str:
 
 
 def print_tree(state: RunState, printer: Printer) -> None:
-    """Phases and their calls, in the order in which they ran."""
+    """Phases and their calls, in the order in which they ran; where a provider counted, how far predictions were off."""
+    residuals = any(Residual.of(call) is not None for call in state.calls)
     rows: list[list[str | Cell]] = []
     for visit in state.visits:
-        rows.append(_visit_row(visit, printer.plain))
-        rows += [_call_row(call, printer.plain) for call in visit.calls]
+        rows.append(_with_residual(_visit_row(visit, printer.plain), "", shown=residuals))
+        for call in visit.calls:
+            found = Residual.of(call)
+            said = off_by(found.share) if found is not None and not call.beside else ""
+            rows.append(_with_residual(_call_row(call, printer.plain), said, shown=residuals))
     if rows:
-        printer.table(COLUMNS, rows)
+        printer.table(_with_residual(COLUMNS, Column("off by", right=True), shown=residuals), rows)
+
+
+def _with_residual(fields: Sequence[T], residual: T, *, shown: bool) -> list[T]:
+    """The fields of a row with one more behind ``in``."""
+    return [*fields[:3], *([residual] if shown else []), *fields[3:]]
 
 
 def visit_name(visit: VisitState) -> str:
@@ -242,6 +256,8 @@ def call_json(call: CallState) -> dict[str, Any]:
         "tokens_full": call.tokens_full,
         "tokens_sent": call.tokens_sent,
         "grade": str(call.grade),
+        "predicted": _predicted_json(call),
+        "residual": _residual_json(call),
         "usage": {
             "input": usage.input,
             "output": usage.output,
@@ -268,4 +284,30 @@ def call_json(call: CallState) -> dict[str, Any]:
             }
             for tool in call.tools
         ],
+    }
+
+
+def _predicted_json(call: CallState) -> dict[str, Any]:
+    """Before the answer; an estimate is scaled by what was reported of the call before."""
+    predicted = Predicted.of(call)
+    return {
+        "tokens": predicted.tokens,
+        "cached": predicted.cached,
+        "input_cost": predicted.cost,
+        "grade": str(predicted.grade),
+        "scale": predicted.scale,
+    }
+
+
+def _residual_json(call: CallState) -> dict[str, Any] | None:
+    """Reported less predicted; null where no provider counted."""
+    found = Residual.of(call)
+    if found is None:
+        return None
+    cached = found.predicted.cached
+    return {
+        "tokens": found.tokens - found.predicted.tokens,
+        "share": found.share,
+        "cached": None if found.cached is None or cached is None else found.cached - cached,
+        "reported_input_cost": found.cost,
     }

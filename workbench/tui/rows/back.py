@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from workbench.engine.prediction import Residual
 from workbench.engine.state import CallState, ToolState
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat, justify
 from workbench.tui.rows.columns import ROLE, Columns
 from workbench.tui.rows.entry import BLANK
 from workbench.tui.rows.numbers import count, money, seconds
+from workbench.tui.rows.residual import GOOD, parts
 from workbench.tui.rows.signs import sign
 
 
@@ -66,6 +68,19 @@ def back_row(columns: Columns, call: CallState) -> Row:
     lead: tuple[Span, ...] = (sign("recorded"), ("─", "rule")) if call.recorded else (("──", "rule"),)
     left = (BLANK, *lead, (f" {text} ", "recorded" if call.recorded else "dim"))
     return Row(justify(left, (), columns.width, ("─", "rule")))
+
+
+def residual_row(columns: Columns, call: CallState) -> Row:
+    """What was predicted of the call, and what the provider reported."""
+    found = Residual.of(call)
+    if found is None:
+        return Row(())
+    met = found.share is not None and abs(found.share) <= GOOD
+    spans: list[Span] = [BLANK, (" predicted → reported  ", "dim")]
+    for number, part in enumerate(parts(found)):
+        spans += [("   ", "plain")] if number else []
+        spans.append((part, "warning" if not number and not met else "plain"))
+    return Row(crop(spans, columns.width))
 
 
 def answer_row(columns: Columns, call: CallState) -> Row:

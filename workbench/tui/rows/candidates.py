@@ -11,6 +11,7 @@ from workbench.engine.event import Event
 from workbench.engine.standings import Standing, question_of, standings
 from workbench.engine.state import RunState
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat
+from workbench.tui.rows.compare_words import SMALL
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.numbers import UNKNOWN, count, plural, seconds
 from workbench.tui.rows.plot import Point, scatter
@@ -110,7 +111,7 @@ class CandidateRows(Rows):
         checks = fit("checks" if at.checks > 5 else "", at.checks)
         text = (
             f"    {fit('#', 4)} {fit('model', at.model)} {fit('mutation', at.change)}   {fit('score', 6, 'right')}"
-            f"{fit('tokens', 8, 'right')}{fit('cost', 9, 'right')}{time}  {checks}   output"
+            f"{fit('tokens', 8, 'right')}{fit('cost', 10, 'right')}{time}  {checks}   output"
         )
         return (Row(crop(((text, "head"),), width)),)
 
@@ -140,7 +141,7 @@ class CandidateRows(Rows):
             (" ", "plain"),
             (fit(score_words(row), 6, "right"), "masked" if row.assumed_score else "bold" if row.won else "plain"),
             (fit(count(row.tokens), 8, "right"), dim),
-            (fit(cost_words(row), 9, "right"), "masked" if row.assumed_cost is not None else dim),
+            (fit(cost_words(row), 10, "right"), "masked" if row.assumed_cost is not None else dim),
         ]
         if at.time:
             spans.append((fit(seconds(row.seconds), at.time, "right"), "dim"))
@@ -274,7 +275,7 @@ def cost_words(row: Standing) -> str:
     value = row.cost if row.assumed_cost is None else row.assumed_cost
     if value is None:
         return UNKNOWN if row.tokens is not None else ""
-    number = f"{value:.4f}" if value >= 0.00095 or value == 0 else f"{value:.6f}"
+    number = f"{value:.6f}" if 0 < value < SMALL else f"{value:.4f}"
     if row.assumed_cost is not None or row.cost_grade == "predicted":
         return f"~{number}"
     return f"{number}…" if row.cost_grade == "so far" else number
@@ -313,7 +314,7 @@ def plot_marks(rows: Sequence[Standing]) -> dict[str, str]:
 
 def _checks(row: Standing, width: int) -> tuple[Span, ...]:
     if row.failed_checks:
-        names = fit(" " + ", ".join(map(flat, row.failed_checks)), width - 1) if width > 2 else " " * (width - 1)
+        names = f" {fit(', '.join(row.failed_checks), width - 2)}" if width > 2 else " " * (width - 1)
         return (sign("broken"), (names, "error"))
     done = row.entrant.status == "success"
     return (sign("done") if done else (" ", "plain"), (" " * (width - 1), "plain"))

@@ -9,6 +9,7 @@ from typing import Literal
 from workbench.context.assembly import Entry
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin, turns_before
+from workbench.engine.prediction import Predicted, Residual
 from workbench.engine.state import CallState
 from workbench.tui.rows import back, entry
 from workbench.tui.rows.back import Live
@@ -72,8 +73,8 @@ class ContextRows(Rows):
 
     def _refs(self) -> Iterator[Ref]:
         call, view = self.call, self.view
-        if call.tools_tokens:
         yield from (Ref("note", i) for i in range(len(call.notes)))
+        if call.tools_tokens:
             yield Ref("tools")
         forecast = call.forecast
         broken_at = forecast.break_at if forecast and forecast.cached else -1
@@ -95,6 +96,8 @@ class ContextRows(Rows):
         yield from (Ref("failure", i) for i in range(len(call.failures)))
         if call.answer is not None:
             yield Ref("back")
+            if Residual.of(call) is not None and not call.beside:
+                yield Ref("residual")
             yield Ref("answer")
             yield from (Ref("tool", i) for i in range(len(call.tools)))
 
@@ -144,11 +147,11 @@ class ContextRows(Rows):
         layout = columns(width, len(call.entries), marked=self.view.compare)
         if ref.kind == "entry":
             return self._entry_row(ref.index, width)
+        if ref.kind == "note":
+            return entry.note_row(layout, call.notes[ref.index])
         if ref.kind == "tools":
             return entry.tools_row(layout, call)
         if ref.kind == "fold":
-        if ref.kind == "note":
-            return entry.note_row(layout, call.notes[ref.index])
             return entry.fold_row(layout, call.entries[ref.index : ref.until])
         if ref.kind == "break":
             return entry.break_row(layout, call.forecast.reason if call.forecast else "")
@@ -156,6 +159,8 @@ class ContextRows(Rows):
             return back.failure_row(layout, call.failures[ref.index], ref.index + 1)
         if ref.kind == "back":
             return back.back_row(layout, call)
+        if ref.kind == "residual":
+            return back.residual_row(layout, call)
         if ref.kind == "answer":
             return back.answer_row(layout, call)
         if ref.kind == "tool":
@@ -201,14 +206,15 @@ def title_of(place: Place, max_turns: int = 0) -> tuple[Span, ...]:
 
 def summary(call: CallState, width: int, budget: int | None = None) -> tuple[Span, ...]:
     """The numbers of a call in one line: as much of it as there is room for, the most telling first."""
+    predicted = Predicted.of(call)
     full = f" of {count(call.tokens_full)}" if call.tokens_full != call.tokens_sent else ""
-    parts: list[list[Span]] = [[("sends ", "dim"), (count(call.tokens_sent, call.grade), "bold"), (full, "dim")]]
+    parts: list[list[Span]] = [[("sends ", "dim"), (count(predicted.tokens, call.grade), "bold"), (full, "dim")]]
     if call.problems:
         parts.append([sign("broken"), (f" {plural(len(call.problems), 'broken rule')}", "error")])
     if call.forecast is not None:
-        parts.append([("cached ", "dim"), (count(call.forecast.cached), "cached")])
+        parts.append([("cached ", "dim"), (count(predicted.cached, call.grade if predicted.scale else ""), "cached")])
         parts.append([("fresh ", "dim"), (count(call.forecast.fresh), "plain")])
-        parts.append([(money(call.forecast.cost), "plain"), (" predicted", "dim")])
+        parts.append([(money(predicted.cost), "plain"), (" predicted", "dim")])
     if budget is not None:
         over = call.tokens_sent > budget
         parts.append([("budget ", "dim"), (count(budget), "error" if over else "plain")])

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "–"
 
-GRADE_SIGN = {"exact": "", "calibrated": "≈", "estimate": "~"}
+GRADE_SIGN = {"": "", "exact": "", "calibrated": "≈", "estimate": "~"}
 """By the value of ``Grade``."""
 
 
