@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.engine.support import Reply, native, play
 from tests.store.examples import Writer, candidate_run, rich_run
+from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.event import Event
 from workbench.engine.ports import ModelFault, ToolImage, ToolResult
@@ -221,6 +222,19 @@ def test_every_message_of_a_finished_visit_has_a_card_in_its_newest_state() -> N
     assert (key.callout_name, key.is_callout, key.keywords, key.turn_number) == ("Key", True, ("harbour", "full"), 2)
     assert key.message_timestamp < key.generated_at
     assert cards["Look."].generator_model == "heuristic"
+
+
+def test_the_same_words_in_a_later_visit_leave_the_card_as_it_is() -> None:
+    phases = [{"name": name, "instructions": name} for name in ("one", "two")]
+    events = play({"cascade_id": "c", "phases": phases}, ["The same.", "The same."]).events
+    late = next(index for index, event in enumerate(events) if event.kind == "phase_finished")
+    place, said = events[late].place, Message("assistant", "The same.")
+    card = Event(
+        0, events[late].at, events[0].run_id, "card", place, {"content_hash": said.content_hash, "summary": "S"}
+    )
+    cards = cards_of([*events[: late + 1], card, *events[late + 1 :]])
+    assert cards["S"].phase_name == "one"
+    assert "The same." not in cards
 
 
 def test_a_message_that_a_context_holds_as_an_anchor_is_one_in_its_card() -> None:

@@ -49,6 +49,9 @@ class CardRows(RowBase):
             if not has_card(item):
                 continue
             made = card_of(item, tokens.get(item.message.body_hash, 0), names.get(item.message.body_hash, ""))
+            known = self._cards.get((self._session(event), made.content_hash))
+            if known is not None and (known.is_callout or not made.callout):
+                continue  # The same words again: what a model made of them stays.
             row = CardRow(
                 session_id=self._session(event),
                 content_hash=made.content_hash,
@@ -119,8 +122,8 @@ class CardRows(RowBase):
         for digest, vector in zip(data.get("of", ()), data.get("vectors", ()), strict=False):
             known = self._cards.get((self._session(event), digest))
             if known is not None:
-                said = {"embedding": unpacked(vector), "embedding_model": str(data.get("by", ""))}
-                card = replace(known, **said, generated_at=time_of(event.at))
+                by, at = str(data.get("by", "")), time_of(event.at)
+                card = replace(known, embedding=unpacked(vector), embedding_model=by, generated_at=at)
                 self._cards[card.session_id, card.content_hash] = card
                 rows.append(card)
         return rows
@@ -130,11 +133,11 @@ class CardRows(RowBase):
 
 
 def _sizes(visit: VisitState) -> dict[str, int]:
-    """Tokens of the visit's messages by body hash: counted where a request held them, else as reported."""
-    sizes: dict[str, int] = {}
-    for call in visit.calls:
-        sizes |= {entry.item.message.body_hash: entry.tokens_full for entry in call.entries}
-    for call in visit.calls:
+    """Tokens of the visit's messages by body hash: as its last context counted them, which lists all that came before;
+    the last answer's as reported."""
+    inside = [call for call in visit.calls if not call.beside]
+    sizes = {entry.item.message.body_hash: entry.tokens_full for call in inside[-1:] for entry in call.entries}
+    for call in inside[-1:]:
         if call.answer is not None:
             sizes.setdefault(call.answer.body_hash, count(call.usage.output) or 0)
     return sizes
