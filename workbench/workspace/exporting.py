@@ -1,8 +1,10 @@
-"""Stored runs in formats that other tools read, as documents or as a file."""
+"""Stored runs in formats that other tools read, as documents, as a file, or as a folder."""
 
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workbench.workspace.project import Project
 
-FORMATS = ("messages", "otel")
+FORMATS = ("messages", "otel", "html", "cascade", "checkpoint", "parquet")
+
+TEXTS = ("messages", "otel", "html", "cascade")
+"""Those that are one text, and may go to standard output."""
 
 
 def documents_of(project: Project, run_id: str, format_name: str) -> Sequence[dict[str, Any]]:
@@ -25,13 +30,70 @@ def documents_of(project: Project, run_id: str, format_name: str) -> Sequence[di
     if format_name == "messages":
         return list(conversations(state, images))
     if format_name != "otel":
-        raise ValueError(f"there is no format '{format_name}': {' or '.join(FORMATS)}")
+        raise ValueError(f"there is no format '{format_name}': messages or otel")
     return [spans_of_run(state, list(store.events(run_id)), images)]
 
 
+def text_of(project: Project, run_id: str, format_name: str) -> str:
+    """A run as one text (``TEXTS``). Raises UnknownRun, ValueError for another format."""
+    from workbench.workspace.live import StoredImages
+
+    if format_name == "html":
+        from workbench.exporters.html import run_html
+
+        return run_html(project.store.state(run_id), StoredImages(project.store, run_id))
+    if format_name == "cascade":
+        return project.store.state(run_id).cascade_text
+    documents = documents_of(project, run_id, format_name)
+    return "".join(json.dumps(document, ensure_ascii=True) + "\n" for document in documents)
+
+
 def export_file(project: Project, run_id: str, format_name: str, path: Path) -> None:
-    """Write a run to a file, one document a line. Raises OSError, and as ``documents_of``."""
+    """Write a run to a file, or as a checkpoint to a new folder. Raises OSError, UnknownRun and StoreError, and
+    ValueError for a format that is none."""
     from workbench.workspace.comparing import replace_file
 
-    documents = documents_of(project, run_id, format_name)
-    replace_file(path, "".join(json.dumps(document, ensure_ascii=True) + "\n" for document in documents))
+    if format_name not in FORMATS:
+        raise ValueError(f"there is no format '{format_name}': {', '.join(FORMATS)}")
+    if format_name == "checkpoint":
+        _checkpoint(project, run_id, path)
+    elif format_name == "parquet":
+        _parquet(project, run_id, path)
+    else:
+        replace_file(path, text_of(project, run_id, format_name))
+
+
+def _checkpoint(project: Project, run_id: str, path: Path) -> None:
+    """Write the folder whole or not at all. Raises FileExistsError where there is one."""
+    from workbench.exporters.checkpoint import checkpoint_files
+
+    state = project.store.state(run_id)
+    ending = Path(state.cascade_file).suffix or ".yaml"
+    if path.exists():
+        raise FileExistsError(17, "there is something of that name already", str(path))
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.resolve().parent) as folder:
+        fresh = Path(folder) / "checkpoint"
+        for name, text in checkpoint_files(state, ending):
+            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
+            (fresh / name).write_text(text, "utf-8", errors="replace")
+        fresh.rename(path)
+
+
+def _parquet(project: Project, run_id: str, path: Path) -> None:
+    """All rows of the run and of its bodies, as ``all_data`` has them; indexed first. Raises StoreError."""
+    from workbench.store.formats import write_parquet
+    from workbench.store.index import Index
+
+    project.store.folder(run_id)
+    with Index(project.store) as index:
+        index.catch_up()
+        rows = index.arrow("SELECT * FROM all_data WHERE run_id = {run:String} ORDER BY seq", None, {"run": run_id})
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.resolve().parent)
+    os.close(handle)
+    try:
+        write_parquet(rows, Path(name))
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

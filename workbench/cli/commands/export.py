@@ -2,37 +2,56 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from pathlib import Path
 
 import click
 
-from workbench.cli.comparing import write_file
+from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import find_run, project_here, session_argument
-from workbench.cli.output import talk, write_json
+from workbench.cli.output import talk
+from workbench.language.clean import clean
+from workbench.workspace.exporting import FORMATS, TEXTS
 
 
-@click.command(short_help="A stored run as messages or OpenTelemetry spans.")
+@click.command(short_help="A stored run as messages, spans, a page, a checkpoint or Parquet.")
 @session_argument
-@click.option("--as", "format_name", type=click.Choice(["messages", "otel"]), default="messages", show_default=True)
-@click.option("--output", "-o", metavar="FILE", help="Write to this file instead of stdout.")
+@click.option("--as", "format_name", type=click.Choice(FORMATS), default="messages", show_default=True)
+@click.option("--output", "-o", metavar="FILE", help="Write there instead of stdout; a checkpoint is a folder.")
 def command(session: str | None, format_name: str, output: str | None) -> None:
-    """Export a run. 'messages': JSON lines, one conversation in OpenAI form for each phase visit, as its last call
-    was sent it, and the answer. 'otel': one OTLP JSON document with GenAI spans of the run, its phases, calls and
-    tools. Both can be imported again.
+    """Export a run.
+
+    \b
+    messages    JSON lines, one conversation in OpenAI form for each phase visit, as its last call was sent it, and
+                the answer; can be imported again
+    otel        one OTLP JSON document with GenAI spans of the run, its phases, calls and tools; can be imported again
+    html        one page that needs nothing else: the tree, every call's context with reasons, tokens, costs, images
+    cascade     the definition as it ran
+    checkpoint  a folder of files for engines of phase graphs: where the run stands, prompts, responses, states
+    parquet     one table with all rows of the run, as `workbench sql` sees them
 
     \b
     Examples:
       workbench export log_triage-1f3a > messages.jsonl
       workbench export --as otel -o trace.json
+      workbench export --as html -o run.html
     """
-    from workbench.workspace.exporting import documents_of
+    from workbench.store.faults import StoreError
+    from workbench.workspace.exporting import export_file, text_of
 
     project = project_here()
-    documents = documents_of(project, find_run(project, session), format_name)
+    run_id = find_run(project, session)
+    if output is None and format_name not in TEXTS:
+        what = "a folder" if format_name == "checkpoint" else "a file"
+        raise Failure(Exit.USAGE, f"{format_name} goes to {what}", hint=f"--output {what.split()[1].upper()}")
     if output is None:
-        for document in documents:
-            write_json(document, lines=True)
+        text = text_of(project, run_id, format_name)
+        click.echo(clean(text) if sys.stdout.isatty() else text, nl=False)
         return
-    write_file(Path(output), "".join(json.dumps(document, ensure_ascii=True) + "\n" for document in documents))
+    try:
+        export_file(project, run_id, format_name, Path(output))
+    except StoreError as fault:
+        raise Failure(Exit.STORE, str(fault)) from fault
+    except OSError as fault:
+        raise Failure(Exit.USAGE, f"{output}: {fault.strerror}") from fault
     talk(f"written: {output}")

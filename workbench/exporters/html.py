@@ -1,0 +1,243 @@
+"""A run as one HTML page that needs nothing else: its tree, every call's context with reasons, tokens, cost, images."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from html import escape
+
+from workbench.context.assembly import Action, Entry
+from workbench.context.message import Image, Message
+from workbench.context.reasons import explain, origin, turns_before
+from workbench.engine.event import seconds_between
+from workbench.engine.ports import Images
+from workbench.engine.state import CallState, RunState, ToolState, VisitState
+from workbench.language.clean import clean
+
+MAX_TEXT = 100_000
+"""Characters of one message; the store has the rest."""
+SAME = 12
+"""More entries in a row than these that are as in the call before are one line: a long run stays readable."""
+
+STYLE = """
+:root { color-scheme: light dark; --dim: #777; --line: #8884; --warn: #b56a00; --good: #17803d; --bad: #c02626; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 1300px; padding: 0 1rem; }
+h1 { font-size: 1.35rem; margin-bottom: .2rem; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .4rem; }
+h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; } a { color: inherit; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .6rem; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { color: var(--dim); font-weight: 500; } td.n, th.n { text-align: right; white-space: nowrap; width: 1%; }
+tr.masked, tr.truncated, tr.summarized { color: var(--warn); } tr.dropped, .dim { color: var(--dim); }
+.success { color: var(--good); } .failed, .blocked, .bad { color: var(--bad); }
+.stopped, .interrupted { color: var(--warn); }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; max-height: 28rem; overflow: auto;
+      background: #8881; padding: .5rem .7rem; }
+summary { cursor: pointer; } img { max-width: 100%; max-height: 28rem; display: block; margin: .3rem 0; }
+ol.tree, ol.tree ol { list-style: none; padding-left: 1.2rem; } ol.tree { padding-left: 0; }
+"""
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def run_html(state: RunState, images: Images) -> str:
+    """The whole page. What a model, a tool or a file said is escaped and stripped of control characters; the page may
+    load nothing and run nothing."""
+    return "\n".join(_Page(state, images).lines()) + "\n"
+
+
+class _Page:
+    def __init__(self, state: RunState, images: Images) -> None:
+        self.state = state
+        self.images = images
+        self.numbers = {id(call): number for number, call in enumerate(state.calls, 1)}
+        self._before: dict[str, CallState] = {}
+        """The last call that was shown, by branch."""
+        self._pictures: set[str] = set()
+        """Digests of the images that stand on the page: each does once."""
+
+    def lines(self) -> Iterator[str]:
+        state = self.state
+        title = text(state.session_id or state.run_id)
+        yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        yield f"<title>{title}</title><style>{STYLE}</style></head><body>"
+        yield f'<h1>{title} <span class="{text(state.status)}">{text(state.status)}</span></h1>'
+        yield f'<p class="dim">{text(" · ".join(self._facts()))}</p>'
+        if state.reason:
+            yield f'<p class="{text(state.status)}">{text(state.reason)}</p>'
+        yield from self._tree()
+        if state.input:
+            yield f"<h2>Input</h2>{pre(_json(dict(state.input)))}"
+        if state.output:
+            yield f"<h2>Output</h2>{pre(state.output)}"
+        for visit in state.visits:
+            yield from self._visit(visit)
+        for call in (call for call in state.calls if state.visit_of(call.place) is None):
+            yield from self._call(call)
+        for event in state.warnings:
+            yield f'<p class="stopped">{text(str(event.data.get("message", "")))}</p>'
+        if state.cascade_text:
+            yield f"<h2>{text(state.cascade_file or 'The cascade')}</h2>{pre(state.cascade_text)}"
+        yield "</body></html>"
+
+    def _facts(self) -> Iterator[str]:
+        state = self.state
+        yield state.cascade_id or "no cascade"
+        yield f"{state.started[:19].replace('T', ' ')} UTC"
+        if (took := seconds_between(state.started, state.finished)) is not None:
+            yield f"{took:,.1f} s"
+        yield f"{len(state.calls):,} calls"
+        yield f"{state.tokens_in:,} tokens in, {state.tokens_out:,} out"
+        if any(call.cost is not None for call in state.calls):
+            unknown = f" and {state.unknown_costs:,} calls of unknown cost" if state.unknown_costs else ""
+            yield f"${state.cost:,.4f}{unknown}"
+        elif state.calls:
+            yield "cost unknown"
+
+    def _tree(self) -> Iterator[str]:
+        yield '<ol class="tree">'
+        for number, visit in enumerate(self.state.visits):
+            where = f" {text(visit.branch)}" if visit.branch else ""
+            again = f" · visit {visit.visit}" if visit.visit > 1 else ""
+            mark = f'<span class="{text(visit.status)}">{text(visit.status)}</span>'
+            yield f'<li><a href="#v{number}">{text(visit.phase)}</a>{where}{again} {mark}<ol>'
+            for call in visit.calls:
+                name = f"turn {call.place.turn}" if call.place.turn else call.purpose or "beside the turns"
+                tools = ", ".join(tool.tool for tool in call.tools)
+                link = f'<a href="#c{self.numbers[id(call)]}">{text(name)}</a>'
+                yield f'<li>{link} <span class="dim">{text(tools)}</span>'
+            yield "</ol></li>"
+        yield "</ol>"
+
+    def _visit(self, visit: VisitState) -> Iterator[str]:
+        number = self.state.visits.index(visit)
+        status = f'<span class="{text(visit.status)}">{text(visit.status)}</span>'
+        yield f'<h2 id="v{number}">{text(" · ".join(filter(None, (visit.phase, visit.branch))))} {status}</h2>'
+        if visit.reason:
+            yield f"<p>{text(visit.reason)}</p>"
+        for tool in visit.tool_tries:
+            yield from self._tool(tool)
+        for call in visit.calls:
+            yield from self._call(call)
+        for check in visit.checks:
+            verdict = "passed" if check.get("valid") else "failed"
+            words = f"{check.get('name', '')} {verdict}: {check.get('reason', '')}".rstrip(": ")
+            yield f'<p class="{"dim" if check.get("valid") else "bad"}">{text(words)}</p>'
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    def _call(self, call: CallState) -> Iterator[str]:
+        name = (
+            f"{call.place.phase} · turn {call.place.turn}"
+            if call.place.turn
+            else f"{call.place.phase} · {call.purpose}"
+        )
+        if call.place.branch:
+            name += f" · {call.place.branch}"
+        facts = [call.model, call.strategy, f"{call.tokens_sent:,} of {call.tokens_full:,} tokens sent"]
+        if call.forecast is not None:
+            facts.append(f"{call.forecast.cached:,} cached predicted")
+        if call.usage.input is not None:
+            facts.append(f"{call.usage.input:,} in, {call.usage.output or 0:,} out")
+        facts.append("cost unknown" if call.cost is None else f"${call.cost:,.4f}")
+        yield f'<h3 id="c{self.numbers[id(call)]}">{text(name)}</h3>'
+        yield f'<p class="dim">{text(" · ".join(fact for fact in facts if fact))}</p>'
+        yield from self._context(call)
+        for failure in call.failures:
+            error = failure.get("error") or {}
+            yield f'<p class="bad">{text(str(error.get("kind", "failed")))}: {text(str(error.get("message", "")))}</p>'
+        if call.answer is not None:
+            yield f"<details open><summary>Answer</summary>{self._message(call.answer)}</details>"
+        for tool in call.tools:
+            yield from self._tool(tool)
+
+    def _context(self, call: CallState) -> Iterator[str]:
+        before = None if call.beside else self._before.get(call.place.branch)
+        earlier, same = turns_before(call.entries, call.place), 0
+        yield '<table><tr><th class="n">#<th>role<th>from<th>why<th class="n">full<th class="n">sent</tr>'
+        for index, entry in enumerate(call.entries):
+            if before is not None and self._unchanged(call, before, index):
+                same += 1
+                continue
+            yield from self._folded(call, before, index - same, index, earlier)
+            same = 0
+            yield from self._entry(call, index, entry, earlier)
+        yield from self._folded(call, before, len(call.entries) - same, len(call.entries), earlier)
+        yield "</table>"
+        if not call.beside:
+            self._before[call.place.branch] = call
+
+    def _unchanged(self, call: CallState, before: CallState, index: int) -> bool:
+        if index >= len(before.entries):
+            return False
+        now, was = call.entries[index], before.entries[index]
+        return now is was or (now.item == was.item and now.sent == was.sent and now.action is was.action)
+
+    def _folded(self, call: CallState, before: CallState | None, first: int, last: int, earlier: int) -> Iterator[str]:
+        """Entries that are as in the call before: each of a few, one line for many."""
+        if before is None or last - first <= SAME:
+            for index in range(first, last):
+                yield from self._entry(call, index, call.entries[index], earlier)
+            return
+        sent = sum(entry.tokens_sent for entry in call.entries[first:last])
+        link = f'<a href="#c{self.numbers[id(before)]}">the call before</a>'
+        yield f'<tr class="dim"><td class="n">{first + 1}–{last}<td colspan="4">as in {link}<td class="n">{sent:,}</tr>'
+
+    def _entry(self, call: CallState, index: int, entry: Entry, earlier: int) -> Iterator[str]:
+        action = "" if entry.action is Action.KEPT else str(entry.action)
+        why = explain(entry, call.place, earlier) + (f" (line {entry.rule.line})" if entry.rule.line else "")
+        broken = [problem.message for problem in call.problems if problem.entry == index]
+        sent = "–" if entry.sent is None else f"{entry.tokens_sent:,}"
+        yield (
+            f'<tr class="{text(action)}"><td class="n">{index + 1}<td>{text(entry.item.message.role)}'
+            f"<td>{self._body(origin(entry), entry)}<td>{text(why)}"
+            + "".join(f'<br><span class="bad">{text(one)}</span>' for one in broken)
+            + f'<td class="n">{entry.tokens_full:,}<td class="n">{sent}</tr>'
+        )
+
+    def _body(self, label: str, entry: Entry) -> str:
+        """The message, folded; what was sent of it first, where that is less."""
+        parts = self._message(entry.item.message)
+        if entry.sent is not None and entry.sent != entry.item.message:
+            parts = f"as sent:{self._message(entry.sent)}in full:{parts}"
+        return f"<details><summary>{text(label)}</summary>{parts}</details>"
+
+    def _tool(self, tool: ToolState) -> Iterator[str]:
+        kind = "bad" if tool.status == "failed" else "dim"
+        yield f'<details><summary>{text(tool.tool)} <span class="{kind}">{text(tool.status)}</span></summary>'
+        yield pre(tool.arguments) + pre(tool.text) + "".join(self._image(image) for image in tool.pictures)
+        if tool.whole is not None:
+            yield f'<p class="dim">Cut for the model; the store has all {tool.whole.chars:,} characters.</p>'
+        yield "</details>"
+
+    def _message(self, message: Message) -> str:
+        calls = "".join(pre(f"{call.name} {call.arguments}") for call in message.tool_calls)
+        return (pre(message.text) if message.text else "") + calls + "".join(map(self._image, message.images))
+
+    def _image(self, image: Image) -> str:
+        label = text(f"{image.media_type} {image.width}×{image.height} {image.digest[:8]}")
+        name = f"i{text(image.digest)}"
+        if image.digest in self._pictures:
+            return f'<p><a href="#{name}">[{label}]</a></p>'
+        try:
+            data = base64.b64encode(self.images[image.digest]).decode()
+        except (KeyError, OSError, ValueError, RuntimeError):
+            return f'<p class="dim">[{label}: its bytes are gone]</p>'
+        self._pictures.add(image.digest)
+        return f'<img id="{name}" alt="{label}" title="{label}" src="data:{text(image.media_type)};base64,{data}">'
+
+
+def text(value: str) -> str:
+    """Text for a page, in an attribute too."""
+    return escape(clean(value), quote=True)
+
+
+def pre(value: str) -> str:
+    """A block of text; a very long one is cut and says so."""
+    if len(value) <= MAX_TEXT:
+        return f"<pre>{text(value)}</pre>"
+    return f'<pre>{text(value[:MAX_TEXT])}</pre><p class="dim">… {len(value) - MAX_TEXT:,} more characters</p>'
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
