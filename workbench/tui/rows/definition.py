@@ -94,6 +94,11 @@ def _facts(cascade: Cascade, phase: Phase, default_model: str) -> Iterable[tuple
         names = "chosen by the Quartermaster" if phase.manifest else ", ".join(map(flat, phase.tools))
         native = ("  as native tool calls", "dim") if phase.use_native_tools else ("", "plain")
         yield "tools", ((names or "none", "plain" if names else "dim"), native)
+        if phase.rag is not None:
+            by = f"by likeness ({flat(phase.rag.model)})" if phase.rag.model else "by words"
+            yield "documents", ((flat(phase.rag.directory), "plain"), (f"  searched {by}", "dim"))
+        if cascade.memory and cascade.memory in phase.tools:
+            yield "memory", ((flat(cascade.memory), "plain"), ("  what earlier runs said", "dim"))
         yield "turns", _turns(phase)
         if masking := _masking(cascade, phase):
             yield "older turns", ((masking, "plain"),)
@@ -116,7 +121,7 @@ def _sees(cascade: Cascade, phase: Phase) -> tuple[Span, ...]:
             parts.append([("↪ ", "injected"), ("input", "plain")])
         parts += [_source(source) for source in rules.from_]
         if rules.mode == "auto":
-            parts.append([("what selection adds", "plain")])
+            parts.append([(f"what selection adds{_selection(cascade, phase)}", "plain")])
         if not parts:
             parts.append([("nothing from before: a clean start", "plain")])
         return joined(parts, "  ")
@@ -126,6 +131,15 @@ def _sees(cascade: Cascade, phase: Phase) -> tuple[Span, ...]:
         )
     clean = cascade.context_default == "clean"
     return (("only its task and its own turns" if clean else "all that came before (snowball)", "plain"),)
+
+
+def _selection(cascade: Cascade, phase: Phase) -> str:
+    """How it selects: `` (llm, at most 1,200 tokens)``."""
+    from workbench.context.parts.auto import Auto
+    from workbench.context.parts.part import PhaseInFile
+
+    auto = Auto.from_file(PhaseInFile(cascade, phase, ()))
+    return f" ({auto.strategy}, at most {auto.max_tokens:,} tokens)" if auto is not None else ""
 
 
 def _source(source: ContextSource) -> list[Span]:
