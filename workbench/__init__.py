@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "register_tackle"]
+__all__ = ["EventBus", "__version__", "register_hook", "register_tackle", "run_cascade", "run_cascade_async"]
 
 
 def register_tackle(name: str, function: Callable[..., Any], *, side_effects: bool = True) -> None:
@@ -18,3 +18,26 @@ def register_tackle(name: str, function: Callable[..., Any], *, side_effects: bo
     """
     # By name and late: the package itself stands below every layer and imports none.
     importlib.import_module("workbench.tools.registry").register_tackle(name, function, side_effects=side_effects)
+
+
+def register_hook(name: str, function: Callable[..., Any]) -> None:
+    """Have a function told of a run's life: ``register_hook("on_phase_start", function)``
+    (``workbench.tools.hook_registry.register_hook``).
+
+    What it may answer is in ``workbench.hooks``. Raises TypeError or ValueError for what is no hook.
+    """
+    importlib.import_module("workbench.tools.hook_registry").register_hook(name, function)
+
+
+_LATE = {
+    "EventBus": "workbench.engine.bus",
+    "run_cascade": "workbench.workspace.api",
+    "run_cascade_async": "workbench.workspace.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The library's larger parts, imported when they are first asked for."""
+    if name in _LATE:
+        return getattr(importlib.import_module(_LATE[name]), name)
+    raise AttributeError(f"module 'workbench' has no attribute '{name}'")

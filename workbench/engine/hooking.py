@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.context.assembly import Kind
 from workbench.context.place import Place
 from workbench.engine.gate import Stop, StopKind
+from workbench.engine.lifecycle import where
 from workbench.engine.steering import HookAction, HookEvent, HookResult
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ async def fire(run: Run, type: str, place: Place, data: Mapping[str, Any], *, in
     hooks = run.ports.hooks
     if not hooks.wants(type):
         return
-    event = HookEvent(type, run.options.session_id, run.scribe.last_at, {**_where(place), **data})
+    event = HookEvent(type, run.options.session_id, run.scribe.last_at, {**where(place), **data})
     for number, result in enumerate(await hooks.call(event, place, index), 1):
         if result.error or result.action is not HookAction.CONTINUE:
             await _effect(run, type, place, index, number, result)
@@ -105,10 +106,3 @@ def inject(execution: Execution, place: Place) -> None:
     """Put what hooks said into the history, before the call of ``place``."""
     for one in execution.engine.injections.take(place.branch):
         execution.add(Kind.USER, f"{HEADER}\n{one.text}", place, note=one.note)
-
-
-def _where(place: Place) -> dict[str, Any]:
-    """The place in the words of subscribers; what does not apply is left out."""
-    names = {"phase_name": place.phase, "branch": place.branch}
-    numbers = {"visit": place.visit, "attempt": place.attempt, "turn": place.turn, "call": place.call}
-    return {key: value for key, value in {**names, **numbers}.items() if value}

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from workbench.context.place import Place
 
-
 REMARKS = frozenset({"answers", "hooks"})
 """Codes of warnings about what a run was given besides its input."""
 

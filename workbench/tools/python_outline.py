@@ -10,6 +10,7 @@ from typing import Any, Literal, Optional, Union
 from workbench.engine.ports import ToolSpec
 from workbench.language.problem import Problem
 from workbench.tools.docstrings import parse_docstring
+from workbench.tools.hook_registry import has_hooks
 from workbench.tools.registry import tool_problem
 from workbench.tools.schema import SchemaError, object_schema, spec_from
 
@@ -32,7 +33,8 @@ _NAMES: dict[str, Any] = {
 def outline(source: bytes, path: str) -> tuple[list[tuple[str, ToolSpec, int]], Problem | None]:
     """The tools ``(name, spec, line)`` of a file, and the problem that kept it from being read.
 
-    The rules are those of loading: calls of ``register_tackle`` with a literal name, else the public functions.
+    The rules are those of loading: calls of ``register_tackle`` with a literal name, else the public functions of a
+    file that registers no hook.
     Types that only the running program could resolve count as anything.
     """
     try:
@@ -45,6 +47,8 @@ def outline(source: bytes, path: str) -> tuple[list[tuple[str, ToolSpec, int]], 
     registered = [call for node in ast.walk(tree) if (call := _registration(node))]
     if registered:
         return [(name, _spec(name, functions.get(target)), line) for name, target, line in registered], None
+    if has_hooks(source):
+        return [], None
     public = [node for node in functions.values() if not node.name.startswith("_")]
     return [(node.name, _spec(node.name, node), node.lineno) for node in public], None
 

@@ -10,11 +10,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from workbench.tools.hook_registry import collecting as collecting_hooks
+from workbench.tools.hook_registry import has_hooks
 from workbench.tools.python_files import PythonFolder, make_importable
 from workbench.tools.python_outline import outline
 from workbench.tools.registry import Kind, Registration, Registry, Tool, collecting, tool_problem
 from workbench.tools.schema import SchemaError, spec_of
 
+UNTRUSTED_HOOKS = "this folder is not trusted; a person can allow them with `workbench trust`"
 UNTRUSTED = (
     "this folder is not trusted, so the tools it brings do not run; a person can allow them with `workbench trust`"
 )
@@ -23,9 +26,9 @@ UNTRUSTED = (
 def load_tools(folder: PythonFolder, registry: Registry) -> None:
     """Import every file of a trusted folder and register its tools.
 
-    A file's tools are the functions it gives to ``register_tackle``; if it gives none, the public functions it
-    defines. A file that does not import, or a function that cannot be described, is a problem of the registry with
-    its place; the other files are loaded all the same.
+    A file's tools are the functions it gives to ``register_tackle``; if it gives none, and registers no hook, the
+    public functions it defines. A file that does not import, or a function that cannot be described, is a problem of
+    the registry with its place; the other files are loaded all the same.
     """
     make_importable(folder)
     for entry in folder.entries:
@@ -36,6 +39,8 @@ def announce_tools(folder: PythonFolder, registry: Registry, refusal: str = UNTR
     """Register the tools of an untrusted folder as refused, from the text of its files alone."""
     for entry in folder.entries:
         path = str(folder.path / entry)
+        if has_hooks(folder.files[entry]):
+            registry.refused_hooks.append(f"the hooks of {entry} are not asked: {UNTRUSTED_HOOKS}")
         found, problem = outline(folder.files[entry], path)
         if problem is not None:
             registry.problems.append(problem)
@@ -50,7 +55,7 @@ def _never() -> None:
 
 def _load_file(folder: PythonFolder, entry: str, registry: Registry) -> None:
     path = str(folder.path / entry)
-    with collecting() as collected:
+    with collecting() as collected, collecting_hooks() as hooks:
         try:
             module = importlib.import_module(folder.module_name(entry))
         except SyntaxError as fault:
@@ -61,7 +66,9 @@ def _load_file(folder: PythonFolder, entry: str, registry: Registry) -> None:
             message = f"{entry} cannot be imported: {type(fault).__name__}: {fault}"
             registry.problems.append(tool_problem(message, path, _line_in(fault, path)))
             return
-    for registration in collected or _public(module, path):
+    registry.hooks += hooks
+    # A file that registers anything says itself what it offers.
+    for registration in collected or ([] if hooks else _public(module, path)):
         _register(registration, path, registry)
 
 

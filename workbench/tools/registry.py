@@ -12,6 +12,7 @@ from typing import Any
 
 from workbench.engine.ports import ToolSpec
 from workbench.language.problem import Problem, Severity, Span
+from workbench.tools.hook_registry import HookRegistration
 from workbench.tools.schema import SchemaError, spec_of
 
 Function = Callable[..., Any]
@@ -54,6 +55,10 @@ class Registry:
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
         self.problems: list[Problem] = []
+        self.hooks: list[HookRegistration] = []
+        """Of the workspace's Python files, in the order of their registration."""
+        self.refused_hooks: list[str] = []
+        """Why hooks of the workspace are not asked."""
 
     def register(self, name: str, function: Function, *, side_effects: bool = True) -> Tool:
         """Offer a function. Raises SchemaError when its signature cannot be described to a model."""

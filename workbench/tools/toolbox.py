@@ -21,6 +21,8 @@ from workbench.tools.builtin import builtin_tools
 from workbench.tools.builtin.shell import ShellTools
 from workbench.tools.calling import call_function
 from workbench.tools.declared.tools import DeclaredTools
+from workbench.tools.hook_registry import HookRegistration
+from workbench.tools.hook_registry import registered as registered_hooks
 from workbench.tools.judging import FunctionValidators
 from workbench.tools.paths import Workspace
 from workbench.tools.python_files import PythonFolder
@@ -104,6 +106,16 @@ class Toolbox:
     def problems(self) -> Sequence[Problem]:
         """What is wrong with the tools themselves: files that do not import, names that hide others."""
         return tuple(self.registry.problems)
+
+    @property
+    def hooks(self) -> Sequence[HookRegistration]:
+        """The hooks that the running program and the workspace's Python files registered."""
+        return (*registered_hooks(), *self.registry.hooks)
+
+    @property
+    def refused_hooks(self) -> Sequence[str]:
+        """Why hooks of the workspace are not asked."""
+        return tuple(self.registry.refused_hooks)
 
     def names(self) -> Sequence[str]:
         return self.registry.names()

@@ -43,6 +43,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("run.again", "R", "rerun", "bench", "Run the file again, keeping the answers of unchanged calls", "Run"),
     Key("run.edit", "E", "edit_held", "bench", "Edit what stands where the run is held", "Run", "edit here"),
+    Key("run.feedback", "S", "feedback", "bench", "Say something to the running phase", "Run", "say"),
     Key("run.fork", "F", "fork", "bench", "A new run from before the selected call", "Run", "fork"),
     Key("run.freeze", "t", "freeze", "bench", "Freeze the run as a test", "Run", "freeze"),
     Key("view.snapshots", "T", "snapshots", "bench", "The frozen runs of this workspace: check and review", "Look"),

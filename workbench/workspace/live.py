@@ -19,14 +19,15 @@ from workbench.engine.steering import Audibles, NoAudibles
 from workbench.store.faults import UnknownRun
 from workbench.store.journal import Journal
 from workbench.store.store import Store
-from workbench.workspace.opened import CannotOpen
 from workbench.workspace.nobody import Nobody
+from workbench.workspace.opened import CannotOpen
 from workbench.workspace.pictures import Pictures
 from workbench.workspace.project import Project, new_session_id
 from workbench.workspace.saving import Saving
 from workbench.workspace.system import SystemIds
 
 if TYPE_CHECKING:
+    from workbench.tools.hook_registry import HookRegistration
     from workbench.workspace.choice import ModelChoice
 
 
@@ -39,6 +40,8 @@ class Attached:
     observe: Callable[[Event], None] = lambda event: None
     """Sees each event after it is in the journal."""
     notify: Callable[[Notice], None] = lambda notice: None
+    hooks: tuple[HookRegistration, ...] = ()
+    """Besides those of the workspace."""
     audibles: Audibles = field(default_factory=NoAudibles)
     """Who may speak up while a phase runs."""
     remarks: Callable[[Sequence[str]], Sequence[tuple[str, str]]] = lambda phases: ()

@@ -24,12 +24,13 @@ from workbench.engine.stepper import Mode, Stepper
 from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
 from workbench.workspace.people import AppHuman
 from workbench.workspace.project import Project
+from workbench.workspace.speaking import AppAudibles
 
 if TYPE_CHECKING:
     from workbench.engine.changed import ChangedCall
     from workbench.engine.recording import Recording
     from workbench.language.load import Loaded
-    from workbench.language.model import Cascade
+    from workbench.language.model import Audibles, Cascade
     from workbench.workspace.choice import ModelChoice
     from workbench.workspace.desk import Desk
     from workbench.workspace.opened import Opened
@@ -92,6 +93,7 @@ class Session:
         self.events: deque[Event] = deque()
         self.notices: deque[Notice] = deque()
         self.human = AppHuman()
+        self.audibles = AppAudibles()
         self.failure = ""
         """Why the engine's thread ended, if that was not the end of a run."""
         self.run_id = ""
@@ -263,6 +265,13 @@ class Session:
         """Answer a ``human_asked`` event; False when nobody waits for it any more."""
         return self.human.answer(question.place, question.data["index"], text)
 
+    def audibles_of(self, phase: str) -> Audibles | None:
+        """How a phase of the definition may be spoken to while it runs; None where it may not."""
+        cascade = self._good.cascade if self._good is not None else None
+        found = next((each for each in cascade.phases if each.name == phase), None) if cascade is not None else None
+        rule = found.audibles if found is not None else None
+        return rule if rule is not None and rule.enabled else None
+
     def close(self) -> None:
         """Stop the run, if any, and wait until its journal is complete, or for five seconds."""
         self._keep_changed_breakpoints()
@@ -341,7 +350,12 @@ class Session:
         from workbench.workspace.live import Attached
 
         return Attached(
-            self.stepper, self.human, self.events.append, self.notices.append, observe_child=self.events.append
+            self.stepper,
+            self.human,
+            self.events.append,
+            self.notices.append,
+            audibles=self.audibles,
+            observe_child=self.events.append,
         )
 
     def _launch(self, mode: Mode, work: Callable[[], Coroutine[Any, Any, Outcome]]) -> None:
@@ -352,6 +366,7 @@ class Session:
         self.stepper = self._new_stepper()
         self.stepper.breakpoints, self.stepper.mode = breakpoints, mode
         self.failure, self.changed = "", None
+        self.audibles.forget()
         ready = threading.Event()
         self._thread = threading.Thread(target=self._work, args=(work, ready), name="engine", daemon=True)
         self._thread.start()

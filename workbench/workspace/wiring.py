@@ -17,6 +17,7 @@ from workbench.models.names import NoKey, resolve
 from workbench.models.offline import Offline
 from workbench.models.prices import PriceTable, answered_by
 from workbench.models.replies import SUFFIX, Replies, read_replies
+from workbench.tools.hooks import RegisteredHooks
 from workbench.workspace.choice import ModelChoice
 from workbench.workspace.project import Project
 from workbench.workspace.retrieval import WorkspaceRetrieval
@@ -61,7 +62,8 @@ def ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Por
         redact=Redactor({**env, "BASE_URL": start.choice.base_url}, shapes=project.settings.redact == "all"),
         notify=attached.notify,
         audibles=attached.audibles,
-        remarks=attached.remarks,
+        remarks=lambda phases: [*attached.remarks(phases), *(("hooks", text) for text in toolbox.refused_hooks)],
+        hooks=RegisteredHooks((*toolbox.hooks, *attached.hooks)),
     )
 
 

@@ -9,43 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from textual import work
 
-from workbench.tui.screens.bench_look import LookActions
+from workbench.tui.screens.bench_people import PeopleActions
 
 if TYPE_CHECKING:
-    from workbench.engine.event import Event
     from workbench.engine.stepper import Mode
     from workbench.language.load import Loaded
     from workbench.tui.presenter import Presenter
-    from workbench.tui.screens.dialog import Dialog
     from workbench.workspace.session import Reload, Session
 
 EVENTS_PER_FRAME = 2000
-
-
-def question_dialog(question: Event) -> Dialog[str]:
-    """The dialog of a ``human_asked`` event: its form, where it has one."""
-    from workbench.engine.forms.spec import FormInvalid
-    from workbench.tui.screens.form import FormDialog
-    from workbench.tui.screens.question import QuestionDialog
-
-    if question.data.get("form") is None:
-        return QuestionDialog(question)
-    try:
-        return FormDialog(question)
-    except FormInvalid:
-        # Of a newer version: it can still be answered as text.
-        return QuestionDialog(question)
-
-
 TURNS_PER_SECOND = 8
 """Of the spinner."""
 
 
-class RunActions(LookActions):
+class RunActions(PeopleActions):
     """What the keys of the group "Run" do."""
-
-    _asked: Event | None = None
-    """The question whose dialog was shown, so that one that was closed does not come back by itself."""
 
     restored: str = ""
     """The run that is shown because it was shown last, not because somebody asked for it now."""
@@ -68,15 +46,11 @@ class RunActions(LookActions):
             self._catch_up(session, presenter)
             self.refresh_all()
             self.ask_if_asked()
+            self.tell_unheard()
         elif presenter.state.waiting or (presenter.state.alive and presenter.state.held is None):
             tick = int(now * TURNS_PER_SECOND) if self.app.animation_level != "none" else 0
             turned, presenter.tick = tick != presenter.tick, tick
             self.refresh_live(turned=turned)
-
-    def _live(self) -> tuple[Session, Presenter] | None:
-        """The session and what shows it, once they are there."""
-        session, presenter = self.app.session, self.presenter
-        return None if session is None or presenter is None else (session, presenter)
 
     def action_step(self, mode: str) -> None:
         """Go on in a mode; starts a run when none is going."""
@@ -263,11 +237,6 @@ class RunActions(LookActions):
         )
         self.app.push_screen(Choice("An unfinished run", label, answers), chosen)
 
-    def soon(self) -> None:
-        """Look at the queues sooner than the next frame: a step usually answers within milliseconds."""
-        for delay in (0.008, 0.025):
-            self.set_timer(delay, self.tick_frame)
-
     def action_pause(self) -> None:
         if (live := self._live()) is None:
             return
@@ -339,36 +308,6 @@ class RunActions(LookActions):
             placeholder="phase · phase:turn · tool NAME · condition such as tokens > 6000 or state.score < 3",
             done=done,
         )
-
-    # -- questions ---------------------------------------------------------------------------------------------------
-
-    def ask_if_asked(self) -> None:
-        """Show the dialog of a new question, unless another screen is open."""
-        if (live := self._live()) is None or self.app.screen is not self:
-            return
-        question = live[1].state.current_question()
-        if question is not None and question is not self._asked:
-            self.action_answer()
-
-    def action_answer(self) -> None:
-        if (live := self._live()) is None:
-            return
-        session, presenter = live
-        question = presenter.state.current_question()
-        if question is None:
-            self.app.say("Nothing waits for an answer.")
-            return
-        self._asked = question
-        if question.data.get("candidates"):
-            self.show_candidates(question.run_id, question.place)
-            return
-
-        def answered(text: str | None) -> None:
-            if text is not None and not session.answer(question, text):
-                self.app.say("Nobody waits for this answer any more.", "warning")
-            self.soon()
-
-        self.app.push_screen(question_dialog(question), answered)
 
     # -- the file ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,133 @@
+"""The Bench's commands for the person beside the run: answers to its questions, and feedback to a running phase."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from workbench.tui.screens.bench_look import LookActions
+
+if TYPE_CHECKING:
+    from workbench.engine.event import Event
+    from workbench.engine.state import VisitState
+    from workbench.tui.presenter import Presenter
+    from workbench.tui.screens.dialog import Dialog
+    from workbench.tui.screens.feedback import Said
+    from workbench.workspace.session import Session
+
+
+def question_dialog(question: Event) -> Dialog[str]:
+    """The dialog of a ``human_asked`` event: its form, where it has one."""
+    from workbench.engine.forms.spec import FormInvalid
+    from workbench.tui.screens.form import FormDialog
+    from workbench.tui.screens.question import QuestionDialog
+
+    if question.data.get("form") is None:
+        return QuestionDialog(question)
+    try:
+        return FormDialog(question)
+    except FormInvalid:
+        # Of a newer version: it can still be answered as text.
+        return QuestionDialog(question)
+
+
+TURNS_PER_SECOND = 8
+"""Of the spinner."""
+
+
+class PeopleActions(LookActions):
+    """What a and S do, and what they need."""
+
+    _asked: Event | None = None
+    """The question whose dialog was shown, so that one that was closed does not come back by itself."""
+
+    def _live(self) -> tuple[Session, Presenter] | None:
+        """The session and what shows it, once they are there."""
+        session, presenter = self.app.session, self.presenter
+        return None if session is None or presenter is None else (session, presenter)
+
+    @abstractmethod
+    def tick_frame(self) -> None:
+        """Take what the engine sent since the last frame."""
+
+    def soon(self) -> None:
+        """Look at the queues sooner than the next frame: a step usually answers within milliseconds."""
+        for delay in (0.008, 0.025):
+            self.set_timer(delay, self.tick_frame)
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    def ask_if_asked(self) -> None:
+        """Show the dialog of a new question, unless another screen is open."""
+        if (live := self._live()) is None or self.app.screen is not self:
+            return
+        question = live[1].state.current_question()
+        if question is not None and question is not self._asked:
+            self.action_answer()
+
+    def action_answer(self) -> None:
+        if (live := self._live()) is None:
+            return
+        session, presenter = live
+        question = presenter.state.current_question()
+        if question is None:
+            self.app.say("Nothing waits for an answer.")
+            return
+        self._asked = question
+        if question.data.get("candidates"):
+            self.show_candidates(question.run_id, question.place)
+            return
+
+        def answered(text: str | None) -> None:
+            if text is not None and not session.answer(question, text):
+                self.app.say("Nobody waits for this answer any more.", "warning")
+            self.soon()
+
+        self.app.push_screen(question_dialog(question), answered)
+
+    # -- feedback ----------------------------------------------------------------------------------------------------
+
+    def action_feedback(self) -> None:
+        """Say something to the running phase; while it is written, the run waits before its next call."""
+        from workbench.tui.screens.feedback import FeedbackDialog
+
+        if (live := self._live()) is None:
+            return
+        session, presenter = live
+        if not session.running:
+            self.app.say("No run is going on.")
+            return
+        visit = running_visit(presenter)
+        rule = session.audibles_of(visit.phase) if visit is not None else None
+        if visit is None or rule is None:
+            where = f"'{visit.phase}' takes no feedback" if visit is not None else "No phase is running"
+            self.app.say(f"{where}: a phase that does sets 'audibles'.")
+            return
+        left = rule.budget - len(visit.feedback) - len(session.audibles.unheard)
+        if left <= 0:
+            self.app.say(f"'{visit.phase}' has had all its feedback: {rule.budget} of {rule.budget}.", "warning")
+            return
+        session.audibles.raise_hand()
+
+        def said(answer: Said | None) -> None:
+            if answer is None:
+                session.audibles.lower_hand()
+            else:
+                session.audibles.say(answer.text, redo=answer.redo)
+                self.app.say("The turn is taken again with it." if answer.redo else "The next call sees it.")
+            self.soon()
+
+        self.app.push_screen(FeedbackDialog(visit.phase, rule, left), said)
+
+    def tell_unheard(self) -> None:
+        """Once a run is over: what was said to it and came too late."""
+        if (live := self._live()) is None or live[1].state.alive or live[0].running:
+            return
+        for feedback in live[0].audibles.forget():
+            self.app.say(f"No call came after it, so nobody heard: {feedback.text[:60]}", "warning")
+
+
+def running_visit(presenter: Presenter) -> VisitState | None:
+    """The phase that runs, as the fold knows it."""
+    visits = [visit for visit in presenter.state.run.visits if visit.status == "running" and visit.kind != "candidate"]
+    return visits[-1] if visits else None

@@ -1,0 +1,64 @@
+"""What a person says to a running phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual import on
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static
+
+from workbench.language.model import Audibles
+from workbench.tui.screens.dialog import Dialog
+from workbench.tui.text import plain
+from workbench.tui.widgets.entry import LineInput
+
+
+@dataclass(frozen=True)
+class Said:
+    """What was said, and whether the turn is to be taken again with it."""
+
+    text: str
+    redo: bool = False
+
+
+class FeedbackDialog(Dialog[Said]):
+    """Gives what was written; escape says nothing."""
+
+    def __init__(self, phase: str, rule: Audibles, left: int) -> None:
+        """``left``: how often the phase can still be spoken to, this time included."""
+        super().__init__()
+        self._rule = rule
+        self._left = left
+        self.heading = f"Say to {phase}"
+
+    def content(self) -> Sequence[Widget]:
+        rule = self._rule
+        times = f"{self._left} of {rule.budget} left in this visit"
+        waits = f"The run waits up to {rule.timeout_seconds:g} s for it, before its next call."
+        parts: list[Widget] = [
+            LineInput(placeholder="what it should do; enter says it before the next call", id="feedback"),
+            Button(plain("Say it before the next call"), id="say", compact=True),
+        ]
+        if rule.allow_retry:
+            parts.append(Button(plain("Take this turn again with it"), id="redo", compact=True))
+        return (*parts, Static(plain(f"{times}. {waits}"), classes="muted"))
+
+    def on_mount(self) -> None:
+        self.query_one(Input).focus()
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self._say(redo=False)
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        self._say(redo=event.button.id == "redo")
+
+    def _say(self, *, redo: bool) -> None:
+        text = self.query_one(Input).value.strip()
+        if text:
+            self.dismiss(Said(text, redo))
+        else:
+            self.query_one(Input).focus()
