@@ -19,6 +19,7 @@ from workbench.tui.watching import WatchingApp
 
 if TYPE_CHECKING:
     from workbench.tui.keys import Key
+    from workbench.tools.manifest import Capability
     from workbench.tui.opening import Found
     from workbench.tui.themes import Themes
     from workbench.workspace.desk import Desk
@@ -60,6 +61,8 @@ class SessionApp(WatchingApp):
     fresh: bool = False
     """Whether to leave what was open last as it is."""
     _desk: Desk | None = None
+    asked_to_allow: frozenset[Capability] = frozenset()
+    """What a person was asked to allow since the app began, whatever the answer was."""
     _kept: tuple[Path, View] | None = None
     """The view that was kept last."""
     _keeping_failed: bool = False

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, as_json, project_here
 from workbench.cli.output import Cell, Printer, talk, write_json
-
-if TYPE_CHECKING:
-    from workbench.tools.manifest import Manifest
-    from workbench.tools.trust import Trust
-    from workbench.workspace.project import Project
 
 
 @click.command(short_help="Let the tools of this folder act outside, or stop them.")
@@ -38,6 +32,7 @@ def command(ctx: click.Context, files: tuple[Path, ...], yes: bool, revoke: bool
       workbench trust --revoke
     """
     from workbench.tools.trust import Trust, TrustDamaged
+    from workbench.workspace.allowing import allow, manifest_of
 
     project = project_here()
     trust = Trust(project.folders.state)
@@ -45,10 +40,10 @@ def command(ctx: click.Context, files: tuple[Path, ...], yes: bool, revoke: bool
         if revoke:
             talk(f"{project.root} is no longer trusted" if trust.revoke(project.root) else "it was not trusted")
             return
-        manifest = _manifest(project, files)
+        manifest = manifest_of(project, files)
         missing = trust.missing(project.root, manifest)
         if missing and yes:
-            _grant(trust, project, manifest)
+            allow(project, files)
             missing = trust.missing(project.root, manifest)
         if json:
             listed = [{"kind": str(c.kind), "name": c.name, "allowed": c not in missing} for c in manifest.capabilities]
@@ -65,24 +60,7 @@ def command(ctx: click.Context, files: tuple[Path, ...], yes: bool, revoke: bool
         if not (sys.stdin.isatty() and click.confirm("Allow all of this?", default=False, err=True)):
             talk(f"{project.root} is not trusted (workbench trust --yes allows it)", "warn")
             ctx.exit(Exit.TRUST)
-        _grant(trust, project, manifest)
+        allow(project, files)
         talk(f"{project.root} is trusted", "good")
     except (TrustDamaged, ValueError) as error:
         raise Failure(Exit.TRUST, str(error)) from error
-
-
-def _grant(trust: Trust, project: Project, manifest: Manifest) -> None:
-    from workbench.workspace.system import SystemClock
-
-    trust.grant(project.root, manifest, SystemClock().now())
-
-
-def _manifest(project: Project, files: tuple[Path, ...]) -> Manifest:
-    """What the workspace can do, its tackle folders and the folders of the given files included."""
-    from workbench.tools.manifest import Manifest
-
-    folders = [project.root, *(project.root / name for name in project.settings.tackle_dirs)]
-    found = [project.around.manifest(folder) for folder in folders if folder.is_dir()]
-    for file in files:
-        found.append(project.around.manifest(file.resolve().parent, project.open(file).cascade))
-    return Manifest(tuple(sorted({c for manifest in found for c in manifest.capabilities})))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +116,10 @@ class RunActions(PeopleActions):
         if runnable is None or runnable.cascade is None:
             self.app.say("The file has errors: it cannot run. 2 lists them.", "error")
             self.action_tab("problems")
+            return
+        from workbench.tui.screens.trust import asks_for_trust
+
+        if asks_for_trust(self.app, session, partial(self.begin, mode)):
             return
         declared = runnable.cascade.inputs_schema
         missing = [name for name in declared if name not in self.app.given]

@@ -1,0 +1,33 @@
+"""What a workspace could do outside the sandbox, what of it nobody has allowed yet, and allowing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.tools.manifest import Capability, Manifest
+from workbench.tools.trust import Trust
+from workbench.workspace.system import SystemClock
+
+if TYPE_CHECKING:
+    from workbench.workspace.project import Project
+
+
+def manifest_of(project: Project, files: Sequence[Path] = ()) -> Manifest:
+    """Of the workspace, its folders of tools, and the folders of these cascades. Raises CannotOpen."""
+    folders = [project.root, *(project.root / name for name in project.settings.tackle_dirs)]
+    found = [project.around.manifest(folder) for folder in folders if folder.is_dir()]
+    for file in files:
+        found.append(project.around.manifest(file.resolve().parent, project.open(file).cascade))
+    return Manifest(tuple(sorted({c for manifest in found for c in manifest.capabilities})))
+
+
+def not_allowed(project: Project, files: Sequence[Path] = ()) -> tuple[Capability, ...]:
+    """What a person would have to allow before these cascades may do all that they could."""
+    return Trust(project.folders.state).missing(project.root, manifest_of(project, files))
+
+
+def allow(project: Project, files: Sequence[Path] = ()) -> None:
+    """Allow what the workspace could do as it is now. Raises ValueError for a link, TrustDamaged, OSError."""
+    Trust(project.folders.state).grant(project.root, manifest_of(project, files), SystemClock().now())
