@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from rich.cells import cell_len
 
@@ -32,6 +34,14 @@ def test_it_says_that_calls_are_answered_offline_even_on_a_narrow_screen() -> No
     assert "3 calls" in line
 
 
+@pytest.mark.parametrize("width", [60, 66, 72, 80])
+@pytest.mark.parametrize("state", [{"held": "before call"}, {"held": "after evaluation"}, {"question": True}, {}])
+def test_offline_and_the_cost_stay_while_a_run_is_held_on_a_narrow_screen(width: int, state: dict[str, Any]) -> None:
+    line = text(Facts(**{**vars(FACTS), **state}), width, RunState.of(triage_story().events))
+    assert "offline" in line
+    assert "~$0.0048" in line
+
+
 def test_a_broken_file_is_told_about_before_the_model_and_the_time_of_saving() -> None:
     run = RunState.of(triage_story().events)
     facts = Facts(**{**vars(FACTS), "errors": 2, "held": "before call"})
@@ -49,7 +59,10 @@ def test_costs_that_are_not_known_are_said_to_be_missing() -> None:
     known = RunState.of(story.events)
     assert Row(totals(known)).text == "3 calls  2,136 tok  ~$0.0048"
     story.answer(place, "done", cost=None)
-    assert Row(totals(RunState.of(story.events))).text.endswith("~$0.0048 +?")
+    run = RunState.of(story.events)
+    assert Row(totals(run)).text == "4 calls  2,743 tok  ~$0.0051", "predicted, where no bill is known"
+    run.calls[-1].forecast = None
+    assert Row(totals(run)).text.endswith("~$0.0048 +?")
 
 
 def test_a_run_is_named_by_its_session_without_the_name_of_the_cascade() -> None:

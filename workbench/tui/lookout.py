@@ -19,6 +19,8 @@ from workbench.store.text_search import Hit, TextSearch
 
 LOOK_EVERY = 1.5
 """Seconds between two looks for runs of other processes."""
+WRITING = 0.15
+"""Seconds without a key after which what is written is searched for."""
 SHOW_EVERY = 0.15
 """Seconds between two showings while a search goes on."""
 
@@ -93,6 +95,15 @@ class Lookout:
             if changed or due:
                 self._show(wanted)
             due = self._asked.wait(LOOK_EVERY)
+            if "text:" in self._wanted.text:
+                self._let_finish_writing()
+
+    def _let_finish_writing(self) -> None:
+        """Journals are searched when nobody has written for a moment."""
+        while not self._over and self._asked.is_set():
+            self._asked.clear()
+            if not self._asked.wait(WRITING):
+                return
 
     def _show_early(self, wanted: Wanted) -> bool:
         """While the first runs are read: show those, and go on."""

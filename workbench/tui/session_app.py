@@ -14,12 +14,13 @@ from textual.message import Message
 from textual.worker import Worker, WorkerState
 
 from workbench.language.clean import clean
+from workbench.tui.screens.too_small import TooSmall
 from workbench.tui.themes import load_themes
 from workbench.tui.watching import WatchingApp
 
 if TYPE_CHECKING:
-    from workbench.tui.keys import Key
     from workbench.tools.manifest import Capability
+    from workbench.tui.keys import Key
     from workbench.tui.opening import Found
     from workbench.tui.themes import Themes
     from workbench.workspace.desk import Desk
@@ -60,9 +61,9 @@ class SessionApp(WatchingApp):
     last_words: str
     fresh: bool = False
     """Whether to leave what was open last as it is."""
-    _desk: Desk | None = None
     asked_to_allow: frozenset[Capability] = frozenset()
     """What a person was asked to allow since the app began, whatever the answer was."""
+    _desk: Desk | None = None
     _kept: tuple[Path, View] | None = None
     """The view that was kept last."""
     _keeping_failed: bool = False
@@ -139,8 +140,7 @@ class SessionApp(WatchingApp):
             self.watcher.stop()
         if before is not None:
             before.close()
-        while len(self.screen_stack) > 1:
-            self.pop_screen()
+        self.to_bench()
         self.bench.open(event.found.presenter)
         self.take_themes(event.themes)
         self.say_early(event.found.presenter.notes)
@@ -208,8 +208,8 @@ class SessionApp(WatchingApp):
             self._switch(lambda desk: desk.file(file))
 
     def to_bench(self, then: Callable[[], object] | None = None) -> None:
-        """Back to the Bench, whatever is on top of it."""
-        while len(self.screen_stack) > 1:
+        """Back to the Bench, whatever is on top of it, but for the cover of a terminal that is too small."""
+        while len(self.screen_stack) > 1 and not isinstance(self.screen, TooSmall):
             self.pop_screen()
         if then is not None:
             self.call_later(then)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from workbench.engine.spent import Spent
 from workbench.engine.state import RunState
 from workbench.tui.rows.cells import Span, crop, flat, joined, width_of
 from workbench.tui.rows.numbers import count, money, plural
@@ -45,22 +46,37 @@ def header(run: RunState | None, facts: Facts, width: int) -> tuple[Span, ...]:
     long: list[Span] = [("model ", "faint"), (model, "plain")] if model else []
     short: list[Span] = [(model.partition(" as ")[0].rpartition("/")[2], "dim")] if model else []
     file, brief = _file(facts), _file(facts, brief=True)
-    right = totals(run)
+    # An offline run must never be taken for a real one: that it is offline gives way last.
+    who = short if model.startswith("offline") else []
+    whole, fewer, cost = _totals(run)
     spans: tuple[Span, ...] = ()
-    for parts in (
-        (name, file, status, long, where),
-        (name, file, status, long),
-        (name, file, status, short),
-        (name, brief, status, short),
-        (name, brief, status),
-        (name, status),
-        (status,),
+    for parts, right in (
+        ((name, file, status, long, where), whole),
+        ((name, file, status, long), whole),
+        ((name, file, status, short), whole),
+        ((name, brief, status, short), whole),
+        ((name, brief, status, who), whole),
+        ((name, brief, status, who), fewer),
+        ((name, brief, status, who), cost),
+        ((name, status, who), cost),
+        ((status, who), cost),
+        ((status, who), ()),
+        ((status,), ()),
     ):
         spans = joined(parts, "   " if width >= ROOMY else "  ")
         gap = width - 2 - width_of(spans) - width_of(right)
         if gap >= 1:
             return ((" ", "plain"), *spans, (" " * gap, "plain"), *right, (" ", "plain"))
     return ((" ", "plain"), *crop(spans, width - 1))
+
+
+def _totals(run: RunState | None) -> tuple[tuple[Span, ...], tuple[Span, ...], tuple[Span, ...]]:
+    """The totals, the totals without tokens, and the cost alone."""
+    whole = totals(run)
+    if not whole:
+        return (), (), ()
+    calls, _, (cost, token), more = whole
+    return whole, (calls, (cost, token), more), ((cost.strip(), token), more)
 
 
 def _file(facts: Facts, *, brief: bool = False) -> list[Span]:
@@ -97,16 +113,17 @@ def run_label(run: RunState) -> str:
 
 
 def totals(run: RunState | None) -> tuple[Span, ...]:
-    """``3 calls  9,204 tok  ~$0.0131``; a call counts when it is answered, unknown costs are said."""
+    """``3 calls  9,204 tok  ~$0.0131``; a call counts when it is answered, its cost as billed or else as predicted.
+    Costs that are neither are said to be missing."""
     if run is None:
         return ()
     answered = sum(1 for call in run.calls if call.answer is not None)
     if not answered:
         return ()
     calls: Span = (plural(answered, "call"), "dim")
-    unknown = run.unknown_costs
-    cost = money(None) if unknown == answered else money(run.cost)
-    more: Span = (" +?", "warning") if 0 < unknown < answered else ("", "plain")
+    spent = Spent.of(run.calls)
+    cost = money(spent.total)
+    more: Span = (" +?", "warning") if 0 < spent.unknown < answered else ("", "plain")
     return (calls, (f"  {count(run.tokens_in + run.tokens_out)} tok", "dim"), (f"  {cost}", "plain"), more)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.context.place import Place
 from workbench.store.store import INTERRUPTED
 from workbench.store.summary import RunSummary
 from workbench.tui.rows.numbers import plural
@@ -19,8 +20,20 @@ def origin_words(run: RunSummary, *, named: bool = True) -> str:
     if kind is None:
         kind = _INSIDE.get(run.parent_kind, run.parent_kind or "child")
     of = f" of {run.parent_session or run.parent_run[-8:]}" if named else ""
-    at = f" at {run.parent_at}" if run.parent_at else ""
+    at = f" at {_short(run.parent_at)}" if run.parent_at else ""
     return kind + of + at
+
+
+def _short(at: str) -> str:
+    """``triage:3`` for the first call of a turn on the main line, where nothing came twice; any other stop in full."""
+    text, _, stop = at.partition(" (")
+    try:
+        place = Place.parse(text)
+    except ValueError:
+        return at
+    if place.branch or (place.visit, place.attempt, place.call) != (1, 1, 1):
+        return at
+    return f"{place.phase}:{place.turn}" + ("" if stop in ("", "before_call)") else f" ({stop}")
 
 
 def note_of(run: RunSummary, *, named: bool = True) -> str:

@@ -78,7 +78,7 @@ class RunRows(Rows):
 
     def heads(self, width: int) -> Sequence[Row]:
         c = _columns(width)
-        cells = [f"    {fit('  session', c.name)}", fit("started", c.when)]
+        cells = [f"      {fit('session', c.name - 2)}", fit("started", c.when)]
         cells += [fit("took", c.took, "right")] if c.took else []
         cells += [
             fit(name, size, "right") for name, size in (("calls", c.calls), ("tokens", c.tokens), ("cost", c.cost))
@@ -93,10 +93,10 @@ class RunRows(Rows):
         dim = "plain" if not run.depth else "dim"
         spans: list[Span] = [
             (" ", "plain"),
-            sign("marked") if run.run_id in self._marked else (" ", "plain"),
+            self._mark(run),
             _glyph(run),
             (" ", "plain"),
-            *_name(member, c.name, is_open=run.run_id == self._open),
+            *_name(member, c.name),
             (fit(_when(run.started, roomy), c.when), "dim"),
         ]
         if c.took:
@@ -112,6 +112,11 @@ class RunRows(Rows):
         spans.append((fit(note_of(run, named=not member.depth), c.note), "error" if run.fault else "dim"))
         return Row(crop(spans, width), "selected" if run.run_id in self._marked else "")
 
+    def _mark(self, run: RunSummary) -> Span:
+        if run.run_id in self._marked:
+            return sign("marked")
+        return sign("shown") if run.run_id == self._open else (" ", "plain")
+
     def plain(self, index: int) -> str:
         run = self.members[index].run
         return f"{run.name} {run.status} {run.cascade_id} {note_of(run)}"
@@ -125,14 +130,12 @@ def _glyph(run: RunSummary) -> Span:
     return sign("failed") if run.damaged and run.status == "interrupted" else status_sign(run.status)
 
 
-def _name(member: Member, width: int, *, is_open: bool) -> tuple[Span, ...]:
+def _name(member: Member, width: int) -> tuple[Span, ...]:
     indent = min(member.depth * 2, 12)
     fold = "▸ " if member.hidden else "▾ " if member.branches else "  "
     hidden = f" +{member.hidden}" if member.hidden else ""
     room = width - 1 - indent - len(fold) - len(hidden)
     name = flat(member.run.name)
-    if is_open:
-        name += " (open)"
     return (
         (" " * indent + fold, "faint"),
         (fit(name, max(4, room)), "name" if not member.run.depth else "dim"),

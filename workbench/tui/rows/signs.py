@@ -38,6 +38,7 @@ SIGNS: dict[str, Sign] = {
     "changed": Sign("●", "changed", "changed since the run started, or since the last save"),
     "winner": Sign("★", "ok", "the candidate that the evaluator chose"),
     "marked": Sign("◉", "key", "marked, to be compared"),
+    "shown": Sign("»", "key", "the run that the Bench shows"),
     "new": Sign("+", "ok", "not in the call before"),
     "gone": Sign("−", "gone", "was in the request before, and is not any more"),
     "moved": Sign("⇅", "changed", "stands in another place than before"),
