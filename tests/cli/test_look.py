@@ -187,6 +187,8 @@ def test_the_offline_model_has_no_request_body(ran: Cli) -> None:
 def test_the_execution_tree_has_its_shape(ran: Cli) -> None:
     assert ran("tree", "s", "--json").json == {
         "session_id": "s",
+        "cascade_id": "greet",
+        "status": "success",
         "phases": [
             {"name": "look", "type": "simple", "visit": 1, "status": "success"},
             {"name": "answer", "type": "simple", "visit": 1, "status": "success"},

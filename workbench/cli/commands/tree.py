@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from workbench.cli.options import as_json, find_run, plain, project_here, session_argument
 from workbench.cli.output import Printer, write_json
-from workbench.engine.state import RunState, VisitState
 
 
 @click.command(short_help="The execution tree of a run.")
@@ -23,6 +20,8 @@ def command(session: str | None, json: bool, plain: bool) -> None:
       workbench tree log_triage-1f3a
       workbench tree log_triage-1f3a --json
     """
+    from workbench.engine.tree import execution_tree
+
     project = project_here()
     state = project.store.state(find_run(project, session))
     if json:
@@ -31,13 +30,3 @@ def command(session: str | None, json: bool, plain: bool) -> None:
     from workbench.cli.views.run import print_tree
 
     print_tree(state, Printer(plain))
-
-
-def execution_tree(state: RunState) -> dict[str, Any]:
-    """``session_id`` and ``phases``; each phase has a name, a type, a visit and a status."""
-    return {"session_id": state.session_id, "phases": [_phase(visit) for visit in state.visits if not visit.branch]}
-
-
-def _phase(visit: VisitState) -> dict[str, Any]:
-    kind = "deterministic" if visit.kind == "deterministic" else "simple"
-    return {"name": visit.phase, "type": kind, "visit": visit.visit, "status": visit.status}

@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.cli.output import Cell, Printer
 from workbench.engine.state import RunState
+from workbench.engine.tree import winners
 from workbench.language.clean import clean_line
 from workbench.language.graph import NEXT, Edge, Graph
 
@@ -29,11 +30,19 @@ class Walked:
         self.visits: Counter[str] = Counter()
         self.steps: Counter[tuple[str, str]] = Counter()
         self.known = state is not None
+        self.candidates: dict[str, list[tuple[str, bool]]] = {}
+        """By phase: the name of each candidate, and whether it won."""
+        self.children: dict[str, list[tuple[str, str]]] = {}
+        """By phase: session id and status of each cascade that it started."""
+        if state is not None:
+            self.candidates = winners(state, [visit.phase for visit in state.visits])
         before = ""
         for visit in state.visits if state else ():
             if visit.branch:
                 continue
             self.status[visit.phase] = visit.status
+            started = [(child["session_id"], child.get("status", "running")) for child in visit.children]
+            self.children.setdefault(visit.phase, []).extend(started)
             self.visits[visit.phase] += 1
             if before:
                 self.steps[(before, visit.phase)] += 1
@@ -81,11 +90,23 @@ def _mermaid_lines(graph: Graph, walked: Walked) -> Iterator[str]:
         line = "==>" if walked.steps[(edge.src, edge.dst)] else "-->"
         label = "" if edge.label == NEXT else f'|"{_quoted(why(edge), 60)}"|'
         yield f"  {ids[edge.src]} {line}{label} {ids[edge.dst]}"
+    yield from _inner_lines(ids, walked)
     used = sorted(set(walked.status.values()) & set(_CLASSES))
     for status in used:
         yield f"  classDef {status} {_CLASSES[status]}"
         members = ",".join(ids[name] for name, found in walked.status.items() if found == status and name in ids)
         yield f"  class {members} {status}"
+
+
+def _inner_lines(ids: Mapping[str, str], walked: Walked) -> Iterator[str]:
+    """What ran inside a phase: its candidates, the winner with a thick line; and the cascades that it started."""
+    for name, candidates in walked.candidates.items():
+        for number, (words, won) in enumerate(candidates if name in ids else ()):
+            line = "==>" if won else "-.->"
+            yield f'  {ids[name]} {line} {ids[name]}c{number}(["{_quoted(words + (", the winner" if won else ""))}"])'
+    for name, children in walked.children.items():
+        for number, (session, status) in enumerate(children if name in ids else ()):
+            yield f'  {ids[name]} -.->|"{_quoted(status)}"| {ids[name]}r{number}[/"{_quoted(session)}"/]'
 
 
 def _quoted(text: str, limit: int = 80) -> str:
