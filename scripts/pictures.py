@@ -21,6 +21,7 @@ from textual.widgets import Input
 
 from tests.support.loopback import Loopback
 from workbench.tui.app import WorkbenchApp
+from workbench.workspace.desk import Desk
 from workbench.workspace.examples import copy_examples
 from workbench.workspace.inputs import default_input
 from workbench.workspace.project import Project
@@ -38,7 +39,8 @@ _FONTS = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 class Picture:
     """One picture: the example that is open, the keys that are pressed, and how large the terminal is.
 
-    A key ``n*3`` is pressed three times; ``=a_b`` writes ``a b`` into the line that is open. After
+    Without an example, the app is opened on the folder. A key ``n*3`` is pressed three times; ``=a_b`` writes
+    ``a b`` into the line that is open. After
     ``n``, ``c`` and ``r`` the run comes to rest before the next key.
     """
 
@@ -61,6 +63,8 @@ PICTURES = (
     Picture("cost", "debug_agent.yaml", "n*12"),
     Picture("selected", "firmware_brief.yaml", "n*8", (120, 40)),
     Picture("failed", "log_triage.yaml", "r", fault="ctx"),
+    Picture("chart", "refund_charts.yaml", "n*3", (120, 40)),
+    Picture("chart-viewer", "refund_charts.yaml", "n*3 enter", (100, 34)),
     Picture("candidates", "slogans.yaml", "r C"),
     Picture("candidates-diff", "slogans.yaml", "r C k d", (120, 20)),
     Picture("compare", "debug_agent.yaml", "r D =everything_vs_masked enter"),
@@ -68,6 +72,9 @@ PICTURES = (
     Picture("freeze", "debug_agent.yaml", "r t"),
     Picture("review", "debug_agent.yaml", "r t enter*3 ~ T tab j*5", edit=MASKED_SOONER),
     Picture("rerun", "debug_agent.yaml", "r ~ R", edit=MASKED_SOONER),
+    Picture("runs", "log_triage.yaml", "n*4 x r L F =triage:3 enter c L", (120, 30)),
+    Picture("runs-found", "log_triage.yaml", "n*4 x r L f =text:timeout_calls>5", (120, 30)),
+    Picture("home", "", "j*5 enter r H", (120, 24)),
     Picture("small", "log_triage.yaml", "n*7", (80, 24)),
 )
 _RUNS = ("n", "c", "r", "i", "o", "R")
@@ -79,13 +86,18 @@ async def take(picture: Picture, folder: Path, provider: str) -> str:
     env = {"WORKBENCH_BASE_URL": provider} if picture.fault else {}
     env |= {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
 
-    def make() -> Session:
-        return Session(Project.at(folder, env=env), file, model=picture.fault or "offline", session=f"{file.stem}-7f3a")
+    def make() -> Session | Desk:
+        project = Project.at(folder, env=env)
+        if not picture.example:
+            return Desk(project, "offline")
+        return Session(project, file, model=picture.fault or "offline", session=f"{file.stem}-7f3a")
 
-    app = WorkbenchApp(make, given=default_input(file))
+    app = WorkbenchApp(make, given=default_input(file) if picture.example else {})
     app.animation_level = "none"
     async with app.run_test(size=picture.size) as pilot:
-        await _until(pilot, lambda: app.session is not None and app.bench.presenter is not None)
+        await _until(pilot, lambda: app.desk is not None and (app.bench.presenter is not None or not picture.example))
+        if (presenter := app.bench.presenter) is not None:
+            presenter.gallery.enabled = True
         for key, times in _keys(picture.keys):
             for _ in range(times):
                 if key == "~":
@@ -94,8 +106,10 @@ async def take(picture: Picture, folder: Path, provider: str) -> str:
                 await _press(pilot, app, key)
                 if key in _RUNS:
                     await _until(pilot, lambda: _rests(app))
+        await app.workers.wait_for_complete()
         await pilot.pause(0.2)
         svg = _FONTS.sub("", app.export_screenshot(title="", simplify=True))
+        svg = svg.replace(str(folder), "~/cascades".ljust(len(str(folder)), "\N{NO-BREAK SPACE}"))
         return svg.replace(urlsplit(provider).netloc, "localhost:40000")
 
 
