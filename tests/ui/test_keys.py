@@ -26,6 +26,7 @@ from workbench.tui.screens.request import ChangedSheet, RequestSheet
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.snapshots import SnapshotsScreen
+from workbench.tui.screens.sql import SqlScreen
 from workbench.tui.screens.sweep import SweepSheet
 from workbench.tui.widgets.choices import Choices
 from workbench.tui.widgets.code import CodeArea
@@ -50,6 +51,7 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "home": HomeScreen,
     "editor": EditorScreen,
     "text": CodeArea,
+    "sql": SqlScreen,
     "form": FormDialog,
     "choices": Choices,
 }

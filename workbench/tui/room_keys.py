@@ -33,11 +33,42 @@ EDITOR_KEYS: tuple[Key, ...] = (
     Key("text.redo", "ctrl+y", "redo", "text", "Redo", "Editor"),
 )
 
-ROOM_KEYS: tuple[Key, ...] = (*EDITOR_KEYS,)
+SQL_KEYS: tuple[Key, ...] = (
+    Key("app.sql", "Q", "sql", "app", "The SQL console: questions to all stored runs", "Workbench"),
+    Key(
+        "sql.ask",
+        "f5,ctrl+r",
+        "ask",
+        "sql",
+        "Ask: the selection, else all that is written",
+        "SQL",
+        "ask",
+        priority=True,
+    ),
+    Key("sql.earlier", "alt+up,ctrl+up", "history(1)", "sql", "The question before", "SQL", "before", priority=True),
+    Key("sql.later", "alt+down,ctrl+down", "history(-1)", "sql", "The question after", "SQL", priority=True),
+    Key(
+        "sql.pane",
+        "f6",
+        "pane",
+        "sql",
+        "From the question to the answer, to the tables",
+        "SQL",
+        "tables",
+        priority=True,
+    ),
+    Key("sql.right", "right_square_bracket", "columns(1)", "sql", "Columns further right", "SQL", "columns"),
+    Key("sql.left", "left_square_bracket", "columns(-1)", "sql", "Columns further left", "SQL"),
+    Key("sql.save", "ctrl+s", "save", "sql", "Write the answer to a .csv, .json or .parquet file", "SQL", "save"),
+    Key("sql.close", "escape", "close", "sql", "Cancel a question that is going; else back", "SQL", "back"),
+)
+
+ROOM_KEYS: tuple[Key, ...] = (*EDITOR_KEYS, *SQL_KEYS)
 
 ROOM_CONTEXTS: dict[str, tuple[str, ...]] = {
     "editor": ("app", "text", "list"),
-    "text": ("editor",),
+    "text": ("editor", "sql"),
+    "sql": ("app", "text", "list"),
 }
 """For ``CONTEXTS``."""
 
@@ -52,5 +83,6 @@ ROOM_FOOTERS: dict[str, tuple[str, ...]] = {
         "editor.external",
         "editor.close",
     ),
+    "sql": ("sql.ask", "sql.pane", "sql.earlier", "list.open", "sql.right", "sql.save", "sql.close"),
 }
 """For ``FOOTERS``."""

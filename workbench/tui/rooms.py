@@ -6,13 +6,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
-from workbench.tui.watching import WatchingApp
+from workbench.tui.session_app import SessionApp
+
+if TYPE_CHECKING:
+    from workbench.workspace.project import Project
 
 
-class Rooms(WatchingApp):
+class Rooms(SessionApp):
     """Opens screens. Each is imported when it is first asked for."""
 
     def open_editor(self, file: Path, line: int = 1, column: int = 1) -> None:
@@ -24,6 +28,22 @@ class Rooms(WatchingApp):
             return
         project = self.session.project
         self.push_screen(EditorScreen(file, project.shown(file), Looker(project, file), line, column))
+
+    @property
+    def project(self) -> Project | None:
+        """The workspace, once it is open."""
+        return self.desk.project if self.desk is not None else None
+
+    def action_sql(self) -> None:
+        """Open the SQL console."""
+        from workbench.tui.screens.sql import SqlScreen
+        from workbench.workspace.asking import Asking, History
+
+        project = self.project
+        if project is None or isinstance(self.screen, SqlScreen):
+            return
+        history = History(project.folders.state / "sql_history.jsonl")
+        self.push_screen(SqlScreen(project.root, Asking(project.store), history))
 
     def edit_file(self, file: Path, line: int, column: int = 1) -> None:
         """Open a file in $VISUAL or $EDITOR, at a place; the run goes on meanwhile."""

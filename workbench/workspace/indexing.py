@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,12 +39,13 @@ class Indexing:
             return
         from workbench.store.faults import StoreError
 
+        shared = ExitStack()
         collecting = gc.isenabled()
         gc.disable()  # A collection in the middle of a large import stalls the screen.
         try:
-            from workbench.store.index import Index
+            from workbench.workspace.asking import shared_index
 
-            index = Index(self._store())
+            index = shared.enter_context(shared_index(self._store()))
         except (StoreError, ImportError) as fault:
             self.notice = f"runs are not indexed here: {fault}"
             return
@@ -54,4 +56,4 @@ class Indexing:
         try:
             self._stop.wait()
         finally:
-            index.close()
+            shared.close()

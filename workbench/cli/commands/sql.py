@@ -35,12 +35,14 @@ def command(query: str, form: str, limit: int, output: Path | None) -> None:
     from workbench.store.database import DatabaseError
     from workbench.store.formats import as_csv, as_json, as_text, write_parquet
     from workbench.store.index import Index
+    from workbench.store.sqlfault import fault_of
     from workbench.store.sqltext import BadSql
+    from workbench.workspace.asking import index_notes
 
     with Index(project_here().store) as index:
-        if index.notice:
-            talk(index.notice, "warn")
         index.catch_up()
+        for note in index_notes(index):
+            talk(note, "warn")
         try:
             if form == "parquet":
                 assert output is not None
@@ -49,7 +51,9 @@ def command(query: str, form: str, limit: int, output: Path | None) -> None:
                 return
             table = index.sql(query, limit)
         except (BadSql, DatabaseError) as error:
-            raise Failure(Exit.USAGE, " ".join(str(error).split())) from error
+            fault = fault_of(query, error)
+            file = "query" if fault.line else ""
+            raise Failure(Exit.USAGE, fault.message, file=file, line=fault.line, column=fault.column) from error
     text = {"table": as_text, "json": as_json, "csv": as_csv}[form](table).rstrip("\n") + "\n"
     if table.cut and form != "table":
         talk(f"cut at {limit:,} rows (--limit)", "warn")

@@ -1,0 +1,116 @@
+"""Asks questions in the SQL console of a real app, over a real index, and prints what it saw: a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.ui.bench import Bench, bench, screen_text
+from workbench.tui.rows.result import ResultRows
+from workbench.tui.screens.dialog import Choice
+from workbench.tui.screens.sheet import Sheet
+from workbench.tui.screens.sql import SqlScreen
+
+CASCADE = "cascade_id: small\nphases:\n  - name: look\n    instructions: Look around.\n"
+HOSTILE = "SELECT '\\x1B]0;gone\\x07 [/b] \\u202E' AS text, NULL AS nothing, 'NULL' AS word, 1.5 AS number"
+
+
+class Console:
+    """The open console."""
+
+    def __init__(self, it: Bench, screen: SqlScreen) -> None:
+        self.it = it
+        self.screen = screen
+
+    def put(self, sql: str) -> None:
+        self.screen.area.load_text(sql)
+
+    async def ask(self, sql: str) -> str:
+        """What stands on the screen when a question was answered."""
+        self.put(sql)
+        await self.it.press("f5")
+        await self.it.until(lambda: self.screen._cancel is None, "no answer came")
+        return screen_text(self.it.app)
+
+    @property
+    def rows(self) -> ResultRows:
+        assert isinstance(self.screen.results.rows, ResultRows)
+        return self.screen.results.rows
+
+
+async def observe(folder: Path) -> dict[str, Any]:
+    async with bench(folder, text=CASCADE, size=(120, 36), given={}) as it:
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.run.status == "success")
+        await it.press("Q")
+        await it.until(lambda: isinstance(it.app.screen, SqlScreen))
+        screen = it.app.screen
+        assert isinstance(screen, SqlScreen)
+        await it.until(lambda: screen._tables, "the tables did not come")
+        return await _questions(Console(it, screen), folder)
+
+
+async def _questions(at: Console, folder: Path) -> dict[str, Any]:
+    it, seen = at.it, dict[str, Any]()
+    seen["tables"] = screen_text(it.app)
+    seen["runs"] = await at.ask("SELECT session_id, cascade_id, status FROM runs")
+    seen["syntax"] = await at.ask("SELECT 1,\n  FROM runs WHERE (")
+    seen["unknown"] = await at.ask("SELECT\n  nope\nFROM runs")
+    seen["refused"] = await at.ask("DROP TABLE runs")
+    seen["hostile"] = await at.ask(HOSTILE)
+    seen["hostile spans"] = [list(span) for span in at.rows.row(0, 110).spans]
+    await it.press("f6", "enter")
+    seen["record"] = screen_text(it.app)
+    seen["is sheet"] = isinstance(it.app.screen, Sheet)
+    await it.press("escape", "f6", "f6")
+    seen["many"] = await at.ask("SELECT number, toString(number) AS text FROM numbers(100000)")
+    seen["columns"] = await at.ask("SELECT " + ", ".join(f"'v{n}' AS column_{n}" for n in range(40)))
+    await it.press("f6", *["right_square_bracket"] * 5)
+    seen["scrolled"] = screen_text(it.app)
+    await it.press("f6", "f6")
+    seen.update(await _cancelled(at))
+    seen.update(await _saved(at, folder))
+    await it.press("alt+up", "alt+up")
+    seen["earlier"] = at.screen.area.plain_text
+    await it.press("escape")
+    await it.app.workers.wait_for_complete()
+    seen["back"] = it.app.screen is it.screen
+    await it.press("Q")
+    await it.until(lambda: isinstance(it.app.screen, SqlScreen) and it.app.screen._tables)
+    again = it.app.screen
+    assert isinstance(again, SqlScreen)
+    seen["kept"] = again.area.plain_text
+    return seen
+
+
+async def _cancelled(at: Console) -> dict[str, Any]:
+    at.put("SELECT count() FROM numbers(100000000000) WHERE sipHash64(number) = 1")
+    await at.it.press("f5")
+    await at.it.press("escape")
+    shown = screen_text(at.it.app)
+    after = await at.ask("SELECT 42 AS answer")
+    return {"cancelled": shown, "after": after}
+
+
+async def _saved(at: Console, folder: Path) -> dict[str, Any]:
+    it, found = at.it, dict[str, Any]()
+    await at.ask("SELECT 1 AS one, 'a,b' AS two, NULL AS three")
+    for ending in ("csv", "json", "parquet"):
+        await it.press("ctrl+s", *["backspace"] * 20, *f"out.{ending}", "enter")
+        file = folder / f"out.{ending}"
+        await it.until(file.exists)
+        await it.app.workers.wait_for_complete()
+        found[ending] = file.read_text() if ending != "parquet" else file.stat().st_size
+    (folder / "out.csv").write_text("mine")
+    await it.press("ctrl+s", *["backspace"] * 20, *"out.csv", "enter")
+    found["asks"] = isinstance(it.app.screen, Choice)
+    await it.press("n")
+    found["untouched"] = (folder / "out.csv").read_text()
+    return {"saved": found}
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(observe(Path(sys.argv[1])))))

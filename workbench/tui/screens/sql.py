@@ -1,0 +1,335 @@
+"""The SQL console: a question, its answer as a grid, and what questions can be made from."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.message import Message
+from textual.screen import Screen
+
+from workbench.language.problem import Problem, Severity, Span
+from workbench.store.faults import StoreError
+from workbench.store.queries import Cancel
+from workbench.store.sqlfault import SqlFault, fault_of
+from workbench.tui.keys import ALWAYS, FOOTERS, bindings, hints
+from workbench.tui.rows.cells import Span as Cells
+from workbench.tui.rows.cells import crop, flat
+from workbench.tui.rows.numbers import plural, seconds
+from workbench.tui.rows.result import ResultRows, SideRows, record
+from workbench.tui.screens.dialog import Choice
+from workbench.tui.screens.sheet import Sheet
+from workbench.tui.widgets.code import CodeArea
+from workbench.tui.widgets.line import Footer, SpanLine
+from workbench.tui.widgets.prompt import Prompt, PromptClosed
+from workbench.tui.widgets.rowview import RowView
+from workbench.workspace.asking import EXAMPLES, Answer, Asking, History, TableInfo
+
+if TYPE_CHECKING:
+    from workbench.tui.app import WorkbenchApp
+
+HINT = (
+    "f5 asks. Only SELECT, DESCRIBE, SHOW and EXPLAIN are answered: nothing here can change a run.",
+    "f6 goes to the tables, examples and earlier questions; enter takes one.",
+)
+
+
+class Told(Message):
+    """What a worker has found out: the tables, an answer, a count, or a fault."""
+
+    def __init__(self, number: int, found: tuple[TableInfo, ...] | Answer | int | SqlFault) -> None:
+        super().__init__()
+        self.number = number
+        self.found = found
+
+
+class SqlScreen(Screen[None]):
+    """Asks the index of the workspace in workers; the answer of an older question is dropped when it comes."""
+
+    CSS_PATH = "sql.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings("sql")
+    PALETTE: ClassVar[tuple[str, ...]] = ("sql", "text", "list")
+    AUTO_FOCUS = "#query"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal")]  # noqa: RUF012 - declared by Textual without ClassVar
+
+    app: WorkbenchApp
+
+    def __init__(self, root: Path, asking: Asking, history: History) -> None:
+        """``root`` is the workspace: files are saved relative to it."""
+        super().__init__()
+        self._root = root
+        self._asking = asking
+        self._history = history
+        self._back = 0
+        """How far back in the history the query area is."""
+        self._tables: tuple[TableInfo, ...] = ()
+        self._unfolded: frozenset[str] = frozenset()
+        self._number = 0
+        self._cancel: Cancel | None = None
+        self.answer: Answer | None = None
+        self.total: int | None = None
+        self.area = CodeArea(id="query", language="sql", line_numbers=True)
+        self.side = RowView(SideRows((), frozenset(), EXAMPLES, history.statements), id="side")
+        self.results = RowView(_titled(ResultRows(None, HINT)), id="results")
+        self._header = SpanLine(id="header")
+        self._footer = Footer(id="footer")
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        with Container(id="top"):
+            yield self.area
+            yield self.side
+        yield self.results
+        yield self._footer
+
+    def on_mount(self) -> None:
+        self._footer.offer(hints(FOOTERS["sql"], self.app.keys), hints(ALWAYS[:2], self.app.keys))
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._forget())
+        self.area.load_text(self._history.statements[-1] if self._history.statements else EXAMPLES[0][1])
+        self._say("opening the index …", "dim")
+        self._look_at_tables(self._number)
+        if self._history.problem:
+            self.app.say(self._history.problem, "warning")
+
+    async def on_unmount(self) -> None:
+        """Cancel what is being asked and let the index go, before the process may end: native code runs in it."""
+        await asyncio.to_thread(self._leave, self._cancel)
+
+    def _leave(self, cancel: Cancel | None) -> None:
+        if cancel is not None:
+            with suppress(StoreError):  # It ended by itself meanwhile.
+                cancel.cancel()
+        self._asking.close()
+
+    def _forget(self) -> None:
+        for view in self.query(RowView):
+            view.forget()
+        self._header.refresh()
+        self._footer.refresh()
+
+    # -- workers -----------------------------------------------------------------------------------------------------
+
+    @work(thread=True, group="sql-tables", exit_on_error=False)
+    def _look_at_tables(self, number: int) -> None:
+        try:
+            self.post_message(Told(number, self._asking.tables()))
+        except (StoreError, ImportError) as fault:
+            self.post_message(Told(number, SqlFault(str(fault))))
+
+    @work(thread=True, group="sql-ask", exit_on_error=False)
+    def _ask(self, number: int, sql: str, cancel: Cancel) -> None:
+        try:
+            answer = self._asking.ask(sql, cancel)
+            self.post_message(Told(number, answer))
+            if answer.table.cut and (count := self._asking.count(sql, cancel)) is not None:
+                self.post_message(Told(number, count))
+        except StoreError as fault:
+            self.post_message(Told(number, fault_of(sql, fault)))
+
+    @work(thread=True, group="sql-stop", exit_on_error=False)
+    def _stop(self, cancel: Cancel) -> None:
+        cancel.cancel()
+
+    def on_told(self, event: Told) -> None:
+        found = event.found
+        if isinstance(found, tuple):
+            self._tables = found
+            self._show_side()
+            if self.answer is None and self._cancel is None:
+                self._say(plural(len(found), "table"), "dim")
+        elif event.number != self._number:
+            return
+        elif isinstance(found, Answer):
+            self.answer, self.total = found, None
+            self._show_answer(found)
+            if not found.table.cut:
+                self._cancel = None
+        elif isinstance(found, int):
+            self.total, self._cancel = found, None
+            if self.answer is not None:
+                self._show_head(self.answer)
+        else:
+            self._cancel = None
+            self._show_fault(found)
+
+    # -- what is shown -----------------------------------------------------------------------------------------------
+
+    def _say(self, words: str, token: str = "plain") -> None:
+        left: list[Cells] = [(" sql ", "faint"), (flat(self._root.name), "bold"), ("   ", "plain")]
+        self._header.show(crop((*left, (flat(words, 400), token)), max(20, self.size.width)))
+
+    def _show_answer(self, answer: Answer) -> None:
+        self.area.mark(())
+        self.results.show(_titled(ResultRows(answer.table)), 0)
+        self._show_head(answer)
+        for note in answer.notes:
+            self.app.say(note, "warning")
+        if self.focused is self.area and self.has_class("-narrow"):
+            self.results.focus()
+
+    def _show_head(self, answer: Answer) -> None:
+        table = answer.table
+        words = f"{plural(len(table), 'row')} in {seconds(answer.seconds)}"
+        token = "ok"
+        if table.cut:
+            whole = f"{self.total:,}" if self.total is not None else "more"
+            words = (
+                f"the first {len(table):,} of {whole} rows, in {seconds(answer.seconds)}; LIMIT or ctrl+s for others"
+            )
+            token = "warning"
+        if answer.notes:
+            words += f"; {answer.notes[0]}"
+            token = "warning"
+        self._say(words, token)
+
+    def _show_fault(self, fault: SqlFault) -> None:
+        where = f"{fault.line}:{fault.column}: " if fault.line else ""
+        self._say(f"error: {where}{fault.message}", "error")
+        note = (f"error: {where}{fault.message}",)
+        self.answer = None
+        self.results.show(_titled(ResultRows(None, note)), 0)
+        if fault.line:
+            span = Span(fault.line, fault.column, fault.line, fault.column + fault.length)
+            self.area.mark((Problem(Severity.ERROR, "sql", fault.message, "query", span),))
+
+    def _show_side(self) -> None:
+        tables = [(table.name, table.columns) for table in self._tables]
+        self.side.show(SideRows(tables, self._unfolded, EXAMPLES, self._history.statements[-20:]))
+
+    # -- commands ----------------------------------------------------------------------------------------------------
+
+    def action_ask(self) -> None:
+        """Ask what stands in the query area; a question that is still going is cancelled."""
+        sql = self.area.selected_text.strip() or self.area.plain_text.strip()
+        if not sql:
+            self.app.say("There is no question yet: f6, then an example and enter.")
+            return
+        if self._cancel is not None:
+            self._stop(self._cancel)
+        self._number += 1
+        self._cancel = Cancel()
+        self._back = 0
+        self._history.add(sql)
+        self._say("asking … (escape cancels)", "running")
+        self._ask(self._number, sql, self._cancel)
+        self._show_side()
+
+    def action_close(self) -> None:
+        """Cancel a question that is going; else go back."""
+        if self._cancel is not None:
+            cancel, self._cancel = self._cancel, None
+            self._number += 1
+            self._stop(cancel)
+            self._say("cancelled", "warning")
+        else:
+            self.dismiss()
+
+    def action_history(self, step: int) -> None:
+        """An earlier question, or a later one."""
+        statements = self._history.statements
+        self._back = max(0, min(self._back + step, len(statements)))
+        if self._back:
+            self._put(statements[-self._back])
+
+    def _put(self, sql: str) -> None:
+        self.area.replace(sql, self.area.document.start, self.area.document.end)
+        self.area.move_cursor(self.area.document.end)
+        self.area.mark(())
+
+    def action_pane(self) -> None:
+        order = (self.area, self.results, self.side)
+        at = next((index for index, view in enumerate(order) if view is self.focused), 0)
+        wanted = order[(at + 1) % len(order)]
+        self.set_class(wanted is self.side, "-at-side")
+        wanted.focus()
+
+    def action_columns(self, step: int) -> None:
+        """Show columns further right, or further left."""
+        rows = self.results.rows
+        if isinstance(rows, ResultRows) and rows.scroll_columns(step):
+            self.results.show()
+
+    def action_save(self) -> None:
+        """Write the answer to a file whose ending says the form."""
+        answer = self.answer
+        if answer is None:
+            self.app.say("There is no answer to save yet.")
+            return
+
+        def done(text: str) -> str | None:
+            name = text.strip()
+            if Path(name).suffix.lower() not in (".csv", ".json", ".parquet"):
+                return "the ending says the form: .csv, .json or .parquet"
+            file = self._root / Path(name).expanduser()
+            if file.exists():
+                words = (("stay", "n", "No"), ("write", "w", "Write over it"))
+                choice = Choice("The file is there", f"{file} exists already.", words)
+
+                def answered(said: str | None) -> None:
+                    if said == "write":
+                        self._save(answer, file)
+
+                self.app.push_screen(choice, answered)
+            else:
+                self._save(answer, file)
+            return None
+
+        self.ask("save as", value="result.csv", done=done)
+
+    @work(thread=True, group="sql-save", exit_on_error=False)
+    def _save(self, answer: Answer, file: Path) -> None:
+        try:
+            rows = self._asking.save(answer, file)
+        except StoreError as fault:
+            self.app.call_later(self.app.say, str(fault), "error")
+        else:
+            self.app.call_later(self.app.say, f"{plural(rows, 'row')} in {file}")
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    @on(RowView.Opened, "#results")
+    def _row_opened(self, event: RowView.Opened) -> None:
+        if self.answer is not None and event.index < len(self.answer.table):
+            self.app.push_screen(Sheet(record(self.answer.table, event.index)))
+
+    @on(RowView.Opened, "#side")
+    def _side_opened(self, event: RowView.Opened) -> None:
+        rows = self.side.rows
+        if not isinstance(rows, SideRows) or event.index >= len(rows.entries):
+            return
+        kind, _, taken = rows.entries[event.index]
+        if kind == "table":
+            self._unfolded ^= {taken}
+            self._show_side()
+        elif kind == "column":
+            self.area.insert(taken)
+        elif kind in ("example", "history"):
+            self._put(taken)
+            self.set_class(False, "-at-side")
+            self.area.focus()
+
+    def ask(self, label: str, **options: Any) -> None:
+        """Open the one-line prompt in the place of the footer."""
+        for old in self.query(Prompt):
+            old.remove()
+        self._footer.display = False
+        self.mount(Prompt(label, **options), before=self._footer)
+
+    def on_prompt_closed(self, event: PromptClosed) -> None:
+        self._footer.display = True
+        self.area.focus()
+
+    @on(Footer.Pressed)
+    async def _pressed(self, event: Footer.Pressed) -> None:
+        await self.app.run_command(event.command)
+
+
+def _titled(rows: ResultRows) -> ResultRows:
+    rows.title = (("Answer", "title"),)
+    return rows
