@@ -385,6 +385,19 @@ def test_a_threshold_that_passes_stops_the_refinement() -> None:
     assert len(played.state.contests.all[0].rounds) == 2
 
 
+def test_candidates_that_end_at_the_same_time_are_made_durable_together() -> None:
+    definition = Definition.of(json.dumps(cascade({"factor": 50, "max_parallel": 50, "mode": "aggregate"})), "t.yaml")
+    sink = ListSink()
+    asyncio.run(Run(definition, {}, Options("t", "gpt-4o"), ports(Shuffled({}), sink=sink)).execute())
+    answers = [
+        n for n, event in enumerate(sink.events, 1) if event.kind == "call_finished" and event.place.phase == "p"
+    ]
+    assert len(answers) == 50
+    assert len(sink.synced_at) < 10
+    first_check = next(n for n, event in enumerate(sink.events, 1) if event.kind == "candidate_finished")
+    assert any(answers[0] <= synced < first_check for synced in sink.synced_at), "an answer is kept before it counts"
+
+
 class Shuffled:
     """Answers at once or later, so that candidates end in another order than they began."""
 

@@ -202,7 +202,6 @@ async def run_one(candidate: Candidate, kind: str, refine: str = "") -> None:
         tokens=tokens,
         **mutation_data(candidate.mutation),
     )
-    scribe.sync()
 
 
 async def varied_task(execution: Execution, mutation: Mutation | None) -> tuple[str, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections import deque
@@ -41,6 +42,7 @@ class Scribe:
         self.ports: Mapping[str, str] = {}
         """Journaled with ``run_resumed``."""
         self._resumes_next = False
+        self._syncing: asyncio.Future[None] | None = None
         self._seen: set[str] = set()
         self._wires: dict[str, tuple[str, ...]] = {}
 
@@ -85,6 +87,25 @@ class Scribe:
     def sync(self) -> None:
         """Make what was written durable."""
         self._sink.sync()
+
+    async def synced(self) -> None:
+        """The same for one of several branches: those that ask at the same time share one write to the disk."""
+        if self._syncing is None:
+            loop = asyncio.get_running_loop()
+            self._syncing = loop.create_future()
+            loop.call_soon(self._sync_for_all)
+        # A branch that is cancelled must not cancel what the others wait for.
+        await asyncio.shield(self._syncing)
+
+    def _sync_for_all(self) -> None:
+        waiting, self._syncing = self._syncing, None
+        assert waiting is not None
+        try:
+            self.sync()
+        except Exception as fault:  # noqa: BLE001 - whatever it is, those who wait are told
+            waiting.set_exception(fault)
+        else:
+            waiting.set_result(None)
 
     def message(self, message: Message) -> str:
         """Store the body once; its hash."""

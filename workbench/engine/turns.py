@@ -43,13 +43,21 @@ class Turns:
             if turn > 1:
                 self._open(turn)
             wanted = await self._turns(turn)
-            self.execution.engine.scribe.sync()
+            await self._keep()
             failure = await self.execution.checks.after_turn(self._turn_text, self.attempt, turn)
             if not await self._goes_on(turn, wanted, failure):
                 break
         if wanted and (not self.route or not self._answered_beside_calls):
             await self._closing_call(turn)
         return Attempted(self.text, self.route, self.judged, failure)
+
+    async def _keep(self) -> None:
+        """Make the turn durable; branches that end theirs at the same time do it together."""
+        scribe = self.execution.engine.scribe
+        if self.execution.place().branch:
+            await scribe.synced()
+        else:
+            scribe.sync()
 
     def _open(self, turn: int) -> None:
         """The message of a later turn, if it needs one: tool results already ask."""

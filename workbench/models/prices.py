@@ -1,6 +1,6 @@
 """Prices, cache rules and limits of models, from the map that ships with litellm and from the user's own prices.
 
-The map has no entry for OpenRouter's names, and a zero in it means that nobody wrote a price down (LL3): such names are
+The map has no entry for OpenRouter's names, and a zero in it means that nobody wrote a price down: such names are
 mapped to the provider's own model and graded an estimate, and what stays unknown is None.
 """
 
@@ -69,6 +69,8 @@ class PriceTable:
         self._file = file
         self._lock = threading.Lock()
         self._map: Mapping[str, Mapping[str, Any]] | None = None
+        self._found: dict[str, Entry | None] = {}
+        """By model name: each call asks twice."""
         self.problem = ""
         """Why the map could not be read: then every price is unknown."""
 
@@ -108,11 +110,11 @@ class PriceTable:
         return int(size) if isinstance(size, int | float) else None
 
     def _entry(self, name: str) -> Entry | None:
-        table = self._loaded()
-        for key, provider, own in _candidates(name):
-            if key in table:
-                return Entry(key, table[key], provider, own)
-        return None
+        if name not in self._found:
+            table = self._loaded()
+            known = (Entry(k, table[k], provider, own) for k, provider, own in _candidates(name) if k in table)
+            self._found[name] = next(known, None)
+        return self._found[name]
 
     def _loaded(self) -> Mapping[str, Mapping[str, Any]]:
         if self._map is None:
