@@ -1,4 +1,4 @@
-"""What one more turn costs, in operations: it must not grow with the history (performance.md, goal 17)."""
+"""What one more turn costs, in operations: it must not grow with the history."""
 
 from __future__ import annotations
 

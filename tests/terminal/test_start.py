@@ -1,4 +1,4 @@
-"""What a start of the app loads and whom it asks, told by the app itself at its end (performance.md, goals 2, 4)."""
+"""What a start of the app loads and whom it asks, told by the app itself at its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fifty saves in each of four ways: every one is noticed, none is seen empty or half (performance.md, goal 9)."""
+"""Fifty saves in each of four ways: every one is noticed, none is seen empty or half."""
 
 from __future__ import annotations
 

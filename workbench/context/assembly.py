@@ -49,7 +49,7 @@ class Action(StrEnum):
 
 
 class Grade(StrEnum):
-    """How far a token count can be trusted, best first (context.md 5)."""
+    """How far a token count can be trusted, best first."""
 
     EXACT = "exact"
     CALIBRATED = "calibrated"
@@ -184,7 +184,7 @@ def spliced(entries: Sequence[Entry], splices: Sequence[Splice]) -> tuple[Entry,
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A broken invariant of a request (context.md 4), with the index of the entry at fault, or -1."""
+    """A broken invariant of a request, with the index of the entry at fault, or -1."""
 
     invariant: int
     message: str

@@ -1,4 +1,4 @@
-"""What a call will cost: the prefix the provider can reuse, and the money. By the rules of context.md 6."""
+"""What a call will cost: the prefix the provider can reuse, and the money."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class PrefixCache:
         self._last_sent = now
 
     def forecast(self, assembly: Assembly, price: Price, now: float) -> Forecast:
-        """What the request would take from the cache at ``now``, and cost, by the provider's rules (context.md 6)."""
+        """What the request would take from the cache at ``now``, and cost, by the provider's rules."""
         rule, total = price.rule, assembly.tokens_sent
         shared = self._shared(assembly, now - rule.lifetime)
         reusable = assembly.prefix_tokens[shared] if shared >= 0 else 0
@@ -174,7 +174,7 @@ def input_cost(price: Price, cached: int, fresh: int, written: int) -> float | N
 
 
 def break_even(masked: int, suffix: int, price: Price) -> float | None:
-    """How many more turns masking must last to pay for the prefix it breaks (context.md 6).
+    """How many more turns masking must last to pay for the prefix it breaks.
 
     ``masked``: tokens of the observation that go, o; ``suffix``: tokens after it that are read anew, S. It pays once
     ``o·r·R > S·(w − r)``, with r the price of a cache read and w that of what is rewritten, relative to the input

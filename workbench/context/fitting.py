@@ -22,7 +22,7 @@ from workbench.context.table import Row, Table
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
-    """A summary to make before the request is assembled again (language.md 2.11)."""
+    """A summary to make before the request is assembled again."""
 
     covers: str
     """For ``Summary.covers``."""

@@ -1,4 +1,4 @@
-"""Messages of another phase as plain conversation: no calls, no results, no provider metadata (language.md 2.5)."""
+"""Messages of another phase as plain conversation: no calls, no results, no provider metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What providers refuse (context.md 4): thirteen rules, checked on every request where it has changed."""
+"""What providers refuse: thirteen rules, checked on every request where it has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which level of the file decides how much a phase sees, and which conversation it goes on with (graphs.md 4)."""
+"""Which level of the file decides how much a phase sees, and which conversation it goes on with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Level:
 def modes(cascade: Cascade, phase: Phase, base: Path, came_from: str) -> tuple[Level, ...]:
     """What each level says about the fidelity, the deciding one first: handoff just travelled, phase, cascade.
 
-    Nothing where no level says anything: then the rules of ``context`` apply (language.md 2.5).
+    Nothing where no level says anything: then the rules of ``context`` apply.
     """
     found: list[Level] = []
     handoff = _handoff(cascade, phase, came_from)

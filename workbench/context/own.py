@@ -53,7 +53,7 @@ def _rule(scope: PhaseScope, item: Item) -> Rule:
 
 
 class RecentImages:
-    """Keeps the newest images of a visit; older ones become text (language.md 3.10, ``keep_recent_images``)."""
+    """Keeps the newest images of a visit; older ones become text (``keep_recent_images``)."""
 
     def __init__(self, keep: int, history: History) -> None:
         self._keep = keep

@@ -20,7 +20,7 @@ _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=]*")
 
 
 def result_header(tool: str, is_error: bool) -> str:
-    """First line of a tool result that goes out as user text (language.md 3.6)."""
+    """First line of a tool result that goes out as user text."""
     return f"[Tool {'error' if is_error else 'result'}: {tool}]\n"
 
 

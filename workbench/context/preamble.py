@@ -1,4 +1,4 @@
-"""The message that tells a phase about the run before it, in the literal forms of graphs.md 4, within a budget."""
+"""The message that tells a phase about the run before it, in fixed forms, within a budget."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class VisitRecord:
     phase: str
     visit: int
     status: str
-    """success, failed, blocked, stopped. Only a successful visit is seen by later phases (language.md 3.15)."""
+    """success, failed, blocked, stopped. Only a successful visit is seen by later phases."""
     output: str = ""
     items: tuple[Item, ...] = ()
     """Its own history, in order; what was injected into it is not part of that."""
@@ -63,7 +63,7 @@ class StateWrite:
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary of the oldest turns, made before assembly (language.md 2.11, strategy ``summarize``)."""
+    """A summary of the oldest turns, made before assembly (strategy ``summarize``)."""
 
     covers: str
     """Digest of the messages that it stands for: ``SummaryRequest.covers``."""
@@ -72,7 +72,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Embeddings made before assembly (language.md 2.6, strategy ``semantic``)."""
+    """Embeddings made before assembly (strategy ``semantic``)."""
 
     model: str
     by_text: Mapping[str, Sequence[float]] = field(default_factory=dict)

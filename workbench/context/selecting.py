@@ -179,7 +179,7 @@ class Selecting:
                     yield Candidate(visit, index, message, self._count(message))
 
     def _score(self, candidates: Sequence[Candidate]) -> None:
-        """By shared keywords, recency and callouts (language.md 2.6)."""
+        """By shared keywords, recency and callouts."""
         part, wanted = self._part, frozenset(words(self._task))
         for position, one in enumerate(candidates):
             overlap = len(wanted & keywords(one.message.text))

@@ -70,7 +70,7 @@ class Strategy:
 
 
 def parse(spec: str) -> Strategy:
-    """The strategy that a spec means (context.md 7). Raises SpecError with the column."""
+    """The strategy that a spec means. Raises SpecError with the column."""
     return _strategy(spec, read_parts(spec))
 
 

@@ -10,7 +10,7 @@ from workbench.context.message import Message
 
 
 class Counter(Protocol):
-    """Counts tokens as the provider of a model would (context.md 5). Caches by encoding and message."""
+    """Counts tokens as the provider of a model would. Caches by encoding and message."""
 
     def message(self, message: Message, model: str) -> tuple[int, Grade]:
         """Tokens of one message with its overhead (3 + role + content for OpenAI encodings)."""

@@ -1,4 +1,4 @@
-"""What follows a phase's last answer: extraction into the state, and callouts (language.md 2.11, 2.12)."""
+"""What follows a phase's last answer: extraction into the state, and callouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Feedback of a person to a running phase: heard between calls, within the phase's budget (language.md 2.10)."""
+"""Feedback of a person to a running phase: heard between calls, within the phase's budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of a phase: wards, schema and validators, in their order, with their limits (language.md 2.7 and 3.5)."""
+"""The checks of a phase: wards, schema and validators, in their order, with their limits."""
 
 from __future__ import annotations
 

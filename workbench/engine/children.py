@@ -1,4 +1,4 @@
-"""Cascades that a cascade starts: runs of their own, with their own journals, linked to it (language.md 3.7)."""
+"""Cascades that a cascade starts: runs of their own, with their own journals, linked to it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Two looks at a run, or two runs, side by side: each call's contexts, their sums, and when masking pays for itself.
 
 Pure: what was sent comes from journals, what would have been sent from ``whatif``. Costs are those of the input, as
-predicted by the rules of context.md 6; what a provider reported stands beside them where this very request was sent.
+predicted by the provider's rule of caching and its prices; what a provider reported stands beside them where this very
+request was sent.
 """
 
 from __future__ import annotations

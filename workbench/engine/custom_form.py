@@ -1,5 +1,4 @@
-"""``ask_human_custom``: from the arguments of a call to a form, by rules or by a model, and to the answer
-(language.md 3.12)."""
+"""``ask_human_custom``: from the arguments of a call to a form, by rules or by a model, and to the answer."""
 
 from __future__ import annotations
 

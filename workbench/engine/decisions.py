@@ -1,4 +1,4 @@
-"""Decisions that a model asks a person for, by a block in its output or after a failure (language.md 2.10)."""
+"""Decisions that a model asks a person for, by a block in its output or after a failure."""
 
 from __future__ import annotations
 

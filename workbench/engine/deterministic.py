@@ -1,4 +1,4 @@
-"""A phase without a model: one tool, run once, with retries of its own (language.md 2.12)."""
+"""A phase without a model: one tool, run once, with retries of its own."""
 
 from __future__ import annotations
 

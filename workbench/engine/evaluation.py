@@ -1,4 +1,4 @@
-"""What an evaluator is asked, and what is read from its answer (language.md 3.9)."""
+"""What an evaluator is asked, and what is read from its answer."""
 
 from __future__ import annotations
 

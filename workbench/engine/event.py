@@ -96,7 +96,7 @@ class Event:
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The record of ``storage.md`` 2, without ``v`` and ``crc``, which the journal adds."""
+        """The record of the journal, without ``v`` and ``crc``, which the journal adds."""
         return {
             "run_id": self.run_id,
             "seq": self.seq,

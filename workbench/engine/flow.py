@@ -1,4 +1,4 @@
-"""What comes after a phase (language.md 3.2): one function over the graph, and the rule that chose."""
+"""What comes after a phase: one function over the graph, and the rule that chose."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Where hooks are asked, and what their answers do: nothing, hold the run, or a message before the next call
-(language.md 3.13)."""
+"""Where hooks are asked, and what their answers do: nothing, hold the run, or a message before the next call."""
 
 from __future__ import annotations
 

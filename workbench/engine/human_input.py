@@ -1,4 +1,4 @@
-"""Questions to a person after a phase (language.md 2.10)."""
+"""Questions to a person after a phase."""
 
 from __future__ import annotations
 

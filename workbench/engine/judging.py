@@ -1,4 +1,4 @@
-"""Finds the validator that a name means, and asks it: a function, an inline validator, a cascade (language.md 2.7)."""
+"""Finds the validator that a name means, and asks it: a function, an inline validator, a cascade."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Quartermaster: a model that picks a phase's tools from all there are (language.md 3.11)."""
+"""The Quartermaster: a model that picks a phase's tools from all there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How candidates differ: the built-in templates, and which candidate gets which (language.md 3.9)."""
+"""How candidates differ: the built-in templates, and which candidate gets which."""
 
 from __future__ import annotations
 

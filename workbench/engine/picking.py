@@ -1,4 +1,4 @@
-"""A person picks among candidates: what is shown, what may be answered, and what the answer means (language.md 2.8)."""
+"""A person picks among candidates: what is shown, what may be answered, and what the answer means."""
 
 from __future__ import annotations
 

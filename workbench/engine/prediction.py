@@ -1,4 +1,4 @@
-"""What was predicted of a call, what the provider reported, and by how much the two differ (context.md 5 and 6)."""
+"""What was predicted of a call, what the provider reported, and by how much the two differ."""
 
 from __future__ import annotations
 

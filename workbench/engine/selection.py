@@ -1,4 +1,4 @@
-"""Which candidate wins when quality and cost both count: pure arithmetic (language.md 3.9)."""
+"""Which candidate wins when quality and cost both count: pure arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exact texts that the engine itself puts before a model (language.md 3.3 to 3.6)."""
+"""The exact texts that the engine itself puts before a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reuse of tool results within a run's process (``tool_caching``, language.md 2.11)."""
+"""Reuse of tool results within a run's process (``tool_caching``)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Reads prompt-based tool calls from a model's text: one object with ``tool`` and ``arguments``, nothing else.
 
-The scanner reads balanced JSON objects, so fences and braces inside strings are safe (language.md 3.6).
+The scanner reads balanced JSON objects, so fences and braces inside strings are safe.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class Visit:
             stop = replace(stop, edited=True)
 
     async def _execute(self, execution: Execution) -> Execution:
-        """In the order of language.md 3.3; the execution whose result counts."""
+        """Wards, sub-cascades, work, extraction, decisions, questions, callouts; the execution whose result counts."""
         await execution.checks.before()
         start_async_cascades(execution, "on_start")
         await run_sub_cascades(execution)

@@ -53,7 +53,7 @@ class World:
         self.writes.append(StateWrite(event.data["key"], event.data["value"], event.seq, event.place))
 
     def names(self, items: Sequence[Item], template: str, extra: Mapping[str, Any]) -> dict[str, Any]:
-        """What a template sees (language.md 3.3). ``items`` are the running visit's own messages."""
+        """What a template sees. ``items`` are the running visit's own messages."""
         names: dict[str, Any] = {
             "input": self.input,
             "state": self._aliases() | self.state,

@@ -21,7 +21,7 @@ _MARK = "\u2026"
 
 
 def clean(text: str) -> str:
-    """Control characters become their pictures, C1, direction controls and lone surrogates U+FFFD (pitfalls.md ES1).
+    """Control characters become their pictures, C1, direction controls and lone surrogates U+FFFD.
 
     Tabs and newlines stay. What needs no change is returned as it is.
     """

@@ -1,4 +1,4 @@
-"""What the engine walks: phases as nodes, and as edges every way from one to the next (language.md 3.2)."""
+"""What the engine walks: phases as nodes, and as edges every way from one to the next."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ in the file."""
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What an edge says about the context of its target (graphs.md 4)."""
+    """What an edge says about the context of its target."""
 
     fidelity: str | None = None
     thread_id: str | None = None

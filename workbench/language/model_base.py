@@ -73,7 +73,7 @@ def _said(tier: Tier, description: str, template: str) -> Any:
 
 
 def tier1(description: str, template: str = "") -> Any:
-    """A field that the seeds name. ``template`` is ``text`` or ``condition`` where Jinja is rendered."""
+    """A field of the language. ``template`` is ``text`` or ``condition`` where Jinja is rendered."""
     return _said("1", description, template)
 
 
@@ -155,7 +155,7 @@ BY_TYPE = Discriminator(branch_of)
 Text = Annotated[str, Tag(TEXT)]
 
 Fidelity = Literal["full", "truncate", "compact", "summary:low", "summary:medium", "summary:high"]
-"""How much of the run a phase sees (graphs.md 4)."""
+"""How much of the run a phase sees."""
 SelectionStrategy = Annotated[Literal["heuristic", "semantic", "llm", "hybrid"], HYPHENS]
 SELECTOR = "google/gemini-2.5-flash-lite"
 """The model that selects context where none is named (seed 001)."""

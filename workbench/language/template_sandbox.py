@@ -1,7 +1,7 @@
 """The Jinja environment of a cascade: plain JSON in, text out, bounded work, and a place for every undefined name.
 
-The sandbox of Jinja keeps a template away from our objects; the limits here keep it from eating memory and time
-(pitfalls.md JN1 to JN3). What is undefined chains and renders empty, and is noted when it is used.
+The sandbox of Jinja keeps a template away from our objects; the limits here keep it from eating memory and time.
+What is undefined chains and renders empty, and is noted when it is used.
 """
 
 from __future__ import annotations

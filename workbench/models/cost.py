@@ -7,7 +7,7 @@ from workbench.engine.ports import Usage
 
 
 def cost(usage: Usage, price: Price) -> float | None:
-    """US dollars: fresh·p + cached·p_read + written·p_write + output·p_out (context.md 6).
+    """US dollars: fresh·p + cached·p_read + written·p_write + output·p_out.
 
     None when input, output or a price that is needed is unknown. Cached or written tokens without a price of their own
     cost what fresh ones do; output includes reasoning.

@@ -24,7 +24,7 @@ _REFUSED = re.compile(
     r"|.*_API_HOST|.*_ENDPOINT|.*_BASE|DOCKER_.*|WORKBENCH_SANDBOX|WORKBENCH_REDACT|TEXTUAL.*",
     re.IGNORECASE,
 )
-"""Names a file may not set: search paths, loaders and interpreters, proxies and certificates, base URLs (LL12)."""
+"""Names a file may not set: search paths, loaders and interpreters, proxies and certificates, base URLs."""
 
 
 @dataclass(frozen=True)

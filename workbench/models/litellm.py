@@ -43,7 +43,7 @@ _ENVIRONMENT = {
     "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER": "true",
     "MAX_BASE64_LENGTH_FOR_LOGGING": "0",
 }
-"""Before the import: no price map from the network (LL1), no ``.env`` read (LL12), the route whose CPU does not grow
+"""Before the import: no price map from the network, no ``.env`` read, the route whose CPU does not grow
 with every message, and no search of each message for images to shorten in logs."""
 
 _import_lock = threading.Lock()
@@ -267,7 +267,7 @@ _ready: Any = None
 def _imported() -> Any:
     """litellm, imported once and with its switches set.
 
-    Python's collector rests meanwhile: among so many new objects it would stall all other threads (WK4).
+    Python's collector rests meanwhile: among so many new objects it would stall all other threads.
     """
     global _ready
     with _import_lock:

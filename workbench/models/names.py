@@ -1,4 +1,4 @@
-"""Which provider answers a model name, with which key: the rules of architecture 7.3."""
+"""Which provider answers a model name, with which key."""
 
 from __future__ import annotations
 

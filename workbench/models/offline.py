@@ -109,7 +109,7 @@ def _arguments(call: ScriptedCall) -> str:
 
 
 def _prompted(call: ScriptedCall) -> str:
-    """The object of language.md 3.6; arguments that are text stand in it as they are written, valid or not."""
+    """A call as models write it in text; arguments that are text stand in it as they are written, valid or not."""
     tool = json.dumps(call.tool, ensure_ascii=False)
     return f'{{"tool": {tool}, "arguments": {_arguments(call)}}}'
 

@@ -1,4 +1,4 @@
-"""What one model call sent and received, noted at the HTTP client, where no library can say otherwise (LL6, 7, 14)."""
+"""What one model call sent and received, noted at the HTTP client, where no library can say otherwise."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class NotSent(Exception):
 
 
 class Tape:
-    """The exchange of one call. A second request on it is refused, whoever makes it: retries are the engine's (LL5)."""
+    """The exchange of one call. A second request on it is refused, whoever makes it: retries are the engine's."""
 
     def __init__(self, keep: str = "") -> None:
         """``keep``: a key whose events are kept whole, for what litellm drops on the way."""

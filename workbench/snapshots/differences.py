@@ -36,7 +36,7 @@ class Kinds(StrEnum):
 
 
 PLUMBING = frozenset({Kinds.PHASES, Kinds.STATE, Kinds.STATUS})
-"""What the mode ``plumbing`` looks at: the expectations of seed 004."""
+"""What the mode ``plumbing`` looks at: the expectations that the first format of snapshots had."""
 
 
 @dataclass(frozen=True)

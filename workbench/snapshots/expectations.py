@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Expectations:
-    """What must hold of one run. The first three are those of seed 004."""
+    """What must hold of one run. The first three are those of the first format of snapshots."""
 
     phases_executed: tuple[str, ...] = ()
     final_state: Mapping[str, Any] = field(default_factory=dict)

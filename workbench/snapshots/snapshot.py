@@ -1,4 +1,4 @@
-"""A frozen run: what was answered, and what must hold. Reading and writing its JSON (language.md 3.14)."""
+"""A frozen run: what was answered, and what must hold. Reading and writing its JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 Mode = Literal["strict", "plumbing"]
 MODES: tuple[Mode, ...] = ("strict", "plumbing")
-"""``strict``: requests must match. ``plumbing``: phases, final state and status, as in seed 004."""
+"""``strict``: requests must match. ``plumbing``: phases, final state and status, as in the first format."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Work that the main thread waits for without going deaf: it hears signals while native code runs (pitfalls.md CH7)."""
+"""Work that the main thread waits for without going deaf: it hears signals while native code runs."""
 
 from __future__ import annotations
 

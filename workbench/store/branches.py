@@ -19,7 +19,7 @@ STEP = 1000
 
 @dataclass(frozen=True)
 class Branch:
-    """Names of one branch (language.md 3.8)."""
+    """Names of one branch."""
 
     session_id: str = ""
     parent_session_id: str | None = None

@@ -1,4 +1,4 @@
-"""Tables, views and the dictionary of bodies, as statements (storage.md 5 and 6)."""
+"""Tables, views and the dictionary of bodies, as statements."""
 
 from __future__ import annotations
 

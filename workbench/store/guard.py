@@ -1,4 +1,4 @@
-"""Stands between a user's SQL and the engine: against accidents, not against an attacker (storage.md 6).
+"""Stands between a user's SQL and the engine: against accidents, not against an attacker.
 
 The embedded engine's ``readonly`` still reads files by a scalar function, writes them by ``INTO OUTFILE`` and kills
 queries, so a statement is read three times before it runs: by our tokenizer, by the engine's parser as a mere

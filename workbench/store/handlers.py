@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 TAKEN = ("SIGTSTP", "SIGABRT", "SIGSEGV", "SIGILL", "SIGBUS", "SIGSYS", "SIGFPE", "SIGTRAP")
-"""What importing the engine takes, and turning its handlers off sets to the default instead of giving it back (CH9)."""
+"""What importing the engine takes, and turning its handlers off sets to the default instead of giving it back."""
 
 
 @contextmanager

@@ -175,7 +175,7 @@ class Ingester:
             self._active.pop(run_id, None)
 
     def _forget_removed(self, handle: Handle) -> None:
-        """Drop the rows of runs whose folders were removed (storage.md 5)."""
+        """Drop the rows of runs whose folders were removed."""
         if not self._store.removed.is_dir():
             return
         for note in list(self._store.removed.iterdir()):

@@ -1,4 +1,4 @@
-"""The writing side of a run: one unbuffered write per event, and nothing lost when a write fails (storage.md 2)."""
+"""The writing side of a run: one unbuffered write per event, and nothing lost when a write fails."""
 
 from __future__ import annotations
 

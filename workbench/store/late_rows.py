@@ -1,4 +1,4 @@
-"""Facts that come after the rows they belong to: winners, callouts, prices (storage.md 4)."""
+"""Facts that come after the rows they belong to: winners, callouts, prices."""
 
 from __future__ import annotations
 

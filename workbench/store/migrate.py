@@ -1,4 +1,4 @@
-"""Brings the database to the schema of this program, in numbered steps that may be run again (storage.md 10)."""
+"""Brings the database to the schema of this program, in numbered steps that may be run again."""
 
 from __future__ import annotations
 

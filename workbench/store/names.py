@@ -1,4 +1,4 @@
-"""Names that become files: one pattern for ids, one function that joins them to a folder (pitfalls.md SB9)."""
+"""Names that become files: one pattern for ids, one function that joins them to a folder."""
 
 from __future__ import annotations
 

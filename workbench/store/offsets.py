@@ -1,4 +1,4 @@
-"""What of a journal has been sent to which database: ``ingest.<target>.jsonl`` beside it (storage.md 4)."""
+"""What of a journal has been sent to which database: ``ingest.<target>.jsonl`` beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Batch:
     """First 16 hex digits of sha256 over these bytes."""
 
     def token(self, run_id: str, table: str) -> str:
-        """The deduplication token of its rows in a table. Other bytes give another token (CH16)."""
+        """The deduplication token of its rows in a table. Other bytes give another token."""
         return f"{run_id}:{self.first_seq}-{self.last_seq}:{self.digest}:{table}"
 
 

@@ -1,4 +1,4 @@
-"""Questions to the tables: the user's own SQL behind the guard, and the query functions of seed 004 and ours."""
+"""Questions to the tables: the user's own SQL behind the guard, and the query functions."""
 
 from __future__ import annotations
 

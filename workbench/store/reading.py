@@ -1,4 +1,4 @@
-"""The reading side of a run: events in order, and the health of the files they came from (storage.md 2)."""
+"""The reading side of a run: events in order, and the health of the files they came from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes all tables anew from the journals, beside the old ones, and then puts them in their place (storage.md 7)."""
+"""Makes all tables anew from the journals, beside the old ones, and then puts them in their place."""
 
 from __future__ import annotations
 

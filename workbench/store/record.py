@@ -1,4 +1,4 @@
-"""One line of a journal: an event as ASCII JSON with a format version and a checksum (storage.md 2)."""
+"""One line of a journal: an event as ASCII JSON with a format version and a checksum."""
 
 from __future__ import annotations
 

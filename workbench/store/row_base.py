@@ -215,5 +215,5 @@ class RowBase:
         )
 
     def _anew(self, event: Event, which: Callable[[MessageRow], bool], **changed: Any) -> list[Row]:
-        """New versions of rows; they keep their timestamp, since partitions are never merged (CH17)."""
+        """New versions of rows; they keep their timestamp, since partitions are never merged."""
         return [replace(row, **changed, row_version=event.seq) for row in list(self._messages.values()) if which(row)]

@@ -49,7 +49,7 @@ def context_row(event: Event, call: CallState, session_id: str) -> ContextRow:
 
 
 def selection(call: CallState) -> Mapping[str, Any]:
-    """The metadata of a ``context_selection`` row, with seed 001's names; sizes count messages.
+    """The metadata of a ``context_selection`` row; sizes count messages.
 
     ``selected_hashes`` is empty where all messages were sent: the answer's ``context_hashes`` names them.
     """

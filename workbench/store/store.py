@@ -1,4 +1,4 @@
-"""The folder ``.workbench/``: every run a journal in a folder of its own. Needs no database (storage.md 1)."""
+"""The folder ``.workbench/``: every run a journal in a folder of its own. Needs no database."""
 
 from __future__ import annotations
 

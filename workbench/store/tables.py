@@ -106,7 +106,7 @@ class MessageRow(Row):
 
 @dataclass(frozen=True, kw_only=True)
 class CardRow(Row):
-    """A context card of seed 001."""
+    """A context card: what selection knows of a message."""
 
     table = "context_cards"
     key_columns = ("session_id", "content_hash")

@@ -17,12 +17,12 @@ _SPECIAL = re.compile(r"[\\\n\t\r\0\b\f]")
 
 
 def whole_text(text: str) -> str:
-    """The text with U+FFFD for lone surrogates, one of which would make the engine refuse a whole batch (CH15)."""
+    """The text with U+FFFD for lone surrogates, one of which would make the engine refuse a whole batch."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 def parameters(values: Mapping[str, Value]) -> dict[str, str]:
-    """Parameters as the engine reads them: in the escaped form of its tab-separated format (CH2)."""
+    """Parameters as the engine reads them: in the escaped form of its tab-separated format."""
     return {name: parameter(value) for name, value in values.items()}
 
 

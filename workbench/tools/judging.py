@@ -68,7 +68,7 @@ def _can_judge(tool: Tool) -> bool:
 def read_verdict(name: str, answer: Any) -> Verdict:
     """The verdict in what a validator returned: ``{"valid", "reason", "score"?}``, its JSON text, or a bool.
 
-    Raises ValidatorFault for anything else (language.md 2.7).
+    Raises ValidatorFault for anything else.
     """
     if isinstance(answer, Verdict):
         return answer

@@ -19,7 +19,7 @@ NOTHING = "(no output)"
 
 
 def result_of(value: Any, workspace: Workspace) -> ToolResult:
-    """The forms of language.md 3.6 and 3.10: text as it is, ``{"content", "images": [paths]}``, a ready ToolResult,
+    """The forms of a result: text as it is, ``{"content", "images": [paths]}``, a ready ToolResult,
     anything else as JSON (indent 2). What JSON has no word for is an error result.
 
     Images that cannot be read are named at the end of the text; they do not make the result an error.

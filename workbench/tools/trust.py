@@ -34,7 +34,7 @@ class Grant:
 
 
 class Trust:
-    """The record of grants in one state folder (pitfalls.md SB8).
+    """The record of grants in one state folder.
 
     A folder is known by its real path: a copy, a moved one, and one reached through a link are strangers. A capability
     is granted with its content: a changed tool is a new one. Taking capabilities away keeps trust.

@@ -23,7 +23,7 @@ _TOOLS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def osc52(text: str) -> str | None:
-    """The sequence that hands text to the terminal's clipboard; None when it is too long for one (ES4)."""
+    """The sequence that hands text to the terminal's clipboard; None when it is too long for one."""
     data = text.encode("utf-8", "replace")
     return f"\x1b]52;c;{base64.b64encode(data).decode('ascii')}\x07" if len(data) <= OSC52_LIMIT else None
 

@@ -92,7 +92,7 @@ class SessionApp(WatchingApp):
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="open")
     def _open(self) -> None:
-        """Import the language layer and open the session, with the collector off: it stalls the screen (WK4)."""
+        """Import the language layer and open the session, with the collector off: it stalls the screen."""
         with no_collection():
             made = self._make()
             from workbench.workspace.session import Session

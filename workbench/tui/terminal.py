@@ -16,7 +16,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 def why_not(env: Mapping[str, str] = os.environ, instead: str = "workbench run FILE") -> str | None:
-    """Why the app cannot draw here, naming the command to use ``instead``; None when it can (pitfalls.md SG3)."""
+    """Why the app cannot draw here, naming the command to use ``instead``; None when it can."""
     if on_web(env):
         return None
     if not (sys.stdin is not None and sys.stdin.isatty() and sys.stdout is not None and sys.stdout.isatty()):
@@ -33,7 +33,7 @@ def on_web(env: Mapping[str, str]) -> bool:
 
 @contextmanager
 def own_screen(log: Path) -> Iterator[None]:
-    """Give the app a private way to the terminal; whatever else writes to fd 1 or 2 goes to ``log`` (SG2).
+    """Give the app a private way to the terminal; whatever else writes to fd 1 or 2 goes to ``log``.
 
     Textual draws on ``sys.__stderr__`` and asks ``sys.__stdout__`` for the size; native libraries and child processes
     write to the descriptors themselves.
@@ -76,7 +76,7 @@ def end_soon(code: int, seconds: float = 8.0) -> None:
 
 
 def on_signals(handler: Callable[[int], None]) -> None:
-    """Call ``handler`` with the number when the process should end: Textual would leave the terminal broken (SG1)."""
+    """Call ``handler`` with the number when the process should end: Textual would leave the terminal broken."""
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, handler, int(number))

@@ -10,7 +10,7 @@ from workbench.workspace.project import Project
 
 OFFLINE = "offline"
 OPENROUTER_DEFAULT = "google/gemini-2.5-flash-lite"
-"""The default model where an OpenRouter key is set (seed 004); offline, what unnamed calls are counted as."""
+"""The default model where an OpenRouter key is set; offline, what unnamed calls are counted as."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ ENDINGS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/w
 
 
 class Pictures:
-    """Watches a run's events, and names each image that a tool returned (language.md 3.10).
+    """Watches a run's events, and names each image that a tool returned.
 
     A candidate's images are ``sounding_<i>_image_<n>``; a walk of the whole cascade and a refinement have a session,
     and so a folder, of their own. Numbers begin at 0 and go on over the visits of a phase. Where the file system has

@@ -1,7 +1,7 @@
 """Notices saves: watches folders, because saving replaces files, and looks at a file only when nobody is writing it.
 
-The rules WF1 to WF6 of the pitfalls: every kind of event means "look again"; a look is a read lease where the file
-system grants one, else a quiet moment; what looks like half a file needs a second, equal look.
+Every kind of event means "look again"; a look is a read lease where the file system grants one, else a
+quiet moment; what looks like half a file needs a second, equal look.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What is observed of the real engine; each module is a process of its own, since one holds one engine (CH3)."""
+"""What is observed of the real engine; each module is a process of its own, since one holds one engine."""

@@ -17,7 +17,7 @@ OUTPUT_LIMIT = 500
 
 @dataclass(frozen=True)
 class Loop(Part):
-    """In attempts after the first, the last ``limit`` failed ones are shown as output and reason (language.md 3.5)."""
+    """In attempts after the first, the last ``limit`` failed ones are shown as output and reason."""
 
     NAME: ClassVar[str] = "loop"
     ROLE: ClassVar[Role] = Role.SURVIVES

@@ -76,7 +76,7 @@ class Mask(Part):
 def intra_context(file: PhaseInFile) -> tuple[IntraContext, dict[str, Path]] | None:
     """The intra-phase block in force: the phase's fields over the cascade's, and the paths of those written.
 
-    None where no block is written, or the nearest written one is switched off (language.md 2.6).
+    None where no block is written, or the nearest written one is switched off.
     """
     shared = file.cascade.auto_context.intra_phase if file.cascade.auto_context else None
     blocks: list[tuple[IntraContext, Path]] = []
@@ -142,7 +142,7 @@ class _Masking:
     def _move_frontier(self, now: int) -> None:
         """Mask what is old enough, seen from turn ``now``: batch after batch, as far as each frees enough.
 
-        A result of turn *i* is old enough from turn 1 + after + step·⌈i / step⌉ on, which is context.md 3 turned round.
+        A result of turn *i* is old enough from turn 1 + after + step·⌈i / step⌉ on: the rule of ages turned round.
         """
         part, turns = self._part, self._history.turns
         if part.after is None:

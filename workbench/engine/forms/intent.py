@@ -1,4 +1,4 @@
-"""From a question to a form by rules: how much of a form it needs, and the template for it (language.md 3.12)."""
+"""From a question to a form by rules: how much of a form it needs, and the template for it."""
 
 from __future__ import annotations
 

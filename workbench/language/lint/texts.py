@@ -27,7 +27,7 @@ from workbench.language.template import CONDITION_SHIFT, condition_template
 COMMON = frozenset(
     ["input", "state", "outputs", "lineage", "history", "sounding_index", "sounding_factor", "is_sounding"]
 )
-"""What every template is given (language.md 3.3)."""
+"""What every template is given."""
 EXTRA: Mapping[str, frozenset[str]] = {
     "turn_prompt": frozenset({"turn", "max_turns"}),
     "retry_instructions": frozenset({"validation_error", "schema_error", "attempt", "max_attempts"}),

@@ -110,7 +110,7 @@ class SqlTool:
 
 
 def _encoded(value: Any) -> str:
-    """A parameter as the engine reads it: text with escapes (pitfalls.md CH2). Raises ValueError for lists and maps."""
+    """A parameter as the engine reads it: text with escapes. Raises ValueError for lists and maps."""
     if value is None:
         return "\\N"
     if isinstance(value, str):

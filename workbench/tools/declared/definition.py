@@ -1,4 +1,4 @@
-"""Reads a ``.tool.json`` file into a definition, or into a problem with its place (language.md 2.9)."""
+"""Reads a ``.tool.json`` file into a definition, or into a problem with its place."""
 
 from __future__ import annotations
 

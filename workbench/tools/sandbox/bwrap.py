@@ -47,7 +47,7 @@ def find() -> str | None:
 
 
 def command(job: Job, program: str, *, count_inside: bool) -> list[str]:
-    """The whole command line in list form (pitfalls.md SB2, SB3).
+    """The whole command line in list form.
 
     ``count_inside`` limits processes by a resource limit, which does not bind root.
     """

@@ -1,4 +1,4 @@
-"""A process-count cgroup for one command: the only limit on processes that also binds root (pitfalls.md SB5)."""
+"""A process-count cgroup for one command: the only limit on processes that also binds root."""
 
 from __future__ import annotations
 

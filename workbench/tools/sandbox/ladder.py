@@ -1,4 +1,4 @@
-"""Which level of the ladder is to be had here, found by trying (pitfalls.md SB1)."""
+"""Which level of the ladder is to be had here, found by trying."""
 
 from __future__ import annotations
 

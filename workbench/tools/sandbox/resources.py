@@ -51,7 +51,7 @@ async def counted(limits: Limits) -> AsyncIterator[str]:
 
 
 def uncounted() -> str:
-    """Why processes could not be counted: for root that takes a cgroup (pitfalls.md SB5). Empty where they can be."""
+    """Why processes could not be counted: for root that takes a cgroup. Empty where they can be."""
     if not is_root() or not (reason := cgroup.why_not()):
         return ""
     return f"processes of root cannot be limited without a pids cgroup ({reason}); run as an ordinary user"
