@@ -1,4 +1,4 @@
-"""The embedded engine of one process: locked before it is imported, one handle per thread (pitfalls.md 5)."""
+"""The embedded engine of one process: locked before it is imported, one handle per thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BASE = "async_insert=0&date_time_input_format=best_effort&input_format_skip_unk
 _JSON = "output_format_json_quote_64bit_integers=0&output_format_json_quote_denormals=0"
 WRITES = f"{_BASE}&{_JSON}"
 READS = f"{WRITES}&final=1"
-"""Replaced rows never count: ``FINAL`` on every table, through joins and views (CH17)."""
+"""Replaced rows never count: ``FINAL`` on every table, through joins and views."""
 
 _CODE = re.compile(r"Code: (\d+)\. DB::Exception: ")
 _NOISE = re.compile(r"(: )?In scope SELECT formatQuerySingleLine\(.*| \([A-Z_]+\) \(version [\d.]+\)\.", re.DOTALL)
@@ -66,7 +66,7 @@ class Database(Protocol):
 
 
 class Handle:
-    """One connection to the embedded engine; belongs to the thread that uses it (CH1)."""
+    """One connection to the embedded engine; belongs to the thread that uses it."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -226,7 +226,7 @@ def _checked_token(token: str) -> str:
 
 
 def _engine() -> Callable[[str], Any]:
-    """Import the engine without its signal handlers (CH9) and without a garbage collection in between (WK4)."""
+    """Import the engine without its signal handlers and without a garbage collection in between."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -244,7 +244,7 @@ def _engine() -> Callable[[str], Any]:
 
 @contextmanager
 def _quoted_stderr() -> Iterator[Callable[[], str]]:
-    """What native code prints to file descriptor 2 meanwhile: the only place where it names a cause (CH4)."""
+    """What native code prints to file descriptor 2 meanwhile: the only place where it names a cause."""
     with tempfile.TemporaryFile() as file:
         saved = os.dup(2)
         os.dup2(file.fileno(), 2)
