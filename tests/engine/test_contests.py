@@ -1,4 +1,4 @@
-"""The rules of candidates one by one (language.md 2.8 and 3.9), and what the fold tells of a contest."""
+"""The rules of candidates one by one, and what the fold tells of a contest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The turns of one attempt: message, call, tools, and whether there is another (language.md 3.4)."""
+"""The turns of one attempt: message, call, tools, and whether there is another."""
 
 from __future__ import annotations
 
