@@ -124,6 +124,21 @@ def test_csv_questions_answers_with_real_numbers(ran: Ran, examples: Path) -> No
         assert figure in run["phases"][0]["output"]
 
 
+def test_refund_charts_hands_on_the_images_that_each_phase_is_to_see(ran: Ran, examples: Path) -> None:
+    run = ran("refund_charts.yaml")
+    assert Counter(tools(run)) == {"smart_sql_run": 2, "create_chart": 3}
+    assert tools(run, "failed") == []
+    results = "\n".join(tool["result"] for call in run["phases"][0]["calls"] for tool in call["tools"])
+    assert re.search(r"trail lamp +\| 61 +\| 11", results)
+    seen = {
+        call["at"].partition("/")[0]: [entry["from"] for entry in call["entries"] if "images" in entry["from"]]
+        for call in run_cli("context", "refund_charts.yaml", "--json").json
+    }
+    assert (seen["critique"], seen["caption"]) == (["↪ draw.images"], ["↪ critique.images"])
+    images = sorted(path.name for path in (examples.parent / ".workbench/images/refund_charts.yaml/draw").iterdir())
+    assert images == ["image_0.png", "image_1.png"]
+
+
 def test_debug_agent_masks_old_results_and_pays_for_it(ran: Ran, examples: Path) -> None:
     run = ran("debug_agent.yaml")
     calls = run["phases"][0]["calls"]

@@ -20,6 +20,7 @@ from workbench.context.assembly import Kind
 from workbench.context.message import Image, Message, Text
 from workbench.context.place import Place
 from workbench.engine.parts import Whole
+from workbench.tui.rows.context import ContextRows
 from workbench.tui.rows.json_tree import JsonRows
 from workbench.tui.rows.markdown import rendered
 from workbench.tui.rows.tally import Tally
@@ -212,6 +213,16 @@ async def coloured(it: Bench) -> None:
     await drawn(it)
 
 
+async def look_at(it: Bench, entry: int) -> None:
+    """Put the cursor on an entry of the context."""
+    rows = it.screen.context_pane.rows
+    assert isinstance(rows, ContextRows)
+    it.screen.context_pane.move_to(
+        next(i for i, ref in enumerate(rows.refs) if (ref.kind, ref.index) == ("entry", entry))
+    )
+    await it.pilot.pause()
+
+
 async def drawn(it: Bench) -> None:
     await it.pilot.pause()
     await it.until(lambda: it.presenter.gallery.next() is None)
@@ -222,7 +233,7 @@ async def drawn(it: Bench) -> None:
 def test_an_image_is_drawn_in_the_detail_and_larger_in_the_viewer(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with shown(tmp_path) as it:
-            await it.press("k", "k")
+            await look_at(it, 3)
             assert "▀" not in it.pane("detail")
             assert f"[image/png 256×256 {len(picture()):,} bytes {DIGEST[:8]}]" in it.pane("detail")
             await coloured(it)
@@ -241,7 +252,8 @@ def test_y_copies_the_path_of_an_image_and_capital_s_saves_it(tmp_path: Path) ->
         async with shown(tmp_path) as it:
             copied: list[str] = []
             it.app.copy = lambda text, what: copied.append(text)  # type: ignore[method-assign]
-            await it.press("k", "k", "enter", "y")
+            await look_at(it, 3)
+            await it.press("enter", "y")
             await it.app.workers.wait_for_complete()
             await it.until(lambda: copied)
             assert copied[0].endswith("images/log_triage-7f3a/draw/image_0.png")
@@ -262,7 +274,8 @@ def test_y_copies_the_path_of_an_image_and_capital_s_saves_it(tmp_path: Path) ->
 def test_all_of_a_result_that_was_cut_opens_from_the_store(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with shown(tmp_path) as it:
-            await it.press("k", "k", "k", "enter")
+            await look_at(it, 2)
+            await it.press("enter")
             assert f"The tool gave {len(WHOLE):,} characters; o opens all of them." in it.text()
             assert "middle" not in it.text()
             await it.press("o")

@@ -17,7 +17,7 @@ from workbench.tui.rows.picture import Gallery, Picture
 from workbench.tui.rows.signs import sign
 from workbench.tui.rows.text import HEAD_AND_TAIL, Line, Paint, TextRows, text_lines
 
-SMALL = 12
+SMALL = 9
 """Lines of a picture in the detail pane."""
 
 

@@ -25,7 +25,7 @@ MOST_COLUMNS = 160
 UNKNOWN = (640, 400)
 """Pixels of an image of which an imported run does not say."""
 FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
-_STEP = 8
+_STEP = 4
 """Colours are rounded to steps of this many out of 256: more neighbours are equal, and nobody sees it."""
 
 Drawn = tuple[tuple[Span, ...], ...]
