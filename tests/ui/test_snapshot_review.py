@@ -10,15 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from tests.cli.conftest import CASCADE, REPLIES
 from tests.snapshots.conftest import NOTES
 from tests.ui.bench import Bench, bench, screen_text, session_at
 from tests.ui.snapshot import check
+from workbench.snapshots.freeze import Label
 from workbench.tui.screens.dialog import Choice
 from workbench.tui.screens.freeze import FreezeForm
 from workbench.tui.screens.request import ChangedSheet, RequestSheet
 from workbench.tui.screens.snapshots import SnapshotsScreen
+from workbench.workspace.testing import Snapshots
 
 SIZES = {"80x24": (80, 24), "120x40": (120, 40), "200x50": (200, 50)}
 
@@ -34,16 +37,23 @@ async def greeted(folder: Path, size: tuple[int, int] = (120, 40)) -> AsyncItera
         yield it
 
 
-async def frozen(it: Bench, name: str = "greets") -> Path:
-    """Freeze the run that is shown, as a user does."""
+async def frozen(it: Bench, *names: str) -> Path:
+    """Snapshots of the run that is shown; the path of the last."""
+
+    def freeze() -> Path:
+        with Snapshots(it.session.project) as snapshots:
+            run_id = it.presenter.state.run.run_id
+            return [snapshots.freeze(run_id, Label(name, "hello"))[0] for name in names or ("greets",)][-1]
+
+    return await asyncio.to_thread(freeze)
+
+
+async def asked_to_freeze(it: Bench, name: str) -> None:
+    """Press t, and fill in the form."""
     await it.press("t")
     await it.until(lambda: isinstance(it.app.screen, FreezeForm), "the form did not open")
-    it.app.screen.query_one("#freeze-name").value = name  # type: ignore[attr-defined]
-    await it.press("enter", *"hello", "enter", "enter")
-    await it.app.workers.wait_for_complete()
-    file = it.session.project.root / "snapshots" / f"{name}.json"
-    await it.until(file.exists, "nothing was written")
-    return file
+    it.app.screen.query_one("#freeze-name", Input).value = name
+    await it.press("enter", "enter", "enter")
 
 
 async def reviewed(it: Bench) -> SnapshotsScreen:
@@ -94,8 +104,8 @@ def test_what_changed_is_shown_with_rule_line_was_and_is(tmp_path: Path, size: s
 def test_accepting_writes_and_rejecting_does_not(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with greeted(tmp_path) as it:
-            first, second = await frozen(it, "first"), await frozen(it, "second")
-            third = await frozen(it, "third")
+            third = await frozen(it, "first", "second", "third")
+            first, second = (third.with_name(f"{name}.json") for name in ("first", "second"))
             edit(it, "Greet them.", "Greet them warmly.")
             before = {file: file.read_bytes() for file in (first, second, third)}
             screen = await reviewed(it)
@@ -154,7 +164,7 @@ def test_both_requests_in_full_with_folds_and_the_line_of_the_file(
             await it.until(lambda: isinstance(it.app.screen, RequestSheet), "the requests did not open")
             sheet = it.app.screen
             assert isinstance(sheet, RequestSheet)
-            await it.pilot.pause()
+            await it.until(lambda: sheet.view.cursor, "the cursor was not led to the difference")
             it.app.clear_notifications()
             await it.pilot.pause()
             check(it.app, "requests-120x40")
@@ -192,10 +202,7 @@ def test_a_snapshot_is_not_replaced_without_a_yes(tmp_path: Path) -> None:
             file.write_text(file.read_text().replace("hello", "kept as it is"))
             before = file.read_text()
             for answer in ("k", "r"):
-                await it.press("t")
-                await it.until(lambda: isinstance(it.app.screen, FreezeForm), "the form did not open")
-                it.app.screen.query_one("#freeze-name").value = "greets"  # type: ignore[attr-defined]
-                await it.press("enter", "enter", "enter")
+                await asked_to_freeze(it, "greets")
                 await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
                 assert "snapshots/greets.json is there already" in screen_text(it.app)
                 assert file.read_text() == before
@@ -212,10 +219,9 @@ def test_the_form_proposes_a_free_name_and_objects_in_words(tmp_path: Path) -> N
             await frozen(it, "greet")
             await it.press("t")
             await it.until(lambda: isinstance(it.app.screen, FreezeForm), "the form did not open")
-            name = it.app.screen.query_one("#freeze-name")
-            assert name.value == "greet_2"  # type: ignore[attr-defined]
-            it.app.clear_notifications()
-            name.value = "../up"  # type: ignore[attr-defined]
+            name = it.app.screen.query_one("#freeze-name", Input)
+            assert name.value == "greet_2"
+            name.value = "../up"
             await it.press("enter", "enter", "enter")
             assert isinstance(it.app.screen, FreezeForm)
             await it.pilot.pause()
@@ -239,8 +245,9 @@ def test_a_secret_that_was_replaced_is_named(tmp_path: Path) -> None:
             await it.press("r")
             await it.until(lambda: it.presenter.state.run.finished and not it.session.running, "the run did not end")
             session.project = replace(session.project, env={**session.project.env, "HOUSE_TOKEN": secret})
-            file = await frozen(it)
+            await asked_to_freeze(it, "kept")
             await it.until(lambda: "HOUSE_TOKEN" in it.text(), "nobody named the secret")
+            file = it.session.project.root / "snapshots" / "kept.json"
             assert "Secrets were replaced: HOUSE_TOKEN (" in " ".join(it.pane("dock").split())
             assert secret not in file.read_text()
 
@@ -260,9 +267,7 @@ def test_only_a_run_that_ended_is_frozen(tmp_path: Path) -> None:
             assert "A run is frozen when it has ended" in screen_text(it.app)
             await it.press("x")
             await it.until(lambda: not it.session.running)
-            await it.press("t")
-            await it.until(lambda: isinstance(it.app.screen, FreezeForm))
-            await it.press("enter", "enter", "enter")
+            await asked_to_freeze(it, "half")
             await it.until(lambda: "this run was stopped: it cannot be frozen" in screen_text(it.app))
             assert not (it.session.project.root / "snapshots").exists()
 
@@ -364,9 +369,7 @@ def test_a_damaged_run_is_neither_forked_nor_run_again_nor_frozen(tmp_path: Path
                 await it.until(lambda: not it.session.running)
                 it.app.clear_notifications()
                 await it.pilot.pause()
-            await it.press("t")
-            await it.until(lambda: isinstance(it.app.screen, FreezeForm), "the form did not open")
-            await it.press("enter", "enter", "enter")
+            await asked_to_freeze(it, "broken")
             await it.until(lambda: "this run cannot be frozen: " in screen_text(it.app), "nobody said why")
             assert path.name in screen_text(it.app)
             assert not (it.session.project.root / "snapshots").exists()

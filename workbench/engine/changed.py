@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -109,17 +110,18 @@ class ChangedCall:
     @property
     def summary(self) -> str:
         """``1 message masked, 1 reworded, the model``; empty where only the digests differ."""
-        counts: dict[str, int] = {}
-        for part in self.parts:
-            counts[part.kind] = counts.get(part.kind, 0) + 1
-        said: list[str] = []
-        for kind, count in counts.items():
-            if kind in _SETTINGS:
-                said.append(_SETTINGS[kind])
-                continue
-            noun = "" if any(" message" in one for one in said) else " message" if count == 1 else " messages"
-            said.append(f"{count}{noun} {_DONE[kind]}")
-        return ", ".join(said)
+        messages = Counter(self._deed(part) for part in self.parts if part.kind not in _SETTINGS)
+        said = [f"{count} {deed}" for deed, count in messages.items()]
+        if messages:
+            count, _, deed = said[0].partition(" ")
+            said[0] = f"{count} message{'' if count == '1' else 's'} {deed}"
+        return ", ".join([*said, *dict.fromkeys(_SETTINGS[p.kind] for p in self.parts if p.kind in _SETTINGS)])
+
+    def _deed(self, part: ChangedPart) -> str:
+        """What became of a message: ``masked``, ``reworded``."""
+        if part.kind == ChangeKind.MASKED:
+            return _STATES.get(self.new.entries[part.new].action, _DONE[part.kind])
+        return _DONE[part.kind]
 
 
 _SETTINGS = {"model": "another model", "parameter": "other parameters", "tools": "other tools"}

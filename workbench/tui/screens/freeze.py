@@ -73,5 +73,7 @@ class FreezeForm(Dialog[Label]):
             self.dismiss(label)
 
     def _object(self, words: str, field: str) -> None:
-        self.query_one("#objection", Static).update(plain(words))
+        objection = self.query_one("#objection", Static)
+        objection.update(plain(words))
+        objection.display = True
         self.query_one(f"#freeze-{field}", Input).focus()
