@@ -212,3 +212,11 @@ def test_a_description_is_searched_for_secrets_too(greeted: Path) -> None:
 
 def test_a_label_knows_its_file() -> None:
     assert Label("a-b.c_1").name == "a-b.c_1"
+
+
+def test_a_change_that_goes_on_is_told_once(frozen: Path) -> None:
+    edit(Path("greet.yaml"), "Read notes.txt", "Read all of notes.txt")
+    text, _ = reviewed("dq")
+    assert "  look/turn 2   request changed as in look/turn 1\n" in text
+    assert "  look/turn 3   request changed as in look/turn 1\n" in text
+    assert text.count('"Read notes.txt for Ada.') == text.count("  look/turn 1   request changed: ")

@@ -78,17 +78,16 @@ def print_sections(verdict: Verdict, printer: Printer, most: int | None = None) 
     if verdict.fault is not None:
         printer.block(str(verdict.fault), indent="  ")
     shown = 0
-    total = sum(len(s.others) + (len(s.call.parts) if s.call is not None else 0) for s in sections(verdict))
+    total = sum(len(section.others) + len(section.parts) for section in sections(verdict))
     for section in sections(verdict):
         if most is not None and shown >= most:
             break
         printer.line(Cell(f"  {section.label}", "head"), f"   {section.said}")
-        parts = section.call.parts if section.call is not None else ()
-        lines = [part_sentence(part, section.file) for part in parts]
+        lines = [part_sentence(part, section.file) for part in section.parts]
         lines += [line for one in section.others for line in (one.sentence(section.file), *one.details)]
         for line in lines[: None if most is None else most - shown]:
             printer.block(line, indent="    ")
-        shown += len(parts) + len(section.others)
+        shown += len(section.parts) + len(section.others)
     if most is not None and total > most:
         printer.line(Cell(f"  and {total - most} more", "dim"))
     if same := same_words(verdict):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,13 @@ class Section:
     """Both requests, where they were changed."""
     others: tuple[Difference, ...] = ()
     """Everything here that is no change of a request."""
+    same_as: str = ""
+    """The label of an earlier place whose request changed in the same way: its parts need not be told again."""
+
+    @property
+    def parts(self) -> tuple[ChangedPart, ...]:
+        """What is to be told of the request."""
+        return self.call.parts if self.call is not None and not self.same_as else ()
 
     @property
     def line(self) -> int:
@@ -62,7 +69,14 @@ def sections(verdict: Verdict) -> tuple[Section, ...]:
     for one in verdict.differences:
         places.setdefault((one.file, one.at), []).append(one)
     ordered = sorted(places.items(), key=lambda item: not item[0][1])
-    return tuple(_section(at, file or verdict.cascade_file, found) for (file, at), found in ordered)
+    made = [_section(at, file or verdict.cascade_file, found) for (file, at), found in ordered]
+    first: dict[object, str] = {}
+    for index, section in enumerate(made):
+        if section.call is not None:
+            like = tuple((p.kind, p.was, p.now, p.rule, p.words.partition(" (")[2]) for p in section.call.parts)
+            if (label := first.setdefault((section.file, like), section.label)) != section.label:
+                made[index] = replace(section, said=f"request changed as in {label}", same_as=label)
+    return tuple(made)
 
 
 def _section(at: str, file: str, found: Sequence[Difference]) -> Section:

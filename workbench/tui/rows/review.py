@@ -78,7 +78,7 @@ def _lines(listed: Listed, verdict: Verdict | None) -> Iterator[tuple[Line, Sect
 
 
 def _of_section(section: Section) -> Iterator[tuple[Line, ChangedPart | None]]:
-    for part in section.call.parts if section.call is not None else ():
+    for part in section.parts:
         yield _spans((("  ", "plain"), sign(PART_SIGN.get(part.kind, "altered")), *_subject(part)), 6), part
         arrow = (("    ", "plain"), (flat(part.was), "gone"), (" → ", "dim"), (flat(part.now), "added"))
         yield _spans(arrow, 4), part

@@ -229,7 +229,12 @@ class SnapshotsScreen(Screen[None]):
             view.refresh()
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._refresh)
+        self.call_after_refresh(self._lay_out_again)
+
+    def _lay_out_again(self) -> None:
+        """Once the panes stand where the new size puts them."""
+        self._shown = None
+        self._refresh()
         self.call_after_refresh(self._settle)
 
     @on(RowView.Chosen, "#list")
