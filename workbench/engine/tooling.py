@@ -242,6 +242,8 @@ class Tooling:
 
     async def _cascade(self, call: Wanted) -> ToolResult:
         """A cascade as a tool."""
+        clock = self.engine.ports.clock
+        begin = clock.monotonic()
         try:
             definition = self.engine.ports.library.by_name(call.name)
             if definition is None:
@@ -253,7 +255,7 @@ class Tooling:
         outcome = child.outcome
         if outcome.status != "success":
             return ToolResult(f"{call.name} is {outcome.status}: {outcome.reason}", is_error=True)
-        return ToolResult(outcome.output, sandbox=f"cascade {child.session_id}")
+        return ToolResult(outcome.output, sandbox=f"cascade {child.session_id}", duration_s=clock.monotonic() - begin)
 
     def _route_to(self, arguments: Mapping[str, Any]) -> ToolResult:
         targets = [target for target, _ in self.execution.visit.targets]
