@@ -17,6 +17,8 @@ from workbench.tui.rows.picture import Gallery, Picture
 from workbench.tui.rows.signs import sign
 from workbench.tui.rows.text import HEAD_AND_TAIL, Line, Paint, TextRows, text_lines
 
+HASHED = 1_000_000
+"""Characters of a message beyond which its hash is left out: it takes longer than a key may."""
 SMALL = 9
 """Lines of a picture in the detail pane."""
 
@@ -123,7 +125,9 @@ def _entry_title(index: int, entry: Entry, *, full: bool) -> tuple[tuple[Span, .
         (f"{index + 1} {message.role}", "title"),
         (f"  {flat(where)}", "name"),
     )
-    facts = [f"{entry.tokens_full:,} tokens", f"{len(message.text):,} chars", message.body_hash[:8]]
+    facts = [f"{entry.tokens_full:,} tokens", f"{len(message.text):,} chars"]
+    if len(message.text) <= HASHED:
+        facts.append(message.body_hash[:8])
     if entry.item.redacted:
         facts.insert(0, plural(entry.item.redacted, "secret") + " replaced")
     if entry.sent is not None and entry.sent != message:

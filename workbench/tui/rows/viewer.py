@@ -147,7 +147,8 @@ def viewed_entry(call: CallState, index: int, run: RunState, gallery: Gallery) -
     note = "" if sent is not None else f"Not sent: {documents.reason(call, entry)}"
     position = sum(1 for one in call.entries[:index] if one.sent is not None)
     wire = None if sent is None else lambda: _wire_of(call, run, position, sent)
-    whole = run.wholes.get(entry.item.message.body_hash)
+    cut = run.wholes and len(entry.item.message.text) <= documents.HASHED
+    whole = run.wholes.get(entry.item.message.body_hash) if cut else None
     return Viewed(doc.title, doc.title_right, entry.item.message, sent, labels, note, wire, whole, gallery)
 
 

@@ -15,6 +15,7 @@ from textual.binding import BindingType
 from workbench.tui.keys import bindings
 from workbench.tui.rows.json_tree import JsonRows
 from workbench.tui.rows.model import Rows
+from workbench.tui.rows.text import WORD_WRAP_LIMIT
 from workbench.tui.rows.viewer import FORMS, Form, Viewed
 from workbench.tui.rows.whole import WholeRows
 from workbench.tui.screens.sheet import Sheet
@@ -67,7 +68,15 @@ class MessageSheet(Sheet):
             self.app.say(reason)
             return
         self.form = form
-        self._change(self.viewed.rows(form))
+        if len(self.viewed.message.text) > WORD_WRAP_LIMIT:
+            self._make(form)
+        else:
+            self._change(self.viewed.rows(form))
+
+    @work(thread=True, exclusive=True, group="form", exit_on_error=False)
+    def _make(self, form: Form) -> None:
+        """The form of a long text takes longer than a key may."""
+        self.app.call_later(self._change, self.viewed.rows(form))
 
     def action_next_form(self) -> None:
         at = FORMS.index(self.form)
