@@ -75,9 +75,12 @@ PICTURES = (
     Picture("runs", "log_triage.yaml", "n*4 x r L F =triage:3 enter c L", (120, 30)),
     Picture("runs-found", "log_triage.yaml", "n*4 x r L f =text:timeout_calls>5", (120, 30)),
     Picture("home", "", "j*5 enter r H", (120, 24)),
+    Picture("form", "product_page.yaml", "r", (120, 32)),
+    Picture("form-refused", "product_page.yaml", "r 1 ctrl+s ctrl+s", (120, 36)),
+    Picture("feedback", "product_page.yaml", "n S =Say_what_it_does_not_stand.", (120, 28)),
     Picture("small", "log_triage.yaml", "n*7", (80, 24)),
 )
-_RUNS = ("n", "c", "r", "i", "o", "R")
+_RUNS = ("n", "c", "r", "i", "o", "R", "ctrl+s")
 
 
 async def take(picture: Picture, folder: Path, provider: str) -> str:
@@ -141,11 +144,13 @@ def _keys(text: str) -> list[tuple[str, int]]:
 
 
 def _rests(app: WorkbenchApp) -> bool:
-    """The run is held or over, and all it said has been drawn."""
+    """The run is held or over, or waits for an answer, and all it said has been drawn."""
     session = app.session
     if session is None or session.events or session.notices:
         return False
-    return session.stepper.held is not None or not session.running
+    presenter = app.bench.presenter
+    asks = presenter is not None and presenter.state.current_question() is not None and app.screen is not app.bench
+    return session.stepper.held is not None or not session.running or asks
 
 
 async def _until(pilot: Pilot[int], rests: object) -> None:

@@ -48,7 +48,9 @@ def ran(examples: Path) -> Ran:
 
     @cache
     def run(name: str) -> Run:
-        ended = run_cli("run", f"cascades/{name}", "--session", name, "-q")
+        answers = f"cascades/{name.partition('.')[0]}.answers.json"
+        more = ("--answers", answers) if Path(answers).exists() else ()
+        ended = run_cli("run", f"cascades/{name}", "--session", name, "-q", *more)
         assert ended.code == 0, ended.err
         shown: Run = run_cli("show", name, "--json").json
         assert ended.out.rstrip("\n") == shown["output"]

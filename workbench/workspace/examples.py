@@ -15,7 +15,7 @@ TOUR = "log_triage"
 
 def example_files(where: Path) -> list[Path]:
     """The cascades among the example files, sorted."""
-    beside = (".replies.yaml", ".input.json")
+    beside = (".replies.yaml", ".input.json", ".answers.json")
     return sorted(
         path for path in where.iterdir() if path.suffix in (".yaml", ".json") and not path.name.endswith(beside)
     )

@@ -65,7 +65,7 @@ class FormDialog(Dialog[str]):
         """For whom it is, and how long it waits."""
         data = self._question.data
         seconds = data.get("timeout")
-        waits = f"waits {seconds:g} s" if isinstance(seconds, int | float) else ""
+        waits = f"waits {_time(seconds)}" if isinstance(seconds, int | float) else ""
         return wrapped_words((f"for {data['to']}" if data.get("to") else "", waits))
 
     def content(self) -> Sequence[Widget]:
@@ -197,3 +197,10 @@ class FormDialog(Dialog[str]):
     @on(Footer.Pressed)
     async def _footer(self, event: Footer.Pressed) -> None:
         await self.app.run_command(event.command)
+
+
+def _time(seconds: float) -> str:
+    """Seconds in the unit that reads best."""
+    if seconds < 120:
+        return f"{seconds:g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
