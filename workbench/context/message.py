@@ -16,9 +16,13 @@ from typing import Any, Literal
 Role = Literal["system", "user", "assistant", "tool"]
 
 
+_canonical = json.JSONEncoder(ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
+_quoted = json.encoder.encode_basestring_ascii
+
+
 def canonical(value: object) -> str:
     """The one JSON text of a value: sorted keys, no spaces, ASCII (a lone surrogate survives as an escape)."""
-    return json.dumps(value, ensure_ascii=True, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return _canonical(value)
 
 
 def sha256(text: str) -> str:
@@ -109,12 +113,18 @@ class Message:
     @cached_property
     def content_hash(self) -> str:
         """First 16 hex digits of sha256 over the canonical JSON of role, content and tool_calls (seed 001)."""
+        if isinstance(self.content, str) and not self.tool_calls:
+            plain = f'{{"content":{_quoted(self.content)},"role":{_quoted(self.role)},"tool_calls":null}}'
+            return sha256(plain)[:16]
         body = self.to_json()
         return sha256(canonical({key: body.get(key) for key in ("role", "content", "tool_calls")}))[:16]
 
     @cached_property
     def body_hash(self) -> str:
         """Sha256 of the whole message, ids and provider metadata included."""
+        if isinstance(self.content, str) and not (self.tool_calls or self.tool_call_id or self.name or self.extra):
+            # The very text that ``canonical`` gives, in a tenth of its time: most messages are no more than this.
+            return sha256(f'{{"content":{_quoted(self.content)},"role":{_quoted(self.role)}}}')
         return sha256(canonical(self.to_json()))
 
     def to_json(self) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class Encodings:
         self._lock = threading.Lock()
         self._messages: dict[tuple[str, str], tuple[int, bool]] = {}
         self._tools: dict[tuple[str, str], int] = {}
+        self._roles: dict[tuple[str, str], int] = {}
 
     def load(self, model: str) -> None:
         """Load the encoding of a model now."""
@@ -70,7 +71,7 @@ class Encodings:
 
     def _count(self, message: Message, kind: Family) -> tuple[int, bool]:
         """TK2: 3 + role + content. Tool calls, tool results, names, images and provider metadata are estimates."""
-        tokens = PER_MESSAGE + self._encoded(message.role, kind)[0]
+        tokens = PER_MESSAGE + self._role(message.role, kind)
         exact = kind.exact and message.role != "tool" and not message.tool_calls and not message.extra
         parts = [message.content] if isinstance(message.content, str) else message.content
         for part in parts:
@@ -86,6 +87,13 @@ class Encodings:
             tokens += PER_NAME + self._encoded(message.name, kind)[0]
             exact = False
         return tokens, exact
+
+    def _role(self, role: str, kind: Family) -> int:
+        """Tokens of a role: there are four of them."""
+        key = (kind.encoding, role)
+        if key not in self._roles:
+            self._roles[key] = self._encoded(role, kind)[0]
+        return self._roles[key]
 
     def _encoded(self, text: str, kind: Family) -> tuple[int, bool]:
         """Tokens, and whether the text was counted whole. What looks like a special token counts as text (TK6)."""

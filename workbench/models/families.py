@@ -5,6 +5,7 @@ litellm chooses by spelling, so that ``gpt-5`` and ``openai/gpt-5`` differ (TK3)
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -78,6 +79,7 @@ FAMILIES: tuple[Family, ...] = (
 OTHER = Family("", "o200k_base")
 
 
+@functools.lru_cache(maxsize=1024)
 def family(model: str) -> Family:
     """The family of a model, whatever prefixes, variant or suffix its name has."""
     name = split_effort(model)[0].rpartition("/")[2].partition(":")[0].lower().removeprefix("ft:")

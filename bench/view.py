@@ -1,0 +1,157 @@
+"""Goals 7 and 16: what a call sees at 10,000 messages, against langchain-core's trim_messages; two contexts and one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from statistics import median
+from time import perf_counter
+
+from bench.engine import peer
+from bench.keys import latencies
+from bench.measure import Line, interleaved, python, seconds
+from tests.context.support import Conversation, alone
+from tests.engine.support import FlatPrices, call, play
+from workbench.context.assembler import Assembler
+from workbench.context.strategy import parse
+from workbench.engine.compare import compare, under
+from workbench.models.encodings import Encodings
+from workbench.tui.rows.compare import CompareRows
+from workbench.tui.rows.context import ContextRows, View
+from workbench.tui.rows.model import Rows
+
+MESSAGES = 10_000
+WORDS = " ".join(f"word{number % 97} of the log" for number in range(12))
+STRATEGY = parse("mask(after=3)")
+SHOW = """
+import sys
+from bench.view import rows_of
+from workbench.tui.theming import ThemedApp
+from workbench.tui.widgets.rowview import RowView
+rows = rows_of(sys.argv[1])
+class Shown(ThemedApp):
+    def compose(self):
+        yield RowView(rows, id="rows")
+    def on_mount(self):
+        self.query_one(RowView).show()
+        self.query_one(RowView).focus()
+Shown().run()
+"""
+COLD = "import json; from bench.view import cold, history; print(json.dumps(cold(history())))"
+"""In a process of its own: what the other measurements leave in memory makes the collector of garbage slow."""
+THEIRS = """
+import json, sys, time
+from statistics import median
+from langchain_core.messages import AIMessage, HumanMessage, trim_messages
+count, words = int(sys.argv[1]), sys.argv[2]
+messages = [HumanMessage("Find it.")]
+while len(messages) < count:
+    messages += [AIMessage(f"turn {len(messages)}"), HumanMessage(f"{len(messages)} {words}")]
+taken = []
+for _ in range(7):
+    begin = time.perf_counter()
+    kept = trim_messages(messages, max_tokens=200_000, token_counter="approximate", strategy="last", start_on="human")
+    taken.append(time.perf_counter() - begin)
+assert 0 < len(kept) < len(messages)
+print(json.dumps(median(taken)))
+"""
+
+
+def history() -> Conversation:
+    """One visit with so many messages; each turn calls a tool."""
+    talk = Conversation(native=False).task()
+    for turn in range(1, MESSAGES // 2):
+        talk.turn(turn).calls(("look", f"{turn} {WORDS}"), text=f"turn {turn}")
+    return talk
+
+
+def warm(talk: Conversation) -> Callable[[], float]:
+    """Seconds for the context of one more turn, its two messages counted."""
+    assembler = Assembler(alone(rules={"max_turns": MESSAGES}), STRATEGY, Encodings())
+    for item in talk.items:
+        assembler.add(item)
+    assembler.assemble(talk.next_place(MESSAGES // 2))
+    turn = MESSAGES // 2
+
+    def more() -> float:
+        nonlocal turn
+        talk.items.clear()
+        talk.turn(turn).calls(("look", f"{turn} {WORDS}"), text=f"turn {turn}")
+        turn += 1
+        begin = perf_counter()
+        for item in talk.items:
+            assembler.add(item)
+        assembly = assembler.assemble(talk.next_place(turn))
+        took = perf_counter() - begin
+        assert len(assembly.request.messages) > MESSAGES
+        return took
+
+    return more
+
+
+def cold(talk: Conversation) -> list[float]:
+    """Seconds for the first context of all, nothing counted before; and for one pass of the tokenizer alone."""
+    items = list(talk.items)
+    place = talk.next_place(MESSAGES // 2)
+    texts = [item.message.text for item in items]
+
+    def ours() -> float:
+        counter = Encodings()
+        counter.load("gpt-4o")
+        assembler = Assembler(alone(rules={"max_turns": MESSAGES}), STRATEGY, counter)
+
+        def work() -> None:
+            for item in items:
+                assembler.add(item)
+            assembler.assemble(place)
+
+        return seconds(work)
+
+    def tokenizer() -> float:
+        counter = Encodings()
+        counter.load("gpt-4o")
+        return seconds(lambda: [counter.text(text, "gpt-4o") for text in texts])
+
+    return interleaved(3, ours, tokenizer)
+
+
+def rows_of(kind: str) -> Rows:
+    """The rows of one context of more than 200,000 tokens, or of two side by side."""
+    turns, result = 50, "a line of the log that says little\n" * 500
+    phase = {"name": "dig", "instructions": "Dig.", "tackle": ["t"], "rules": {"max_turns": turns}}
+    played = play(
+        {"cascade_id": "c", "phases": [phase]},
+        [*(call("t", x=str(number)) for number in range(turns - 1)), "done"],
+        tools={"t": lambda x="": f"{x} {result}"},
+    )
+    state, definition, counter, prices = played.state, played.definition, Encodings(), FlatPrices()
+    if kind == "one":
+        return ContextRows(state.calls[-1], View())
+    sides = [under(s, state, definition, parse(s), counter, prices) for s in ("snowball", "mask(after=20)")]
+    a, b = (replace(side, seen=side.seen[-1:]) for side in sides)
+    assert a.totals.peak > 200_000
+    return CompareRows(compare(a, b), "run")
+
+
+def side_by_side(rounds: int) -> tuple[float, float]:
+    """Seconds from a key to the last byte: where two contexts stand side by side, and where one stands alone."""
+    taken: dict[str, list[float]] = {"two": [], "one": []}
+    for _ in range(rounds):
+        for kind, ready in (("two", b"snowball"), ("one", b"turn")):
+            taken[kind] += latencies(SHOW, ready, kind)
+    return median(taken["two"]), median(taken["one"])
+
+
+def run(rounds: int = 7) -> Iterator[Line]:
+    two, one = side_by_side(3)
+    yield Line("7", "key to last byte, two contexts of 200,000 tokens, one", two * 1e3, one * 1e3, "ms", 2.2)
+    (more,) = interleaved(rounds, warm(history()))
+    if (other := peer()) is None:
+        print("  16  langchain-core cannot be installed here: no comparison", file=sys.stderr)
+    else:
+        trimmed = json.loads(python(THEIRS, str(MESSAGES), WORDS, program=other))
+        yield Line("16", "one more turn at 10,000 messages, trim_messages", more * 1e3, trimmed * 1e3, "ms", 0.05)
+    first, once = json.loads(python(COLD))
+    yield Line("16", "first context of 10,000 messages, one tokenizer pass", first * 1e3, once * 1e3, "ms", 1.3)
