@@ -128,6 +128,13 @@ def test_a_person_picks_from_the_frontier_and_balanced_stands_in_for_nobody() ->
     assert (found["decided_by"], found["reason"]) == ("a person, from the frontier", "worth it")
     assert found["evaluator_reason"] == "because"
     assert played.of_kind("human_asked")[0].data["candidates"] == [0, 2]
+    asked = next(i for i, event in enumerate(played.events) if event.kind == "human_asked") + 1
+    seen = RunState.of(played.events[:asked])
+    contest = seen.contests.all[0]
+    shown = standings(seen, contest, contest.rounds[0])
+    assert [row.score for row in shown] == [60.0, 70.0, 95.0], "the person sees what the evaluator said"
+    assert [row.on_front for row in shown] == [True, False, True]
+    assert not any(row.won for row in shown)
     alone = sounded({"factor": 3, "pareto_frontier": rule}, [*replies, "end"])
     assert alone.state.outputs["p"] == "cheap"
     assert "pareto" in [event.data["code"] for event in alone.of_kind("warning")]

@@ -56,7 +56,8 @@ KINDS: dict[str, str] = {
     ),
     "human_asked": (
         "index, question, context, options, type, candidates (indices that the options stand for), mode (pick_one, "
-        "rank_all, rate_each), form (sections and layout), made {level, why, by} (of the form), to (whom, where it was "
+        "rank_all, rate_each), judged (what an evaluator said of them before), form (sections and layout), made "
+        "{level, why, by} (of the form), to (whom, where it was "
         "passed on), timeout (seconds)"
     ),
     "human_answered": "index, answer (null: nobody answered in time, timed_out), refused (why it does not fit)",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.ports import Question
@@ -37,9 +37,15 @@ class Pick:
 
 
 async def pick(
-    contest: Contest, offered: Sequence[Candidate], judging: str, scores: dict[int, float], *, raises: bool
+    contest: Contest,
+    offered: Sequence[Candidate],
+    judging: str,
+    scores: dict[int, float],
+    judged: Mapping[str, Any],
+    *,
+    raises: bool,
 ) -> Pick:
-    """Ask the person. ``judging`` is how to judge; ``scores`` by position are shown.
+    """Ask the person. ``judging`` is how to judge; ``scores`` by position are shown, and all of ``judged`` on a screen.
 
     Raises PhaseFailed when all are rejected, TimedOut, RunStopped when nobody is there (NobodyToAsk, if ``raises``).
     """
@@ -48,11 +54,11 @@ async def pick(
         best, reason = 0, ""
         for other in range(1, len(offered)):
             pair = [best, other]
-            found = await _asked(contest, offered, pair, "pick_one", rule, judging, scores, raises=raises)
+            found = await _asked(contest, offered, pair, "pick_one", rule, judging, scores, judged, raises=raises)
             best, reason = found.winner, found.reason
         return Pick(best, reason)
     mode = "pick_one" if rule.selection_mode == "tournament" else rule.selection_mode
-    return await _asked(contest, offered, range(len(offered)), mode, rule, judging, scores, raises=raises)
+    return await _asked(contest, offered, range(len(offered)), mode, rule, judging, scores, judged, raises=raises)
 
 
 async def _asked(
@@ -63,6 +69,7 @@ async def _asked(
     rule: HumanEval,
     judging: str,
     scores: dict[int, float],
+    judged: Mapping[str, Any],
     *,
     raises: bool,
 ) -> Pick:
@@ -75,7 +82,7 @@ async def _asked(
     indices = tuple(offered[i].index for i in positions)
     answer = ""
     for text in (words, f"That names none of these attempts. {words}"):
-        question = Question(text, shown, tuple(options), "choice", candidates=indices, mode=mode)
+        question = Question(text, shown, tuple(options), "choice", candidates=indices, mode=mode, judged=judged)
         answer = await contest.execution.ask(question, raises=raises, timeout=rule.timeout_seconds)
         if answer.strip().lower() == REJECT and rule.allow_reject_all:
             raise PhaseFailed("all candidates were rejected", "soundings")

@@ -261,6 +261,8 @@ class Question:
     """Indices of the candidates that the options stand for, in their order."""
     mode: str = ""
     """Among candidates: pick_one, rank_all or rate_each."""
+    judged: Mapping[str, Any] = field(default_factory=dict)
+    """What an evaluator said of the candidates before, as in ``evaluation_finished``."""
 
 
 class NobodyToAsk(Exception):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from workbench.context.place import Place
 from workbench.engine.contests import REFORGE_STEP, Contest, Entrant, Round
@@ -68,11 +68,11 @@ class Standing:
 
 def standings(state: RunState, contest: Contest, of: Round) -> tuple[Standing, ...]:
     """The candidates of a round in the order of their index; a refinement's incumbent first."""
-    evaluation = of.evaluation or {}
+    evaluation = of.evaluation or judged(state, contest, of)
     incumbent = _incumbent(contest, of)
-    rows = [_standing(state, contest, of, e, incumbent=False) for e in of.entrants]
+    rows = [_standing(state, contest, of, e, evaluation, incumbent=False) for e in of.entrants]
     if incumbent is not None:
-        rows.insert(0, _standing(state, contest, of, incumbent, incumbent=True))
+        rows.insert(0, _standing(state, contest, of, incumbent, evaluation, incumbent=True))
     front = set(evaluation.get("frontier", ())) or _front(rows)
     return tuple(replace(row, on_front=row.entrant.index in front) for row in rows)
 
@@ -96,6 +96,15 @@ def question_of(state: RunState, contest: Contest) -> Event | None:
     return next((q for q in state.questions if q.place.visit_key == key and q.data.get("candidates")), None)
 
 
+def judged(state: RunState, contest: Contest, of: Round) -> Mapping[str, Any]:
+    """What an evaluator said of the round that a person is asked about now; empty where that is not so."""
+    question = question_of(state, contest)
+    if question is None or of is not contest.rounds[-1]:
+        return {}
+    found = question.data.get("judged")
+    return found if isinstance(found, Mapping) else {}
+
+
 def _incumbent(contest: Contest, of: Round) -> Entrant | None:
     if of.kind != "reforge" and not of.step:
         return None
@@ -107,8 +116,10 @@ def _incumbent(contest: Contest, of: Round) -> Entrant | None:
     return contest.entrant(index) if index is not None else None
 
 
-def _standing(state: RunState, contest: Contest, of: Round, entrant: Entrant, *, incumbent: bool) -> Standing:
-    evaluation, key = of.evaluation or {}, str(entrant.index)
+def _standing(
+    state: RunState, contest: Contest, of: Round, entrant: Entrant, evaluation: Mapping[str, Any], *, incumbent: bool
+) -> Standing:
+    key = str(entrant.index)
     calls = _calls(state, contest, entrant)
     place = contest.place._replace(branch=entrant.branch)
     visit = state.visit_of(place)

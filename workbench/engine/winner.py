@@ -109,6 +109,13 @@ class Choice:
             "assumed_scores": [name[position] for position in self.assumed],
         }
 
+    def judged(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
+        """What an evaluator said, for a person who decides after it; empty where none was asked."""
+        if not self.scores:
+            return {}
+        left = ("winner", "decided_by", "drawn", "evaluator_reason")
+        return {name: value for name, value in self.to_json(candidates).items() if name not in left}
+
 
 async def choose(contest: Contest, candidates: list[Candidate], instructions: str = "") -> Choice:
     """Compare candidates that passed. ``instructions`` replace the file's (reforge). Raises PhaseFailed when a person
@@ -268,7 +275,7 @@ async def _asked_person(
     judging = contest.render(contest.soundings.evaluator_instructions, (*contest.path, "evaluator_instructions"))
     choice.evaluator_reason = choice.reason
     try:
-        found = await pick(contest, shown, judging or DEFAULT, scores, raises=raises)
+        found = await pick(contest, shown, judging or DEFAULT, scores, choice.judged(candidates), raises=raises)
     except TimedOut:
         return await _unattended(contest, candidates, offered, choice)
     choice.winner, choice.reason, choice.decided_by = offered[found.winner], found.reason, "a person"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from workbench.engine.contests import Contest, Round
 from workbench.engine.event import Event
-from workbench.engine.standings import Standing, question_of, standings
+from workbench.engine.standings import Standing, judged, question_of, standings
 from workbench.engine.state import RunState
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat
 from workbench.tui.rows.compare_words import SMALL
@@ -74,6 +74,8 @@ class CandidateRows(Rows):
                 yield Ref("why", number)
             yield from (Ref("note", number, text=text, token=token) for text, token in notes(rows))
             if self.question is not None and number == len(self.rounds) - 1:
+                if said := advice(judged(self.state, self.contest, of), rows):
+                    yield Ref("note", number, text=said, token="bold")
                 yield Ref("note", number, text=asked_words(self.question), token="waiting")
 
     def __len__(self) -> int:
@@ -184,8 +186,11 @@ def contest_words(rows: CandidateRows) -> str:
     parts += [f"{running} running"] if running else []
     parts += [f"{waiting} to come"] if waiting and running else []
     winner = rows.by_index(rows.contest.winner) if rows.contest.winner is not None else None
+    judged = all(r.evaluation is not None for r in rows.contest.rounds)
     if rows.question is not None:
         parts.append("you choose")
+    elif not judged and not running and not waiting and rows.state.status == "running":
+        parts.append("being judged")
     elif winner is not None and not running:
         parts.append(f"{winner.number} stands")
     return " · ".join(parts)
@@ -240,6 +245,16 @@ def notes(rows: Sequence[Standing]) -> Iterator[tuple[str, str]]:
     for row in rows:
         if row.entrant.reason:
             yield f"{row.number} {row.entrant.status}: {flat(row.entrant.reason, 300)}", "error"
+
+
+def advice(found: Mapping[str, Any], rows: Sequence[Standing]) -> str:
+    """What the evaluator would have chosen, for the person who decides."""
+    pick = found.get("evaluator_pick")
+    if pick is None:
+        return ""
+    name = next((row.number for row in rows if row.entrant.index == pick), str(pick))
+    reason = flat(str(found.get("reason") or ""), 400)
+    return f"the evaluator would pick {name}" + (f': "{reason}"' if reason else "")
 
 
 def asked_words(question: Event) -> str:
