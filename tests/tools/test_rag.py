@@ -151,10 +151,20 @@ def test_embeddings_rank_where_a_model_is_named_and_are_made_once(root: Path) ->
     assert found.startswith("1 of 2 passages in flows/docs, best first, by likeness (tiny):")
     assert "[deep/lamp.md#1]" in found
     assert len(first.asked) == 3
+    assert "[2 passages were embedded: an unknown number of tokens at an unknown price]" in found
     second = Lengths()
     again = answer(tools(root, second), "rag_search", rule, query="lamp", k=1)
     assert second.asked == ["lamp"], "the passages are in the cache"
     assert "lamp.md#1" in again
+    assert "were embedded" not in again
+
+
+def test_secrets_are_taken_out_of_what_is_sent_to_be_embedded(root: Path) -> None:
+    (root / "flows" / "docs" / "faq.md").write_text("The key is k-123, for the refund.")
+    embedder = Lengths()
+    box = RagTools(Workspace.of(root), root.parent / "cache", embedder, lambda text: text.replace("k-123", "[gone]"))
+    answer(box, "rag_search", {"model": "tiny"}, query="refund")
+    assert embedder.asked[0] == "The key is [gone], for the refund."
 
 
 @pytest.mark.parametrize("embedder", [None, Lengths(ModelFault("timeout", "no answer within 3 s"))])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,13 @@ SHOWN_CHARS = 2000
 class WorkspaceRetrieval:
     """Implements ``Retrieval``."""
 
-    def __init__(self, workspace: Workspace, store: Path, embedder: Embedder | None) -> None:
-        """``store`` is the store's folder."""
+    def __init__(
+        self, workspace: Workspace, store: Path, embedder: Embedder | None, redact: Callable[[str], str] = str
+    ) -> None:
+        """``store`` is the store's folder. ``redact`` takes secrets out of passages that are sent to be embedded; what
+        a search finds loses them where it enters the run."""
         self._banks = Banks(store)
-        self._rag = RagTools(workspace, store / "embeddings", embedder)
+        self._rag = RagTools(workspace, store / "embeddings", embedder, redact)
 
     async def call(
         self, source: Source, name: str, arguments: Mapping[str, Any], place: Place, index: int

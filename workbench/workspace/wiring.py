@@ -43,6 +43,7 @@ def ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Por
     env = project.environment(trusted=around.trusted(folder, code=code))
     clock, counter, prices = SystemClock(), encodings(), prices_of(project, start.choice, env)
     embedder = _embedder(start, env, project, prices)
+    redact = Redactor({**env, "BASE_URL": start.choice.base_url}, shapes=project.settings.redact == "all")
     return Ports(
         model=_model(start, env, project, prices),
         tools=toolbox,
@@ -56,10 +57,10 @@ def ports(project: Project, start: Start, attached: Attached, sink: Sink) -> Por
         prices=prices,
         sink=sink,
         library=Shelf(project, folder),
-        retrieval=WorkspaceRetrieval(toolbox.workspace, project.store.root, embedder),
+        retrieval=WorkspaceRetrieval(toolbox.workspace, project.store.root, embedder, lambda text: redact(text)[0]),
         embedder=embedder,
         gate=attached.gate,
-        redact=Redactor({**env, "BASE_URL": start.choice.base_url}, shapes=project.settings.redact == "all"),
+        redact=redact,
         notify=attached.notify,
         audibles=attached.audibles,
         remarks=lambda phases: [*attached.remarks(phases), *(("hooks", text) for text in toolbox.refused_hooks)],

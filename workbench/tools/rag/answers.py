@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from workbench.language.model_context import Rag
 from workbench.tools.paths import Workspace
 from workbench.tools.rag.folder import Folder, Indexed, folder_of
 from workbench.tools.rag.passages import Passage
-from workbench.tools.rag.vectors import Vectors
+from workbench.tools.rag.vectors import Made, Vectors
 
 _NAMED = 5
 """Files left out that a notice names."""
@@ -27,11 +27,14 @@ _LISTED = 500
 class RagTools:
     """The tools over the folders of one workspace. Folders stay read while it lives."""
 
-    def __init__(self, workspace: Workspace, cache: Path, embedder: Embedder | None) -> None:
-        """``cache`` is the folder for embeddings."""
+    def __init__(
+        self, workspace: Workspace, cache: Path, embedder: Embedder | None, redact: Callable[[str], str] = str
+    ) -> None:
+        """``cache`` is the folder for embeddings. ``redact`` takes secrets out of what is sent to be embedded."""
         self._workspace = workspace
         self._cache = cache
         self._embedder = embedder
+        self._redact = redact
         self._folders: dict[tuple[Path, str], Folder] = {}
         self._vectors: dict[str, Vectors] = {}
 
@@ -56,7 +59,8 @@ class RagTools:
         notice, best = "", list[int]()
         if rule.model is not None:
             try:
-                best = await self._nearest(indexed, rule.model, query, most)
+                best, made = await self._nearest(indexed, rule.model, query, most)
+                notice = f"[{made}]" if made.texts else ""
             except ModelFault as fault:
                 notice = f"[{rule.model} gave no embeddings, so words decide: {fault.kind}: {fault.message}]"
         by = f"by likeness ({rule.model})" if best else "by words"
@@ -68,14 +72,14 @@ class RagTools:
             text = "\n\n".join([head, *(_shown(indexed.passages[index]) for index in best)])
         return _noted("\n\n".join(filter(None, (text, notice))), indexed)
 
-    async def _nearest(self, indexed: Indexed, model: str, query: str, most: int) -> list[int]:
-        """Indices by cosine, best first. Raises ModelFault."""
+    async def _nearest(self, indexed: Indexed, model: str, query: str, most: int) -> tuple[list[int], Made]:
+        """Indices by cosine, best first, and what was spent on passages. Raises ModelFault."""
         if self._embedder is None:
             raise ModelFault("no_model", "no embedding model can be reached here")
         vectors = self._vectors.setdefault(model, Vectors(self._cache, model))
-        own = await vectors.of([passage.text for passage in indexed.passages], self._embedder)
+        own, made = await vectors.of([self._redact(passage.text) for passage in indexed.passages], self._embedder)
         asked_for = (await self._embedder.embed([query], model)).vectors[0]
-        return await asyncio.to_thread(_ranked, asked_for, own, most)
+        return await asyncio.to_thread(_ranked, asked_for, own, most), made
 
 
 def _ranked(query: Sequence[float], vectors: Sequence[Sequence[float]], most: int) -> list[int]:

@@ -7,9 +7,10 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.engine.embedding import Embedder, packed, unpacked
+from workbench.engine.embedding import Embedded, Embedder, packed, unpacked
 
 BATCH = 64
 """Texts of one request."""
@@ -22,6 +23,29 @@ def key_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What new embeddings took."""
+
+    texts: int = 0
+    tokens: int | None = 0
+    """None where a provider did not say."""
+    cost: float | None = 0.0
+    """US dollars; None where a price is not known."""
+
+    def with_batch(self, texts: int, made: Embedded) -> Made:
+        tokens = None if self.tokens is None or made.tokens is None else self.tokens + made.tokens
+        cost = None if self.cost is None or made.cost is None else self.cost + made.cost
+        return Made(self.texts + texts, tokens, cost)
+
+    def __str__(self) -> str:
+        if not self.cost and self.cost is not None:
+            return f"{self.texts:,} passages were embedded, free of charge"
+        tokens = "an unknown number of tokens" if self.tokens is None else f"{self.tokens:,} tokens"
+        cost = "at an unknown price" if self.cost is None else f"for ${self.cost:.6f}"
+        return f"{self.texts:,} passages were embedded: {tokens} {cost}"
+
+
 class Vectors:
     """The vectors of one embedding model, in a file that only grows. A line that cannot be read is passed over."""
 
@@ -31,17 +55,18 @@ class Vectors:
         self._model = model
         self._known: dict[str, Vector] | None = None
 
-    async def of(self, texts: Sequence[str], embedder: Embedder) -> list[Vector]:
-        """One vector for each text; those that are not known are made, in batches. Raises ModelFault."""
-        known = self._loaded()
+    async def of(self, texts: Sequence[str], embedder: Embedder) -> tuple[list[Vector], Made]:
+        """One vector for each text, and what was spent on those that were not known. Raises ModelFault."""
+        known, spent = self._loaded(), Made()
         missing = list(dict.fromkeys(text for text in texts if key_of(text) not in known))
         for start in range(0, len(missing), BATCH):
             batch = missing[start : start + BATCH]
             made = await embedder.embed(batch, self._model)
+            spent = spent.with_batch(len(batch), made)
             fresh = {key_of(text): vector for text, vector in zip(batch, made.vectors, strict=True)}
             known |= fresh
             self._append(fresh)
-        return [known[key_of(text)] for text in texts]
+        return [known[key_of(text)] for text in texts], spent
 
     def _loaded(self) -> dict[str, Vector]:
         if self._known is None:
