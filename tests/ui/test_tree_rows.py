@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.engine.support import call, play
+from tests.engine.test_soundings import fleet, verdict
 from tests.ui.support import Story, entry, triage_story
 from workbench.context.assembly import Kind
 from workbench.context.message import Message
@@ -163,3 +165,12 @@ def test_a_place_without_a_row_leads_to_its_phase() -> None:
     rows = TreeRows(run, TreeView(OUTLINE, folding={("phase", "triage"): False}))
     assert rows.row_of(Place("", "triage", 1, 1, 1, 1)) == 1
     assert Story().events == []
+
+
+def test_walks_of_the_whole_cascade_have_their_winner_and_what_settled_it() -> None:
+    walks = [call("set_state", key="k", value=1), "a1", "b1", call("set_state", key="k", value=2), "a2", "b2"]
+    run = play(fleet(factor=2), [*walks, verdict(2)], input={"what": "it"}).state
+    lines = shown(TreeRows(run, TreeView(folding={("phase", "a"): True, ("phase", "b"): True})))
+    assert sum("candidate s1 ★" in line for line in lines) == 2
+    assert "✓ 2 walks of the cascade" in lines[-2]
+    assert "evaluation" in lines[-1]

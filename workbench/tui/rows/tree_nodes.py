@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from workbench.tui.rows.cells import Span, flat
-from workbench.tui.rows.numbers import count, seconds
+from workbench.tui.rows.numbers import count, plural, seconds
 from workbench.tui.rows.signs import sign, status_sign
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Nodes:
         unknown = [PhaseOutline(name) for name in visits if name not in known]
         for phase in (*self.view.outline, *unknown):
             yield from self._phase(phase, visits.get(phase.name, []))
+        yield from self._walks()
         if self.view.broken:
             yield Node(("gap",), 0, ())
             yield Node(("breakpoints",), 0, (("Breakpoints", "head"),))
@@ -128,6 +129,23 @@ class Nodes:
         if unfolded:
             yield from self._visits(own, [visit for visit in visits if _is_candidate(visit)])
 
+    def _walks(self) -> Iterator[Node]:
+        """What settled a contest of whole walks: it belongs to no phase."""
+        run = self.run
+        for contest in run.contests if run is not None else ():
+            if run is not None and contest.is_whole:
+                status = "success" if contest.winner is not None else "running"
+                words = f" {plural(len(contest.rounds[0].entrants), 'walk')} of the cascade"
+                yield Node(("walks", contest.place.branch), 0, (status_sign(status, self.view.tick), (words, "plain")))
+                calls = [call for call in run.calls if call.place.visit_key == contest.place.visit_key]
+                yield from (self._call("", call, 1, many=False) for call in calls)
+
+    def _walk_winners(self) -> frozenset[str]:
+        found = (
+            c.entrant(c.winner) for c in (self.run.contests if self.run else ()) if c.is_whole and c.winner is not None
+        )
+        return frozenset(entrant.branch for entrant in found if entrant is not None)
+
     def _marks(self, phase: PhaseOutline) -> list[Span]:
         marks: list[Span] = []
         if phase.name in self.view.stopped_at:
@@ -142,7 +160,7 @@ class Nodes:
 
     def _visits(self, own: Sequence[VisitState], candidates: Sequence[VisitState]) -> Iterator[Node]:
         if len(own) <= 1:
-            winners = _winners(own)
+            winners = _winners(own) | self._walk_winners()
             for candidate in candidates:
                 yield from self._folded(candidate, f"candidate {_name(candidate)}", 1, winners)
             for visit in own:
@@ -187,7 +205,7 @@ class Nodes:
     def _inside(self, visit: VisitState, depth: int) -> Iterator[Node]:
         many = visit.attempts > 1
         for call in visit.calls:
-            yield self._call(visit, call, depth, many=many)
+            yield self._call(visit.phase, call, depth, many=many)
         for tool in visit.tool_tries:
             mark = status_sign({"failed": "failed", "running": "running"}.get(tool.status, "done"), self.view.tick)
             where = (visit.branch, visit.phase, str(visit.visit), str(tool.index), str(tool.place))
@@ -232,7 +250,7 @@ class Nodes:
         """What sets the nodes of a nested run apart."""
         return ("in", self._nested) if self._nested else ()
 
-    def _call(self, visit: VisitState, call: CallState, depth: int, *, many: bool) -> Node:
+    def _call(self, phase: str, call: CallState, depth: int, *, many: bool) -> Node:
         view, place = self.view, call.place
         held = place == view.held and self._is_held
         label = flat(call.purpose) or "beside"
@@ -250,7 +268,7 @@ class Nodes:
             (mark, (f" {label}", "plain"), extra),
             _took(call),
             place=place,
-            phase=visit.phase,
+            phase=phase,
             tone="selected" if place == view.selected and self._is_selected else "",
             run=self._nested,
         )
