@@ -24,6 +24,7 @@ from workbench.tui.screens.home import HomeScreen
 from workbench.tui.screens.message import MessageSheet
 from workbench.tui.screens.request import ChangedSheet, RequestSheet
 from workbench.tui.screens.runs import RunsScreen
+from workbench.tui.screens.settings import SettingsScreen
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.snapshots import SnapshotsScreen
 from workbench.tui.screens.sql import SqlScreen
@@ -52,6 +53,7 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "editor": EditorScreen,
     "text": CodeArea,
     "sql": SqlScreen,
+    "settings": SettingsScreen,
     "form": FormDialog,
     "choices": Choices,
 }
@@ -133,11 +135,11 @@ def test_the_help_lists_every_key_and_every_sign() -> None:
 
 def test_a_rebound_key_works_and_the_old_one_does_not(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with bench(tmp_path, keys={"app.help": "f5", "pane.zoom": "Z"}) as it:
-            assert "f5 help" in it.text()
+        async with bench(tmp_path, keys={"app.help": "f12", "pane.zoom": "Z"}) as it:
+            assert "f12 help" in it.text()
             await it.press("question_mark")
             assert it.app.screen is it.screen
-            await it.press("f5")
+            await it.press("f12")
             assert it.app.screen is not it.screen
             await it.press("escape", "Z")
             assert it.screen.has_class("-zoom")

@@ -63,12 +63,41 @@ SQL_KEYS: tuple[Key, ...] = (
     Key("sql.close", "escape", "close", "sql", "Cancel a question that is going; else back", "SQL", "back"),
 )
 
-ROOM_KEYS: tuple[Key, ...] = (*EDITOR_KEYS, *SQL_KEYS)
+SETTINGS_KEYS: tuple[Key, ...] = (
+    Key(
+        "app.settings",
+        "comma",
+        "settings",
+        "app",
+        "Settings and keys: values, where they come from, changes",
+        "Workbench",
+    ),
+    Key("settings.tab", "tab", "tab", "settings", "From the settings to the keys and back", "Settings", "keys"),
+    Key("settings.filter", "slash", "filter", "settings", "Show only rows that hold a text", "Settings", "filter"),
+    Key(
+        "settings.change", "e", "change('user')", "settings", "Change the value in your own file", "Settings", "change"
+    ),
+    Key(
+        "settings.workspace",
+        "w",
+        "change('workspace')",
+        "settings",
+        "Change the value in the workspace's file",
+        "Settings",
+        "in workspace",
+    ),
+    Key("settings.unset", "x", "unset", "settings", "Take the value out of the file that sets it", "Settings", "unset"),
+    Key("settings.external", "f4", "external", "settings", "Open your own file in $EDITOR", "Settings", "$EDITOR"),
+    Key("settings.close", "escape,q", "close", "settings", "Back", "Settings", "back"),
+)
+
+ROOM_KEYS: tuple[Key, ...] = (*EDITOR_KEYS, *SQL_KEYS, *SETTINGS_KEYS)
 
 ROOM_CONTEXTS: dict[str, tuple[str, ...]] = {
     "editor": ("app", "text", "list"),
     "text": ("editor", "sql"),
     "sql": ("app", "text", "list"),
+    "settings": ("list",),
 }
 """For ``CONTEXTS``."""
 
@@ -82,6 +111,15 @@ ROOM_FOOTERS: dict[str, tuple[str, ...]] = {
         "text.undo",
         "editor.external",
         "editor.close",
+    ),
+    "settings": (
+        "settings.change",
+        "settings.workspace",
+        "settings.unset",
+        "settings.filter",
+        "settings.tab",
+        "settings.external",
+        "settings.close",
     ),
     "sql": ("sql.ask", "sql.pane", "sql.earlier", "list.open", "sql.right", "sql.save", "sql.close"),
 }

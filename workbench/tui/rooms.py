@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
+from workbench.tui.keys import resolve
 from workbench.tui.session_app import SessionApp
 
 if TYPE_CHECKING:
+    from workbench.tui.key import Key
     from workbench.workspace.project import Project
+    from workbench.workspace.settings import Settings
 
 
 class Rooms(SessionApp):
     """Opens screens. Each is imported when it is first asked for."""
+
+    keys: tuple[Key, ...]
+    """The table with the user's own keys."""
 
     def open_editor(self, file: Path, line: int = 1, column: int = 1) -> None:
         """Open a cascade file in the app's editor, at a place."""
@@ -44,6 +50,22 @@ class Rooms(SessionApp):
             return
         history = History(project.folders.state / "sql_history.jsonl")
         self.push_screen(SqlScreen(project.root, Asking(project.store), history))
+
+    def action_settings(self) -> None:
+        """Open the settings."""
+        from workbench.tui.screens.settings import SettingsScreen
+
+        project = self.project
+        if project is not None and not isinstance(self.screen, SettingsScreen):
+            self.push_screen(SettingsScreen(project))
+
+    def take_settings(self, settings: Settings) -> None:
+        """Show what counts at once: the theme and the keys. The rest is read when a run or the app starts."""
+        if settings.theme != self.theme and settings.theme in self.available_themes:
+            self.theme = settings.theme
+        self.keys = resolve(settings.keys)[0]
+        self.set_keymap({key.id: key.keys for key in self.keys if key.id in settings.keys})
+        self.refresh_bindings()
 
     def edit_file(self, file: Path, line: int, column: int = 1) -> None:
         """Open a file in $VISUAL or $EDITOR, at a place; the run goes on meanwhile."""

@@ -188,6 +188,11 @@ def load_settings(
     return Settings(values, origins)
 
 
+def checked_value(setting: Setting, value: Any, origin: str) -> Any:
+    """A value as it counts: of the right type, one of the choices. Raises SettingsError naming the origin."""
+    return _checked(setting, value, origin)
+
+
 def settings_schema() -> dict[str, Any]:
     """JSON Schema of ``workbench.yaml`` and ``config.yaml``."""
     types = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}

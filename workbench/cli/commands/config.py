@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json as jsonlib
+from typing import TYPE_CHECKING
 
 import click
 
 from workbench.cli.options import as_json, plain, project_here
 from workbench.cli.output import Cell, Column, Printer, talk, write_json
 from workbench.engine.redact import without_password
+
+if TYPE_CHECKING:
+    from workbench.workspace.config_file import Target, Written
 
 COLUMNS = (Column("setting"), Column("value", flexible=True), Column("from", flexible=True))
 
@@ -49,6 +53,59 @@ def show(json: bool, plain: bool) -> None:
     ]
     printer.table(COLUMNS, rows)
     talk(f"workspace {project.root}; config folder {project.folders.config}; store {project.store.root}", "dim")
+
+
+def _target(workspace: bool) -> Target:
+    return "workspace" if workspace else "user"
+
+
+@command.command("set", short_help="Write a setting into your file, or the workspace's.")
+@click.argument("name", metavar="NAME[.KEY]")
+@click.argument("value")
+@click.option("--workspace", is_flag=True, help="Into workbench.yaml of the workspace.")
+def set_(name: str, value: str, workspace: bool) -> None:
+    """Write one setting into config.yaml of your config folder; comments and all else stay. What could act outside of
+    a workspace is never written into its file.
+
+    \b
+    Examples:
+      workbench config set theme workbench-light
+      workbench config set max_cost 0.50 --workspace
+      workbench config set keys.app.quit ctrl+x
+    """
+    from workbench.workspace.config_file import read_value, set_value, setting_named
+
+    setting, key = _named(name)
+    found = value if key else read_value(setting_named(setting), value)
+    _told(set_value(project_here(), setting, found, _target(workspace), key))
+
+
+@command.command(short_help="Take a setting out of your file, or the workspace's.")
+@click.argument("name", metavar="NAME[.KEY]")
+@click.option("--workspace", is_flag=True, help="Out of workbench.yaml of the workspace.")
+def unset(name: str, workspace: bool) -> None:
+    """Take one setting out of config.yaml of your config folder.
+
+    \b
+    Example:
+      workbench config unset theme
+    """
+    from workbench.workspace.config_file import unset_value
+
+    setting, key = _named(name)
+    _told(unset_value(project_here(), setting, _target(workspace), key))
+
+
+def _named(name: str) -> tuple[str, str]:
+    """``keys.app.quit`` is the entry ``app.quit`` of the setting ``keys``."""
+    setting, _, key = name.partition(".")
+    return setting, key
+
+
+def _told(written: Written) -> None:
+    talk(f"written to {written.file}", "good")
+    if written.origin not in (str(written.file), "default"):
+        talk(f"{written.origin} has the last word: {_shown(written.value)}", "warn")
 
 
 @command.command(short_help="Check the settings files.")

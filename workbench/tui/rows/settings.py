@@ -1,0 +1,146 @@
+"""The settings and the keys as rows, each with what there is to know about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from workbench.tui.key import Key
+from workbench.tui.rows.cells import Row, Span, crop, fit, flat
+from workbench.tui.rows.model import Rows
+from workbench.tui.rows.text import Line, TextRows
+from workbench.workspace.settings import Setting, Settings
+
+TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false", list: "list", dict: "mapping"}
+AT_ONCE = frozenset({"theme", "keys"})
+AT_START = frozenset({"data_dir", "prices", "tackle_dirs"})
+
+
+def value_text(value: Any) -> str:
+    """A value on one line, as it is written in a file."""
+    if value in (None, "", [], {}):
+        return "–"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else str(value)
+
+
+def origin_text(origin: str, user_file: Path, workspace_file: Path) -> str:
+    """Where a value came from, in two words."""
+    named = {str(user_file): "user file", str(workspace_file): "workspace file"}
+    return named.get(origin, origin)
+
+
+class SettingRows(Rows):
+    """Name, value and origin of each setting that holds the filter in its name, help or value."""
+
+    def __init__(
+        self, table: Sequence[Setting], settings: Settings, files: tuple[Path, Path], problems: Mapping[str, str]
+    ) -> None:
+        """``files`` are the user's and the workspace's; ``problems`` by name."""
+        self.settings = tuple(table)
+        self._values = settings
+        self._files = files
+        self._problems = problems
+
+    def __len__(self) -> int:
+        return len(self.settings)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        value, origin = _widths(width)
+        text = f"   {fit('setting', 20)}{fit('value', value)}{fit('from', origin)}"
+        return (Row(crop(((text, "head"),), width)),)
+
+    def row(self, index: int, width: int) -> Row:
+        setting = self.settings[index]
+        value, origin = _widths(width)
+        place = self._values.origins.get(setting.name, "default")
+        token = "faint" if place == "default" else "plain"
+        shown = value_text(self._values.values.get(setting.name))
+        wrong = setting.name in self._problems
+        spans: list[Span] = [
+            (" ✗ " if wrong else "   ", "error"),
+            (fit(setting.name, 20), "name"),
+            (fit(shown, value - 1) + " ", token),
+            (fit(origin_text(place, *self._files), origin), "faint" if place == "default" else "accent"),
+        ]
+        return Row(crop(spans, width))
+
+    def plain(self, index: int) -> str:
+        setting = self.settings[index]
+        return f"{setting.name} {value_text(self._values.values.get(setting.name))} {setting.help}"
+
+
+def _widths(width: int) -> tuple[int, int]:
+    origin = min(34, max(14, width // 4))
+    return max(10, width - 23 - origin), origin
+
+
+def setting_doc(setting: Setting, settings: Settings, files: tuple[Path, Path], problem: str = "") -> TextRows:
+    """All about one setting: meaning, type, default, where it may be set, where its value is from."""
+    user, workspace = files
+    origin = settings.origins.get(setting.name, "default")
+    lines = [Line(flat(problem), "error", hang=2)] if problem else []
+    lines.append(Line(setting.help))
+    kind = TYPES[setting.type] + (f": one of {', '.join(setting.choices)}" if setting.choices else "")
+    lines.append(Line(f"{kind}; default {value_text(setting.default)}", "accent", hang=2))
+    lines.append(Line(""))
+    lines.append(Line(f"now {flat(value_text(settings.values.get(setting.name)))}, from {flat(origin)}", hang=2))
+    if setting.env:
+        lines.append(Line(f"environment: {', '.join(setting.env)}", "dim", hang=2))
+    lines.append(Line(f"your file: {flat(str(user))}", "dim", hang=2))
+    allowed = flat(str(workspace)) if setting.workspace else "never: it could act outside of the workspace"
+    lines.append(Line(f"the workspace's file: {allowed}", "dim", hang=2))
+    when = "at once" if setting.name in AT_ONCE else "when the app starts" if setting.name in AT_START else "next run"
+    lines.append(Line(f"a change counts: {when}", "dim", hang=2))
+    return TextRows(lines, (("Setting", "title"), (f"  {setting.name}", "name")))
+
+
+class KeyRows(Rows):
+    """Every command with its keys; what the user has changed is marked."""
+
+    def __init__(self, table: Sequence[Key], changed: Mapping[str, str], problems: Sequence[str] = ()) -> None:
+        self.keys = tuple(table)
+        self._changed = changed
+        self._problems = {problem.partition(":")[0].removeprefix("keys."): problem for problem in problems}
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        return (
+            Row(crop(((f"   {fit('command', 22)}{fit('keys', 24)}{fit('where', 11)}what it does", "head"),), width)),
+        )
+
+    def row(self, index: int, width: int) -> Row:
+        key = self.keys[index]
+        wrong, own = key.id in self._problems, key.id in self._changed
+        spans: list[Span] = [
+            (" ✗ " if wrong else " ● " if own else "   ", "error" if wrong else "changed"),
+            (fit(key.id, 21) + " ", "name"),
+            (fit(key.keys, 23) + " ", "changed" if own else "key"),
+            (fit(key.context, 10) + " ", "faint"),
+            (flat(key.help), "plain"),
+        ]
+        return Row(crop(spans, width))
+
+    def plain(self, index: int) -> str:
+        key = self.keys[index]
+        return f"{key.id} {key.keys} {key.help} {key.group}"
+
+    def doc(self, index: int, defaults: Mapping[str, str]) -> TextRows:
+        """All about one command."""
+        key = self.keys[index]
+        lines = [Line(flat(self._problems[key.id]), "error", hang=2)] if key.id in self._problems else []
+        lines.append(Line(key.help))
+        lines.append(Line(f"{key.keys}; by itself {defaults.get(key.id, '')}", "accent", hang=2))
+        lines.append(Line(f"works in: {key.context}; group {key.group}", "dim"))
+        lines.append(Line(""))
+        lines.append(
+            Line("enter: other keys, with commas between them, as in f5,ctrl+r. x: back to the usual ones.", "dim")
+        )
+        return TextRows(lines, (("Key", "title"), (f"  {key.id}", "name")))

@@ -1,0 +1,268 @@
+"""Settings: every value with its origin, and every key; a change goes into a file, with its comments kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from workbench.tui.keys import ALWAYS, FOOTERS, KEYS, bindings, hints, resolve
+from workbench.tui.rows.cells import Span, crop, flat
+from workbench.tui.rows.model import Filtered, Rows
+from workbench.tui.rows.settings import KeyRows, SettingRows, setting_doc, value_text
+from workbench.tui.rows.text import TextRows
+from workbench.tui.widgets.line import Footer, SpanLine
+from workbench.tui.widgets.prompt import Prompt, PromptClosed
+from workbench.tui.widgets.rowview import RowView
+from workbench.workspace.config_file import Target, file_of, read_value, set_value, take_over, unset_value
+from workbench.workspace.settings import TABLE, SettingsError
+from workbench.workspace.text_file import CannotSave
+
+if TYPE_CHECKING:
+    from workbench.tui.app import WorkbenchApp
+    from workbench.workspace.project import Project
+
+_DEFAULTS = {key.id: key.keys for key in KEYS}
+
+
+class SettingsScreen(Screen[None]):
+    """Two lists, settings and keys, with what there is to know about the selected row."""
+
+    CSS_PATH = "settings.tcss"
+    BINDINGS: ClassVar[list[BindingType]] = bindings("settings")
+    PALETTE: ClassVar[tuple[str, ...]] = ("settings", "list")
+    AUTO_FOCUS = "#list"
+
+    app: WorkbenchApp
+
+    def __init__(self, project: Project) -> None:
+        super().__init__()
+        self._project = project
+        self._files = (file_of(project, "user"), file_of(project, "workspace"))
+        self._tab = "settings"
+        self._filter = ""
+        self._fault = ""
+        """Why the files could not be read anew."""
+        self._header = SpanLine(id="header")
+        self._footer = Footer(id="footer")
+        self.rows_pane = RowView(Rows(), id="list")
+        self.doc_pane = RowView(Rows(), id="doc", selecting=False)
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self.rows_pane
+        yield self.doc_pane
+        yield self._footer
+
+    def on_mount(self) -> None:
+        self._footer.offer(hints(FOOTERS["settings"], self.app.keys), hints(ALWAYS[:2], self.app.keys))
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._forget())
+        self._read()
+        self.call_after_refresh(self.show_rows)
+
+    def _forget(self) -> None:
+        for view in (self.rows_pane, self.doc_pane):
+            view.forget()
+        self._header.refresh()
+        self._footer.refresh()
+
+    def _read(self) -> None:
+        """The files as they are now; what is wrong with them is shown, and the old values stay."""
+        try:
+            take_over(self._project)
+        except SettingsError as fault:
+            # The folder is in the lower pane; the place and the mistake must not be cut off for it.
+            self._fault = str(fault).replace(f"{self._files[0].parent}/", "").replace(f"{self._files[1].parent}/", "")
+        else:
+            self._fault = ""
+
+    # -- what is shown -----------------------------------------------------------------------------------------------
+
+    def _problems(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        settings = self._project.settings
+        theme = str(settings.theme)
+        if theme not in self.app.available_themes:
+            found["theme"] = f"there is no theme '{theme}'; there are {', '.join(sorted(self.app.available_themes))}"
+        clashes = resolve(settings.keys)[1]
+        if clashes:
+            found["keys"] = "; ".join(clashes)
+        return found
+
+    def _all_rows(self) -> SettingRows | KeyRows:
+        settings = self._project.settings
+        if self._tab == "keys":
+            table, problems = resolve(settings.keys)
+            return KeyRows(table, settings.keys, problems)
+        return SettingRows(TABLE, settings, self._files, self._problems())
+
+    def show_rows(self, cursor: int | None = None) -> None:
+        """Draw the list again; the cursor stays where it is."""
+        inner = self._all_rows()
+        rows: Rows = Filtered(inner, self._filter) if self._filter else inner
+        on, off = ("tab-on", "tab") if self._tab == "settings" else ("tab", "tab-on")
+        rows.title = (("Settings", on), (" │ ", "separator"), ("Keys", off))
+        if not self._filter:
+            rows.title_right = ()
+        self.rows_pane.show(rows, cursor)
+        self._show_doc()
+        words = (
+            self._fault or "flag, environment, workspace file, your file, default: the first that says something counts"
+        )
+        token = "error" if self._fault else "dim"
+        left: list[Span] = [(" settings ", "faint"), (flat(self._project.root.name), "bold"), ("   ", "plain")]
+        self._header.show(crop((*left, (flat(words, 300), token)), max(20, self.size.width)))
+
+    def _index(self) -> int:
+        """The row under the cursor among all rows; -1 for none."""
+        rows, cursor = self.rows_pane.rows, self.rows_pane.cursor
+        if not len(rows):
+            return -1
+        return rows.origin(cursor) if isinstance(rows, Filtered) else cursor
+
+    def _show_doc(self) -> None:
+        index, inner = self._index(), self._all_rows()
+        doc: Rows = TextRows([])
+        if isinstance(inner, SettingRows) and 0 <= index < len(inner):
+            setting = inner.settings[index]
+            doc = setting_doc(setting, self._project.settings, self._files, self._problems().get(setting.name, ""))
+        elif isinstance(inner, KeyRows) and 0 <= index < len(inner):
+            doc = inner.doc(index, _DEFAULTS)
+        self.doc_pane.show(doc, 0)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.call_after_refresh(self.show_rows)
+
+    @on(RowView.Chosen, "#list")
+    def _chosen(self) -> None:
+        self._show_doc()
+
+    @on(RowView.Opened, "#list")
+    def _opened(self) -> None:
+        self.action_change("user")
+
+    @on(RowView.TitleClicked, "#list")
+    def _title_clicked(self) -> None:
+        self.action_tab()
+
+    # -- commands ----------------------------------------------------------------------------------------------------
+
+    def action_tab(self) -> None:
+        """From the settings to the keys and back."""
+        self._tab = "keys" if self._tab == "settings" else "settings"
+        self._filter = ""
+        self.show_rows(0)
+
+    def action_filter(self) -> None:
+        def changed(text: str) -> None:
+            self._filter = text
+            self.show_rows(0)
+
+        def done(text: str) -> str | None:
+            changed(text)
+            return None
+
+        self.ask("filter", value=self._filter, done=done, changed=changed, closed=lambda: changed(""))
+
+    def action_change(self, target: Target) -> None:
+        """Ask for another value, and write it into the user's file or the workspace's."""
+        index, inner = self._index(), self._all_rows()
+        if index < 0:
+            return
+        if isinstance(inner, KeyRows):
+            self._change_key(inner.keys[index].id, inner.keys[index].keys)
+            return
+        setting = inner.settings[index]
+        if setting.name == "keys":
+            self.action_tab()
+            return
+        if target == "workspace" and not setting.workspace:
+            self.app.say(f"{setting.name} is never taken from a workspace: it could act outside of it.", "warning")
+            return
+
+        def done(text: str) -> str | None:
+            return self._tried(lambda: set_value(self._project, setting.name, read_value(setting, text), target))
+
+        now = self._project.settings.values.get(setting.name)
+        words = ", ".join(setting.choices) or ("true, false" if setting.type is bool else setting.help)
+        value = "" if now in (None, [], {}) else value_text(now) if now != "" else ""
+        self.ask(f"{setting.name} in {target} file", value=value, placeholder=words, done=done)
+
+    def _change_key(self, id: str, keys: str) -> None:
+        def done(text: str) -> str | None:
+            wanted = ",".join(name.strip() for name in text.split(",") if name.strip())
+            if not wanted:
+                return "at least one key, as in f5 or ctrl+r"
+            others = {name: value for name, value in self._project.settings.keys.items() if name != id}
+            problems = resolve({**others, id: wanted})[1]
+            mine = [problem for problem in problems if problem.startswith(f"keys.{id}:")]
+            if mine:
+                return mine[0]
+            return self._tried(lambda: set_value(self._project, "keys", wanted, "user", key=id))
+
+        self.ask(f"keys of {id}", value=keys, done=done)
+
+    def action_unset(self) -> None:
+        """Take the value out of the user's file."""
+        index, inner = self._index(), self._all_rows()
+        if index < 0:
+            return
+        if isinstance(inner, KeyRows):
+            id = inner.keys[index].id
+            objection = self._tried(lambda: unset_value(self._project, "keys", "user", key=id))
+        else:
+            name = inner.settings[index].name
+            target: Target = "workspace" if self._from_workspace(name) else "user"
+            objection = self._tried(lambda: unset_value(self._project, name, target))
+        if objection:
+            self.app.say(objection, "warning")
+
+    def _from_workspace(self, name: str) -> bool:
+        return self._project.settings.origins.get(name) == str(self._files[1])
+
+    def _tried(self, change: Callable[[], Any]) -> str | None:
+        """Make a change and show what counts now; the objection, if it cannot be made."""
+        try:
+            written = change()
+        except (SettingsError, CannotSave) as fault:
+            return str(fault)
+        self._read()
+        self.app.take_settings(self._project.settings)
+        self.show_rows()
+        known = written.origin in (str(written.file), "default")
+        wins = "" if known else f", but {written.origin} has the last word"
+        self.app.say(f"written to {written.file}{wins}", "information" if known else "warning")
+        return None
+
+    def action_external(self) -> None:
+        """Open the user's file in $EDITOR; what it says then counts."""
+        file = self._files[0]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self.app.edit_file(file, 1)
+        self._read()
+        self.app.take_settings(self._project.settings)
+        self.show_rows()
+
+    def action_close(self) -> None:
+        self.dismiss()
+
+    # -- the prompt --------------------------------------------------------------------------------------------------
+
+    def ask(self, label: str, **options: Any) -> None:
+        """Open the one-line prompt in the place of the footer."""
+        for old in self.query(Prompt):
+            old.remove()
+        self._footer.display = False
+        self.mount(Prompt(label, **options), before=self._footer)
+
+    def on_prompt_closed(self, event: PromptClosed) -> None:
+        self._footer.display = True
+        self.rows_pane.focus()
+
+    @on(Footer.Pressed)
+    async def _pressed(self, event: Footer.Pressed) -> None:
+        await self.app.run_command(event.command)
