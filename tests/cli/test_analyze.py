@@ -1,0 +1,54 @@
+"""``workbench analyze``: too few runs are said so; enough of them are tables, a suggestion, and JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import alone, run_cli
+
+CASCADE = """\
+cascade_id: write
+phases:
+  - name: draft
+    instructions: Write.
+    soundings:
+      factor: 2
+      mutate: true
+      mutation_mode: augment
+      mutations: [Think step by step.]
+      evaluator_instructions: The best.
+"""
+REPLIES = """\
+replies:
+  draft:
+    - text: "A draft."
+    - {aside: 1, text: '{"winner": 2, "scores": {"1": 40, "2": 80}, "reason": "it has steps"}'}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    work = tmp_path / "work"
+    alone(monkeypatch, tmp_path, work)
+    (work / "write.yaml").write_text(CASCADE)
+    (work / "write.replies.yaml").write_text(REPLIES)
+    return work
+
+
+def test_few_runs_are_no_evidence_unless_asked(folder: Path) -> None:
+    none = run_cli("analyze", "write.yaml")
+    assert (none.code, none.err) == (1, "error: no stored run has soundings with a winner in write.yaml\n")
+    for number in range(6):
+        assert run_cli("run", "write.yaml", "--session", f"w{number}", "-q").code == 0
+    few = run_cli("analyze", "write.yaml")
+    assert few.code == 1
+    assert "draft: soundings of 6 of 10 runs; --min-runs 6 looks at them" in few.err
+    shown = run_cli("analyze", "write.yaml", "--min-runs", "6", "--plain")
+    assert shown.code == 0
+    assert shown.out.startswith("draft  6 rounds in 6 runs\n")
+    document = run_cli("analyze", "write.yaml", "--min-runs", "6", "--json").json
+    (phase,) = document["phases"]
+    assert (document["runs"], phase["rounds"]) == (6, 6)
+    assert sum(variant["won"] for variant in phase["variants"]) == 6

@@ -1,0 +1,76 @@
+"""What stored soundings say: variants against chance, costs, traits of winners, and the suggestion that follows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.engine.support import play
+from workbench.engine.analysis import Key, Variant, analysed, suggestion
+from workbench.engine.state import RunState
+
+STEPS = "Think step by step."
+BULLETS = "Answer as a list."
+
+
+def run(number: int, winner: int, outputs: tuple[str, str, str] = ("plain", "1. first\n2. second", "- a")) -> RunState:
+    """A run whose phase had a baseline and two augmented candidates."""
+    soundings: dict[str, Any] = {
+        "factor": 3,
+        "max_parallel": 1,
+        "mutate": True,
+        "mutation_mode": "augment",
+        "mutations": [STEPS, BULLETS],
+        "evaluator_instructions": "The best.",
+    }
+    cascade = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "Write.", "soundings": soundings}]}
+    verdict = json.dumps({"winner": winner, "scores": {}, "reason": "it is"})
+    played = play(cascade, [*outputs, verdict])
+    assert played.outcome.status == "success", played.outcome.reason
+    state = played.state
+    state.run_id = f"run-{number}"
+    return state
+
+
+def test_a_variant_that_wins_more_often_than_chance_is_suggested_with_its_text() -> None:
+    (found,) = analysed([run(number, 2 if number else 1) for number in range(12)])
+    assert (found.phase, found.runs, found.rounds) == ("p", 12, 12)
+    best = found.best
+    assert best is not None
+    assert (best.key.words(), best.stood, best.won) == (f"augment: {STEPS}", 12, 11)
+    assert best.chance == pytest.approx(4)
+    assert suggestion(best) == f"Make this a part of the instructions:\n{STEPS}"
+    assert found.to_json()["suggestion"] == suggestion(best)
+
+
+def test_without_a_clear_winner_nothing_is_suggested() -> None:
+    (found,) = analysed([run(number, number % 3 + 1) for number in range(12)])
+    assert found.best is None
+    assert [variant.won for variant in found.variants] == [4, 4, 4]
+    (found,) = analysed([run(number, 1) for number in range(12)])
+    assert found.best is None  # The baseline is what the file says already.
+
+
+def test_traits_that_winners_share_are_named_with_their_shares() -> None:
+    (found,) = analysed([run(number, 2) for number in range(4)])
+    traits = {trait.name: (trait.winners, trait.losers) for trait in found.traits}
+    assert traits["numbered steps"] == (1.0, 0.0)
+    assert traits["bullets"] == (0.0, 0.5)
+    assert traits["the word 'first'"] == (1.0, 0.0)
+
+
+def test_one_phase_can_be_asked_for() -> None:
+    assert analysed([run(0, 1)], "q") == []
+
+
+@given(st.integers(1, 200), st.integers(0, 200))
+@settings(max_examples=60, deadline=None)
+def test_the_lower_end_is_below_the_share_and_grows_with_the_evidence(stood: int, won: int) -> None:
+    won = min(won, stood)
+    variant, more = Variant(Key(), stood, won), Variant(Key(), 4 * stood, 4 * won)
+    assert 0.0 <= variant.least <= won / stood + 1e-9
+    assert more.least >= variant.least - 1e-9
