@@ -11,7 +11,8 @@ from tests.cli.test_compare import CASCADE
 from tests.store.examples import plain_run
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check
-from tests.ui.stored import BROKEN, FAILED, FORK, IMPORTED, INNER, PARENT, stored_runs
+from tests.ui.stored import BROKEN, FAILED, FORK, IMPORTED, INNER, PARENT, retold, stored_runs
+from tests.ui.support import triage_story
 from tests.ui.test_compare import REPLIES, prepared
 from workbench.store.store import Store
 from workbench.tui.screens.compare import CompareSheet
@@ -217,5 +218,29 @@ def test_a_stopped_run_goes_on_from_the_list(tmp_path: Path) -> None:
             await it.until(lambda: isinstance(it.app.screen, RunsScreen), "the screen did not open")
             await it.press("c")
             assert it.session.running
+
+    asyncio.run(scenario())
+
+
+def test_a_run_that_another_process_makes_is_followed_in_the_bench_and_left_to_it(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = stored_runs(tmp_path)
+        events = triage_story(finished=True).events
+        run_id = "0190c6f2-7f3a-7000-8000-00000000c002"
+        events = retold(events, run_id, 6, session_id="log_triage-live")
+        async with bench(tmp_path) as it:
+            with Store(store.root).create(run_id) as journal:
+                for event in events[:20]:
+                    journal.append(event)
+                await opened(it, 6)
+                await it.press("g", "enter")
+                await it.until(lambda: it.screen.shows(run_id), "the run does not show")
+                assert it.presenter.state.run.status == "running"
+                await it.press("n")
+                assert not it.session.running
+                for event in events[20:-1]:
+                    journal.append(event)
+                await it.until(lambda: it.presenter.state.run.seq == events[-2].seq, "what was added does not show")
+            await it.until(lambda: it.presenter.state.run.status == "interrupted", "its end was not noticed")
 
     asyncio.run(scenario())

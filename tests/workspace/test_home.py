@@ -67,10 +67,13 @@ def test_a_run_is_shown_over_its_file_or_over_its_own_text_where_that_is_gone(fo
     session.close()
     run_id, desk = session.run_id, session.desk
     there = desk.run(run_id)
-    assert (there.gone, there.drifted, there.run_id) == ("", frozenset(), run_id)
+    assert there.viewed is not None
+    assert (there.gone, there.viewed.drifted, there.run_id) == ("", frozenset(), run_id)
     assert len(there.events) > 0
     (folder / "c.json").write_text((folder / "c.json").read_text().replace("Tell {{", "Say {{"))
-    assert desk.run(run_id).drifted == {"tell"}
+    again = desk.run(run_id)
+    assert again.viewed is not None
+    assert again.viewed.drifted == {"tell"}
     (folder / "c.json").unlink()
     gone = desk.run(run_id)
     assert gone.gone == "c.json is not there any more: this is the text of the run"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,15 +33,13 @@ class Desk:
     def run(self, run_id: str) -> Session:
         """A session that shows a stored run: over its file, or where that is gone over the text that the run is pinned
         to. Raises UnknownRun, CannotOpen."""
-        events = list(self.project.store.events(run_id))
-        session = self._of_run(events)
-        session.view(run_id, events)
+        session = self._of_run(next(self.project.store.events(run_id), None))
+        session.view(run_id)
         return session
 
-    def _of_run(self, events: Iterable[Event]) -> Session:
+    def _of_run(self, first: Event | None) -> Session:
         from workbench.workspace.session import Session
 
-        first = next(iter(events), None)
         if first is None or first.kind != "run_started":
             raise CannotOpen("the beginning of this run is missing: there is nothing to show it with")
         data = first.data

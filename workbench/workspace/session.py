@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from workbench.engine.changed import ChangedCall
     from workbench.engine.recording import Recording
     from workbench.language.load import Loaded
-    from workbench.language.model import Audibles, Cascade
+    from workbench.language.model import Audibles
     from workbench.workspace.choice import ModelChoice
     from workbench.workspace.desk import Desk
     from workbench.workspace.opened import Opened
+    from workbench.workspace.viewed import Viewed
 
 STOP_DEADLINE = 5.0
 """Seconds that a run gets to end by itself when the app closes."""
@@ -99,6 +100,8 @@ class Session:
         self.run_id = ""
         self.changed: ChangedCall | None = None
         """Both requests of the call that a re-run is held at because its request is not the recorded one."""
+        self.viewed: Viewed | None = None
+        """The stored run that was asked for last."""
         self._model = model
         self._session = session
         self._sandbox = sandbox
@@ -146,20 +149,23 @@ class Session:
         self.run_id = SystemIds().run_id()
         self._launch(mode, lambda: run_new(self.project, start, self._attached(), run_id=self.run_id))
 
-    def view(self, run_id: str, events: Sequence[Event] | None = None) -> None:
+    def view(self, run_id: str) -> None:
         """Show a stored run: its events come as if they happened now, and nothing executes. Raises UnknownRun."""
-        stored = list(self.project.store.events(run_id)) if events is None else events
-        self.run_id, self.drifted = run_id, self._drift(stored)
-        self.events.extend(stored)
+        from workbench.workspace.viewed import Viewed
 
-    def _drift(self, events: Sequence[Event]) -> frozenset[str]:
-        """The phases of the file that are not what a run is pinned to."""
-        data = events[0].data if events else {}
-        text, file = str(data.get("cascade_text", "")), self.opened
-        if not text or text.removeprefix("\ufeff") == file.text or file.cascade is None:
-            return frozenset()
-        pinned = self.project.load(self.file, text).cascade
-        return changed_phases(pinned, file.cascade) if pinned is not None else frozenset()
+        self.viewed = Viewed(self.project, self.opened, run_id)
+        self.run_id = run_id
+        self.events.extend(self.viewed.events)
+
+    @property
+    def follows(self) -> bool:
+        """Whether the run that is viewed is being written by another process."""
+        return self.viewed is not None and self.viewed.growing and not self.running
+
+    def follow(self) -> None:
+        """Take what that process has added to the run since."""
+        if self.viewed is not None:
+            self.events.extend(self.viewed.more())
 
     @property
     def desk(self) -> Desk:
@@ -362,6 +368,7 @@ class Session:
         if self.running:
             raise RuntimeError("a run is going on")
         self._keep_changed_breakpoints()
+        self.viewed = None
         breakpoints = self.stepper.breakpoints
         self.stepper = self._new_stepper()
         self.stepper.breakpoints, self.stepper.mode = breakpoints, mode
@@ -392,10 +399,6 @@ def _changed(before: Opened | None, after: Opened) -> frozenset[str]:
     """Phases of the new definition that differ from those of the old."""
     if before is None or before.cascade is None or after.cascade is None:
         return frozenset()
+    from workbench.workspace.viewed import changed_phases
+
     return changed_phases(before.cascade, after.cascade)
-
-
-def changed_phases(before: Cascade, after: Cascade) -> frozenset[str]:
-    """Names of phases of a cascade that are not as they were in another text of it."""
-    old = {phase.name: phase for phase in before.phases}
-    return frozenset(phase.name for phase in after.phases if old.get(phase.name) != phase)

@@ -41,7 +41,7 @@ def _columns(width: int) -> _Columns:
     roomy = width >= ROOMY
     when, took, calls, tokens, cost = (18, 9, 7, 11, 11) if roomy else (13, 0, 6, 10, 10)
     rest = max(20, width - 4 - when - took - calls - tokens - cost)
-    name = min(40, max(16, rest * 45 // 100 if roomy else rest * 6 // 10))
+    name = min(40, max(16, rest * 45 // 100 if roomy else rest * 65 // 100))
     cascade = min(28, (rest - name) * 45 // 100) if roomy else 0
     return _Columns(name, when, took, calls, tokens, cost, cascade, max(0, rest - name - cascade - 2))
 

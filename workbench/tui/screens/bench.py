@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FRAME = 0.05
 """Seconds between two looks at the engine's queues: 20 repaints a second, however fast a model streams."""
+FOLLOW = 0.5
+"""Seconds between two looks at the journal of a run that another process writes."""
 
 
 class BenchScreen(KeptView, Pictures):
@@ -29,6 +31,7 @@ class BenchScreen(KeptView, Pictures):
 
     def on_mount(self) -> None:
         self.set_interval(FRAME, self.tick_frame)
+        self.set_interval(FOLLOW, self.follow)
 
     def open(self, presenter: Presenter) -> None:
         """The session is there: show it."""

@@ -19,6 +19,17 @@ _KEPT_DETAILS = ("message", "why", "wire")
 class KeptView(RunActions):
     """Takes and restores a ``View``."""
 
+    def follow(self) -> None:
+        """Show what another process adds to the run that is viewed; when that process is gone, the run is over."""
+        if (live := self._live()) is None or not live[0].follows:
+            return
+        session, presenter = live
+        session.follow()
+        self.tick_frame()
+        if not session.follows and not session.running:
+            presenter.state.end_unfinished()
+            self.refresh_all()
+
     def begin_anew(self) -> None:
         """Another session: what belonged to the one before is forgotten."""
         self.restored = ""
@@ -61,9 +72,10 @@ class KeptView(RunActions):
             return
         if found.given is not None:
             self.app.given = dict(found.given)
-        if presenter.state.started and session.drifted:
-            presenter.state.changed = session.drifted
-            names = ", ".join(sorted(session.drifted))
+        drifted = session.viewed.drifted if session.viewed is not None else None
+        if presenter.state.started and drifted:
+            presenter.state.changed = drifted
+            names = ", ".join(sorted(drifted))
             self.app.say(f"{session.file.name} has changed since this run: {names}", "warning")
         if view is not None:
             self._lay_out(view)

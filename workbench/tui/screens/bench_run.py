@@ -62,6 +62,11 @@ class RunActions(PeopleActions):
         session, presenter = live
         if self._steps_through_nested(presenter, mode):
             return
+        if session.follows:
+            self.app.say(
+                "Another process makes this run: it can only be looked at. r makes one of your own.", "warning"
+            )
+            return
         wanted = Mode(mode)
         presenter.stepping = wanted is not Mode.CONTINUE
         if session.running:

@@ -184,7 +184,10 @@ class RunsScreen(ListScreen):
 
         if (run := self.run()) is None:
             return
-        if run.pid:
+        session = self.app.session
+        if session is not None and session.running and session.run_id == run.run_id:
+            self.app.to_bench()
+        elif run.pid:
             self.app.say(f"{run.name} is being run by process {run.pid}.", "warning")
         elif not run.resumable:
             why = "was imported" if run.imported else "is damaged" if run.damaged else f"is over: {run.status}"
