@@ -60,6 +60,7 @@ def test_what_had_arrived_is_kept_and_c_asks_again(tmp_path: Path) -> None:
             assert "The first half of" in shown
             assert '"a": 1' in shown
             assert it.presenter.state.resumable
+            assert "c continue" in it.text()
             await it.press("k")
             assert "Tried again after 2.0s." in it.pane("detail")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.cli.output import Cell, Printer, talk
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
-from workbench.engine.remedies import remedy_of
+from workbench.engine.remedies import name_of, remedy_of
 from workbench.language.clean import clean_line
 from workbench.tui.rows.numbers import count, money, plural, seconds
 
@@ -163,7 +163,7 @@ def _call_finished(_: Place, data: Mapping[str, Any]) -> Cells:
 def _call_failed(_: Place, data: Mapping[str, Any]) -> Cells:
     error = data.get("error") or {}
     retry = f", tries again in {seconds(data['retry_in'])}" if data.get("retry_in") is not None else ""
-    kind, number = str(error.get("kind", "failed")).replace("_", " "), data.get("try", 1)
+    kind, number = name_of(error), data.get("try", 1)
     return (
         Cell(f"call   try {number} failed, {kind}: {clean_line(str(error.get('message', '')), 300)}{retry}", "bad"),
     )

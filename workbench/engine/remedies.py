@@ -90,6 +90,12 @@ def remedy_of(error: Mapping[str, Any]) -> Remedy:
     return REMEDIES.get(str(error.get("kind", "")), _UNKNOWN)
 
 
+def name_of(error: Mapping[str, Any]) -> str:
+    """``rate limit 429``: the kind in words, with the status where that is the reason."""
+    kind, status = str(error.get("kind", "failed")).replace("_", " "), error.get("status")
+    return f"{kind} {status}" if isinstance(status, int) and status >= 300 else kind
+
+
 def largest(call: CallState, number: int = 3) -> list[tuple[int, Entry]]:
     """The messages that took most of a request, the largest first, with their numbers (from 1)."""
     sent = [(index, entry) for index, entry in enumerate(call.entries, 1) if entry.sent is not None]

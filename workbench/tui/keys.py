@@ -175,6 +175,18 @@ FOOTERS: dict[str, tuple[str, ...]] = {
         "view.diff",
         "view.full",
         "view.find",
+    "unfinished": (
+        "run.continue",
+        "run.over",
+        "run.start",
+        "view.previous",
+        "view.why",
+        "view.wire",
+        "view.diff",
+        "list.open",
+        "view.copy",
+        "view.find",
+    ),
     ),
     "done": (
         "run.start",

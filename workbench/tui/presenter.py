@@ -390,7 +390,7 @@ class Presenter:
         return header(state.run if state.started else None, facts, width)
 
     def situation(self) -> str:
-        """Which keys matter: ``asked``, ``held``, ``running``, ``done`` or ``idle``."""
+        """Which keys matter: ``asked``, ``held``, ``running``, ``unfinished`` (it can go on), ``done`` or ``idle``."""
         state = self.state
         if state.current_question() is not None:
             return "asked"
@@ -398,4 +398,6 @@ class Presenter:
             return "held"
         if state.alive:
             return "running"
+        if state.resumable:
+            return "unfinished"
         return "done" if state.started else "idle"

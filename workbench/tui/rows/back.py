@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from workbench.engine.prediction import Residual
+from workbench.engine.remedies import name_of
 from workbench.engine.state import CallState, ToolState
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat, justify
 from workbench.tui.rows.columns import ROLE, Columns
@@ -45,9 +46,7 @@ def live_row(columns: Columns, live: Live) -> Row:
 def failure_row(columns: Columns, data: Mapping[str, Any], number: int) -> Row:
     """A try that gave no answer."""
     error = data.get("error") or {}
-    status = f" {error['status']}" if error.get("status") else ""
-    kind = str(error.get("kind", "failed")).replace("_", " ")
-    text = f" try {data.get('try', number)}: {kind}{status}: {error.get('message', '')}"
+    text = f" try {data.get('try', number)}: {name_of(error)}: {error.get('message', '')}"
     wait = data.get("retry_in")
     after = f", again in {seconds(wait)}" if wait is not None else ""
     return Row(crop((BLANK, sign("failed"), (" " + flat(text, 400), "error"), (after, "dim")), columns.width))

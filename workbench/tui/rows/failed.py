@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from workbench.context.reasons import origin
-from workbench.engine.remedies import largest, remedy_of
+from workbench.engine.remedies import largest, name_of, remedy_of
 from workbench.engine.state import CallState
 from workbench.tui.rows.cells import flat
 from workbench.tui.rows.documents import painter, pretty
@@ -33,12 +30,11 @@ def failure_doc(call: CallState, index: int) -> TextRows:
     if error.get("body"):
         body = pretty(str(error["body"]))
         lines += [Line(""), Line("What the provider sent", "head"), *text_lines(body, paint=painter(body))]
-    return TextRows(lines, (("Failed call", "title"), (f"  {_try(data, error)}", "name")), copy=message)
-
-
-def _try(data: Mapping[str, Any], error: Mapping[str, Any]) -> str:
-    kind = flat(str(error.get("kind", "failed"))).replace("_", " ")
-    return f"try {data.get('try', 1)} · {kind}" + (f" {error['status']}" if error.get("status") else "")
+    return TextRows(
+        lines,
+        (("Failed call", "title"), (f"  try {data.get('try', 1)} · {flat(name_of(error))}", "name")),
+        copy=message,
+    )
 
 
 def _keys(*, again: bool) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.context.place import Place
 from workbench.engine.event import Event
+from workbench.engine.remedies import name_of
 from workbench.engine.state import RunState
 from workbench.tui.rows.cells import flat
 from workbench.tui.rows.numbers import count, money, plural, seconds
@@ -103,12 +104,10 @@ def _call_finished(it: Happened) -> Words:
 def _call_failed(it: Happened) -> Words:
     error = it.data.get("error") or {}
     wait = it.data.get("retry_in")
-    status = f" {error['status']}" if error.get("status") else ""
     after = f"; again in {seconds(wait)}" if wait is not None else ""
-    kind = str(error.get("kind", "failed")).replace("_", " ")
     return (
         "call",
-        f"try {it.data.get('try', 1)} {kind}{status}: {error.get('message', '')}{after}",
+        f"try {it.data.get('try', 1)} {name_of(error)}: {error.get('message', '')}{after}",
         "error",
     )
 
