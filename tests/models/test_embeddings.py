@@ -73,6 +73,7 @@ def test_every_fault_is_typed_asked_once_and_hides_the_key(provider: Loopback, m
         embed(provider, "a", model=model)
     assert caught.value.kind == kind
     assert KEY not in caught.value.message + caught.value.body
+    assert "second try" not in caught.value.message
     assert len(provider.requests) == 1
 
 

@@ -247,9 +247,12 @@ _READERS = {
 
 
 def wire_body(state: RunState, place: Place) -> dict[str, Any] | None:
-    """The request body of a call exactly as it was sent, keys in wire order; None where none was kept."""
+    """The request body of a call exactly as it was sent, keys in wire order; None where none was kept: a snapshot
+    holds no bodies, and a damaged journal may have lost some."""
     call = state.call_at(place)
-    if call is None or call.wire is None:
+    if call is None or call.wire is None or not state.wire_bodies.keys() >= {*call.wire.messages}:
+        return None
+    if "tools" in call.wire.order and call.wire.tools not in state.wire_bodies:
         return None
     body: dict[str, Any] = {}
     for key in call.wire.order:

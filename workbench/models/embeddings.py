@@ -63,10 +63,7 @@ class LiteLLMEmbedder:
         key = resolved.api_key or NO_KEY
         around: Any = handler_around(litellm, client)
         if resolved.litellm_name.partition("/")[0] in _THROUGH_OPENAI:
-            import openai
-
-            url = resolved.base_url or None
-            around = openai.AsyncOpenAI(api_key=key, base_url=url, http_client=client, max_retries=0)
+            around = _client_that_tries_once(api_key=key, base_url=resolved.base_url or None, http_client=client)
         return await ended_cleanly(
             litellm.aembedding(
                 model=resolved.litellm_name,
@@ -98,3 +95,13 @@ class LiteLLMEmbedder:
         price = self._prices.price(model, tokens or 0)
         spent = None if tokens is None or price.input is None else tokens * price.input
         return Embedded(vectors, str(response.model or model), tokens, spent, seconds)
+
+
+def _client_that_tries_once(**arguments: Any) -> Any:
+    """OpenAI's client. litellm turns 0 retries into 2, and the second try, refused, would hide why the first failed."""
+    import openai
+
+    class Once(openai.AsyncOpenAI):
+        max_retries = property(lambda self: 0, lambda self, value: None)
+
+    return Once(**arguments)
