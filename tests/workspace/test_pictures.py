@@ -83,6 +83,14 @@ def test_an_image_is_found_by_its_digest_under_the_name_that_people_know(tmp_pat
     assert path_of(project.store, run_id, "s1", digest) == project.store.image_path(run_id, digest)
 
 
+def test_a_run_that_is_removed_takes_the_names_of_its_images_along(tmp_path: Path) -> None:
+    project = ran(tmp_path, CHILD, {"replies": {}})
+    images = project.store.root / "images"
+    (images / "s1" / "inner" / "own.png").write_bytes(png())
+    project.store.remove(project.store.find("s1"))
+    assert [path.name for path in images.rglob("*.png")] == ["own.png"]
+
+
 def ran(folder: Path, text: str, replies: Mapping[str, object]) -> Project:
     """A run s1 of a cascade with scripted replies and a tool that draws."""
     (folder / "tools").mkdir()

@@ -67,7 +67,8 @@ class Store:
             raise
 
     def remove(self, run_id: str) -> None:
-        """Delete a run's folder; its rows follow when the database is next open. Raises StoreBusy, UnknownRun."""
+        """Delete a run's folder and the names of its images; its rows follow when the database is next open. Raises
+        StoreBusy, UnknownRun."""
         folder = self.folder(run_id)
         if (holder := self.writer(run_id)) is not None:
             raise StoreBusy(f"run {run_id} is being written by {holder}", holder.pid)
@@ -76,6 +77,7 @@ class Store:
             (self.removed / run_id).touch(mode=0o600)
             gone = self.journals / f".{run_id}.removed"
             folder.rename(gone)  # At once, so that nobody reads a run of which a part is left.
+            _unname(self.root / "images", gone / "blobs")
             shutil.rmtree(gone)
         except OSError as error:
             raise StoreError(f"cannot remove run {run_id}: {error.strerror}") from error
@@ -219,6 +221,18 @@ class Store:
             on_append=fold.apply,
             on_close=keep_summary,
         )
+
+
+def _unname(images: Path, blobs: Path) -> None:
+    """Remove the links below ``images`` to blobs that go, and folders that hold nothing then. Raises OSError."""
+    going = {(file.st_dev, file.st_ino) for file in (path.stat() for path in blobs.glob("*"))}
+    for session in images.glob("*") if going else ():
+        for path in sorted(session.glob("*/*")):
+            if ((file := path.stat()).st_dev, file.st_ino) in going:
+                path.unlink()
+        for folder in (*session.glob("*"), session):
+            with suppress(OSError):  # It holds something.
+                folder.rmdir()
 
 
 def _folded(folder: Path) -> tuple[Summarizer, Tail]:
