@@ -120,18 +120,19 @@ class CandidateRows(Rows):
     def row(self, index: int, width: int) -> Row:
         ref = self.refs[index]
         if ref.kind == "candidate":
-            return self._candidate(self.rounds[ref.round][1][ref.candidate], width)
+            offered = self.offered if ref.round == len(self.rounds) - 1 else ()
+            return self._candidate(self.rounds[ref.round][1][ref.candidate], width, offered)
         if ref.kind == "round":
             return Row(crop(((" ── ", "rule"), (round_words(*self.rounds[ref.round]), "head")), width))
         if ref.kind == "why":
             return Row(crop(why_words(*self.rounds[ref.round]), width))
         return Row(crop(((f"    {ref.text}", ref.token),), width))
 
-    def _candidate(self, row: Standing, width: int) -> Row:
+    def _candidate(self, row: Standing, width: int, offered: Sequence[int]) -> Row:
         at, entrant = Widths.of(width), row.entrant
         dim = "dim" if entrant.status == "pending" else "plain"
         name = f"{row.number}" + ("↑" if row.incumbent else "")
-        is_offered = entrant.index in self.offered
+        is_offered = entrant.index in offered
         spans: list[Span] = [
             (" ", "plain"),
             sign("waiting") if is_offered else status_sign(entrant.status, self.tick),

@@ -200,7 +200,10 @@ class BenchView(Screen[None]):
         """The footer: what can be done now."""
         situation = self.presenter.situation() if self.presenter is not None else "idle"
         table = self.app.keys
-        self._footer.offer(hints(FOOTERS[situation], table), hints(ALWAYS, table))
+        offered = FOOTERS[situation]
+        if self.presenter is not None and self.presenter.state.shown.contests.all:
+            offered = (*offered[:2], "view.candidates", *offered[2:])
+        self._footer.offer(hints(offered, table), hints(ALWAYS, table))
 
     def context_row(self) -> int:
         """The row of the context under the cursor, filtered or not; -1 for none."""

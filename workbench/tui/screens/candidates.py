@@ -131,9 +131,12 @@ class CandidatesScreen(Sheet):
         if seen != self._seen or turning:
             fresh = seen != self._seen
             self._seen = seen
-            here = self._identity()
+            here, asked = self._identity(), self.rows.question
             self._rows = self._made(int(monotonic() * 8) if turning else 0)
-            self._draw(self._row_of(here), below=fresh)
+            row = self._row_of(here)
+            if self.rows.offered and self.rows.question is not asked:
+                row = self.rows.row_of(self.rows.offered[0])
+            self._draw(row, below=fresh)
             if fresh:
                 self._ask_further(state)
 
