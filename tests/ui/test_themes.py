@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,24 @@ def test_a_bad_theme_is_refused_with_its_file_and_key(tmp_path: Path, change: tu
     file = write(tmp_path, GOOD.replace(*change, 1))
     with pytest.raises(ThemeError) as fault:
         load_theme(file)
-    assert str(fault.value).startswith(str(file))
+    assert re.match(rf"{re.escape(str(file))}:\d+:\d+: ", str(fault.value))
     assert words in str(fault.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (("#ff4444", "notacolor"), "6:1: error: "),
+        (("dark: true", "variables:\n  border: nope"), "3:3: variables.border: "),
+        (('accent: "#00ffcc"\n', ""), "1:1: accent: "),
+        (("dark: true", "dusk: true"), "2:1: dusk: "),
+    ],
+)
+def test_a_bad_theme_is_refused_with_the_line_of_the_key(tmp_path: Path, change: tuple[str, str], place: str) -> None:
+    file = write(tmp_path, GOOD.replace(*change, 1))
+    with pytest.raises(ThemeError) as fault:
+        load_theme(file)
+    assert str(fault.value).startswith(f"{file}:{place}")
 
 
 def test_a_file_that_is_no_theme_at_all_is_refused(tmp_path: Path) -> None:
@@ -163,6 +180,29 @@ def test_a_saved_theme_shows_at_once_and_a_broken_one_changes_nothing(tmp_path: 
             file.write_text(GOOD.replace('"#4488ff"', '"notacolor"'))
             await it.until(lambda: "notacolor" in it.text(), "the broken theme was not told about")
             assert it.app.current_theme.primary == "#ff8844"
+
+    asyncio.run(scenario())
+
+
+def test_themes_come_and_go_while_the_app_runs(tmp_path: Path) -> None:
+    themes = tmp_path / "themes"
+
+    async def scenario() -> None:
+        async with bench(tmp_path, theme="workbench-dark", themes=(SHIPPED, themes)) as it:
+            file = write(themes, GOOD)
+            await it.until(lambda: "mine" in it.app.available_themes, "the new theme was not noticed")
+            await it.until(lambda: "new: theme mine" in it.text())
+            it.app.theme = "mine"
+            file.unlink()
+            await it.until(lambda: file not in {path for path, _ in it.app._seen})
+            assert it.app.current_theme.primary == "#4488ff"
+            it.app.theme = "workbench-dark"
+            other = write(themes, GOOD.replace("name: mine", "name: other"), "other")
+            await it.until(lambda: "other" in it.app.available_themes)
+            assert "mine" not in it.app.available_themes
+            other.unlink()
+            await it.until(lambda: "other" not in it.app.available_themes, "the theme that went was not noticed")
+            assert it.app.current_theme.name == "workbench-dark"
 
     asyncio.run(scenario())
 

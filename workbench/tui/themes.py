@@ -36,6 +36,14 @@ class ThemeError(Exception):
     """A theme file that cannot be used: ``file: key: what is wrong``."""
 
 
+class _BadKey(ThemeError):
+    """What is wrong with one key."""
+
+    def __init__(self, key: str, words: str) -> None:
+        super().__init__(f"{key}: {words}" if key else words)
+        self.key = key
+
+
 @dataclass(frozen=True)
 class Themes:
     """The themes that can be used, by name, and what is wrong with the other files."""
@@ -60,52 +68,55 @@ def load_theme(file: Path) -> Theme:
         mark = getattr(fault, "problem_mark", None)
         where = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
         raise ThemeError(f"{file}{where}: {getattr(fault, 'problem', None) or 'is no YAML'}") from fault
-    return theme_of(body, str(file), file.stem)
+    try:
+        return theme_of(body, file.stem)
+    except _BadKey as fault:
+        raise ThemeError(f"{file}:{_place(text, fault.key)}: {fault}") from fault
 
 
-def theme_of(body: Any, file: str, default_name: str) -> Theme:
-    """A theme from the value of a file. Raises ThemeError."""
+def theme_of(body: Any, default_name: str) -> Theme:
+    """A theme from the value of a file. Raises ThemeError, which names the key and not the file."""
     if not isinstance(body, dict):
-        raise ThemeError(f"{file}: a theme is a mapping of names to colours")
+        raise _BadKey("", "a theme is a mapping of names to colours")
     for key in body:
         if key not in _KNOWN:
-            raise ThemeError(f"{file}: {key}: no such key")
+            raise _BadKey(str(key), "no such key")
     for key in _REQUIRED:
         if key not in body:
-            raise ThemeError(f"{file}: {key}: is missing")
+            raise _BadKey(key, "is missing")
     for key in _COLORS:
         if key in body:
-            _color(body[key], file, key)
+            _color(body[key], key)
     for key in ("dark", "ansi"):
         if not isinstance(body.get(key, False), bool):
-            raise ThemeError(f"{file}: {key}: true or false")
+            raise _BadKey(key, "true or false")
     for key in ("luminosity_spread", "text_alpha"):
         value = body.get(key, 0.1)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise ThemeError(f"{file}: {key}: a number from 0 to 1")
+            raise _BadKey(key, "a number from 0 to 1")
     variables = body.get("variables", {})
     if not isinstance(variables, dict):
-        raise ThemeError(f"{file}: variables: a mapping")
+        raise _BadKey("variables", "a mapping")
     for key, value in variables.items():
-        _variable(key, value, file)
+        _variable(key, value)
     name = body.get("name", default_name)
     if not isinstance(name, str) or not name.replace("-", "").replace("_", "").isalnum():
-        raise ThemeError(f"{file}: name: letters, digits and dashes")
+        raise _BadKey("name", "letters, digits and dashes")
     try:
         theme = Theme(**{**body, "name": name})
         theme.to_color_system().generate()
     except (ColorParseError, ValueError, TypeError) as fault:
-        raise ThemeError(f"{file}: {fault}") from fault
+        raise _BadKey("", str(fault)) from fault
     return theme
 
 
-def _color(value: Any, file: str, key: str) -> None:
+def _color(value: Any, key: str) -> None:
     if not isinstance(value, str):
-        raise ThemeError(f"{file}: {key}: '{value}' is no colour (in YAML a colour with # needs quotes)")
+        raise _BadKey(key, f"'{value}' is no colour (in YAML a colour with # needs quotes)")
     try:
         Color.parse(value)
     except ColorParseError:
-        raise ThemeError(f"{file}: {key}: '{value}' is no colour") from None
+        raise _BadKey(key, f"'{value}' is no colour") from None
 
 
 _STYLES = frozenset(
@@ -113,37 +124,50 @@ _STYLES = frozenset(
 )
 
 
-def _variable(key: Any, value: Any, file: str) -> None:
+def _variable(key: Any, value: Any) -> None:
     """An override is a colour, optionally with a share; a ``…-style`` one is a text style; a share stands alone."""
     label = f"variables.{key}"
     if not isinstance(key, str) or not key.replace("-", "").isalnum():
-        raise ThemeError(f"{file}: {label}: no name of a variable")
+        raise _BadKey(label, "no name of a variable")
     if not isinstance(value, str):
-        raise ThemeError(f"{file}: {label}: '{value}' is no text")
+        raise _BadKey(label, f"'{value}' is no text")
     words = value.split()
     if "style" in key.split("-"):
         if not words or any(word not in _STYLES for word in words):
-            raise ThemeError(f"{file}: {label}: '{value}' is no text style")
+            raise _BadKey(label, f"'{value}' is no text style")
         return
     if key == "text-lift":
         if not _share(value):
-            raise ThemeError(f"{file}: {label}: '{value}' is no share such as 75%")
+            raise _BadKey(label, f"'{value}' is no share such as 75%")
         return
     if key.startswith("tone-"):
         for word in words[:2]:
-            _color(word, file, label)
+            _color(word, label)
         if not 1 <= len(words) <= 2:
-            raise ThemeError(f"{file}: {label}: a background, and optionally the colour of text on it")
+            raise _BadKey(label, "a background, and optionally the colour of text on it")
         return
     if len(words) == 2 and _share(words[1]):
         words = words[:1]
     if words == ["auto"]:
         return
-    _color(" ".join(words), file, label)
+    _color(" ".join(words), label)
 
 
 def _share(text: str) -> bool:
     return text.endswith("%") and text[:-1].isdigit() and int(text[:-1]) <= 100
+
+
+def _place(text: str, key: str) -> str:
+    """``line:column`` of a key in a theme file; its first line where the key is not written."""
+    from workbench.language.load import read_source
+
+    source = read_source(text, "theme.yaml")[0]
+    head, _, rest = key.partition(".")
+    for path in ((head, rest), (head,)):
+        if source.data is not None and source.has(path):
+            span = source.key_span(path)
+            return f"{span.line}:{span.column}"
+    return "1:1"
 
 
 def find_theme(name: str, folders: Iterable[Path]) -> Theme | None:

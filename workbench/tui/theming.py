@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +13,9 @@ from textual.theme import Theme
 from workbench.language.clean import clean
 from workbench.tui.palette import Palette
 from workbench.tui.themes import DEFAULT, Themes, find_theme, load_themes, theme_folders
+
+LOOK_AGAIN = 1.0
+"""Seconds between two looks at which theme files there are."""
 
 
 class ThemedApp(App[int]):
@@ -24,6 +28,8 @@ class ThemedApp(App[int]):
         self.early_notices: list[str] = []
         """What went wrong before there was a screen to say it on."""
         self._palette: Palette | None = None
+        self._own_themes: frozenset[str] = frozenset()
+        self._seen: frozenset[tuple[Path, int]] = frozenset()
         found: Theme | None = find_theme(theme, reversed(self.theme_folders))
         if found is not None:
             self.register_theme(found)
@@ -41,19 +47,49 @@ class ThemedApp(App[int]):
             self._palette = Palette(theme, self.theme_variables)
         return self._palette
 
+    def on_mount(self) -> None:
+        self._seen = self._theme_files()
+        self.set_interval(LOOK_AGAIN, self._look_at_folders)
+
     def take_themes(self, themes: Themes) -> None:
-        """Register themes that were read; the current one is applied anew if it is among them."""
+        """Register themes that were read, and forget those that are gone; the current one is applied anew, and stays
+        as it is where its file is gone or cannot be used."""
         for theme in themes.by_name.values():
             self.register_theme(theme)
         for problem in themes.problems:
             self.say(problem, "error")
+        for name in self._own_themes - set(themes.by_name):
+            if name != self.theme:
+                self.unregister_theme(name)
+        self._own_themes = frozenset(themes.by_name) | (self._own_themes & {self.theme})
         if self.theme in themes.by_name:
             self.refresh_css(animate=False)
             self.theme_changed_signal.publish(self.current_theme)
 
     def reload_themes(self) -> None:
         """Read all theme files again: one of them was saved."""
+        self._seen = self._theme_files()
         self.take_themes(load_themes(self.theme_folders))
+
+    def _theme_files(self) -> frozenset[tuple[Path, int]]:
+        """The theme files that there are, each with the time of its last change."""
+        found = set()
+        for folder in self.theme_folders:
+            for file in folder.glob("*.yaml"):
+                with suppress(OSError):  # Taken away since the folder was listed.
+                    found.add((file, file.stat().st_mtime_ns))
+        return frozenset(found)
+
+    def _look_at_folders(self) -> None:
+        """Take over themes that came or went; a save is told by the watcher of the open file, if there is one."""
+        now = self._theme_files()
+        before, saves_too = self._seen, getattr(self, "watcher", None) is None
+        if now == before or (not saves_too and {file for file, _ in now} == {file for file, _ in before}):
+            return
+        names = self._own_themes
+        self.reload_themes()
+        if came := sorted(self._own_themes - names):
+            self.say(f"new: theme {', '.join(came)} (f2 or the palette)")
 
     def action_next_theme(self) -> None:
         themes = load_themes(self.theme_folders).by_name
