@@ -148,9 +148,10 @@ class Presenter:
                 budget=budget_of(cascade, call.place.phase),
                 max_turns=visit.max_turns if visit else 0,
             )
-            self._context = (key, ContextRows(call, view))
+            rows = ContextRows(call, view)
             if state.selected_run:
-                self._context[1].title = nested_title(state.shown, self._context[1].title)
+                rows.title = nested_title(state.shown, rows.title)
+            self._context = (key, rows)
         rows = self._context[1]
         rows.set_live(self._live(call))
         return rows

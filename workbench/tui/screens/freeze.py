@@ -9,7 +9,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from workbench.snapshots.faults import SnapshotError
-from workbench.snapshots.freeze import Label
+from workbench.snapshots.freeze import Label as RunLabel
 from workbench.snapshots.snapshot import MODES
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
@@ -18,7 +18,7 @@ from workbench.tui.widgets.entry import LineInput
 FIELDS = ("name", "description", "mode")
 
 
-class FreezeForm(Dialog[Label]):
+class FreezeForm(Dialog[RunLabel]):
     """Asks for a label. Gives it, or None; what is no name or no mode is objected to in the form."""
 
     heading = "Freeze the run as a test"
@@ -66,7 +66,7 @@ class FreezeForm(Dialog[Label]):
             self._object(f"'{mode}' is no mode: {' or '.join(MODES)}", "mode")
             return
         try:
-            label = Label(name, description, known)
+            label = RunLabel(name, description, known)
         except SnapshotError as fault:
             self._object(str(fault), "name")
         else:

@@ -8,6 +8,7 @@ from typing import Any
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Static, TextArea
 
@@ -97,8 +98,8 @@ class FieldBox(Vertical):
             yield Static(plain(section.help), classes="muted")
         side_by_side = isinstance(section, Comparison) and self._wide and len(section.options) <= 4
         if isinstance(section, Comparison) and side_by_side:
-            cards = [styled([(o.label + "\n", "bold"), *card_pieces(o)]) for o in section.options]
-            yield Horizontal(*(Static(card, classes="card") for card in cards), classes="cards")
+            cards = ([(o.label + "\n", "bold"), *card_pieces(o)] for o in section.options)
+            yield Horizontal(*(Static(styled(card), classes="card") for card in cards), classes="cards")
         if isinstance(section, DataTable):
             yield Static(plain("  " + header_of(section)), classes="head")
         if isinstance(section, Input):
@@ -190,7 +191,7 @@ class PanelsBox(Vertical):
     def on_mount(self) -> None:
         self._show()
 
-    def _words(self, at: int) -> Any:
+    def _words(self, at: int) -> Content:
         title, is_open = self._section.panels[at].title, at in self._open
         if self._tabbed:
             return styled([(f" {title} ", "bold underline" if is_open else "")])
