@@ -46,7 +46,6 @@ KEYS: tuple[Key, ...] = (
     Key("run.feedback", "S", "feedback", "bench", "Say something to the running phase", "Run", "say"),
     Key("run.fork", "F", "fork", "bench", "A new run from before the selected call", "Run", "fork"),
     Key("run.freeze", "t", "freeze", "bench", "Freeze the run as a test", "Run", "freeze"),
-    Key("view.snapshots", "T", "snapshots", "bench", "The frozen runs of this workspace: check and review", "Look"),
     Key("view.previous", "left_square_bracket", "call(-1)", "bench", "Look at the call before", "Look", "earlier"),
     Key(
         "view.next", "right_square_bracket", "call(1)", "bench", "Look at the call after; the last one follows", "Look"
@@ -175,6 +174,7 @@ FOOTERS: dict[str, tuple[str, ...]] = {
         "view.diff",
         "view.full",
         "view.find",
+    ),
     "unfinished": (
         "run.continue",
         "run.over",
@@ -186,7 +186,6 @@ FOOTERS: dict[str, tuple[str, ...]] = {
         "list.open",
         "view.copy",
         "view.find",
-    ),
     ),
     "done": (
         "run.start",
