@@ -19,8 +19,6 @@ from workbench.tui.rows.text import HEAD_AND_TAIL, Line, Paint, TextRows, text_l
 
 HASHED = 1_000_000
 """Characters of a message beyond which its hash is left out: it takes longer than a key may."""
-SMALL = 9
-"""Lines of a picture in the detail pane."""
 
 
 def message_lines(
@@ -29,10 +27,10 @@ def message_lines(
     *,
     whole: bool = False,
     gallery: Gallery | None = None,
-    lines: int = SMALL,
+    lines: int = 0,
 ) -> list[Line]:
     """A message as it reads: its text, its images by size and hash, and drawn where there is a gallery that can, in at
-    most so many lines; its tool calls with their arguments."""
+    most so many lines (0: as many as a pane has); its tool calls with their arguments."""
     paint = painter(message.text) if token == "plain" else None
     made = text_lines(message.text, token, whole=whole, paint=paint) if message.text else []
     made += image_lines(message.images, gallery, lines)
@@ -44,14 +42,14 @@ def message_lines(
     return made
 
 
-def image_lines(images: Iterable[Image], gallery: Gallery | None, lines: int = SMALL) -> list[Line]:
+def image_lines(images: Iterable[Image], gallery: Gallery | None, lines: int = 0) -> list[Line]:
     """Each image by type, size and hash; below that drawn, where a gallery can."""
     made: list[Line] = []
     for image in images:
         size = f"{image.width}×{image.height} " if image.width else ""
         made.append(Line(f"[{flat(image.media_type)} {size}{image.size:,} bytes {image.digest[:8]}]", "accent"))
         if gallery is not None and gallery.enabled:
-            made.append(Line("", block=Picture(image, gallery, lines)))
+            made.append(Line("", block=Picture(image, gallery, lines or gallery.lines)))
     return made
 
 

@@ -47,6 +47,8 @@ class Gallery:
 
     enabled: bool = False
     """Whether the terminal has the colours for it."""
+    lines: int = 9
+    """Of a picture in a pane, at most: as many as the pane has."""
     wake: Callable[[], object] = lambda: None
     _made: OrderedDict[Wanted, Drawn | str] = field(default_factory=OrderedDict)
     _asked: OrderedDict[Wanted, None] = field(default_factory=OrderedDict)

@@ -171,6 +171,7 @@ class BenchView(Screen[None]):
         if key == self._shown_detail:
             return
         self._shown_detail = key
+        presenter.gallery.lines = max(4, self.detail_pane.size.height - 3)
         document = presenter.detail(row)
         document.lay_out(self.detail_pane.inner_width)
         if presenter.streaming:
