@@ -98,6 +98,20 @@ def test_an_empty_folder_says_how_to_begin_and_d_opens_the_tour(
     asyncio.run(scenario())
 
 
+def test_the_snapshots_of_a_folder_without_a_cascade_can_be_looked_at(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        (tmp_path / "snapshots").mkdir()
+        (tmp_path / "snapshots" / "torn.json").write_text('{"snapshot_name": "torn",')
+        async with home(tmp_path) as (it, _):
+            await it.press("T")
+            await it.until(lambda: "✗ torn" in screen_text(it.app), "the snapshots did not open")
+            assert "the file is truncated" in screen_text(it.app)
+            await it.press("a", "o", "d", "escape")
+            assert isinstance(it.app.screen, HomeScreen)
+
+    asyncio.run(scenario())
+
+
 def test_a_file_that_cannot_be_opened_is_said_and_the_app_stays(tmp_path: Path) -> None:
     async def scenario() -> None:
         (tmp_path / "log_triage.yaml").write_text(TRIAGE)

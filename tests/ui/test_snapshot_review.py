@@ -280,7 +280,7 @@ def test_a_check_that_goes_on_is_seen_and_can_be_stopped(tmp_path: Path) -> None
             file = await frozen(it)
             for number in range(80):
                 file.with_name(f"copy_{number:02}.json").write_text(file.read_text())
-            await it.app.run_command("view.snapshots")  # The pilot would wait until nothing goes on any more.
+            await it.app.run_command("app.snapshots")  # The pilot would wait until nothing goes on any more.
             while not isinstance(screen := it.app.screen, SnapshotsScreen) or not screen.board.checking:
                 await asyncio.sleep(0)
             while not screen.board.items[0].verdict:

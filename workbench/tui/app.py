@@ -144,6 +144,13 @@ class WorkbenchApp(Rooms, SessionApp):
         if self.desk is not None and not isinstance(self.screen, HomeScreen):
             self.push_screen(HomeScreen(self.desk))
 
+    def action_snapshots(self) -> None:
+        """Check the frozen runs of the workspace, and go through those that changed."""
+        from workbench.tui.screens.snapshots import SnapshotsScreen
+
+        if self.desk is not None and not isinstance(self.screen, SnapshotsScreen):
+            self.push_screen(SnapshotsScreen(self.desk.project))
+
     def action_help(self) -> None:
         from workbench.tui.screens.help import HelpRows
         from workbench.tui.screens.sheet import Sheet

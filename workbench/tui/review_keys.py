@@ -6,6 +6,15 @@ from workbench.tui.key import Key
 
 REVIEW_KEYS: tuple[Key, ...] = (
     Key(
+        "app.snapshots",
+        "T",
+        "snapshots",
+        "app",
+        "The frozen runs of this workspace: check and review",
+        "Workbench",
+        "snapshots",
+    ),
+    Key(
         "request.next",
         "right_square_bracket",
         "difference(1)",

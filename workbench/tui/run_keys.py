@@ -48,6 +48,6 @@ RUN_FOOTERS: dict[str, tuple[str, ...]] = {
         "runs.delete",
         "runs.close",
     ),
-    "home": ("list.open", "home.next", "app.runs", "home.demo", "home.look"),
+    "home": ("list.open", "home.next", "app.runs", "app.snapshots", "home.demo", "home.look"),
 }
 """For ``FOOTERS``."""

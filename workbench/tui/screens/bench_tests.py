@@ -1,4 +1,4 @@
-"""The Bench's commands about tests: freeze the run that is shown, review snapshots, show a request that changed."""
+"""The Bench's commands about tests: freeze the run that is shown, show the request that changed."""
 
 from __future__ import annotations
 
@@ -21,18 +21,10 @@ if TYPE_CHECKING:
 
 
 class FreezeActions(TravelActions):
-    """What t and T do, and R where it is held."""
+    """What t does, and R where it is held."""
 
     _seen: ChangedCall | None = None
     """The changed request that was shown, so that a sheet that was closed does not come back by itself."""
-
-    def action_snapshots(self) -> None:
-        """Check the frozen runs of this workspace, and go through those that changed."""
-        if (live := self._live()) is None:
-            return
-        from workbench.tui.screens.snapshots import SnapshotsScreen
-
-        self.app.push_screen(SnapshotsScreen(live[0].project))
 
     # -- freeze ------------------------------------------------------------------------------------------------------
 
