@@ -230,3 +230,30 @@ def test_a_form_of_a_newer_version_is_asked_as_text(tmp_path: Path) -> None:
             assert "What now?" in screen_text(it.app)
 
     asyncio.run(scenario())
+
+
+def test_an_image_is_drawn_where_the_terminal_can_show_it_and_one_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (64, 32), "red").save(tmp_path / "chart.png")
+    form = {
+        "sections": [
+            {"type": "image", "path": "chart.png"},
+            {"type": "image", "path": "../secret.png"},
+            {"type": "input", "id": "x"},
+        ]
+    }
+
+    async def scenario() -> None:
+        story = triage_story()
+        async with bench(tmp_path, events=story.events) as it:
+            it.presenter.gallery.enabled = True
+            body = {"question": "Fine?", "context": "", "options": [], "type": "form", "form": form}
+            story.emit("human_asked", story.events[-1].place, index=1, **body)
+            await it.feed(story.events[-1:])
+            await it.until(lambda: "▀" in screen_text(it.app), "no picture came")
+            why = "not shown: '../secret.png' does not exist in the workspace"
+            await it.until(lambda: why in screen_text(it.app), "nothing says why")
+            assert screen_text(it.app).count("▀" * 64) == 16
+
+    asyncio.run(scenario())

@@ -263,8 +263,34 @@ class RowMaker(LateRows):
             node=("human", event.data.get("index")),
             role="user",
             content_json=json_text(event.data.get("answer", "")),
+            metadata_json=json_text({key: event.data[key] for key in ("timed_out", "refused") if key in event.data}),
             semantic_actor="human",
             semantic_purpose="human_input",
+        )
+        return [row]
+
+    def _audible(self, event: Event) -> list[Row]:
+        row = self._row(
+            event,
+            "human_input",
+            node=("audible", event.data.get("index")),
+            role="user",
+            content_json=json_text(event.data.get("text") or ""),
+            metadata_json=json_text(dict(event.data)),
+            semantic_actor="human",
+            semantic_purpose="feedback",
+        )
+        return [row]
+
+    def _hook(self, event: Event) -> list[Row]:
+        row = self._row(
+            event,
+            "hook",
+            node=("hook", event.data.get("type"), event.data.get("index"), event.data.get("number")),
+            content_json=json_text(event.data.get("text", "")),
+            metadata_json=json_text(dict(event.data)),
+            semantic_actor="framework",
+            semantic_purpose="hook",
         )
         return [row]
 
@@ -303,6 +329,8 @@ _MAKERS: dict[str, Callable[[RowMaker, Event], list[Row]]] = {
     "candidate_finished": RowMaker._candidate_finished,
     "evaluation_finished": RowMaker._evaluation_finished,
     "human_answered": RowMaker._human_answered,
+    "audible": RowMaker._audible,
+    "hook": RowMaker._hook,
     "blob": RowMaker._blob_event,
     "callout": RowMaker._callout,
     "cost_known": RowMaker._cost_known,

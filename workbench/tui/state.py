@@ -27,6 +27,7 @@ STOP_WORDS = {
     "before_candidates": "before candidates",
     "after_evaluation": "after evaluation",
     "run_end": "at the end",
+    "hook": "by a hook",
 }
 
 

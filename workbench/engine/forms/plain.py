@@ -28,6 +28,13 @@ from workbench.engine.forms.spec import (
 LONGEST = 60
 """Lines of a text, or rows of a table, that are shown."""
 CELL = 30
+_KINDS = {
+    "number": "a number",
+    "integer": "a whole number",
+    "date": "a date as 2026-01-31",
+    "email": "an address as name@example.org",
+    "url": "an address that begins with https://",
+}
 
 
 def steps(sections: tuple[AnySection, ...]) -> Iterator[tuple[list[str], FieldSection | None]]:
@@ -78,7 +85,7 @@ def how(section: FieldSection) -> str:
         case Input(kind="multiline"):
             return "text; one line here"
         case Input():
-            return section.kind
+            return _KINDS.get(section.kind, section.kind)
         case Confirmation():
             return f"{section.yes} or {section.no}".lower()
         case Rating():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from textual import events, on
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -22,11 +22,13 @@ from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
 from workbench.tui.widgets.choices import Choices
 from workbench.tui.widgets.entry import LineInput
-from workbench.tui.widgets.form_sections import FieldBox, PanelsBox, section_widget
+from workbench.tui.widgets.form_sections import FieldBox, PanelsBox, Thumbnail, section_widget
 from workbench.tui.widgets.line import Footer
 
 LONGEST = 8000
 """Characters of a context that are shown; the rest is in the journal."""
+LINES = 16
+"""Of a picture."""
 
 
 class FormDialog(Dialog[str]):
@@ -101,6 +103,8 @@ class FormDialog(Dialog[str]):
         for told in self.query("#comment-problem, #verdict"):
             told.display = False
         self._first()
+        if self.query(Thumbnail):
+            self.call_after_refresh(self._develop)
 
     def _first(self) -> None:
         """The first question has the focus, but reading begins at the top."""
@@ -118,6 +122,27 @@ class FormDialog(Dialog[str]):
             self._comment = self._said()
             await self.recompose()
             self.on_mount()
+
+    @work(thread=True, group="form-pictures", exit_on_error=False, exclusive=True)
+    def _develop(self) -> None:
+        """Draw the images, where the terminal can show them."""
+        from workbench.tui.rows.picture import CannotDraw, Wanted, fitted, make
+        from workbench.workspace.shown_images import NoImage, image_of
+
+        session, presenter = self.app.session, self.app.bench.presenter
+        if session is None or presenter is None or not presenter.gallery.enabled:
+            return
+        for thumbnail in list(self.query(Thumbnail)):
+            shown, room = thumbnail.image, max(20, min(70, thumbnail.room))
+            folder, run_id = session.file.parent, self._question.run_id
+            try:
+                image = image_of(session.project, folder, run_id, digest=shown.digest, path=shown.path)
+                size = fitted(shown.width or image.width or 640, shown.height or image.height or 400, room, LINES)
+                drawn = make(image.data, Wanted(shown.digest, *size))
+            except (NoImage, CannotDraw) as fault:
+                self.app.call_later(thumbnail.fail, str(fault))
+            else:
+                self.app.call_later(thumbnail.draw, drawn)
 
     # -- what is answered --------------------------------------------------------------------------------------------
 

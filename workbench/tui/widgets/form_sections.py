@@ -41,6 +41,7 @@ from workbench.tui.rows.form import (
     names_of,
     table_pieces,
 )
+from workbench.tui.rows.picture import Drawn
 from workbench.tui.text import plain, styled
 from workbench.tui.widgets.choices import Choices
 from workbench.tui.widgets.entry import LineInput
@@ -73,10 +74,36 @@ class ShownBox(Vertical):
                 yield Static(styled(markdown_pieces(section.text)))
             case Image():
                 yield Static(styled([("▣ ", "$accent"), (image_line(section), "")]), classes="picture")
+                yield Thumbnail(section)
             case Code():
                 yield Static(styled(code_pieces(section)), classes="code")
             case DataTable():
                 yield Static(styled(table_pieces(section)), classes="code")
+
+
+class Thumbnail(Static):
+    """An image in cells, once somebody has drawn it; until then it takes no room."""
+
+    def __init__(self, image: Image) -> None:
+        super().__init__("", classes="thumbnail")
+        self.image = image
+        self.display = False
+
+    @property
+    def room(self) -> int:
+        """Cells that its section is wide."""
+        return self.parent.size.width if isinstance(self.parent, Widget) else 0
+
+    def draw(self, drawn: Drawn) -> None:
+        """Show rows of half blocks, each in two colours."""
+        lines = ((text, token.replace("/", " on ")) for row in drawn for text, token in (*row, ("\n", "")))
+        self.update(styled(lines))
+        self.display = True
+
+    def fail(self, reason: str) -> None:
+        """Say why there is no picture."""
+        self.update(plain(f"not shown: {reason}"))
+        self.display = True
 
 
 class FieldBox(Vertical):

@@ -1,0 +1,108 @@
+"""Answers without the app: numbered lines on a terminal, and prepared ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from typing import Any
+
+import pytest
+
+from workbench.context.place import Place
+from workbench.engine.forms.spec import Form
+from workbench.engine.ports import NobodyToAsk, Question
+from workbench.engine.steering import Feedback
+from workbench.workspace.nobody import Nobody
+from workbench.workspace.people import BadAnswers, Prepared, Terminal
+
+PLACE = Place("", "plan", 1)
+FORM = Form.of(
+    {
+        "sections": [
+            {"type": "tabs", "panels": [{"title": "Facts", "content": "It rains."}]},
+            {"type": "select", "id": "team", "label": "Team", "options": ["blue", "green"], "required": True},
+            {"type": "input", "id": "days", "kind": "integer"},
+        ]
+    }
+)
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, question: Question, *lines: str) -> str:
+    """The answer of a person who types these lines, and then closes the terminal."""
+    reading, writing = os.pipe()
+    os.write(writing, "".join(f"{line}\n" for line in lines).encode())
+    os.close(writing)
+    with os.fdopen(reading, buffering=1) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        return asyncio.run(Terminal().ask(question, PLACE, 1))
+
+
+def test_a_form_is_asked_line_by_line_and_again_where_the_answer_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = Question("What now?", "The plan.\x1b[2J", form=FORM, made={"level": "low"})
+    answer = typed_slowly(monkeypatch, question, "red", "2", "x", "", "no hurry")
+    assert json.loads(answer) == {"values": {"team": "green"}, "comment": "no hurry"}
+    said = capsys.readouterr().err
+    assert "[Facts]\nIt rains.\n  1. blue\n  2. green\nTeam [a number]\n" in said
+    assert "  choose one of blue, green\n" in said
+    assert "days (may be left empty) [a whole number]\n" in said
+    assert "\x1b" not in said
+
+
+def typed_slowly(monkeypatch: pytest.MonkeyPatch, question: Question, *lines: str) -> str:
+    """As ``typed``, each line when it is waited for: a pipe, unlike a terminal, is read ahead."""
+    waiting = list(lines)
+
+    async def line(_: Terminal, wanted: str) -> str:
+        if not waiting:
+            raise NobodyToAsk(wanted)
+        return waiting.pop(0)
+
+    monkeypatch.setattr(Terminal, "_line", line)
+    return asyncio.run(Terminal().ask(question, PLACE, 1))
+
+
+def test_a_number_stands_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert typed(monkeypatch, Question("Which?", options=("a", "b"), kind="choice"), "2") == "b"
+
+
+def test_a_terminal_that_is_closed_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NobodyToAsk):
+        typed(monkeypatch, Question("Which?", form=FORM))
+
+
+def ask(prepared: Prepared, place: Place = PLACE) -> str:
+    return asyncio.run(prepared.ask(Question("q"), place, 1))
+
+
+def test_prepared_answers_go_by_visit_by_phase_and_in_order() -> None:
+    prepared = Prepared({"plan": ["one", {"a": 1}, True], "plan#2": "second"}, Nobody())
+    assert [ask(prepared), ask(prepared, Place("", "plan", 2)), ask(prepared), ask(prepared)] == [
+        *("one", "second", '{"a": 1}', "yes"),
+    ]
+    with pytest.raises(NobodyToAsk):
+        ask(prepared)
+    assert prepared.unused() == []
+    assert Prepared(["a", "b"], Nobody()).unused() == ["answer 1 of those left", "answer 2 of those left"]
+
+
+def test_null_is_nobody_who_answers_in_time() -> None:
+    with pytest.raises(TimeoutError):
+        ask(Prepared({"plan": None}, Nobody()))
+
+
+def test_prepared_feedback_is_heard_in_its_turn() -> None:
+    prepared = Prepared({"audibles": [{"phase": "plan", "turn": 2, "text": "shorter"}]}, Nobody())
+    heard = [asyncio.run(prepared.hear(Place("", "plan", 1, 1, turn, 1), redo=False)) for turn in (1, 2, 2)]
+    assert heard == [None, Feedback("shorter"), None]
+
+
+@pytest.mark.parametrize(
+    "audibles", ["x", [1], [{"phase": "p"}], [{"text": "t"}], [{"phase": "p", "text": "t", "turn": -1}]]
+)
+def test_feedback_that_cannot_be_read_is_refused_with_its_number(audibles: Any) -> None:
+    with pytest.raises(BadAnswers, match="audibles"):
+        Prepared({"audibles": audibles}, Nobody())
