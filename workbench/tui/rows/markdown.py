@@ -16,9 +16,6 @@ from rich.theme import Theme
 from workbench.language.clean import clean
 from workbench.tui.rows.cells import Span, crop
 
-LONGEST = 8_000
-"""Characters; 20,000 take a fifth of a second."""
-
 
 def _token(name: str) -> Style:
     """A style that carries a token of the visual language through Rich."""

@@ -15,7 +15,6 @@ from workbench.engine.state import RunState
 from workbench.tui.rows import documents
 from workbench.tui.rows.cells import Span, flat
 from workbench.tui.rows.json_tree import JsonRows, read_json
-from workbench.tui.rows.markdown import LONGEST, MarkdownBlock
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.picture import Gallery
 from workbench.tui.rows.sides import SideRows
@@ -25,6 +24,8 @@ from workbench.tui.rows.whole import WholeRows
 Form = Literal["sides", "raw", "rendered", "json", "wire"]
 FORMS: tuple[Form, ...] = get_args(Form)
 
+TYPESET = 8_000
+"""Characters of Markdown that are typeset while a key is pressed; 20,000 take a fifth of a second."""
 PICTURE_LINES = 40
 """Of an image in the viewer."""
 
@@ -62,8 +63,8 @@ class Viewed:
             return "It was sent as it is: there is nothing to set beside it." if self.sent else "It was not sent."
         if form == "rendered" and not text.strip():
             return "There is no text to typeset."
-        if form == "rendered" and len(text) > LONGEST:
-            return f"{len(text):,} characters are too many to typeset; at most {LONGEST:,}."
+        if form == "rendered" and len(text) > TYPESET:
+            return f"{len(text):,} characters are too many to typeset; at most {TYPESET:,}."
         if form == "json" and self._value() is None:
             return "The text is no JSON object or list, or too long to be shown as one."
         if form == "wire" and self.wire is None:
@@ -101,6 +102,9 @@ class Viewed:
         return self._document(lines or [Line("(no text)", "faint")])
 
     def _rendered(self) -> Rows:
+        # Its parser takes longer to import than the rest of the viewer, and most looks need none.
+        from workbench.tui.rows.markdown import MarkdownBlock
+
         rest = documents.message_lines(self._without_text(), gallery=self.gallery, lines=PICTURE_LINES)
         return self._document([Line("", block=MarkdownBlock(self.message.text)), *rest])
 
