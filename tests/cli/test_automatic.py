@@ -63,6 +63,10 @@ def test_everything_that_a_model_prepares_is_asked_once_and_replayed(cli: Cli, p
     assert "gpt" not in str(tell["notes"])
     (near,) = cli("context", "s", "--phase", "near", "--json").json
     assert any(note.startswith("auto (semantic, tiny):") for note in near["notes"])
+    embedded = run["totals"]["embeddings"]
+    assert (embedded["by"], embedded["cost"], embedded["failed"]) == ("tiny", None, 0)
+    assert embedded["texts"] >= 5
+    assert f"embedded {embedded['texts']} texts   by tiny   in {embedded['tokens']}" in cli("show", "s", "--plain").out
 
     asked = len(provider.requests)
     assert cli("test", "freeze", "s", "--name", "s").code == 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from workbench.engine.parts import CallState
@@ -58,3 +58,35 @@ class Spent:
     def total(self) -> float | None:
         """All that is known or predicted; None where nothing is."""
         return None if self.calls == self.unknown else self.billed + self.predicted
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """What the embeddings of a run took; they belong to no call, so no total of calls holds them."""
+
+    texts: int = 0
+    by: str = ""
+    """Who made them, as it names itself."""
+    tokens: int | None = 0
+    """None where a provider did not say."""
+    cost: float | None = 0.0
+    """US dollars; None where a price is not known."""
+    failed: int = 0
+    """Requests that gave none."""
+
+    @classmethod
+    def of(cls, embedded: Iterable[Mapping[str, Any]]) -> Embeddings | None:
+        """Of ``embedded`` data; None for a run that embedded nothing."""
+        events = list(embedded)
+        made = [data for data in events if not data.get("fault")]
+        tokens = [data.get("tokens") for data in made]
+        costs = [data.get("cost") for data in made]
+        if not events:
+            return None
+        return cls(
+            sum(len(data.get("keys", ())) for data in made),
+            next((str(data["by"]) for data in reversed(made) if data.get("by")), ""),
+            None if None in tokens else sum(number for number in tokens if number is not None),
+            None if None in costs else sum(cost for cost in costs if cost is not None),
+            len(events) - len(made),
+        )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, TypeVar
 
 from workbench.cli.output import STATUS_STYLE, Cell, Column, Printer
 from workbench.context.assembly import Grade
 from workbench.engine.prediction import Predicted, Residual
-from workbench.engine.spent import Spent
+from workbench.engine.spent import Embeddings, Spent
 from workbench.engine.state import CallState, RunState, VisitState
 from workbench.language.problem import Severity
-from workbench.tui.rows.numbers import UNKNOWN, count, plural, seconds, spent_words
+from workbench.tui.rows.numbers import UNKNOWN, count, money, plural, seconds, spent_words
 from workbench.tui.rows.residual import off_by
 from workbench.tui.rows.signs import status_sign
 
@@ -77,6 +78,13 @@ def print_head(state: RunState, printer: Printer) -> None:
         f"calls    {spent.calls}   in {count(state.tokens_in)}   out {count(state.tokens_out)}   cost {cost}",
         Cell(note, "dim"),
     )
+    if (embeddings := Embeddings.of(state.embedded)) is not None:
+        failed = f"   {plural(embeddings.failed, 'request')} failed" if embeddings.failed else ""
+        printer.line(
+            f"embedded {plural(embeddings.texts, 'text')}   by {embeddings.by or 'nobody'}",
+            f"   in {count(embeddings.tokens)}   cost {money(embeddings.cost)}",
+            Cell(failed, "warn"),
+        )
 
 
 COLUMNS = (
@@ -101,7 +109,7 @@ def _parent(state: RunState) -> str:
 
 
 def print_tree(state: RunState, printer: Printer) -> None:
-    """Phases and their calls, in the order in which they ran; where a provider counted, how far predictions were off."""
+    """Phases and their calls in the order in which they ran; where a provider counted, how far predictions were off."""
     residuals = any(Residual.of(call) is not None for call in state.calls)
     rows: list[list[str | Cell]] = []
     for visit in state.visits:
@@ -209,6 +217,7 @@ def run_json(state: RunState) -> dict[str, Any]:
             "cost": None if calls and state.unknown_costs == calls else state.cost,
             "predicted_cost": Spent.of(state.calls).predicted or None,
             "unknown_costs": state.unknown_costs,
+            "embeddings": None if (made := Embeddings.of(state.embedded)) is None else asdict(made),
         },
         "phases": [visit_json(visit) for visit in state.visits],
         "edited": state.edited,
