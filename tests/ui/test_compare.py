@@ -121,6 +121,8 @@ def test_two_runs_are_compared_and_the_prompt_completes_their_names(tmp_path: Pa
             shown = screen_text(it.app)
             assert "other-1a2b and log_triage-7f3a  as recorded" in shown
             assert "task: reworded" in shown
+            await it.press("right_square_bracket")
+            assert "Dig. Go⟦ on⟧." in screen_text(it.app)
             await it.press("a")
             assert "no strategy" in screen_text(it.app)
 
@@ -203,5 +205,15 @@ def test_a_comparison_is_written_to_a_file_and_none_is_replaced_without_asking(t
             await it.until(lambda: "<html" in (tmp_path / "both.html").read_text(), "nothing was written")
             await export("both.txt")
             assert not (tmp_path / "both.txt").exists()
+
+    asyncio.run(scenario())
+
+
+def test_a_narrow_terminal_leaves_out_what_is_cached_before_what_differs(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        at = {"size": (80, 24), "text": CASCADE, "replies": REPLIES, "given": {"hint": "Go."}}
+        async with bench(prepared(tmp_path), **at) as it:  # type: ignore[arg-type]
+            await compared(it, "whole vs masked")
+            check(it.app, "compare-80x24")
 
     asyncio.run(scenario())

@@ -32,6 +32,11 @@ from workbench.tui.rows.text import Line, text_lines
 COLUMNS = (16, 9, 8, 6, 9, 8, 9, 9, 6)
 """Cells of the call's name, tokens A, B and their change, cached A, B, cost A, B and their change."""
 HEADS = ("call", "tokens A", "B", "±", "cached A", "B", "cost A", "B", "±")
+CACHED = (4, 5)
+LEAD = 24
+"""Characters shown before the first words that differ."""
+ROOMY = 100
+"""Cells from which on the columns ``CACHED`` show."""
 _NAME_STYLE = {"full": "name", "dropped": "faint"}
 
 
@@ -161,11 +166,11 @@ class CompareRows(Rows):
             case "text":
                 return Row(crop(self._lines[ref.line], width) if ref.line >= 0 else ())
             case "head":
-                return Row(crop(_columns(HEADS, ["head"] * len(HEADS), "first difference", "head"), width))
+                return Row(crop(_columns(HEADS, ["head"] * len(HEADS), "first difference", "head", width), width))
             case "call":
-                return Row(crop(self._call(self.comparison.pairs[ref.pair]), width))
+                return Row(crop(self._call(self.comparison.pairs[ref.pair], width), width))
             case "total" | "peak":
-                return Row(crop(self._sum(ref.kind), width))
+                return Row(crop(self._sum(ref.kind, width), width))
             case "section":
                 pair = self.comparison.pairs[ref.pair]
                 rule = (("── ", "rule"), (flat(call_name(pair.place)), "name"), (" ", "plain"))
@@ -180,7 +185,7 @@ class CompareRows(Rows):
             case _:
                 return self._side_by_side(ref, width)
 
-    def _call(self, pair: CallPair) -> tuple[Span, ...]:
+    def _call(self, pair: CallPair, width: int) -> tuple[Span, ...]:
         a, b = pair.a, pair.b
         tokens, costs = (a.tokens if a else None, b.tokens if b else None), (cost_of(a), cost_of(b))
         fields = [call_name(pair.place), *_both(a, b), percent(*tokens), *_cached(a, b)]
@@ -199,20 +204,20 @@ class CompareRows(Rows):
             tone,
             _tone(*costs),
         ]
-        return _columns(fields, tokens_of, flat(said), "error" if broken else tone)
+        return _columns(fields, tokens_of, flat(said), "error" if broken else tone, width)
 
-    def _sum(self, kind: str) -> tuple[Span, ...]:
+    def _sum(self, kind: str, width: int) -> tuple[Span, ...]:
         a, b = self.comparison.a.totals, self.comparison.b.totals
         if kind == "peak":
             fields = ["peak", count(a.peak, a.grade), count(b.peak, b.grade), percent(a.peak, b.peak)]
-            return _columns(fields, ["dim"] * 4, "", "dim")
+            return _columns(fields, ["dim"] * 4, "", "dim", width)
         known = (None, None) if a.unknown or b.unknown else (a.cost, b.cost)
         fields = ["total", count(a.tokens, a.grade), count(b.tokens, b.grade), percent(a.tokens, b.tokens)]
         fields += [count(a.cached), count(b.cached), *(self._cost_sum(t) for t in (a, b)), percent(*known)]
         broken = a.broken + b.broken
         said = f"{plural(broken, 'request')} invalid" if broken else "all valid"
         tones = ["bold"] * 3 + [_tone(a.tokens, b.tokens)] + ["bold"] * 4 + [_tone(*known)]
-        return _columns(fields, tones, said, "error" if broken else "ok")
+        return _columns(fields, tones, said, "error" if broken else "ok", width)
 
     def _cost_sum(self, totals: Totals) -> str:
         return dollars(totals.cost, self._largest) + ("+?" if totals.unknown and totals.cost else "")
@@ -229,15 +234,17 @@ class CompareRows(Rows):
         old, new = self._entries(ref)
         rest = width - half - 1
         if ref.kind == "sent":
-            return Row((*_preview(old, half), ("│", "rule"), *_preview(new, rest)))
+            return Row((*_preview(old, new, half), ("│", "rule"), *_preview(new, old, rest)))
         left, right = _head(old, ref.old, pair.a, half), _head(new, ref.new, pair.b, rest)
         return Row((*left, ("│", "rule"), *right))
 
 
-def _columns(fields: Sequence[str], tokens: Sequence[str], last: str, last_token: str) -> tuple[Span, ...]:
-    """Right-aligned fields after the first, then the rest of the line."""
+def _columns(fields: Sequence[str], tokens: Sequence[str], last: str, last_token: str, room: int) -> tuple[Span, ...]:
+    """Right-aligned fields after the first, then the rest of the line; with little room, what is cached is left out."""
     spans: list[Span] = [(" ", "plain")]
     for index, width in enumerate(COLUMNS):
+        if room < ROOMY and index in CACHED:
+            continue
         text = fields[index] if index < len(fields) else ""
         token = tokens[index] if index < len(tokens) else "plain"
         spans.append((fit(text, width, "right" if index else "left"), token))
@@ -274,13 +281,27 @@ def _head(entry: Entry | None, index: int, seen: Seen | None, width: int) -> tup
     return justify(crop(spans, max(1, width - len(size) - 2)), ((f"{size} ", "plain"),), width)
 
 
-def _preview(entry: Entry | None, width: int) -> tuple[Span, ...]:
-    """The first line of what went out."""
+def _preview(entry: Entry | None, other: Entry | None, width: int) -> tuple[Span, ...]:
+    """The first line of what went out; of a message that is worded otherwise, the place where it is."""
     if entry is None or entry.sent is None:
         return ((" " * width, "plain"),)
+    if other is not None and other.sent is not None and state_of(entry) == state_of(other) == "full":
+        return (("   ", "plain"), (fit(_around(other.sent.text, entry.sent.text), max(1, width - 3)), "dim"))
     text = entry.sent.text or ", ".join(f"→ {call.name}" for call in entry.sent.tool_calls)
     token = "placeholder" if state_of(entry) != "full" else "dim"
     return (("   ", "plain"), (fit(text, max(1, width - 3)), token))
+
+
+def _around(old: str, new: str) -> str:
+    """A text from just before the first words that the other one does not have, with these in brackets."""
+    before, marked = "", list[str]()
+    for passage in passages(old, new):
+        if passage.same and not marked:
+            before = passage.new
+        else:
+            marked.append(passage.new if passage.same or not passage.new else f"⟦{passage.new}⟧")
+    lead = before[-LEAD:]
+    return ("…" if len(lead) < len(before) else "") + lead + "".join(marked)
 
 
 def _document(entry: Entry | None, other: Entry | None) -> list[Line]:

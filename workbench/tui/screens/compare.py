@@ -13,7 +13,7 @@ from workbench.context.apply import ApplyError
 from workbench.context.spec import SpecError
 from workbench.engine.definition import DefinitionError
 from workbench.store.faults import StoreError
-from workbench.tui.keys import bindings
+from workbench.tui.keys import bindings, hints
 from workbench.tui.rows.compare import CompareRows
 from workbench.tui.rows.compare_html import comparison_html
 from workbench.tui.rows.compare_json import comparison_json
@@ -56,7 +56,6 @@ class CompareSheet(Sheet):
         "compare.sweep",
         "compare.export",
         "sheet.find",
-        "sheet.close",
     )
 
     def __init__(self, project: Project, a: Source, b: Source) -> None:
@@ -71,6 +70,7 @@ class CompareSheet(Sheet):
 
     def on_mount(self) -> None:
         super().on_mount()
+        self._footer.offer(hints(self.OFFERED, self.app.keys), hints(("sheet.close",), self.app.keys))
         self._work_out()
 
     @work(thread=True, exclusive=True, group="compare", exit_on_error=False)
