@@ -207,7 +207,9 @@ class _Visit:
             else:
                 self._message(one, turns)
         if self.pending:
-            note = f"{len(self.pending)} messages after the last answer were seen by no call"
+            single = len(self.pending) == 1
+            count = "1 message" if single else f"{len(self.pending)} messages"
+            note = f"{count} after the last answer: no call saw {'it' if single else 'them'}"
             told: dict[str, Any] = {"file": self.writer.origin.file, "messages": scribe.items(self.pending)}
             scribe.emit("warning", self.place, code="import", message=note, **told)
         output = next((one.text for one in reversed(self.said) if one.role == "assistant" and one.text), "")
