@@ -113,6 +113,7 @@ async def take(picture: Picture, folder: Path, provider: str) -> str:
         await pilot.pause(0.2)
         svg = _FONTS.sub("", app.export_screenshot(title="", simplify=True))
         svg = svg.replace(str(folder), "~/cascades".ljust(len(str(folder)), "\N{NO-BREAK SPACE}"))
+        svg = svg.replace(folder.name, "cascades".ljust(len(folder.name), "\N{NO-BREAK SPACE}"))
         return svg.replace(urlsplit(provider).netloc, "localhost:40000")
 
 

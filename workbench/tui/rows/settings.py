@@ -59,7 +59,7 @@ class SettingRows(Rows):
         setting = self.settings[index]
         value, origin = _widths(width)
         place = self._values.origins.get(setting.name, "default")
-        token = "faint" if place == "default" else "plain"
+        token = "dim" if place == "default" else "plain"
         shown = value_text(self._values.values.get(setting.name))
         wrong = setting.name in self._problems
         spans: list[Span] = [
