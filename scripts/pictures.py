@@ -78,6 +78,9 @@ PICTURES = (
     Picture("form", "product_page.yaml", "r", (120, 32)),
     Picture("form-refused", "product_page.yaml", "r 1 ctrl+s ctrl+s", (120, 36)),
     Picture("feedback", "product_page.yaml", "n S =Say_what_it_does_not_stand.", (120, 28)),
+    Picture("editor", "log_triage.yaml", "e end enter m o", (120, 32)),
+    Picture("sql", "log_triage.yaml", "r Q f5 f6", (120, 32)),
+    Picture("settings", "log_triage.yaml", "comma j*3", (120, 36)),
     Picture("small", "log_triage.yaml", "n*7", (80, 24)),
 )
 _RUNS = ("n", "c", "r", "i", "o", "R", "ctrl+s")
