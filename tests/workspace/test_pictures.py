@@ -10,8 +10,13 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
+from workbench.engine.recording import Recording
+from workbench.store.faults import StoreError
 from workbench.workspace.choice import choose_model
-from workbench.workspace.live import Attached, Start, new_options, run_new
+from workbench.workspace.exporting import text_of
+from workbench.workspace.live import Attached, Start, StoredImages, new_options, run_new
 from workbench.workspace.pictures import path_of
 from workbench.workspace.project import Project
 
@@ -81,6 +86,19 @@ def test_an_image_is_found_by_its_digest_under_the_name_that_people_know(tmp_pat
     assert path_of(project.store, run_id, "s1", digest) == named
     named.unlink()
     assert path_of(project.store, run_id, "s1", digest) == project.store.image_path(run_id, digest)
+
+
+def test_a_run_whose_image_is_lost_is_replayed_and_shown_without_it(tmp_path: Path) -> None:
+    project = ran(tmp_path, CHILD, {"replies": {}})
+    run_id = project.store.find("s1")
+    digest = hashlib.sha256(png()).hexdigest()
+    project.store.image_path(run_id, digest).unlink()
+    images = StoredImages(project.store, run_id)
+    ((_, _, result),) = Recording(project.store.events(run_id), images).tools.values()
+    assert (result.text, result.images[0].data) == ("drawn", b"")
+    assert "its bytes are gone" in text_of(project, run_id, "html")
+    with pytest.raises(StoreError, match=f"image '{digest[:12]}' of run"):
+        images[digest]
 
 
 def test_a_run_that_is_removed_takes_the_names_of_its_images_along(tmp_path: Path) -> None:

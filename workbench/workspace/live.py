@@ -16,7 +16,7 @@ from workbench.engine.recording import Recording
 from workbench.engine.replay import Replay
 from workbench.engine.run import Outcome, Run
 from workbench.engine.steering import Audibles, NoAudibles
-from workbench.store.faults import UnknownRun
+from workbench.store.faults import StoreError, UnknownRun
 from workbench.store.journal import Journal
 from workbench.store.store import Store
 from workbench.workspace.nobody import Nobody
@@ -182,6 +182,12 @@ def children_in(store: Store) -> Callable[[str], Recording | None]:
     return child
 
 
+class ImageGone(StoreError, KeyError):
+    """Bytes of a run that its store has lost: a replay and a page do without them."""
+
+    __str__ = Exception.__str__
+
+
 class StoredImages(Mapping[str, bytes]):
     """The images of a stored run, read when they are asked for."""
 
@@ -190,7 +196,10 @@ class StoredImages(Mapping[str, bytes]):
         self._run_id = run_id
 
     def __getitem__(self, digest: str) -> bytes:
-        return self._store.image(self._run_id, digest)
+        try:
+            return self._store.image(self._run_id, digest)
+        except StoreError as fault:
+            raise ImageGone(str(fault)) from fault
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._store.state(self._run_id).images)
