@@ -84,7 +84,6 @@ class CandidatesScreen(Sheet):
         yield self._footer
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.set_interval(LOOK, self._follow)
         for view in (self.preview, self.plot):
             self.app.theme_changed_signal.subscribe(view, lambda _, view=view: view.forget())

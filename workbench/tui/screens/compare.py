@@ -69,9 +69,11 @@ class CompareSheet(Sheet):
         self._compared: CompareRows | None = None
 
     def on_mount(self) -> None:
-        super().on_mount()
-        self._footer.offer(hints(self.OFFERED, self.app.keys), hints(("sheet.close",), self.app.keys))
+        self.call_after_refresh(self._offer)
         self._work_out()
+
+    def _offer(self) -> None:
+        self._footer.offer(hints(self.OFFERED, self.app.keys), hints(("sheet.close",), self.app.keys))
 
     @work(thread=True, exclusive=True, group="compare", exit_on_error=False)
     def _work_out(self) -> None:

@@ -44,7 +44,6 @@ class SweepSheet(Sheet):
         return self._rows
 
     def on_mount(self) -> None:
-        super().on_mount()
         self._try_all()
 
     def on_unmount(self) -> None:
