@@ -138,7 +138,7 @@ def test_what_came_back_follows_with_the_providers_numbers() -> None:
 
 def test_an_answer_from_a_recording_says_so() -> None:
     call = replace(last_call(triage_story(finished=True)), recorded=True)
-    assert "⟲─ from a recording" in shown(ContextRows(call, View()))[-2]
+    assert "⟲─ from a recording" in shown(ContextRows(call, View()))[-3]
 
 
 @pytest.mark.parametrize(
