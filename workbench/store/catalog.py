@@ -13,7 +13,7 @@ from workbench.store.store import Store
 from workbench.store.summary import RunSummary, Summarizer, fault_of, unreadable
 
 BATCH = 400
-"""Runs that are read before the list is shown for the first time, and between two showings."""
+"""Runs that are read before the list is shown for the first time; then twice as many, and so on."""
 
 
 class Catalog:
@@ -42,10 +42,13 @@ class Catalog:
             self._live.pop(run_id, None)
         changed = bool(gone)
         due = [run_id for run_id, at in found.items() if self._seen.get(run_id) != at or run_id in self._live]
+        batch = BATCH
         for number, run_id in enumerate(sorted(due, reverse=True), 1):
             changed |= self._read(run_id, found[run_id])
-            if number % BATCH == 0 and not progress():
-                break
+            if number == batch:
+                batch *= 2
+                if not progress():
+                    break
         return changed
 
     def _listed(self) -> dict[str, int]:

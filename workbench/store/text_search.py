@@ -4,8 +4,9 @@ the phrase are parsed."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -68,15 +69,16 @@ class TextSearch:
         if kept is None or kept[0] != now:
             kept = self._known[run_id] = (now, {})
         if phrase not in kept[1]:
-            kept[1][phrase] = search(folder, phrase)
+            kept[1][phrase] = search(folder, phrase, list(now))
         return kept[1][phrase]
 
 
-def search(folder: Path, phrase: str) -> Hit | None:
-    """The first place of a run that holds a phrase, in the order of its journal."""
+def search(folder: Path, phrase: str, names: Sequence[str] | None = None) -> Hit | None:
+    """The first place of a run that holds a phrase, in the order of its journal. ``names`` are its segments, where they
+    are known."""
     needle, wanted = needle_of(phrase), phrase.casefold()
     try:
-        for name in segments(folder):
+        for name in segments(folder) if names is None else names:
             if (hit := _in_segment(folder / name, needle, wanted)) is not None:
                 return hit
         return _in_bodies(folder / "blobs", needle, wanted)
@@ -84,6 +86,7 @@ def search(folder: Path, phrase: str) -> Hit | None:
         return None
 
 
+@lru_cache(maxsize=256)
 def needle_of(phrase: str) -> bytes:
     """Lower-case bytes that every line with the phrase holds, whatever its letter case: journals are ASCII, and other
     letters are escapes whose case cannot be told from their bytes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from time import monotonic
@@ -21,7 +21,7 @@ LOOK_EVERY = 1.5
 """Seconds between two looks for runs of other processes."""
 WRITING = 0.15
 """Seconds without a key after which what is written is searched for."""
-SHOW_EVERY = 0.15
+SHOW_EVERY = 0.3
 """Seconds between two showings while a search goes on."""
 
 
@@ -87,23 +87,17 @@ class Lookout:
     # -- in the thread -----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        due = True
+        shown: Wanted | None = None
         while not self._over:
             self._asked.clear()
             wanted = self._wanted
             changed = self._catalog.look(partial(self._show_early, wanted))
-            if changed or due:
-                self._show(wanted)
-            due = self._asked.wait(LOOK_EVERY)
-            if "text:" in self._wanted.text:
-                self._let_finish_writing()
-
-    def _let_finish_writing(self) -> None:
-        """Journals are searched when nobody has written for a moment."""
-        while not self._over and self._asked.is_set():
-            self._asked.clear()
-            if not self._asked.wait(WRITING):
-                return
+            if (changed or wanted is not shown) and self._show(wanted):
+                shown = wanted
+            self._asked.wait(LOOK_EVERY)
+            while "text:" in self._wanted.text and self._asked.is_set() and not self._over:
+                self._asked.clear()  # Journals are searched when nobody has written for a moment.
+                self._asked.wait(WRITING)
 
     def _show_early(self, wanted: Wanted) -> bool:
         """While the first runs are read: show those, and go on."""
@@ -111,7 +105,8 @@ class Lookout:
             self._show(wanted, "reading …")
         return not self._over
 
-    def _show(self, wanted: Wanted, doing: str = "") -> None:
+    def _show(self, wanted: Wanted, doing: str = "") -> bool:
+        """Publish what is wanted; False where something else is wanted before it is found."""
         now = datetime.now().astimezone()
         try:
             self._good, self._fault = parse_filter(wanted.text, now), None
@@ -119,21 +114,24 @@ class Lookout:
             self._fault = fault
         runs = self._catalog.runs
         found: list[Found] = []
-        shown_at = monotonic()
+        early, shown_at = Listing(wanted), monotonic()
 
         def going(looked: int) -> bool:
-            nonlocal shown_at
+            nonlocal early, shown_at
             if monotonic() - shown_at > SHOW_EVERY:
-                shown_at = monotonic()
                 words = f"searching {looked:,} of {len(runs):,}"
-                self._publish(self._listing(wanted, runs, found, words))
-            return not self._asked.is_set()
+                known = early.members and early.matching == len(found)
+                early = replace(early, searching=words) if known else self._listing(wanted, runs, found, words)
+                self._publish(early)
+                shown_at = monotonic()
+            return self._wanted is wanted and not self._over
 
         for one in find_runs(runs, self._good, self._search, going):
             found.append(one)
-        if self._asked.is_set() and self._good.phrases:
-            return  # Something else is wanted by now.
+        if self._good.phrases and self._wanted is not wanted:
+            return False
         self._publish(self._listing(wanted, runs, found, doing))
+        return True
 
     def _listing(self, wanted: Wanted, runs: Sequence[RunSummary], found: Sequence[Found], doing: str) -> Listing:
         chosen = [one.run for one in found]
