@@ -257,3 +257,20 @@ def test_an_image_is_drawn_where_the_terminal_can_show_it_and_one_that_cannot_be
             assert screen_text(it.app).count("▀" * 64) == 16
 
     asyncio.run(scenario())
+
+
+def test_a_question_whose_time_is_over_leaves_the_screen(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        story = triage_story()
+        place = story.events[-1].place
+        body = {"question": "Fine?", "context": "", "options": [], "type": "form", "form": PARTS, "timeout": 5}
+        story.emit("human_asked", place, index=1, **body)
+        async with bench(tmp_path, events=story.events) as it:
+            await it.until(lambda: isinstance(it.app.screen, FormDialog))
+            story.emit("human_answered", place, index=1, answer=None, timed_out=True)
+            await it.feed(story.events[-1:])
+            await it.until(lambda: it.app.screen is it.screen)
+            assert "The question is over" in screen_text(it.app)
+            assert "nobody answered in time" in it.pane("dock")
+
+    asyncio.run(scenario())

@@ -65,6 +65,18 @@ class PeopleActions(LookActions):
         if question is not None and question is not self._asked:
             self.action_answer()
 
+    def close_settled(self) -> None:
+        """The dialog of a question that nobody waits for any longer leaves the screen."""
+        from workbench.tui.screens.dialog import Dialog
+
+        screen = self.app.screen
+        if (live := self._live()) is None or not isinstance(screen, Dialog) or screen.question is None:
+            return
+        state = live[1].state
+        if not any(screen.question is open for run in (state.run, *state.children.values()) for open in run.questions):
+            screen.dismiss(None)
+            self.app.say("The question is over: nobody waits for its answer any more.", "warning")
+
     def action_answer(self) -> None:
         if (live := self._live()) is None:
             return

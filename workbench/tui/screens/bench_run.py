@@ -46,6 +46,7 @@ class RunActions(PeopleActions):
         if presenter.state.absorb(arrived, noticed, now):
             self._catch_up(session, presenter)
             self.refresh_all()
+            self.close_settled()
             self.ask_if_asked()
             self.tell_unheard()
         elif presenter.state.waiting or (presenter.state.alive and presenter.state.held is None):

@@ -17,6 +17,7 @@ from workbench.tui.keys import bindings
 from workbench.tui.text import plain
 
 if TYPE_CHECKING:
+    from workbench.engine.event import Event
     from workbench.tui.app import WorkbenchApp
 
 Result = TypeVar("Result")
@@ -31,6 +32,8 @@ class Dialog(ModalScreen[Result]):
     app: WorkbenchApp
 
     heading = ""
+    question: Event | None = None
+    """What of the run it answers, if that is what it is for."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box") as box:

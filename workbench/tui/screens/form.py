@@ -41,7 +41,7 @@ class FormDialog(Dialog[str]):
     def __init__(self, question: Event) -> None:
         """Raises FormInvalid for an event whose form cannot be shown."""
         super().__init__()
-        self._question = question
+        self.question = self._question = question
         self._form = Form.of(question.data["form"])
         self._kept: dict[str, Any] = {}
         self._comment = ""

@@ -22,7 +22,7 @@ class QuestionDialog(Dialog[str]):
 
     def __init__(self, question: Event) -> None:
         super().__init__()
-        self._question = question
+        self.question = self._question = question
         phase = question.place.phase
         self.heading = f"{phase} asks" if phase else "The run asks"
         self._options = tuple(str(option) for option in question.data.get("options") or ())
