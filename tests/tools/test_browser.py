@@ -102,8 +102,8 @@ def test_untrusted_folders_and_a_missing_extra_are_refused_with_what_to_do(
 def test_both_families_of_names_are_offered_with_the_same_parameters() -> None:
     tools = {tool.name: tool for tool in browser_tools(BrowserTools(), "")}
     for action in ("start", "execute", "extract", "close", "status"):
-        ours, seeds = tools[f"browser_{action}"].spec, tools[f"rabbitize_{action}"].spec
-        assert ours.parameters == seeds.parameters
+        one, other = tools[f"browser_{action}"].spec, tools[f"rabbitize_{action}"].spec
+        assert one.parameters == other.parameters
     assert [p.name for p in tools["rabbitize_execute"].spec.parameters] == ["command", "include_metadata"]
 
 

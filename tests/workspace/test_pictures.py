@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import json
 import struct
@@ -86,6 +87,14 @@ def test_an_image_is_found_by_its_digest_under_the_name_that_people_know(tmp_pat
     assert path_of(project.store, run_id, "s1", digest) == named
     named.unlink()
     assert path_of(project.store, run_id, "s1", digest) == project.store.image_path(run_id, digest)
+
+
+def test_an_image_that_somebody_wrote_into_a_message_is_saved_as_well(tmp_path: Path) -> None:
+    url = f"data:image/png;base64,{base64.b64encode(png()).decode()}"
+    text = f"cascade_id: c\nphases: [{{name: a, instructions: 'See {url} and data:image/png;base64,AAAA end.'}}]\n"
+    project = ran(tmp_path, text, {"replies": {"a": [{"text": "seen"}]}})
+    (saved,) = (project.store.root / "images" / "s1" / "a").iterdir()
+    assert (saved.name, saved.read_bytes()) == ("image_0.png", png())
 
 
 def test_a_run_whose_image_is_lost_is_replayed_and_shown_without_it(tmp_path: Path) -> None:
