@@ -267,3 +267,17 @@ def test_the_newest_run_is_not_one_that_it_started_itself(cli: Cli, workspace: P
     assert len(cli("runs", "--all", "--json").json) == 2
     assert [run["session_id"] for run in cli("runs", "--json").json] == ["mine"]
     assert cli("show", "--json").json["session_id"] == "mine"
+
+
+def test_open_without_a_terminal_lists_what_the_folder_holds(ran: Cli, workspace: Path) -> None:
+    (workspace / "flows").mkdir()
+    (workspace / "flows" / "broken.yaml").write_text("cascade_id: broken\nphases: [\n")
+    done = ran("open")
+    assert done.code == 0
+    assert [line.split()[:4] for line in done.out.splitlines()] == [
+        ["workbench", "open", "greet.yaml", "greet"],
+        ["workbench", "open", "flows/broken.yaml", "broken"],
+    ]
+    assert "1 stored run: workbench runs" in done.err
+    assert (ran("open", "greet.yaml").code, ran("open", "s").code) == (2, 2)
+    assert "the app needs a terminal; without one use `workbench show s`" in ran("open", "s").err

@@ -52,7 +52,8 @@ def command(
     file, run_id = _meant(what)
     given = (default_input(file) if file is not None else {}) if input_ is None else input_
     opening = Opening(file, None, given, model or "", base_url or "", session or "", sandbox or "", run_id, fresh)
-    ctx.exit(start(opening, given, f"workbench run {file or 'FILE'}"))
+    instead = f"workbench show {what}" if run_id else f"workbench run {file or 'FILE'}"
+    ctx.exit(start(opening, given, instead))
 
 
 def _meant(what: str | None) -> tuple[Path | None, str]:
@@ -70,6 +71,7 @@ def _meant(what: str | None) -> tuple[Path | None, str]:
 
 def _list() -> None:
     """What this folder holds, printed."""
+    from workbench.tui.rows.numbers import plural
     from workbench.workspace.home import cascade_files
 
     project = project_here()
@@ -81,4 +83,4 @@ def _list() -> None:
         printer.line(Cell(f"workbench open {one.shown}", "head"), f"   {one.cascade_id}")
     runs = project.store.run_ids()
     if runs:
-        talk(f"{len(runs)} stored runs: workbench runs", "dim")
+        talk(f"{plural(len(runs), 'stored run')}: workbench runs", "dim")
