@@ -209,6 +209,32 @@ def test_leaving_and_quitting_ask_before_changes_are_lost(tmp_path: Path) -> Non
     asyncio.run(scenario())
 
 
+def test_what_was_not_saved_when_the_app_was_killed_is_offered_again(tmp_path: Path) -> None:
+    async def killed() -> None:
+        async with desk(tmp_path) as it:
+            await it.put(1, 18)
+            await it.it.press("s")
+            await it.checked()
+
+    async def again() -> None:
+        async with bench(tmp_path, text=TEXT) as it:
+            await it.press("e")
+            await it.pilot.pause()
+            assert "were saved" in it.text()
+            await it.press("t")
+            found = Desk(it)
+            assert found.text.startswith("cascade_id: smalls")
+            await it.press("ctrl+z")
+            assert found.text == TEXT
+            await it.press("ctrl+y", "ctrl+s", "escape", "e")
+            await it.pilot.pause()
+            assert isinstance(it.app.screen, EditorScreen)
+            assert file_of(tmp_path).read_text().startswith("cascade_id: smalls")
+
+    asyncio.run(killed())
+    asyncio.run(again())
+
+
 def test_find_go_to_line_undo_and_the_next_problem(tmp_path: Path) -> None:
     text = TEXT + "  - name: more\n    instructions: x\n    tackel: []\n    ruls: {}\n"
 

@@ -180,7 +180,13 @@ class WorkbenchApp(Rooms, SessionApp):
         text = "\n".join(reasons)
         leave = "Stop the run and quit" if running else "Drop the changes and quit"
         answers = (("stay", "s", "Stay"), ("leave", "q", leave))
-        self.push_screen(Choice("Quit?", text, answers), lambda answer: self.exit(0) if answer == "leave" else None)
+
+        def answered(answer: str | None) -> None:
+            if answer == "leave":
+                self.drop_unsaved()
+                self.exit(0)
+
+        self.push_screen(Choice("Quit?", text, answers), answered)
 
     def on_resize(self, event: events.Resize) -> None:
         """Cover everything while there is no room for it; a burst of sizes leaves what the last one needs."""

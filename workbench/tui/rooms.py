@@ -28,12 +28,14 @@ class Rooms(SessionApp):
     def open_editor(self, file: Path, line: int = 1, column: int = 1) -> None:
         """Open a cascade file in the app's editor, at a place."""
         from workbench.tui.screens.editor import EditorScreen
+        from workbench.workspace.drafts import Draft
         from workbench.workspace.looking import Looker
 
         if self.session is None:
             return
         project = self.session.project
-        self.push_screen(EditorScreen(file, project.shown(file), Looker(project, file), line, column))
+        draft = Draft(project.folders.state / "drafts", file)
+        self.push_screen(EditorScreen(file, project.shown(file), Looker(project, file), draft, line, column))
 
     @property
     def project(self) -> Project | None:
@@ -88,3 +90,9 @@ class Rooms(SessionApp):
     def unsaved(self) -> tuple[str, ...]:
         """The files that have changes in an editor of the app which are not saved."""
         return tuple(getattr(screen, "shown", "") for screen in self.screen_stack if getattr(screen, "unsaved", False))
+
+    def drop_unsaved(self) -> None:
+        """Forget the changes that are not saved: the user wants to leave without them."""
+        for screen in self.screen_stack:
+            if hasattr(screen, "drop_draft"):
+                screen.drop_draft()

@@ -20,6 +20,7 @@ from workbench.tui.screens.editor_file import EditorFile
 from workbench.tui.widgets.code import CodeArea
 from workbench.tui.widgets.popup import Popup
 from workbench.tui.widgets.rowview import RowView
+from workbench.workspace.drafts import Draft
 from workbench.workspace.looking import Look, Looker
 
 PAUSE = (0.02, 0.6)
@@ -43,8 +44,8 @@ class EditorScreen(EditorFile):
     PALETTE: ClassVar[tuple[str, ...]] = ("editor", "text")
     """Contexts whose commands the palette offers here."""
 
-    def __init__(self, path: Path, shown: str, looker: Looker, line: int = 1, column: int = 1) -> None:
-        super().__init__(path, shown, line, column)
+    def __init__(self, path: Path, shown: str, looker: Looker, draft: Draft, line: int = 1, column: int = 1) -> None:
+        super().__init__(path, shown, draft, line, column)
         self.form: Format = "json" if path.suffix == ".json" else "yaml"
         self.names = Names()
         self._looker = looker
@@ -59,6 +60,7 @@ class EditorScreen(EditorFile):
         self._check()
         self.call_after_refresh(self.area.go_to, *self._place)
         self.call_after_refresh(self._show_field_here)
+        self.offer_draft()
 
     # -- checks while typing -----------------------------------------------------------------------------------------
 
@@ -85,11 +87,12 @@ class EditorScreen(EditorFile):
         """Check the text as it is now; what an older check still says is dropped when it comes."""
         self._timer = None
         if self.file is not None and not self.file.refusal:
-            self._look(self.area.plain_text)
+            self._look(self.area.plain_text, self.area.text if self.unsaved else "")
 
     @work(thread=True, exclusive=True, group="check", exit_on_error=False)
-    def _look(self, text: str) -> None:
+    def _look(self, text: str, unsaved: str) -> None:
         began = monotonic()
+        self.keep_draft(unsaved)
         look = self._looker.look(text)
         self.post_message(Looked(look, monotonic() - began))
 

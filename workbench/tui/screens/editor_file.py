@@ -6,15 +6,18 @@ from pathlib import Path
 
 from workbench.tui.screens.dialog import Choice
 from workbench.tui.screens.editor_view import EditorView
+from workbench.workspace.drafts import Draft
 from workbench.workspace.text_file import CannotSave, ChangedMeanwhile, TextFile
 
 
 class EditorFile(EditorView):
     """What ctrl+s and escape do, and what happens when the file changes underneath."""
 
-    def __init__(self, path: Path, shown: str, line: int = 1, column: int = 1) -> None:
+    def __init__(self, path: Path, shown: str, draft: Draft, line: int = 1, column: int = 1) -> None:
         super().__init__(shown, "json" if path.suffix == ".json" else "yaml")
         self.path = path
+        self._draft = draft
+        self._leaving = False
         self._place = (line, column)
 
     def open_file(self) -> None:
@@ -41,6 +44,33 @@ class EditorFile(EditorView):
             self.app.say(f"{self.shown} can only be looked at here: {found.refusal}.", "warning")
         self.show_header()
 
+    # -- what a killed app leaves ------------------------------------------------------------------------------------
+
+    def keep_draft(self, unsaved: str) -> None:
+        """Keep what is not saved, in a worker; nothing is kept of a text that is on disk."""
+        if self._leaving:
+            return
+        try:
+            self._draft.keep(unsaved) if unsaved else self._draft.drop()
+        except OSError as fault:
+            self.app.call_later(self.app.say, f"what is not saved cannot be kept aside: {fault}", "warning")
+
+    def offer_draft(self) -> None:
+        """Ask whether the text that was not saved when the app ended is to be taken up again."""
+        kept = self._draft.text()
+        if kept is None or self.file is None or self.file.refusal or kept == self.file.text:
+            return
+
+        def answered(answer: str | None) -> None:
+            if answer == "take":
+                self.area.replace(kept, self.area.document.start, self.area.document.end)
+            elif answer == "drop":
+                self._draft.drop()
+
+        text = f"The app ended before changes of {self.shown} were saved."
+        answers = (("take", "t", "Take them up again; undo gives the file"), ("drop", "d", "Drop them"))
+        self.app.push_screen(Choice("Not saved last time", text, answers), answered)
+
     # -- saving ------------------------------------------------------------------------------------------------------
 
     def action_save(self) -> None:
@@ -60,6 +90,7 @@ class EditorFile(EditorView):
             self.app.say(str(fault), "error")
             return False
         self.on_disk = ""
+        self._draft.drop()
         self.app.say(f"saved {self.shown}")
         self.saved()
         self.show_header()
@@ -121,7 +152,7 @@ class EditorFile(EditorView):
     def action_close(self) -> None:
         """Go back to the Bench; changes are not lost without a question."""
         if not self.unsaved:
-            self.dismiss()
+            self._leave()
             return
         answers = (
             ("stay", "e", "Go on editing"),
@@ -132,4 +163,13 @@ class EditorFile(EditorView):
 
     def _left(self, answer: str | None) -> None:
         if answer == "drop" or (answer == "save" and self.save(overwrite=False)):
-            self.dismiss()
+            self._leave()
+
+    def _leave(self) -> None:
+        self.drop_draft()
+        self.dismiss()
+
+    def drop_draft(self) -> None:
+        """Keep nothing aside of what is not saved, from now on."""
+        self._leaving = True
+        self._draft.drop()
