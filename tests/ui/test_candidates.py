@@ -14,6 +14,8 @@ from tests.engine.support import Played, play
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check
 from workbench.engine.ports import Answer, Usage, Verdict
+from workbench.tui.rows.candidate_docs import beside, candidate_doc, evaluation_doc
+from workbench.tui.rows.candidates import CandidateRows
 from workbench.tui.screens.candidates import CandidatesScreen
 
 CASCADE = """\
@@ -218,3 +220,29 @@ def test_without_candidates_the_key_says_so(tmp_path: Path) -> None:
             assert "There is no run yet" in it.text()
 
     asyncio.run(scenario())
+
+
+def test_what_a_model_says_cannot_steer_the_terminal() -> None:
+    hostile = "\x1b]0;owned\x07\x1b[2J\u202e[/b]"
+    soundings = {"factor": 2, "max_parallel": 1, "mutation_mode": "augment", "mutations": [f"Vary {hostile}"]}
+    phase = {"name": "generate", "instructions": "Write.", "soundings": soundings}
+    said = json.dumps({"winner": 1, "scores": {"1": 9, "2": 8}, "reason": hostile})
+    run = play(
+        {"cascade_id": "c", "phases": [phase]}, [told(hostile, 0.1, 10), told(f"b {hostile}", 0.2, 10), said]
+    ).state
+    contest = run.contests.all[0]
+    rows = CandidateRows(run, contest)
+    one, two = rows.rounds[0][1]
+    documents = [candidate_doc(contest, one), evaluation_doc(run, contest, contest.rounds[0], [one, two])]
+    shown = [rows.row(i, 160).text for i in range(len(rows))] + [line.text for doc in documents for line in doc.lines]
+    shown += [text for pair in beside(one, two, "outputs").texts() for text in pair]
+    assert any("owned" in text for text in shown)
+    assert not [text for text in shown if re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", text)]
+
+
+def test_a_hundred_candidates_fit_into_one_list() -> None:
+    phase = {"name": "p", "instructions": "Write.", "soundings": {"factor": 100, "mode": "aggregate"}}
+    run = play({"cascade_id": "c", "phases": [phase]}, ["text"] * 100).state
+    rows = CandidateRows(run, run.contests.all[0])
+    assert [i for i in range(len(rows)) if rows.candidate(i) is not None] == list(range(100))
+    assert "all 100 outputs are joined" in rows.row(100, 120).text
