@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.engine.support import Played, Reply, call, native, play
+from tests.engine.support import Played, Reply, ScriptedModel, call, native, play, ports
 from tests.engine.test_replay import replayed
 from workbench.context.place import Place
 from workbench.context.reasons import explain
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
-from workbench.engine.recording import comparable
+from workbench.engine.recording import Recording, comparable
+from workbench.engine.replay import Replay
+from workbench.engine.run import Run
 from workbench.engine.steering import Feedback, HookAction, HookEvent, HookResult
 from workbench.engine.stepper import Mode, Stepper
 
@@ -74,6 +76,21 @@ def test_a_turn_is_taken_again_with_the_feedback_and_costs_no_turn() -> None:
     assert played.outcome.output == "three"
     assert played.state.calls[1].purpose == "redo"
     same_again(played)
+
+
+def test_a_run_that_reuses_answers_says_again_what_was_said_and_is_not_held_for_it() -> None:
+    played, seen = spoken(Says(t1="shorter", t2="in French")), list[str]()
+
+    async def gate(stop: Stop) -> Decision:
+        seen.append(stop.answered_by)
+        return Decision()
+
+    live = ports(ScriptedModel([]), gate=gate)
+    replay = Replay(Recording(played.events, played.blobs), live, new_run=True)
+    run = Run(played.definition, {"what": "it"}, played.options, replay.ports(live))
+    assert asyncio.run(run.execute()).output == played.outcome.output
+    assert replay.live_calls == 0
+    assert "changed" not in seen
 
 
 def test_a_route_that_was_chosen_in_a_turn_taken_again_is_forgotten() -> None:

@@ -18,6 +18,8 @@ from workbench.engine.steering import HookAction, HookEvent, HookResult
 from workbench.tools.hook_registry import HookRegistration, hooks_of, register_hook
 from workbench.tools.hooks import RegisteredHooks, read_answer
 from workbench.tools.trust import Trust
+from workbench.workspace.choice import choose_model
+from workbench.workspace.live import Attached, resume, start_of
 from workbench.workspace.opened import CannotOpen
 from workbench.workspace.project import Project
 
@@ -196,3 +198,21 @@ def test_a_subscriber_in_another_thread_gets_events_as_they_come() -> None:
     reader.join(5)
     assert heard == [0, 1, 2, 3, 4]
     assert subscription.get(timeout=0) is None
+
+
+def test_a_run_that_a_hook_stopped_goes_on_when_it_is_resumed(folder: Path) -> None:
+    (folder / "c.yaml").write_text(CASCADE.replace("}]", "}, {name: q, instructions: Then.}]"))
+    (folder / "c.replies.yaml").write_text("replies: {p: [{text: Gone.}], q: [{text: Done.}]}\n")
+    stopped = run(folder, hooks={"on_phase_complete": lambda event: hooks.pause("look")})
+    assert (stopped.status, stopped.reason) == ("stopped", "hook <lambda> pauses the run: look")
+    project, told = Project.at(folder), list[str]()
+    start = start_of(project, stopped.run_id, lambda definition, options: choose_model(project, None, "offline"))
+
+    def watch(event: HookEvent) -> None:
+        told.append(event.data["phase_name"])
+
+    attached = Attached(hooks=hooks_of({"on_phase_complete": watch}))
+    outcome = asyncio.run(resume(project, stopped.run_id, start, attached))
+    assert (outcome.status, outcome.output) == ("success", "Done.")
+    assert told == ["q"], "what the hook said of p stands, and nobody asks again"
+    assert [event.kind for event in stored(folder, stopped.run_id)].count("run_resumed") == 1

@@ -28,6 +28,8 @@ from workbench.engine.forms.spec import (
 LONGEST = 60
 """Lines of a text, or rows of a table, that are shown."""
 CELL = 30
+_NAMES = {"answer": "Your answer"}
+"""Of ids that are our own."""
 _KINDS = {
     "number": "a number",
     "integer": "a whole number",
@@ -76,7 +78,7 @@ def shown_lines(section: AnySection) -> Iterator[str]:
 def asked_line(section: FieldSection) -> str:
     """The line that asks: what, and how to answer it."""
     needed = "" if section.required else " (may be left empty)"
-    return f"{section.label or section.id}{needed} [{how(section)}]"
+    return f"{section.label or _NAMES.get(section.id, section.id)}{needed} [{how(section)}]"
 
 
 def how(section: FieldSection) -> str:
