@@ -159,7 +159,8 @@ def test_a_review_writes_what_is_accepted_and_nothing_else(frozen: Path) -> None
     text, left = reviewed("rs")
     assert (left, frozen.read_bytes()) == (2, before)
     assert "  look/turn 3   request changed: 1 message sent in full again\n" in text
-    assert f"    {MASKED.partition('turn 3: ')[2].removesuffix(')')}, was 1, is 2)" in " ".join(text.split("\n      "))
+    assert "    message 4 (turn 1's result) was masked, is now sent in full\n" in text
+    assert "      greet.yaml:8  was 1, is 2  phases[0].intra_context.mask_observations_after\n" in text
     assert "routes, checks, tool calls, state, outputs, status: same" in text
     assert "1 of 2   greets   changed   greet.yaml" in text
     assert text.endswith("0 accepted, 1 rejected, 1 skipped\n")

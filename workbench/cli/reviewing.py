@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.cli.output import Cell, Printer
 from workbench.snapshots.faults import SnapshotError
-from workbench.workspace.reviewing import Decision, Review, heading, part_sentence, same_words, sections
+from workbench.workspace.reviewing import Decision, Review, heading, same_words, sections, source_words
 
 if TYPE_CHECKING:
     from workbench.workspace.testing import Snapshots, Verdict
@@ -83,10 +83,12 @@ def print_sections(verdict: Verdict, printer: Printer, most: int | None = None) 
         if most is not None and shown >= most:
             break
         printer.line(Cell(f"  {section.label}", "head"), f"   {section.said}")
-        lines = [part_sentence(part, section.file) for part in section.parts]
-        lines += [line for one in section.others for line in (one.sentence(section.file), *one.details)]
-        for line in lines[: None if most is None else most - shown]:
-            printer.block(line, indent="    ")
+        told = [(part.words, source_words(part, section.file)) for part in section.parts]
+        told += [(one.sentence(section.file), "\n".join(one.details)) for one in section.others]
+        for words, more in told[: None if most is None else most - shown]:
+            printer.block(words, indent="    ")
+            if more:
+                printer.block(more, indent="      ")
         shown += len(section.parts) + len(section.others)
     if most is not None and total > most:
         printer.line(Cell(f"  and {total - most} more", "dim"))

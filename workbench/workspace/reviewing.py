@@ -117,12 +117,11 @@ def _label(at: str) -> str:
         return at.removesuffix("/1")  # A route stands at phase/visit.
 
 
-def part_sentence(part: ChangedPart, file: str) -> str:
-    """A changed message or setting with its rule, the line, and the rule's values where they differ."""
+def source_words(part: ChangedPart, file: str) -> str:
+    """Where what decided stands: ``flow.yaml:22  was 3, is 1  phases[0].rules.max_turns``; empty without a line."""
     if not part.rule.line:
-        return part.words
-    values = f", {part.rule_words}" if part.rule_words else ""
-    return f"{part.words} ({part.rule.path}, {part.where(file)}{values})"
+        return ""
+    return "  ".join(filter(None, (part.where(file), part.rule_words, part.rule.path)))
 
 
 _LOOKED_AT = {
