@@ -281,3 +281,14 @@ def test_open_without_a_terminal_lists_what_the_folder_holds(ran: Cli, workspace
     assert "1 stored run: workbench runs" in done.err
     assert (ran("open", "greet.yaml").code, ran("open", "s").code) == (2, 2)
     assert "the app needs a terminal; without one use `workbench show s`" in ran("open", "s").err
+
+
+def test_a_broken_journal_is_told_by_the_list_and_by_the_run_in_the_same_words(ran: Cli, workspace: Path) -> None:
+    (segment,) = workspace.glob(".workbench/journal/*/000001.jsonl")
+    whole = segment.read_bytes()
+    segment.write_bytes(whole[:400] + b"##" + whole[401:])
+    (listed,) = ran("runs", "is:damaged", "--json").json
+    assert listed["fault"].startswith("000001.jsonl damaged at byte ")
+    assert ran("show", listed["run_id"], "--json").json["fault"] == listed["fault"]
+    assert f"damaged  {listed['fault']}" in ran("show", listed["run_id"], "--plain").out
+    assert f"damaged: {listed['fault']}" in ran("runs", "--plain").out

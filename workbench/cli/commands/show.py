@@ -23,12 +23,15 @@ def command(session: str | None, json: bool, plain: bool) -> None:
     from workbench.cli.views.run import print_head, print_tree, print_warnings, run_json
 
     project = project_here()
-    state = project.store.state(find_run(project, session))
+    run_id = find_run(project, session)
+    state, fault = project.store.state(run_id), project.store.summary(run_id).fault
     if json:
-        write_json(run_json(state))
+        write_json(run_json(state) | {"fault": fault})
         return
     printer = Printer(plain)
     print_head(state, printer)
+    if fault:
+        printer.line("damaged  ", Cell(fault, "bad"))
     printer.line()
     print_tree(state, printer)
     print_warnings(state, printer)
