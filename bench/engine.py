@@ -100,13 +100,15 @@ def ours(kind: str) -> str:
 
 
 def peer() -> str | None:
-    """The Python that has langgraph, installed now if it is not yet; None where it cannot be."""
+    """The Python that has langgraph and langchain, installed now if it is not yet; None where it cannot be."""
     program = PEER / "bin" / "python"
     try:
         if not program.exists():
             subprocess.run([sys.executable, "-m", "venv", str(PEER)], check=True)
-        if subprocess.run([program, "-c", "import langgraph.checkpoint.sqlite"], capture_output=True).returncode:
-            wanted = ["langgraph", "langgraph-checkpoint-sqlite"]
+        if subprocess.run(
+            [program, "-c", "import langgraph.checkpoint.sqlite, langchain.agents.middleware"], capture_output=True
+        ).returncode:
+            wanted = ["langgraph", "langgraph-checkpoint-sqlite", "langchain"]
             subprocess.run([program, "-m", "pip", "install", "-q", *wanted], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         return None

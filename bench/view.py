@@ -1,4 +1,4 @@
-"""Goals 7 and 16: what a call sees at 10,000 messages, against langchain-core's trim_messages; two contexts and one."""
+"""Goals 7 and 16: what a call sees at 10,000 messages, against what langchain offers; two contexts and one."""
 
 from __future__ import annotations
 
@@ -44,18 +44,30 @@ COLD = "import json; from bench.view import cold, history; print(json.dumps(cold
 THEIRS = """
 import json, sys, time
 from statistics import median
-from langchain_core.messages import AIMessage, HumanMessage, trim_messages
+from langchain.agents.middleware.context_editing import ClearToolUsesEdit
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, trim_messages
+from langchain_core.messages.utils import count_tokens_approximately
 count, words = int(sys.argv[1]), sys.argv[2]
 messages = [HumanMessage("Find it.")]
 while len(messages) < count:
-    messages += [AIMessage(f"turn {len(messages)}"), HumanMessage(f"{len(messages)} {words}")]
-taken = []
-for _ in range(7):
-    begin = time.perf_counter()
-    kept = trim_messages(messages, max_tokens=200_000, token_counter="approximate", strategy="last", start_on="human")
-    taken.append(time.perf_counter() - begin)
-assert 0 < len(kept) < len(messages)
-print(json.dumps(median(taken)))
+    id = str(len(messages))
+    calls = [{"name": "look", "args": {"x": id}, "id": id}]
+    messages += [AIMessage(f"turn {id}", tool_calls=calls), ToolMessage(f"{id} {words}", tool_call_id=id)]
+def trim():
+    kept = trim_messages(messages, max_tokens=200_000, token_counter="approximate", strategy="last", start_on="ai")
+    assert 0 < len(kept) < len(messages)
+def clear():
+    edited = list(messages)
+    ClearToolUsesEdit(trigger=1000, keep=3).apply(edited, count_tokens=count_tokens_approximately)
+    assert sum(message.content == "[cleared]" for message in edited) == (len(messages) - 1) // 2 - 3
+def timed(work):
+    taken = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - begin)
+    return median(taken)
+print(json.dumps([timed(trim), timed(clear)]))
 """
 
 
@@ -151,7 +163,8 @@ def run(rounds: int = 7) -> Iterator[Line]:
     if (other := peer()) is None:
         print("  16  langchain-core cannot be installed here: no comparison", file=sys.stderr)
     else:
-        trimmed = json.loads(python(THEIRS, str(MESSAGES), WORDS, program=other))
+        trimmed, cleared = json.loads(python(THEIRS, str(MESSAGES), WORDS, program=other))
         yield Line("16", "one more turn at 10,000 messages, trim_messages", more * 1e3, trimmed * 1e3, "ms", 0.05)
+        yield Line("16", "the same, context editing of langchain", more * 1e3, cleared * 1e3, "ms", 0.05)
     first, once = json.loads(python(COLD))
     yield Line("16", "first context of 10,000 messages, one tokenizer pass", first * 1e3, once * 1e3, "ms", 1.3)
