@@ -54,6 +54,8 @@ _SYNTAX: Mapping[str, str] = {
 }
 """What the grammars name, in the tokens of the visual language."""
 
+_GRAMMARS = {"json": "yaml"}
+"""By format. Textual's query for JSON ends the process inside tree-sitter 0.26; JSON is YAML in its flow style."""
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}")
 _MARKS = {Severity.ERROR: ("✗", "error"), Severity.WARNING: ("⚠", "warning"), Severity.INFO: ("·", "dim")}
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
@@ -70,7 +72,7 @@ class CodeArea(TextArea):
     def __init__(self, *, id: str, language: str | None = "yaml", line_numbers: bool = True) -> None:
         super().__init__(
             "",
-            language=language,
+            language=_GRAMMARS.get(language or "", language),
             soft_wrap=True,
             tab_behavior="indent",
             show_line_numbers=line_numbers,
