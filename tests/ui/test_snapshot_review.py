@@ -291,6 +291,12 @@ def test_a_check_that_goes_on_is_seen_and_can_be_stopped(tmp_path: Path) -> None
             assert "stopped; c checks again" in screen_text(it.app)
             assert screen.board.items[-1].status == "waiting"
             assert screen.board.items[0].status == "passed"
+            screen.action_check()
+            screen.action_check()
+            await it.until(
+                lambda: not screen.board.busy and screen.board.items[-1].verdict, "nothing was checked again"
+            )
+            assert (screen.board.stopped, {item.status for item in screen.board.items}) == (False, {"passed"})
             await it.press("escape")
 
     asyncio.run(scenario())

@@ -53,6 +53,8 @@ class SnapshotsScreen(Screen[None]):
         self._lock = threading.Lock()
         """Held while a snapshot is replayed or written: both need the same event loop."""
         self._left = False
+        self._round = 0
+        """The number of the check that is listened to."""
         self.board = Board(f"{project.shown(self._snapshots.folder)}/")
         self.list_pane = RowView(self.board.list(), id="list", edge=True)
         self.review_pane = RowView(Lines(), id="review")
@@ -76,7 +78,7 @@ class SnapshotsScreen(Screen[None]):
         self.app.theme_changed_signal.subscribe(self, lambda _: self._forget())
         self.set_interval(FRAME, self._turn)
         self._refresh()
-        self._check()
+        self._begin()
 
     def on_unmount(self) -> None:
         self._left = True
@@ -98,13 +100,22 @@ class SnapshotsScreen(Screen[None]):
 
     # -- the check, in a thread --------------------------------------------------------------------------------------
 
+    def _begin(self) -> None:
+        """Check everything; a check that goes on is given up, and what it still says is not heard."""
+        self._round += 1
+        self._check(self._round)
+
     @work(thread=True, exclusive=True, group="check", exit_on_error=False)
-    def _check(self) -> None:
+    def _check(self, number: int) -> None:
         worker = get_current_worker()
+
+        def hear(heard: Callable[..., None], *what: object) -> None:
+            if number == self._round:
+                heard(*what)
 
         def tell(heard: Callable[..., None], *what: object) -> None:
             if not self._left:
-                self.app.call_later(heard, *what)
+                self.app.call_later(hear, heard, *what)
 
         try:
             tell(self._heard_list, self._snapshots.listed())
@@ -335,7 +346,7 @@ class SnapshotsScreen(Screen[None]):
     def action_check(self) -> None:
         """Replay all snapshots again."""
         self._led = True
-        self._check()
+        self._begin()
 
     def action_stop(self) -> None:
         """Stop the check; what it found so far stays."""
