@@ -1,4 +1,4 @@
-"""The Human port: prepared answers, a terminal, or the app."""
+"""The Human port without the app: prepared answers, or a terminal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
 
 from workbench.context.place import Place
@@ -180,33 +177,3 @@ def chosen(question: Question, text: str) -> str:
     if text.isdigit() and 1 <= int(text) <= len(question.options):
         return question.options[int(text) - 1]
     return text
-
-
-@dataclass
-class AppHuman:
-    """Asks through the app: the answer comes from another thread."""
-
-    _open: dict[tuple[Place, int], Future[str]] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock)
-
-    async def ask(self, question: Question, place: Place, index: int) -> str:
-        try:
-            return await asyncio.wrap_future(self._future(place, index))
-        finally:
-            with self._lock:
-                self._open.pop((place, index), None)
-
-    def answer(self, place: Place, index: int, text: str) -> bool:
-        """Give the answer; False when it was given already. From any thread.
-
-        The question is journaled, and so shown, a moment before the engine waits for it: an answer may come first.
-        """
-        future = self._future(place, index)
-        if future.done():
-            return False
-        future.set_result(text)
-        return True
-
-    def _future(self, place: Place, index: int) -> Future[str]:
-        with self._lock:
-            return self._open.setdefault((place, index), Future())

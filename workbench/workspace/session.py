@@ -22,9 +22,8 @@ from workbench.engine.redact import without_password
 from workbench.engine.run import Outcome
 from workbench.engine.stepper import Mode, Stepper
 from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
-from workbench.workspace.people import AppHuman
 from workbench.workspace.project import Project
-from workbench.workspace.speaking import AppAudibles
+from workbench.workspace.speaking import AppAudibles, AppHuman
 
 if TYPE_CHECKING:
     from workbench.engine.changed import ChangedCall

@@ -1,13 +1,46 @@
-"""A person who speaks to a running phase from the app: from any thread, heard on the engine's loop."""
+"""The person at the app, who answers questions and speaks to running phases: from any thread, heard on the engine's
+loop."""
 
 from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from threading import Lock
 
 from workbench.context.place import Place
+from workbench.engine.ports import Question
 from workbench.engine.steering import Feedback
+
+
+@dataclass
+class AppHuman:
+    """Asks through the app: the answer comes from another thread."""
+
+    _open: dict[tuple[Place, int], Future[str]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    async def ask(self, question: Question, place: Place, index: int) -> str:
+        try:
+            return await asyncio.wrap_future(self._future(place, index))
+        finally:
+            with self._lock:
+                self._open.pop((place, index), None)
+
+    def answer(self, place: Place, index: int, text: str) -> bool:
+        """Give the answer; False when it was given already. From any thread.
+
+        The question is journaled, and so shown, a moment before the engine waits for it: an answer may come first.
+        """
+        future = self._future(place, index)
+        if future.done():
+            return False
+        future.set_result(text)
+        return True
+
+    def _future(self, place: Place, index: int) -> Future[str]:
+        with self._lock:
+            return self._open.setdefault((place, index), Future())
 
 
 class AppAudibles:
