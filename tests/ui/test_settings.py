@@ -69,21 +69,14 @@ def test_a_change_goes_into_the_users_file_and_a_bad_one_is_objected_to(tmp_path
     asyncio.run(scenario())
 
 
-def test_what_a_workspace_may_not_set_is_refused(tmp_path: Path) -> None:
+def test_what_a_workspace_may_not_set_is_refused_and_a_theme_counts_at_once(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with settings(tmp_path) as it:
             await go_to(it, "sandbox")
             await it.press("w")
             assert "never taken from a workspace" in screen_text(it.app)
             assert not (tmp_path / "workbench.yaml").exists()
-
-    asyncio.run(scenario())
-
-
-def test_a_theme_counts_at_once(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with settings(tmp_path) as it:
-            await go_to(it, "colour theme")
+            await it.press("slash", *["backspace"] * 10, *"colour theme", "enter")
             await it.press("enter", *["backspace"] * 20, *"workbench-light", "enter")
             assert it.app.current_theme.name == "workbench-light"
             assert "theme: workbench-light" in own(tmp_path)

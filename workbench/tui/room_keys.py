@@ -104,23 +104,23 @@ ROOM_CONTEXTS: dict[str, tuple[str, ...]] = {
 ROOM_FOOTERS: dict[str, tuple[str, ...]] = {
     "editor": (
         "editor.save",
+        "editor.close",
         "editor.complete",
         "editor.next",
         "editor.find",
         "editor.line",
         "text.undo",
         "editor.external",
-        "editor.close",
     ),
     "settings": (
         "settings.change",
+        "settings.close",
         "settings.workspace",
         "settings.unset",
         "settings.filter",
         "settings.tab",
         "settings.external",
-        "settings.close",
     ),
-    "sql": ("sql.ask", "sql.pane", "sql.earlier", "list.open", "sql.right", "sql.save", "sql.close"),
+    "sql": ("sql.ask", "sql.close", "sql.pane", "sql.earlier", "list.open", "sql.right", "sql.save"),
 }
 """For ``FOOTERS``."""

@@ -33,6 +33,9 @@ class Rooms(SessionApp):
 
         if self.session is None:
             return
+        if self.session.gone:
+            self.say(self.session.gone, "warning")
+            return
         project = self.session.project
         draft = Draft(project.folders.state / "drafts", file)
         self.push_screen(EditorScreen(file, project.shown(file), Looker(project, file), draft, line, column))
