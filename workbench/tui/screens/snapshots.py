@@ -63,6 +63,8 @@ class SnapshotsScreen(Screen[None]):
         self._footer = Footer(id="footer")
         self._shown: tuple[object, ...] | None = None
         self._shown_part: object = None
+        self._line = 0
+        """The line of the review under its cursor, which stays there when it is wrapped otherwise."""
         self._led = False
         """Whether the cursor was led to the first changed snapshot, or moved by hand."""
 
@@ -194,6 +196,7 @@ class SnapshotsScreen(Screen[None]):
             self.review_pane.show(empty, 0)
         else:
             rows.lay_out(self.review_pane.inner_width)
+            self._line = rows.line_of(rows.first())
             self.review_pane.show(rows, rows.first())
         self._shown_part = None
         self._show_sides()
@@ -243,8 +246,11 @@ class SnapshotsScreen(Screen[None]):
         self.call_after_refresh(self._lay_out_again)
 
     def _lay_out_again(self) -> None:
-        """Once the panes stand where the new size puts them."""
-        self._shown = None
+        """Once the panes stand where the new size puts them; the cursor stays on what it was on."""
+        rows = self.review_pane.rows
+        if isinstance(rows, ReviewRows):
+            rows.lay_out(self.review_pane.inner_width)
+            self.review_pane.show(None, rows.first_row(self._line))
         self._refresh()
         self.call_after_refresh(self._settle)
 
@@ -256,6 +262,8 @@ class SnapshotsScreen(Screen[None]):
 
     @on(RowView.Chosen, "#review")
     def _row_chosen(self) -> None:
+        if isinstance(self.review_pane.rows, ReviewRows):
+            self._line = self.review_pane.rows.line_of(self.review_pane.cursor)
         self._show_sides()
 
     @on(RowView.Opened)
