@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from textual import events, on
@@ -34,7 +35,7 @@ class Words(Suggester):
         if not last:
             return None
         if self._words is None:
-            self._words = [clean_line(word) for word in self._make()]
+            self._words = [clean_line(word) for word in await asyncio.to_thread(self._make)]
         found = next((word for word in self._words if word.startswith(last) and word != last), None)
         return None if found is None else before + mark + found
 
