@@ -37,6 +37,7 @@ async def held(it: Bench, *, turn: int) -> None:
 def test_feedback_is_seen_by_the_next_call_and_the_budget_goes_down(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench(tmp_path, text=ESSAY, replies=REPLIES, given={}) as it:
+            assert "may speak to it 2 times (S)" in it.pane("context")
             await it.press("n")
             await held(it, turn=1)
             await it.press("S")

@@ -107,10 +107,23 @@ def _facts(cascade: Cascade, phase: Phase, default_model: str) -> Iterable[tuple
         yield "budget", ((f"{budget:,} tokens, then {cascade.token_budget.strategy}", "plain"),)
     if checks := _checks(phase):
         yield "checks", ((checks, "plain"),)
+    if people := _people(phase):
+        yield "people", ((people, "plain"),)
     if phase.handoffs:
         yield "next", ((", ".join(flat(h.target) for h in phase.handoffs), "plain"),)
     if phase.soundings is not None:
         yield "soundings", ((plural(phase.soundings.factor, "candidate"), "plain"),)
+
+
+def _people(phase: Phase) -> str:
+    """Where a person comes in."""
+    asked, spoken, decides = phase.human_input, phase.audibles, phase.decision_points
+    parts = [
+        f"may speak to it {plural(spoken.budget, 'time')} (S)" if spoken is not None and spoken.enabled else "",
+        "decide where its output asks" if decides is not None and decides.enabled else "",
+        f"are asked at its end: {asked.type.replace('_', ' ')}" if asked is not None else "",
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 def _sees(cascade: Cascade, phase: Phase) -> tuple[Span, ...]:
