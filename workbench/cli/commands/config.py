@@ -39,10 +39,21 @@ def show(json: bool, plain: bool) -> None:
     project = project_here()
     settings = project.settings
     if json:
+        from workbench.workspace.settings import TABLE
+
         write_json(
             {
-                name: {"value": _harmless(value), "origin": settings.origins[name]}
-                for name, value in settings.values.items()
+                row.name: {
+                    "value": _harmless(settings.values[row.name]),
+                    "origin": settings.origins[row.name],
+                    "type": row.type.__name__,
+                    "default": row.default,
+                    "description": row.help,
+                    "choices": list(row.choices),
+                    "environment": list(row.env),
+                    "workspace": row.workspace,
+                }
+                for row in TABLE
             }
         )
         return
