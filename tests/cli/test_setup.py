@@ -29,9 +29,12 @@ def test_each_setting_names_its_origin(cli: Cli, workspace: Path, monkeypatch: p
     (workspace / "workbench.yaml").write_text("timeout: 30\n")
     monkeypatch.setenv("WORKBENCH_TRIES", "2")
     settings = cli("config", "show", "--json").json
-    assert settings["timeout"] == {"value": 30.0, "origin": str(workspace / "workbench.yaml")}
-    assert settings["tries"] == {"value": 2, "origin": "environment WORKBENCH_TRIES"}
-    assert settings["stream"] == {"value": True, "origin": "default"}
+    found = {name: (row["value"], row["origin"]) for name, row in settings.items()}
+    assert found["timeout"] == (30.0, str(workspace / "workbench.yaml"))
+    assert found["tries"] == (2, "environment WORKBENCH_TRIES")
+    assert found["stream"] == (True, "default")
+    assert settings["sandbox"]["choices"] == ["auto", "docker", "bwrap", "landlock", "none"]
+    assert settings["sandbox"]["workspace"] is False
     assert any(line.split()[:2] == ["timeout", "30.0"] for line in cli("config", "show").out.splitlines())
 
 
