@@ -189,7 +189,9 @@ class SettingsScreen(Screen[None]):
 
         now = self._project.settings.values.get(setting.name)
         words = ", ".join(setting.choices) or ("true, false" if setting.type is bool else setting.help)
-        value = "" if now in (None, [], {}) else value_text(now) if now != "" else ""
+        shown = "" if now in (None, "", [], {}) else value_text(now)
+        # A URL whose password is not shown must not be written back without it.
+        value = shown if not isinstance(now, str) or shown == now else ""
         self.ask(f"{setting.name} in {target} file", value=value, placeholder=words, done=done)
 
     def _change_key(self, id: str, keys: str) -> None:
