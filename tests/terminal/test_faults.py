@@ -33,7 +33,7 @@ def test_the_first_interrupt_stops_the_run_and_the_second_quits(terminal: Termin
     terminal.run("open", "slow.yaml", "--session", "s")
     terminal.until("no run yet", "No model is called")
     terminal.press("r")
-    terminal.until("provider")
+    terminal.wait(lambda shown: re.search(r"provider \d+ s", shown) is not None, "a call that waits")
     terminal.press("C-c")
     terminal.until("stopped")
     terminal.press("C-c")
@@ -48,7 +48,7 @@ def test_a_terminal_that_is_closed_leaves_a_stopped_run(terminal: Terminal, slow
     terminal.run("open", "slow.yaml", "--session", "s")
     terminal.until("no run yet", "No model is called")
     terminal.press("r")
-    terminal.until("provider")
+    terminal.wait(lambda shown: re.search(r"provider \d+ s", shown) is not None, "a call that waits")
     app = terminal.app
     terminal.close()
     give_up = time.monotonic() + PATIENCE
