@@ -182,10 +182,10 @@ class ToolResult:
     duration_s: float = 0.0
     value: Any = None
     """The result before it became text, where it is JSON."""
-    needs_trust: bool = False
-    """The tool did not run at all, because its folder is not trusted."""
     whole: str = ""
     """All of the text, where ``text`` was cut to what a model gets; empty where nothing was."""
+    needs_trust: bool = False
+    """The tool did not run at all, because its folder is not trusted."""
 
 
 class Tools(Protocol):
