@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from textual import events
+from textual.widgets import Input
 
 from tests.ui.bench import Bench, bench
 from tests.ui.support import LOG_TEXT, triage_story
@@ -346,5 +347,24 @@ def test_a_cursor_that_was_moved_stays_while_an_answer_comes_in(tmp_path: Path) 
             story.answer(place, "The first failure is the queue.")
             await it.feed(story.events[start:])
             assert "read_log" in cursor_line(it)
+
+    asyncio.run(scenario())
+
+
+def test_keys_typed_faster_than_a_prompt_opens_are_written_into_it(tmp_path: Path) -> None:
+    """``r`` and ``n`` would run the cascade if they went to the bench."""
+
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            for key in "/runner":
+                name = "slash" if key == "/" else key
+                it.app.post_message(events.Key(name, key))
+            await it.until(lambda: it.screen.query("#prompt-input"))
+            await it.until(lambda: it.screen.query_one("#prompt-input", Input).value == "runner", "the word came whole")
+            assert not it.session.running
+            await it.press("escape")
+            await it.until(lambda: not it.screen.query("#prompt-input"))
+            await it.press("3")
+            assert "The state is empty" in it.pane("dock") or "state" in it.pane("dock").lower()
 
     asyncio.run(scenario())

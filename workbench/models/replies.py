@@ -111,7 +111,7 @@ class _File(_Strict):
 
 @dataclass(frozen=True)
 class Replies:
-    """The replies of a cascade. ``at`` depends on place and request alone, so a fork or a resumed run hears the same."""
+    """The replies of a cascade. ``at`` depends on place and request alone: a fork or a resumed run hears the same."""
 
     by_phase: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)
     latency: float = 0.0

@@ -17,6 +17,7 @@ from workbench.language.clean import clean
 from workbench.tui.screens.too_small import TooSmall
 from workbench.tui.themes import load_themes
 from workbench.tui.watching import WatchingApp
+from workbench.tui.widgets.prompt import Prompt, PromptClosed, PromptReady
 
 if TYPE_CHECKING:
     from workbench.tools.manifest import Capability
@@ -72,6 +73,8 @@ class SessionApp(WatchingApp):
         super().__init__(*arguments, **options)
         self._early: list[events.Key] | None = []
         """Keys pressed before there was a session, to be pressed again when it is there."""
+        self._ahead: list[events.Key] = []
+        """Keys typed for a prompt that does not have the focus yet."""
 
     # -- the first session -------------------------------------------------------------------------------------------
 
@@ -159,8 +162,32 @@ class SessionApp(WatchingApp):
         """Keys that the Bench will have an answer to wait until it is open; those of the app work at once."""
         if self._early is not None and isinstance(event, events.Key) and self._waits(event.key):
             self._early.append(event)
+        elif isinstance(event, events.Key) and self._asks():
+            self._ahead.append(event)
         else:
             await super().on_event(event)
+
+    def _asks(self) -> bool:
+        """Whether a prompt was opened that does not have the focus yet."""
+        return bool(self.screen_stack) and any(not prompt.ready for prompt in self.screen.query(Prompt))
+
+    async def on_prompt_ready(self, event: PromptReady) -> None:
+        await self._type_ahead()
+
+    async def on_prompt_closed(self, event: PromptClosed) -> None:
+        await self._type_ahead()
+
+    async def _on_key(self, event: events.Key) -> None:
+        """A key that nothing on the screen took, and whose command would run now: not while a prompt is opening."""
+        if self._asks():
+            event.prevent_default()
+            self._ahead.append(event)
+
+    async def _type_ahead(self) -> None:
+        """Give the keys that waited to what has the focus now, in the order in which they were typed."""
+        ahead, self._ahead = sorted(self._ahead, key=lambda key: key.time), []
+        for key in ahead:
+            await super().on_event(events.Key(key.key, key.character))
 
     def _waits(self, name: str) -> bool:
         if not self.screen_stack or self.screen is not self.bench:

@@ -21,6 +21,10 @@ class PromptClosed(Message):
     """The prompt is gone; the pane that had the focus gets it back."""
 
 
+class PromptReady(Message):
+    """The prompt has the focus: what was typed meanwhile may follow."""
+
+
 class Words(Suggester):
     """Completes the part of a line that is being written; the words are asked for when they are first needed."""
 
@@ -67,6 +71,8 @@ class Prompt(Widget):
         self._changed = changed
         self._on_escape = closed
         self._suggester = Words(words, between)
+        self.ready = False
+        """Whether it has had the focus: until then it is asked for, and keys are meant for it."""
 
     def compose(self) -> ComposeResult:
         yield SpanLine(((f" {self._label} ", "key"),), id="prompt-label")
@@ -103,6 +109,11 @@ class Prompt(Widget):
             event.prevent_default()
             self._on_escape()
             self.close()
+
+    def on_descendant_focus(self) -> None:
+        if not self.ready:
+            self.ready = True
+            self.post_message(PromptReady())
 
     def on_descendant_blur(self) -> None:
         self.call_after_refresh(self._close_if_left)
