@@ -132,5 +132,6 @@ def test_on_a_bare_machine_a_plain_child_does_it_marked_weak(
 
 
 def test_the_engine_is_never_imported_here(tool: SqlTool) -> None:
+    before = "chdb" in sys.modules  # Another test of this process may have imported it.
     ask(tool, "SELECT 1")
-    assert "chdb" not in sys.modules
+    assert ("chdb" in sys.modules) == before

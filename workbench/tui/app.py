@@ -188,14 +188,15 @@ class WorkbenchApp(Rooms, SessionApp):
 
         self.push_screen(Choice("Quit?", text, answers), answered)
 
-    def on_resize(self, event: events.Resize) -> None:
-        """Cover everything while there is no room for it; a burst of sizes leaves what the last one needs."""
+    async def on_resize(self, event: events.Resize) -> None:
+        """Cover everything while there is no room for it; a burst of sizes leaves what the last one needs: each cover is
+        there, or gone, before the next size is looked at."""
         if too_small(event.size) and self._cover is None:
             self._cover = TooSmall()
-            self.push_screen(self._cover)
+            await self.push_screen(self._cover)
         elif not too_small(event.size) and self._cover is not None:
             cover, self._cover = self._cover, None
-            cover.dismiss()
+            await cover.dismiss()
 
 
 def run_app(

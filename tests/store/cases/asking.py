@@ -139,7 +139,8 @@ def functions(index: Index) -> dict[str, Any]:
                                                 "FROM runs ORDER BY run_id").rows],
         "card": [list(row) for row in index.sql(
             "SELECT c.summary, c.generator_model, u.content_json FROM unified_logs u "
-            "JOIN context_cards c ON u.session_id = c.session_id AND u.content_hash = c.content_hash WHERE u.node_type = 'agent' ORDER BY u.session_id, u.seq").rows],
+            "JOIN context_cards c ON u.session_id = c.session_id AND u.content_hash = c.content_hash "
+            "WHERE u.node_type = 'agent' ORDER BY u.session_id, u.seq").rows],
         "search": [[r["run_id"], r["node_type"]] for r in index.search_text(["NO SUCH", "ValueError"]).dicts()],
         "search nothing": refusal_of(lambda: index.search_text([""])),
         "no request": refusal_of(lambda: index.get_request("nope")),
