@@ -189,8 +189,8 @@ class WorkbenchApp(Rooms, SessionApp):
         self.push_screen(Choice("Quit?", text, answers), answered)
 
     async def on_resize(self, event: events.Resize) -> None:
-        """Cover everything while there is no room for it; a burst of sizes leaves what the last one needs: each cover is
-        there, or gone, before the next size is looked at."""
+        """Cover everything while there is no room for it; a burst of sizes leaves what the last one needs, because each
+        cover is there, or gone, before the next size is looked at."""
         if too_small(event.size) and self._cover is None:
             self._cover = TooSmall()
             await self.push_screen(self._cover)
