@@ -112,7 +112,7 @@ class Message:
 
     @cached_property
     def content_hash(self) -> str:
-        """First 16 hex digits of sha256 over the canonical JSON of role, content and tool_calls (seed 001)."""
+        """First 16 hex digits of sha256 over the canonical JSON of role, content and tool_calls."""
         if isinstance(self.content, str) and not self.tool_calls:
             plain = f'{{"content":{_quoted(self.content)},"role":{_quoted(self.role)},"tool_calls":null}}'
             return sha256(plain)[:16]

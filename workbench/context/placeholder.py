@@ -12,7 +12,7 @@ from workbench.context.assembly import Item
 from workbench.context.message import Image, Message, Part, Text, ToolCall, canonical, sha256
 
 REASONING_LIMIT = 2000
-"""Characters of old assistant text that stay (seed 001)."""
+"""Characters of old assistant text that stay."""
 BRIEF_LIMIT = 200
 """Characters of old assistant text that stay with ``preserve_reasoning: false``."""
 

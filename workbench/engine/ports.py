@@ -312,7 +312,7 @@ class Random(Protocol):
 
 
 class Render(Protocol):
-    """Renders Jinja in a sandbox, with caps (pitfalls.md JN1-JN3)."""
+    """Renders Jinja in a sandbox, with caps."""
 
     def __call__(self, template: str, names: Mapping[str, Any]) -> Rendered:
         """``names`` is plain JSON. Raises TemplateFault."""

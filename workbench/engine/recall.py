@@ -1,4 +1,4 @@
-"""The tool search_context: this run's own messages, found by the words of a query (seed 001, phase 4)."""
+"""The tool search_context: this run's own messages, found by the words of a query."""
 
 from __future__ import annotations
 

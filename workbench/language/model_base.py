@@ -158,4 +158,4 @@ Fidelity = Literal["full", "truncate", "compact", "summary:low", "summary:medium
 """How much of the run a phase sees."""
 SelectionStrategy = Annotated[Literal["heuristic", "semantic", "llm", "hybrid"], HYPHENS]
 SELECTOR = "google/gemini-2.5-flash-lite"
-"""The model that selects context where none is named (seed 001)."""
+"""The model that selects context where none is named."""

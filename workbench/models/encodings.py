@@ -1,4 +1,4 @@
-"""Counts tokens with the encodings that ship with litellm, by the rules of context.md 5. Nothing is downloaded."""
+"""Counts tokens with the encodings that ship with litellm. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Encodings:
         return self._encoded(text, family(model))[0]
 
     def _count(self, message: Message, kind: Family) -> tuple[int, bool]:
-        """TK2: 3 + role + content. Tool calls, tool results, names, images and provider metadata are estimates."""
+        """3 + role + content. Tool calls, tool results, names, images and provider metadata are estimates."""
         tokens = PER_MESSAGE + self._role(message.role, kind)
         exact = kind.exact and message.role != "tool" and not message.tool_calls and not message.extra
         parts = [message.content] if isinstance(message.content, str) else message.content
@@ -96,7 +96,7 @@ class Encodings:
         return self._roles[key]
 
     def _encoded(self, text: str, kind: Family) -> tuple[int, bool]:
-        """Tokens, and whether the text was counted whole. What looks like a special token counts as text (TK6)."""
+        """Tokens, and whether the text was counted whole. What looks like a special token counts as text."""
         encoder = self._encoder(kind.encoding)
         try:
             return len(encoder.encode(text, disallowed_special=())), True
@@ -114,7 +114,7 @@ class Encodings:
 
 
 def load_encoding(name: Encoding) -> Any:
-    """TK4: without the variable tiktoken would download."""
+    """Without the variable tiktoken would download."""
     os.environ["TIKTOKEN_CACHE_DIR"] = str(encodings_folder())
     import tiktoken
 

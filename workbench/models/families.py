@@ -1,6 +1,6 @@
 """Which encoding a model's text is counted in, and how its provider counts images: our own table by model family.
 
-litellm chooses by spelling, so that ``gpt-5`` and ``openai/gpt-5`` differ (TK3); here prefixes and variants go first.
+litellm chooses by spelling, so that ``gpt-5`` and ``openai/gpt-5`` differ; here prefixes and variants go first.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Family:
     prefix: str
     encoding: Encoding
     exact: bool = False
-    """Whether text counted by the rule for chat messages is what the provider bills (TK2)."""
+    """Whether text counted by the rule for chat messages is what the provider bills."""
     image: Callable[[int, int], int] = openai_tiles
 
 

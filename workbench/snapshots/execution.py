@@ -1,4 +1,4 @@
-"""The part of a snapshot that people read: phases and turns, what was said, what the tools gave (seed 004)."""
+"""The part of a snapshot that people read: phases and turns, what was said, what the tools gave."""
 
 from __future__ import annotations
 

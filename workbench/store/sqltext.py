@@ -10,7 +10,7 @@ from typing import NamedTuple
 from workbench.store.faults import StoreError
 
 MAGIC = frozenset({"all_data", "all_evals"})
-"""Names that may be written in any letter case (seed 004)."""
+"""Names that may be written in any letter case."""
 
 _TOKEN = re.compile(
     r"""

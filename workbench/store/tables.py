@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class MessageRow(Row):
-    """What ``unified_logs`` shows: a message, or a step of the run's life. Seconds are milliseconds here (seed 004)."""
+    """What ``unified_logs`` shows: a message, or a step of the run's life. Seconds are milliseconds here."""
 
     table = "messages"
     key_columns = ("session_id", "seq", "message_id")
