@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from workbench.collector import no_collection
 
 if TYPE_CHECKING:
     from workbench.workspace.testing import Snapshots
@@ -115,17 +116,11 @@ def _snapshots_of(config: pytest.Config, folder: Path) -> Snapshots:
     """The workspace is the folder around the snapshots; one for the session, because tools are described once."""
     known = config.stash.setdefault(_open, {})
     if folder not in known:
-        # Of what an import makes nothing is garbage: looking for some takes a tenth of the time.
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
+        with no_collection():
             from workbench.workspace.project import Project
             from workbench.workspace.testing import Snapshots
 
             known[folder] = Snapshots(Project.at(folder.parent), folder)
-        finally:
-            if collecting:
-                gc.enable()
     return known[folder]
 
 

@@ -71,6 +71,7 @@ def test_a_rerun_after_a_save_is_held_at_the_first_changed_request_and_says_whic
     ran.rerun(ran.run_id, Mode.CONTINUE)
     stop = held(ran)
     assert (stop.place.phase, stop.answered_by) == ("tell", "changed")
+    until(lambda: any(notice.kind == "held" for notice in ran.notices), "why it is held")
     why = next(notice.data["why"] for notice in ran.notices if notice.kind == "held")
     line = next(n for n, written in enumerate(text.splitlines(), 1) if "Say {{" in written)
     assert f"c.json:{line}" in why

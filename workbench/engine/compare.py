@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from workbench.collector import no_collection
 from workbench.context.align import Change, changes
 from workbench.context.assembly import Assembly, Broken, Entry, Grade
 from workbench.context.cache import Forecast, Price, Prices, break_even, input_cost
@@ -190,7 +191,8 @@ def under(
     label: str, state: RunState, definition: Definition, strategy: Strategy | None, counter: Counter, prices: Prices
 ) -> Side:
     """A stored run's calls under a strategy; without one, under what the file says."""
-    found = [one for one in what_if(state, definition, strategy, counter, prices) if one.call.status != "assembled"]
+    with no_collection():
+        found = [one for one in what_if(state, definition, strategy, counter, prices) if one.call.status != "assembled"]
     left = _calls_left(one.call for one in found)
     seen: list[Seen] = []
     before: dict[tuple[str, str, int], tuple[Assembly, str]] = {}

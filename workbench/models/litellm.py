@@ -13,12 +13,14 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 
 from workbench import __version__
+from workbench.collector import no_collection
 from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.context.wire import MissingImage
@@ -274,9 +276,7 @@ def _imported() -> Any:
         if _ready is not None:
             return _ready
         os.environ.update(_ENVIRONMENT)
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
+        with no_collection():
             import litellm
             import litellm.llms.base_llm.base_model_iterator
             import litellm.llms.custom_httpx.http_handler
@@ -285,9 +285,8 @@ def _imported() -> Any:
             litellm.main._encoding_cache = _LazyEncoding()
             litellm.response_cost_calculator = _no_cost
             gc.freeze()
-        finally:
-            if collecting:
-                gc.enable()
+        # At its first call litellm describes types to pydantic, which has a remark on some: nothing a user can mend.
+        warnings.filterwarnings("ignore", "(Item|Extra item).*`ReadOnly` qualifier", UserWarning)
         litellm.suppress_debug_info = True
         litellm.disable_hf_tokenizer_download = True
         litellm.telemetry = False

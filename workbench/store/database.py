@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import tempfile
@@ -14,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from workbench.collector import no_collection
 from workbench.store.faults import StoreError
 from workbench.store.handlers import handlers_kept
 from workbench.store.lock import FileLock
@@ -227,17 +227,12 @@ def _checked_token(token: str) -> str:
 
 def _engine() -> Callable[[str], Any]:
     """Import the engine without its signal handlers and without a garbage collection in between."""
-    collecting = gc.isenabled()
-    gc.disable()
     try:
-        with handlers_kept():
+        with no_collection(), handlers_kept():
             chdb = import_module("chdb")
             import_module("chdb._chdb").set_signal_handlers_enabled(False)
     except ImportError as error:
         raise StoreError(f"SQL needs the package chdb, which cannot be imported: {error}") from error
-    finally:
-        if collecting:
-            gc.enable()
     connect: Callable[[str], Any] = chdb.connect
     return connect
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +11,7 @@ from textual import events, work
 from textual.message import Message
 from textual.worker import Worker, WorkerState
 
+from workbench.collector import no_collection
 from workbench.language.clean import clean
 from workbench.tui.screens.too_small import TooSmall
 from workbench.tui.themes import load_themes
@@ -305,15 +304,3 @@ class SessionApp(WatchingApp):
             if not self._keeping_failed:
                 self._keeping_failed = True
                 self.call_later(self.say, f"how this looks is not kept for the next time: {fault.strerror}", "warning")
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """No collection of garbage meanwhile."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
+
+from workbench.collector import no_collection
 
 if TYPE_CHECKING:
     from workbench.store.store import Store
@@ -40,18 +41,14 @@ class Indexing:
         from workbench.store.faults import StoreError
 
         shared = ExitStack()
-        collecting = gc.isenabled()
-        gc.disable()  # A collection in the middle of a large import stalls the screen.
         try:
-            from workbench.workspace.asking import shared_index
+            with no_collection():
+                from workbench.workspace.asking import shared_index
 
-            index = shared.enter_context(shared_index(self._store()))
+                index = shared.enter_context(shared_index(self._store()))
         except (StoreError, ImportError) as fault:
             self.notice = f"runs are not indexed here: {fault}"
             return
-        finally:
-            if collecting:
-                gc.enable()
         self.notice = index.notice
         try:
             self._stop.wait()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.collector import no_collection
 from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.event import Event
 from workbench.engine.redact import Redactor
@@ -93,7 +92,7 @@ class Snapshots(SnapshotFolder):
 
     def replay(self, file: Path, mode: Mode | None = None) -> Verdict:
         """Run the cascade of today with the recorded answers. No model is called and no tool runs."""
-        with _no_collection():
+        with no_collection():
             try:
                 return self._replay(file, mode)
             except MALFORMED as fault:
@@ -296,18 +295,6 @@ def _runnable(text: str, file: str) -> Definition:
 
     found = next((p for p in check(load(text, file)) if p.severity is Severity.ERROR), "a handoff leads nowhere")
     raise SnapshotError(f"the cascade cannot run: {found}")
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """No garbage collection for the milliseconds of a replay, a tenth of which it would take."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _counter() -> Counter:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from workbench.collector import no_collection
 from workbench.engine.definition import Definition, Options
 from workbench.engine.edits import Edit
 from workbench.engine.event import Event
@@ -57,7 +57,7 @@ def past_of(project: Project, run_id: str) -> Past:
     """Read a stored run. Raises UnknownRun, and StoreError that names the place where its journal is damaged."""
     store = project.store
     tail = store.tail(run_id)
-    with _no_collection():
+    with no_collection():
         events = list(tail.poll())
         recording = Recording(events, StoredImages(store, run_id))
     if not events or events[0].kind != "run_started":
@@ -65,19 +65,6 @@ def past_of(project: Project, run_id: str) -> Past:
     if not tail.health.whole:
         raise StoreError(f"run {run_id} cannot be started from: {tail.health.notices[0]}")
     return Past(run_id, recording)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """No collection of garbage while a run is taken over: of 1,000 calls nothing is garbage, and looking through it
-    all again and again takes a third of the time."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def restart(
@@ -142,7 +129,7 @@ async def _travel(
 ) -> tuple[Outcome, bool]:
     run_id = run_id or SystemIds().run_id()
     with ExitStack() as stack, ExitStack() as taking_over:
-        taking_over.enter_context(_no_collection())
+        taking_over.enter_context(no_collection())
         sink = LateSink(lambda: stack.enter_context(project.store.create(run_id)))
 
         def observe(event: Event) -> None:
