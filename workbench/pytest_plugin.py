@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from workbench.collector import no_collection
-
 if TYPE_CHECKING:
     from workbench.workspace.testing import Snapshots
 
@@ -116,6 +114,8 @@ def _snapshots_of(config: pytest.Config, folder: Path) -> Snapshots:
     """The workspace is the folder around the snapshots; one for the session, because tools are described once."""
     known = config.stash.setdefault(_open, {})
     if folder not in known:
+        from workbench.collector import no_collection
+
         with no_collection():
             from workbench.workspace.project import Project
             from workbench.workspace.testing import Snapshots
