@@ -108,6 +108,22 @@ def test_a_pareto_policy_picks_from_the_frontier(policy: str, output: str) -> No
     assert [row.on_front for row in rows(played)] == [True, False, True]
 
 
+@pytest.mark.parametrize(
+    ("rule", "found"),
+    [
+        ({}, ([0, 2], {"1": 2})),
+        ({"include_dominated": False}, ([0, 2], None)),
+        ({"show_frontier": False}, ([], None)),
+    ],
+)
+def test_the_frontier_and_who_is_beaten_are_journaled_as_far_as_the_file_asks(rule: Any, found: Any) -> None:
+    replies = [costing("cheap", 0.001), costing("beaten", 0.09), costing("dear", 0.09), verdict(3, n1=60, n2=70, n3=95)]
+    pareto = {"enabled": True, "policy": "prefer_cheap", **rule}
+    played = sounded({"factor": 3, "pareto_frontier": pareto}, [*replies, "end"])
+    assert (evaluation(played)["frontier"], evaluation(played).get("dominated")) == found
+    assert played.state.outputs["p"] == "cheap"
+
+
 def test_a_validators_score_can_be_the_quality_and_is_journaled() -> None:
     rule = {"enabled": True, "policy": "prefer_quality", "quality_metric": "validator:long"}
     replies = [costing("aaaa", 0.1), costing("bb", 0.1), verdict(2, n1=1, n2=99), "end"]

@@ -52,7 +52,7 @@ KINDS: dict[str, str] = {
     ),
     "evaluation_finished": (
         "kind, branch, winner, compared, scores, assumed_scores, reason, decided_by, evaluator_pick, "
-        "evaluator_reason, qualities, costs, assumed_costs, frontier, drawn (all by index)"
+        "evaluator_reason, qualities, costs, assumed_costs, frontier, dominated, drawn (all by index)"
     ),
     "human_asked": (
         "index, question, context, options, type, candidates (indices that the options stand for), mode (pick_one, "

@@ -75,6 +75,17 @@ def frontier(candidates: Sequence[Scored]) -> list[Scored]:
     return [one for one in candidates if not any(_dominates(other, one) for other in candidates)]
 
 
+def dominated(candidates: Sequence[Scored]) -> dict[int, int]:
+    """Those that are not on the frontier, each with the one of the frontier that beats it by the most quality."""
+    front = frontier(candidates)
+    beaten: dict[int, int] = {}
+    for one in candidates:
+        better = [other for other in front if _dominates(other, one)]
+        if better:
+            beaten[one.index] = max(better, key=lambda other: (other.quality, -other.cost)).index
+    return beaten
+
+
 def _dominates(one: Scored, other: Scored) -> bool:
     no_worse = one.quality >= other.quality and one.cost <= other.cost
     return no_worse and (one.quality > other.quality or one.cost < other.cost)

@@ -22,7 +22,14 @@ from workbench.engine.faults import PhaseFailed
 from workbench.engine.people import TimedOut
 from workbench.engine.picking import pick
 from workbench.engine.ports import NobodyToAsk
-from workbench.engine.selection import Scored, best_by_weight, by_policy, frontier, with_known_costs
+from workbench.engine.selection import (
+    Scored,
+    best_by_weight,
+    by_policy,
+    dominated,
+    frontier,
+    with_known_costs,
+)
 from workbench.engine.side import ask_model
 from workbench.language.model import HumanEval
 
@@ -88,6 +95,8 @@ class Choice:
     """Whose cost is not known; the mean of the known stood in."""
     drawn: float | None = None
     """The number that decided."""
+    dominated: dict[int, int] = field(default_factory=dict)
+    """Who is beaten in quality and cost, and by whom; only where the file asks for it."""
 
     def to_json(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
         """By the indices that the candidates have in the phase."""
@@ -105,6 +114,7 @@ class Choice:
             "evaluator_pick": None if self.evaluator_pick is None else name[self.evaluator_pick],
             "decided_by": self.decided_by,
             "frontier": [name[position] for position in self.frontier],
+            **({"dominated": {str(name[i]): name[by] for i, by in self.dominated.items()}} if self.dominated else {}),
             "assumed": bool(self.assumed),
             "assumed_scores": [name[position] for position in self.assumed],
         }
@@ -219,11 +229,14 @@ async def _pareto(contest: Contest, candidates: list[Candidate], choice: Choice)
         choice.winner, choice.decided_by = max(qualities, key=lambda i: (qualities[i], -i)), "quality"
         return choice
     front = frontier(scored)
-    choice.frontier = [one.index for one in front]
+    on_front = [one.index for one in front]
+    if rule.show_frontier:
+        choice.frontier = on_front
+        choice.dominated = dominated(scored) if rule.include_dominated else {}
     policy = rule.policy
     if policy == "interactive":
         try:
-            picked = await _asked_person(contest, candidates, choice.frontier, choice, raises=True)
+            picked = await _asked_person(contest, candidates, on_front, choice, raises=True)
             if picked.decided_by == "a person":
                 picked.decided_by = "a person, from the frontier"
             return picked

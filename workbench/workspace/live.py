@@ -19,6 +19,7 @@ from workbench.engine.steering import Audibles, NoAudibles
 from workbench.store.faults import StoreError, UnknownRun
 from workbench.store.journal import Journal
 from workbench.store.store import Store
+from workbench.workspace.frontiers import Frontiers
 from workbench.workspace.nobody import Nobody
 from workbench.workspace.opened import CannotOpen
 from workbench.workspace.pictures import Pictures
@@ -212,10 +213,11 @@ def watched(
     project: Project, attached: Attached, saving: Callable[[Event], None] = lambda event: None
 ) -> Callable[[Event], None]:
     """Who sees each event: whoever is attached, what gives images their names, and what looks whether it was saved."""
-    pictures = Pictures(project.store, project.notes.append)
+    pictures, frontiers = Pictures(project.store, project.notes.append), Frontiers(project.store, project.notes.append)
 
     def observe(event: Event) -> None:
         pictures(event)
+        frontiers(event)
         attached.observe(event)
         saving(event)
 

@@ -1,0 +1,65 @@
+"""The Pareto frontier of a run stands in a file of the store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from workbench.engine.event import Event
+from workbench.workspace.choice import choose_model
+from workbench.workspace.frontiers import Frontiers
+from workbench.workspace.live import Attached, Start, new_options, run_new
+from workbench.workspace.project import Project
+
+CASCADE = """
+cascade_id: c
+phases:
+  - name: write
+    instructions: Write.
+    model: openai/gpt-4o
+    soundings:
+      factor: 3
+      pareto_frontier: {enabled: true, policy: prefer_cheap}
+"""
+REPLIES = """
+replies:
+  write:
+    - {branch: "*0", text: short, usage: {input: 100, output: 10}}
+    - {branch: "*1", text: "rather a long text, which costs more and is worse", usage: {input: 100, output: 90}}
+    - {branch: "*2", text: "a longer text, which costs more and is better", usage: {input: 100, output: 80}}
+    - {aside: 1, text: '{"winner": 3, "scores": {"1": 60, "2": 50, "3": 90}, "reason": "r"}'}
+"""
+
+
+def test_the_file_holds_the_frontier_the_winner_and_who_is_beaten(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(CASCADE)
+    file.with_name("c.replies.yaml").write_text(REPLIES)
+    env = {"WORKBENCH_STATE_DIR": str(tmp_path / "state"), "WORKBENCH_CONFIG_DIR": str(tmp_path / "config")}
+    project = Project.at(tmp_path, env=env)
+    opened = project.open(file)
+    assert opened.definition is not None
+    choice = choose_model(project, opened.cascade, "offline")
+    options = new_options(project, "c", choice, "s1")
+    asyncio.run(run_new(project, Start(opened.definition, file, {}, choice, options), Attached()))
+    found = json.loads((project.store.root / "graphs" / "pareto_s1.json").read_text())
+    assert [(one["sounding_index"], one["quality"], one.get("is_winner")) for one in found["frontier"]] == [
+        (0, 60.0, True),
+        (2, 90.0, None),
+    ]
+    assert {one["model"] for one in found["frontier"]} == {"openai/gpt-4o"}
+    (beaten,) = found["dominated"]
+    assert (beaten["sounding_index"], beaten["dominated_by"]) in ((1, 0), (1, 2))
+    assert found["by_phase"]["write"] == {name: found[name] for name in ("frontier", "dominated")}
+
+
+def test_a_file_that_cannot_be_written_is_told_and_stops_nothing(tmp_path: Path) -> None:
+    project = Project.at(tmp_path, env={"WORKBENCH_STATE_DIR": str(tmp_path), "WORKBENCH_CONFIG_DIR": str(tmp_path)})
+    project.store.root.mkdir()
+    (project.store.root / "graphs").write_text("a file in the way")
+    said: list[str] = []
+    data = {"frontier": [0], "winner": 0, "qualities": {"0": 1.0}, "costs": {}}
+    Frontiers(project.store, said.append)(Event(1, "", "r", "evaluation_finished", data=data))
+    assert len(said) == 1
+    assert said[0].startswith("the frontier is not written to ")
