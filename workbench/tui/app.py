@@ -219,9 +219,7 @@ def run_app(
     if (reason := terminal.why_not(os.environ, instead)) is not None:
         print(reason, file=sys.stderr)
         return 2
-    if not terminal.on_web(os.environ):
-        for name in ("COLUMNS", "LINES"):  # Where they are exported, the size would never be asked for again.
-            os.environ.pop(name, None)
+    terminal.forget_exported_size()
     folders = None if themes is None else tuple(themes)
     app = WorkbenchApp(make, file=file, theme=theme, themes=folders, keys=keys, given=given, fresh=fresh)
     with terminal.own_screen(log):

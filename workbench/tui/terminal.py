@@ -26,6 +26,18 @@ def why_not(env: Mapping[str, str] = os.environ, instead: str = "workbench run F
     return None
 
 
+def forget_exported_size() -> None:
+    """Drop ``COLUMNS`` and ``LINES`` where the terminal itself knows its size: exported, they would hold the app at one
+    size for ever."""
+    try:
+        known = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return
+    if known.columns and known.lines and not on_web(os.environ):
+        for name in ("COLUMNS", "LINES"):
+            os.environ.pop(name, None)
+
+
 def on_web(env: Mapping[str, str]) -> bool:
     """Whether a server draws the app in a browser: it reads and writes pipes, and there is no terminal."""
     return env.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
