@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.command import WORKBENCH
 from tests.terminal.conftest import PATIENCE, Terminal
 from workbench.store.store import Store
 
@@ -59,6 +62,22 @@ def test_a_terminal_that_is_closed_leaves_a_stopped_run(terminal: Terminal, slow
     run_id = store.find("s")
     assert store.summary(run_id).status == "stopped"
     assert store.health(run_id).whole
+
+
+@pytest.mark.fault("F3")
+def test_an_app_that_draws_on_a_dead_terminal_without_a_signal_ends(slow: Path) -> None:
+    """Its terminal is not the one of its session, so nobody tells it; and it is in the middle of drawing."""
+    master, slave = pty.openpty()
+    command = [*WORKBENCH, "open", "slow.yaml"]
+    env = {**os.environ, "TERM": "xterm-256color"}
+    with subprocess.Popen(command, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True) as app:
+        os.close(slave)
+        seen = b""
+        while b"Cascade" not in seen:
+            seen = seen[-20:] + os.read(master, 1 << 16)
+        os.write(master, b"?" * 200)
+        os.close(master)
+        assert app.wait(PATIENCE) == 129
 
 
 @pytest.mark.fault("F6")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -70,6 +71,7 @@ class WorkbenchApp(Rooms, SessionApp):
         """What is to be said on stderr once the screen is gone."""
         self.given: dict[str, Any] = dict(given or {})
         self._cover: TooSmall | None = None
+        self._left = threading.Event()
         if keys:
             self.set_keymap({key.id: key.keys for key in self.keys if key.id in keys})
 
@@ -81,11 +83,12 @@ class WorkbenchApp(Rooms, SessionApp):
     def on_mount(self) -> None:
         terminal.on_signals(self._signalled)
         if not (self.is_headless or self.is_web):
-            self.set_interval(1.0, self._leave_if_alone)
+            terminal.watch(lambda: self._signalled(signal.SIGHUP), self._left)
         self.set_interval(KEEP_EVERY, self.keep_view_soon)
         self.call_after_refresh(self.begin)
 
     def on_unmount(self) -> None:
+        self._left.set()
         terminal.off_signals()
         if self.watcher is not None:
             self.watcher.stop()
@@ -94,11 +97,6 @@ class WorkbenchApp(Rooms, SessionApp):
 
     def _signalled(self, number: int) -> None:
         self.exit(128 + number, return_code=128 + number)
-
-    def _leave_if_alone(self) -> None:
-        if terminal.is_gone():
-            terminal.end_soon(129)
-            self._signalled(signal.SIGHUP)
 
     # -- services for screens ----------------------------------------------------------------------------------------
 

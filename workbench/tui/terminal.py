@@ -9,7 +9,7 @@ import sys
 import termios
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -78,6 +78,23 @@ def is_gone() -> bool:
     except (termios.error, OSError):
         return True
     return False
+
+
+def watch(gone: Callable[[], object], stop: threading.Event) -> None:
+    """Look every second whether the terminal has vanished, in a thread of its own: an app that waits for a dead one to
+    take its output looks at nothing. Then ``gone`` is called, in the app's loop if that still runs, and the process
+    ends soon in any case."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        while not stop.wait(1.0):
+            if is_gone():
+                end_soon(129)
+                with suppress(RuntimeError):  # The loop has ended meanwhile.
+                    loop.call_soon_threadsafe(gone)
+                return
+
+    threading.Thread(target=look, name="terminal", daemon=True).start()
 
 
 def end_soon(code: int, seconds: float = 8.0) -> None:
