@@ -43,7 +43,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", [page for page in DOCS if commands(page)], ids=lambda page: page.name)
 def test_every_command_is_understood(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    root = click.Context(main, info_name="workbench")
+    root = click.Context(main, info_name="workbench", **main.context_settings)
     for name, *arguments in commands(page):
         command = main.get_command(root, name)
         assert command is not None, name

@@ -25,7 +25,7 @@ def test_the_table_of_commands_says_what_each_says_of_itself(name: str, text: st
 
 @pytest.mark.parametrize(("name", "text"), NAMES)
 def test_every_command_has_help_with_an_example(cli: Cli, name: str, text: str) -> None:
-    command = main.get_command(click.Context(main), name)
+    command = main.get_command(click.Context(main, **main.context_settings), name)
     names = [(name,)] if not isinstance(command, click.Group) else [(name, sub) for sub in command.commands]
     for each in names:
         ended = cli(*each, "--help")
