@@ -10,7 +10,7 @@ from tests.engine.support import call, native, play
 from workbench.context.place import Place
 from workbench.engine.definition import Options
 from workbench.engine.event import Event
-from workbench.engine.ports import ModelFault
+from workbench.engine.ports import ModelFault, ValidatorFault, Verdict
 from workbench.engine.state import RunState
 
 ONE: dict[str, Any] = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "Do {{ input.key }}."}]}
@@ -95,6 +95,50 @@ def test_a_secret_in_a_native_call_reaches_neither_the_tool_nor_the_journal() ->
         redact=lambda text: (text.replace("hunter2", "[redacted]"), text.count("hunter2")),
     )
     assert played.tools.called == [("t", {"x": "[redacted]"})]
+    assert "hunter2" not in repr(played.events)
+
+
+def _hide(text: str) -> tuple[str, int]:
+    return text.replace("hunter2", "[redacted]"), text.count("hunter2")
+
+
+_ASKS_A_VALIDATOR: dict[str, dict[str, Any]] = {
+    "ward": {"wards": {"post": [{"validator": "v", "mode": "advisory"}]}},
+    "loop_until": {"rules": {"loop_until": "v", "max_attempts": 1}},
+    "prefilter": {"soundings": {"factor": 2, "validator": "v", "evaluator_instructions": "x"}},
+    "threshold": {
+        "soundings": {
+            "factor": 2,
+            "evaluator_instructions": "x",
+            "reforge": {"steps": 1, "honing_prompt": "x", "threshold": {"validator": "v"}},
+        }
+    },
+    "quality": {
+        "soundings": {
+            "factor": 2,
+            "evaluator_instructions": "x",
+            "pareto_frontier": {"enabled": True, "quality_metric": "validator:v"},
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("asked", _ASKS_A_VALIDATOR)
+def test_a_secret_in_what_a_validator_says_reaches_no_journal_and_no_model(asked: str) -> None:
+    document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", **_ASKS_A_VALIDATOR[asked]}]}
+    validators = {"v": lambda text: Verdict(False, "hunter2 is wrong")}
+    played = play(document, ["1"] * 9, validators=validators, redact=_hide)
+    assert any(event.kind == "check_finished" for event in played.events)
+    assert "hunter2" not in repr(played.events) + repr(played.model.requests) + repr(played.outcome)
+
+
+def test_a_secret_in_why_a_validator_could_not_judge_is_not_in_the_reason_of_the_run() -> None:
+    def raises(text: str) -> Verdict:
+        raise ValidatorFault("no file hunter2")
+
+    document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "rules": {"loop_until": "v"}}]}
+    played = play(document, ["1"], validators={"v": raises}, redact=_hide)
+    assert "validator 'v': no file [redacted]" in played.outcome.reason
     assert "hunter2" not in repr(played.events)
 
 

@@ -256,18 +256,7 @@ async def prefilter(candidates: list[Candidate], validator: str) -> list[Candida
     for candidate in candidates:
         execution = candidate.execution
         index = 1000 + candidate.index
-        candidate.verdict = await judging.judge(
-            execution, validator, candidate.output, execution.place(), index, "validator"
-        )
-        execution.engine.scribe.emit(
-            "check_finished",
-            execution.place(),
-            index=index,
-            check="prefilter",
-            name=validator,
-            mode="filter",
-            valid=candidate.verdict.valid,
-            reason=candidate.verdict.reason,
-            score=candidate.verdict.score,
-        )
+        place = execution.place()
+        candidate.verdict = await judging.judge(execution, validator, candidate.output, place, index, "validator")
+        judging.record(execution, place, index, candidate.verdict, check="prefilter", name=validator, mode="filter")
     return [c for c in candidates if c.verdict is not None and c.verdict.valid] or candidates

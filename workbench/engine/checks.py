@@ -115,24 +115,12 @@ class Checks:
         self._index += 1
         nested = "validator" if kind == "loop_until" else "ward"
         verdict = await judging.judge(self.execution, name, content, place, self._index, nested)
-        reason, _ = self.execution.engine.ports.redact(verdict.reason)
-        verdict = Verdict(verdict.valid, reason, verdict.score)
         await self._journal(kind, name, mode, verdict, place)
         return verdict
 
     async def _journal(self, kind: str, name: str, mode: str, verdict: Verdict, place: Place) -> None:
         run = self.execution.engine
-        run.scribe.emit(
-            "check_finished",
-            place,
-            index=self._index,
-            check=kind,
-            name=name,
-            mode=mode,
-            valid=verdict.valid,
-            reason=verdict.reason,
-            score=verdict.score,
-        )
+        judging.record(self.execution, place, self._index, verdict, check=kind, name=name, mode=mode)
         await run.gate(Stop(StopKind.AFTER_CHECK, place, run.depth, state=self.execution.world.state))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workbench.context.place import Place
@@ -33,7 +34,32 @@ def describe(execution: Execution, name: str) -> str | None:
 
 
 async def judge(execution: Execution, name: str, content: str, place: Place, index: int, kind: str) -> Verdict:
-    """Ask the validator. Raises PhaseFailed when it is not known, cannot run, or raises: a crash is no verdict."""
+    """Ask the validator; secrets in its reason are replaced.
+
+    Raises PhaseFailed when it is not known, cannot run, or raises: a crash is no verdict.
+    """
+    verdict = await _verdict(execution, name, content, place, index, kind)
+    return replace(verdict, reason=execution.engine.ports.redact(verdict.reason)[0])
+
+
+def record(
+    execution: Execution, place: Place, index: int, verdict: Verdict, *, check: str, name: str, mode: str
+) -> None:
+    """Journal ``check_finished``: what the check ``name`` said, and what its verdict decides (``check``, ``mode``)."""
+    execution.engine.scribe.emit(
+        "check_finished",
+        place,
+        index=index,
+        check=check,
+        name=name,
+        mode=mode,
+        valid=verdict.valid,
+        reason=verdict.reason,
+        score=verdict.score,
+    )
+
+
+async def _verdict(execution: Execution, name: str, content: str, place: Place, index: int, kind: str) -> Verdict:
     run, world = execution.engine, execution.world
     inline = run.definition.cascade.validators.get(name)
     try:
@@ -42,7 +68,8 @@ async def judge(execution: Execution, name: str, content: str, place: Place, ind
         definition = _inline(name, inline) if inline is not None else run.ports.library.by_name(name)
     except (ValidatorFault, CascadeNotFound) as fault:
         needs_trust = isinstance(fault, ValidatorFault) and fault.needs_trust
-        raise PhaseFailed(f"validator '{name}': {fault}", TRUST if needs_trust else name) from fault
+        reason, _ = run.ports.redact(f"validator '{name}': {fault}")
+        raise PhaseFailed(reason, TRUST if needs_trust else name) from fault
     if definition is None:
         raise PhaseFailed(f"validator '{name}' is not known", name)
     given = {"content": content, "original_input": dict(world.input)}

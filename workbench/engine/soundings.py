@@ -168,17 +168,7 @@ async def _good_enough(contest: Contest, incumbent: Candidate, rule: Reforge, st
     except PhaseFailed as fault:
         contest.engine.warn("reforge", f"threshold: {fault.reason}", (*contest.path, "reforge", "threshold"))
         return False
-    contest.engine.scribe.emit(
-        "check_finished",
-        place,
-        index=index,
-        check="threshold",
-        name=name,
-        mode="threshold",
-        valid=verdict.valid,
-        reason=verdict.reason,
-        score=verdict.score,
-    )
+    judging.record(contest.execution, place, index, verdict, check="threshold", name=name, mode="threshold")
     return verdict.valid
 
 

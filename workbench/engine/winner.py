@@ -268,17 +268,7 @@ async def _qualities(candidates: list[Candidate], choice: Choice, metric: str) -
         index = 2000 + candidate.index
         place = execution.place()
         verdict = await judging.judge(execution, name, candidate.output, place, index, "validator")
-        execution.engine.scribe.emit(
-            "check_finished",
-            place,
-            index=index,
-            check="quality",
-            name=name,
-            mode="metric",
-            valid=verdict.valid,
-            reason=verdict.reason,
-            score=verdict.score,
-        )
+        judging.record(execution, place, index, verdict, check="quality", name=name, mode="metric")
         scores[position] = verdict.score if verdict.score is not None else 100.0 * verdict.valid
     return scores
 
