@@ -137,12 +137,14 @@ def test_what_does_not_fit_is_said_at_its_place_and_goes_when_it_is_mended(tmp_p
     asyncio.run(scenario())
 
 
-def test_one_choice_needs_two_keys(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keys", [("2",), ("down", "space"), ("down", "enter")], ids=" ".join)
+def test_one_choice_and_enter_are_an_answer(tmp_path: Path, keys: tuple[str, ...]) -> None:
     async def scenario() -> None:
         form = {"sections": [{"type": "confirmation", "id": "answer", "required": True}]}
         async with asked(tmp_path, form) as it:
             given = listens(it)
-            await it.press("2", "enter")
+            await it.press(*keys)
+            await it.press("enter")
             await it.until(lambda: given)
             assert json.loads(given[0]) == {"values": {"answer": False}, "comment": None}
 

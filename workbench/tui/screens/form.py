@@ -230,8 +230,7 @@ class FormDialog(Dialog[str]):
     @on(Input.Changed)
     def _changed(self, event: Choices.Changed | Input.Changed) -> None:
         """Once the form was checked, an answer is checked again as it changes."""
-        widget = event.control if isinstance(event, Input.Changed) else event._sender
-        box = next((parent for parent in getattr(widget, "ancestors", ()) if isinstance(parent, FieldBox)), None)
+        box = next((parent for parent in event.control.ancestors if isinstance(parent, FieldBox)), None)
         if box is None:
             return
         if self._checked:

@@ -25,6 +25,15 @@ class Choices(OptionList):
     class Changed(Message):
         """Something else is chosen now."""
 
+        def __init__(self, choices: Choices) -> None:
+            super().__init__()
+            self.choices = choices
+
+        @property
+        def control(self) -> Choices:
+            """Where it was chosen: a binding's action is not run by the list itself, so that the sender is another."""
+            return self.choices
+
     def __init__(
         self,
         offered: Sequence[tuple[str, list[Piece]]],
@@ -61,7 +70,7 @@ class Choices(OptionList):
                 self.replace_option_prompt_at_index(position, self._prompt(position))
         self.highlighted = at
         self.scroll_visible(animate=False)
-        self.post_message(self.Changed())
+        self.post_message(self.Changed(self))
 
     def on_focus(self) -> None:
         if self.highlighted is None and self._offered:
