@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.cli.output import Cell, Column, Printer, write_json
+from workbench.cli.layout import Column, width_of
+from workbench.cli.output import Cell, Printer, write_json
 
 COLUMNS = [Column("name", flexible=True), Column("tokens", right=True)]
 
@@ -54,6 +55,78 @@ def test_a_narrow_terminal_cuts_only_what_may_give_way(monkeypatch: pytest.Monke
     line = table(Printer(stream=stream), stream, ("x" * 300, "123,456,789"))[1]
     assert len(line) == 40
     assert line.endswith("…  123,456,789")
+
+
+RUNS = [
+    Column("session", flexible=True, least=12),
+    Column("took", right=True, leaves=1),
+    Column("note", flexible=True, leaves=2),
+    Column("cost", right=True),
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"),
+    [
+        (60, ["session", "a-long-session-name-1f3a  12.3s  a long note  $1,234.5678"]),
+        (50, ["session", "a-long-session-n…  12.3s  a long note  $1,234.5678"]),
+        (44, ["session", "a-long-session-na…  a long note  $1,234.5678", "too narrow for: took (--plain shows all)"]),
+        (30, ["session", "a-long-session-n…  $1,234.5678", "too narrow for: took, note", "  (--plain shows all)"]),
+    ],
+)
+def test_columns_give_way_by_importance_and_are_named(
+    monkeypatch: pytest.MonkeyPatch, width: int, lines: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    Printer(stream=stream).table(RUNS, [("a-long-session-name-1f3a", "12.3s", "a long note", "$1,234.5678")])
+    found = stream.getvalue().splitlines()
+    assert [found[0].split()[0], *found[1:]] == lines
+
+
+def test_a_column_without_content_leaves_first_and_unsaid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = Terminal()
+    Printer(stream=stream).table(RUNS, [("a-long-session-name-1f3a", "", "", "$1,234.5678")])
+    assert "too narrow" not in stream.getvalue()
+    assert "took" not in stream.getvalue()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from(["412", "a", "日本語", "x" * 50, "two words", ""]), min_size=4, max_size=4),
+    st.integers(20, 90),
+)
+def test_no_row_of_a_table_is_wider_than_the_terminal(fields: list[str], width: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        patch.setenv("NO_COLOR", "1")
+        stream = Terminal()
+        Printer(stream=stream).table(RUNS, [fields])
+    assert max(width_of(line) for line in stream.getvalue().splitlines()) <= width
+
+
+def test_a_long_line_is_folded_between_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    stream = Terminal()
+    Printer(stream=stream).line("started  2026-01-31 09:00:07   took ", Cell("12.3s", "good"), "   model offline")
+    assert stream.getvalue() == "started  2026-01-31 09:00:07\n  took \x1b[32m12.3s\x1b[0m   model offline\n"
+
+
+def test_a_word_that_is_longer_than_a_line_stays_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "30")
+    stream = Terminal()
+    Printer(stream=stream).line("see " + "x" * 50 + " for more")
+    assert stream.getvalue().splitlines() == ["see", "  " + "x" * 50, "  for more"]
+
+
+def test_the_texts_below_rows_leave_the_table_its_one_head() -> None:
+    stream = io.StringIO()
+    Printer(stream=stream).table(COLUMNS, [("a", "1"), ("b", "22")], below=("one\ntwo", ""))
+    assert stream.getvalue().splitlines() == ["name  tokens", "a          1", "    one", "    two", "b         22"]
 
 
 @pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])

@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TextIO
 
 import click
 
+from workbench.cli.layout import GAP, Column, arranged, breaks, cut_to, indent, width_of
 from workbench.dataclass import dataclass
 from workbench.language.clean import clean
 
@@ -46,13 +47,8 @@ class Cell:
     style: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """``flexible``: this column gives way when the terminal is too narrow."""
-
-    title: str
-    right: bool = False
-    flexible: bool = False
+_NARROWEST = 20
+"""Columns below which nothing is fitted any more."""
 
 
 class Printer:
@@ -64,39 +60,73 @@ class Printer:
         self.plain = not terminal
         """Words instead of signs, nothing cut."""
         self.colour = terminal and not os.environ.get("NO_COLOR")
-        self.width = shutil.get_terminal_size().columns if terminal else None
+        self.width = max(shutil.get_terminal_size().columns, _NARROWEST) if terminal else None
+        """Columns that there are; None where nothing has to fit."""
+        self._told: tuple[str, ...] = ()
 
     def line(self, *cells: str | Cell) -> None:
-        """One line of text, its pieces joined as they are."""
-        self._write("".join(self._styled(cell) for cell in cells))
+        """One line of text, its pieces joined as they are; folded between words where the terminal is too narrow."""
+        found = [_cell(cell) for cell in cells]
+        text = "".join(cell.text for cell in found)
+        if self.width is None or width_of(text) <= self.width:
+            self._write("".join(self._styled(cell) for cell in found))
+            return
+        starts = breaks(text, self.width)
+        for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+            before = " " * indent(text, self.width) if start else ""
+            stop = start + len(text[start:end].rstrip())
+            self._write(before + "".join(self._styled(cell) for cell in _between(found, start, stop)))
 
-    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str | Cell]], *, indent: str = "") -> None:
-        """Aligned columns under their titles; none of the rows may have more fields than there are columns."""
+    def table(
+        self,
+        columns: Sequence[Column],
+        rows: Iterable[Sequence[str | Cell]],
+        *,
+        indent: str = "",
+        below: Sequence[str] = (),
+    ) -> None:
+        """Aligned columns under their titles; none of the rows may have more fields than there are columns. ``below``:
+        a text to print whole under each row, where it is not empty."""
         body = [[_cell(field) for field in row] for row in rows]
-        widths = [max([_width(c.title), *(_width(row[i].text) for row in body)]) for i, c in enumerate(columns)]
-        self._shrink(widths, columns, len(indent))
+        filled = [max((width_of(row[i].text) for row in body), default=0) for i in range(len(columns))]
+        widths = self._widths(columns, filled, len(indent))
         titles = [Cell(column.title, "head") for column in columns]
-        for row in [titles, *body]:
-            fields = [
-                self._styled(Cell(_fit(cell.text, width, column.right), cell.style))
-                for cell, width, column in zip(row, widths, columns, strict=True)
-            ]
-            self._write((indent + "  ".join(fields)).rstrip())
+        for number, row in enumerate([titles, *body]):
+            self._write(indent + self._row(row, columns, widths))
+            if number and below and below[number - 1]:
+                self.block(below[number - 1], indent=f"{indent}    ")
+        left = tuple(c.title for c, width, held in zip(columns, widths, filled, strict=True) if held and width is None)
+        if any(left) and left != self._told:
+            self._told = left
+            self.line(Cell(f"{indent}too narrow for: {', '.join(filter(None, left))} (--plain shows all)", "dim"))
 
     def block(self, text: str, *, indent: str = "") -> None:
         """A text of several lines, whole."""
         for line in clean(text).split("\n"):
             self._write(f"{indent}{line}".rstrip())
 
-    def _shrink(self, widths: list[int], columns: Sequence[Column], indent: int) -> None:
+    def _widths(self, columns: Sequence[Column], filled: Sequence[int], before: int) -> list[int | None]:
+        """How wide each column is, None for those that are left out: first what no row has anything in."""
+        widths = [max(width_of(column.title), held) for column, held in zip(columns, filled, strict=True)]
         if self.width is None:
-            return
-        excess = indent + sum(widths) + 2 * (len(widths) - 1) - self.width
-        for index, column in enumerate(columns):
-            if column.flexible and excess > 0:
-                cut = min(excess, max(0, widths[index] - 12))
-                widths[index] -= cut
-                excess -= cut
+            return list(widths)
+        if before + sum(widths) + GAP * (len(widths) - 1) > self.width:
+            widths = [width if held else 0 for width, held in zip(widths, filled, strict=True)]
+        return [width or None for width in arranged(columns, widths, self.width - before)]
+
+    def _row(self, row: Sequence[Cell], columns: Sequence[Column], widths: Sequence[int | None]) -> str:
+        told, blanks = "", 0
+        for cell, column, width in zip(row, columns, widths, strict=True):
+            if width is None:
+                continue
+            text = cut_to(cell.text, width)
+            space = width - width_of(text)
+            if text:
+                told += " " * (blanks + (space if column.right else 0)) + self._styled(Cell(text, cell.style))
+                blanks = GAP + (0 if column.right else space)
+            else:
+                blanks += space + GAP
+        return told
 
     def _styled(self, cell: str | Cell) -> str:
         cell = _cell(cell)
@@ -113,26 +143,19 @@ def _cell(field: str | Cell) -> Cell:
     return Cell(clean(cell.text).replace("\n", " ").replace("\t", " "), cell.style)
 
 
-def _width(text: str) -> int:
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len
-
-    return cell_len(text)
-
-
-def _fit(text: str, width: int, right: bool) -> str:
-    if _width(text) > width:
-        from rich.cells import set_cell_size
-
-        text = set_cell_size(text, width - 1).rstrip() + "…"
-    padding = " " * (width - _width(text))
-    return padding + text if right else text + padding
+def _between(cells: Iterable[Cell], start: int, end: int) -> Iterator[Cell]:
+    """The cells of a line from one character to another."""
+    at = 0
+    for cell in cells:
+        if text := cell.text[max(start - at, 0) : max(end - at, 0)]:
+            yield Cell(text, cell.style)
+        at += len(cell.text)
 
 
 def fitted(text: str, width: int) -> str:
     """A text in exactly so many columns: cleaned, on one line, cut with an ellipsis or filled with blanks."""
-    return _fit(_cell(text).text, width, right=False)
+    text = cut_to(_cell(text).text, width)
+    return text + " " * (width - width_of(text))
 
 
 _PIECES = 10_000

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.output import Cell, Column, Printer, talk
+from workbench.cli.layout import Column
+from workbench.cli.output import Cell, Printer, talk
 from workbench.cli.progress import Progress
 from workbench.cli.running import SESSION_ID, Way, cannot_run, driven
 from workbench.context.assembly import Entry
@@ -17,7 +18,7 @@ from workbench.context.place import Place
 from workbench.engine.changed import ChangedCall, changed_call
 from workbench.engine.definition import Definition, Options
 from workbench.engine.edits import Edit, EditError, SetModel
-from workbench.engine.fork import FORKABLE, ForkPoint, NoSuchPlace, find_place, find_point
+from workbench.engine.fork import ForkPoint, NoSuchPlace, find_place, find_point
 from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind
 from workbench.engine.recording import Recording
 from workbench.engine.run import Outcome
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from workbench.workspace.project import Project
-
-STOPS = tuple(str(kind) for kind in FORKABLE)
 
 
 def fork_run(
@@ -189,7 +188,12 @@ def show_changed(changed: ChangedCall, file: str, plain: bool = False) -> None:
         )
         for part in changed.parts
     ]
-    columns = (Column("from"), Column("what", flexible=True), Column("was", flexible=True), Column("is", flexible=True))
+    columns = (
+        Column("from", leaves=2),
+        Column("what", flexible=True, leaves=1),
+        Column("was", flexible=True),
+        Column("is", flexible=True),
+    )
     printer.table(columns, rows)
 
 

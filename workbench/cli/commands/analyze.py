@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from workbench.cli.errors import Exit, Failure
+from workbench.cli.layout import Column
 from workbench.cli.options import CascadeFile, as_json, plain, project_here
-from workbench.cli.output import Cell, Column, Printer, talk, write_json
+from workbench.cli.output import Cell, Printer, talk, write_json
 
 if TYPE_CHECKING:
     from workbench.engine.analysis import PhaseAnalysis
@@ -63,15 +64,15 @@ def _print(one: PhaseAnalysis, printer: Printer) -> None:
     from workbench.engine.analysis import suggestion
     from workbench.tui.rows.numbers import UNKNOWN, money, plural
 
-    printer.line(Cell(one.phase, "bold"), f"  {plural(one.rounds, 'round')} in {plural(one.runs, 'run')}")
+    printer.line(Cell(one.phase, "head"), f"  {plural(one.rounds, 'round')} in {plural(one.runs, 'run')}")
     columns = (
         Column("variant", flexible=True),
         Column("stood", right=True),
         Column("won", right=True),
-        Column("by chance", right=True),
-        Column("at least", right=True),
-        Column("failed", right=True),
-        Column("cost", right=True),
+        Column("by chance", right=True, leaves=3),
+        Column("at least", right=True, leaves=2),
+        Column("failed", right=True, leaves=1),
+        Column("cost", right=True, leaves=4),
     )
     rows = [
         (

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from workbench.cli.layout import Column
 from workbench.cli.options import as_json, plain, project_here
-from workbench.cli.output import Cell, Column, Printer, talk, write_json
+from workbench.cli.output import Cell, Printer, talk, write_json
 from workbench.engine.redact import without_password
 
 if TYPE_CHECKING:
     from workbench.workspace.config_file import Target, Written
 
-COLUMNS = (Column("setting"), Column("value", flexible=True), Column("from", flexible=True))
+COLUMNS = (Column("setting"), Column("value", flexible=True), Column("from", flexible=True, leaves=1))
 
 
 @click.group(short_help="Show and check the settings and where they come from.")
@@ -128,13 +129,15 @@ def validate(json: bool) -> None:
     Example:
       workbench config validate
     """
-    from workbench.tui.keys import resolve
+    from workbench.tui.keys import command_of, resolve
+    from workbench.workspace.config_file import place_of
     from workbench.workspace.settings import SettingsError
 
     project = project_here()
     clashes = resolve(project.settings.keys)[1]
     if clashes:
-        raise SettingsError(f"{project.settings.origins['keys']}: error: {clashes[0]}")
+        place = place_of(project.settings, "keys", command_of(clashes[0]))
+        raise SettingsError(f"{place}: error: {clashes[0]}")
     sources = sorted({origin for origin in project.settings.origins.values() if origin != "default"})
     if json:
         write_json({"valid": True, "sources": sources})

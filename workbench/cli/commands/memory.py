@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from workbench.cli.errors import Exit, Failure
+from workbench.cli.layout import Column
 from workbench.cli.options import as_json, plain, project_here
-from workbench.cli.output import Cell, Column, Printer, talk, write_json
+from workbench.cli.output import Cell, Printer, talk, write_json
 
 if TYPE_CHECKING:
     from workbench.engine.retrieval import Memory
     from workbench.store.banks import Bank, Banks
 
-COLUMNS = (Column("bank", flexible=True), Column("messages", right=True), Column("newest"))
+COLUMNS = (Column("bank", flexible=True), Column("messages", right=True), Column("newest", leaves=1))
 
 
 @click.command(short_help="Look into the memory banks that runs keep.")

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench.cli.errors import Exit, Failure
+from workbench.cli.layout import Column
 from workbench.cli.options import as_json, plain, project_here
-from workbench.cli.output import Cell, Column, Printer, talk, write_json
+from workbench.cli.output import Cell, Printer, talk, write_json
 
 if TYPE_CHECKING:
     from workbench.store.finding import Found
@@ -18,17 +19,17 @@ if TYPE_CHECKING:
     from workbench.store.store import Store
 
 COLUMNS = (
-    Column("session", flexible=True),
+    Column("session", flexible=True, least=30),
     Column("status"),
-    Column("started"),
-    Column("took", right=True),
-    Column("calls", right=True),
-    Column("in", right=True),
-    Column("out", right=True),
-    Column("cost", right=True),
-    Column("cascade", flexible=True),
+    Column("started", leaves=7),
+    Column("took", right=True, leaves=4),
+    Column("calls", right=True, leaves=2),
+    Column("in", right=True, leaves=5),
+    Column("out", right=True, leaves=3),
+    Column("cost", right=True, leaves=8),
+    Column("cascade", flexible=True, leaves=1),
 )
-NOTE = Column("note", flexible=True)
+NOTE = Column("note", flexible=True, leaves=6)
 
 
 @click.command(short_help="List the stored runs.")
@@ -148,7 +149,6 @@ def _row(found: Found, note: str, plain: bool) -> list[str | Cell]:
 def _print_fields(printer: Printer) -> None:
     from workbench.store.filter_fields import FIELDS
 
-    columns = (Column("field"), Column("takes"), Column("asks"))
     takes = {
         "words": "part of it, * and ?; = for all of it",
         "number": ": = > >= < <= and 8k, 1.5M",
@@ -157,8 +157,6 @@ def _print_fields(printer: Printer) -> None:
         "age": "> >= < <= and 30m, 2h, 7d, 2w",
         "text": "a word, or several in quotes",
     }
-    rows = [
-        (Cell(field.name, "head"), ", ".join(field.choices) if field.choices else takes[field.sort], field.help)
-        for field in FIELDS
-    ]
-    printer.table(columns, rows)
+    for field in FIELDS:
+        printer.line(Cell(f"{field.name:<9} ", "head"), field.help)
+        printer.line(" " * 10, Cell(", ".join(field.choices) if field.choices else takes[field.sort], "dim"))

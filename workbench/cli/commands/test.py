@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench.cli.errors import Exit, Failure
+from workbench.cli.layout import Column
 from workbench.cli.options import as_json, find_run, plain, project_here, session_argument
-from workbench.cli.output import Cell, Column, Printer, talk, write_json
+from workbench.cli.output import Cell, Printer, talk, write_json
 
 if TYPE_CHECKING:
     from workbench.workspace.testing import Snapshots, Verdict
@@ -144,8 +145,13 @@ def list_(json: bool, plain: bool) -> None:
     if not listed:
         talk(f"no snapshots in {folder} (workbench test freeze makes one)", "warn")
         return
-    about = Column("about", flexible=True)
-    columns = [Column("name"), Column("tests"), Column("calls", right=True), Column("cascade"), about]
+    columns = [
+        Column("name", flexible=True, least=30),
+        Column("tests", leaves=4),
+        Column("calls", right=True, leaves=2),
+        Column("cascade", flexible=True, leaves=1),
+        Column("about", flexible=True, leaves=3),
+    ]
     rows = [
         [
             one.name,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.cli.output import STATUS_STYLE, Cell, Column, Printer
+from workbench.cli.layout import Column
+from workbench.cli.output import STATUS_STYLE, Cell, Printer
 from workbench.engine.contests import Contest, Round
 from workbench.engine.standings import Standing, evaluator_calls, question_of, standings
 from workbench.engine.state import CallState, RunState
@@ -28,15 +29,15 @@ from workbench.tui.rows.signs import status_sign
 COLUMNS = (
     Column("#"),
     Column("status"),
-    Column("model", flexible=True),
-    Column("mutation", flexible=True),
+    Column("model", flexible=True, leaves=6),
+    Column("mutation", flexible=True, leaves=4),
     Column("score", right=True),
-    Column("tokens", right=True),
-    Column("cost", right=True),
-    Column("time", right=True),
-    Column("checks"),
-    Column("", flexible=False),
-    Column("output", flexible=True),
+    Column("tokens", right=True, leaves=3),
+    Column("cost", right=True, leaves=7),
+    Column("time", right=True, leaves=1),
+    Column("checks", leaves=5),
+    Column(""),
+    Column("output", flexible=True, leaves=2),
 )
 PREVIEW = 80
 """Characters of an output in a table."""

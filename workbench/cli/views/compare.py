@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from workbench.cli.output import Cell, Column, Printer, fitted
+from workbench.cli.layout import Column
+from workbench.cli.output import Cell, Printer, fitted
 from workbench.context.align import Stretch, stretches
 from workbench.context.assembly import Entry
 from workbench.context.reasons import explain, origin
@@ -50,11 +51,12 @@ def print_comparison(comparison: Comparison, printer: Printer) -> None:
 def _table(comparison: Comparison, plain: bool) -> tuple[list[Column], list[list[str | Cell]]]:
     a, b = comparison.a.totals, comparison.b.totals
     writes = bool(a.written or b.written)
-    heads = [("call", False), ("tokens A", True), ("B", True), ("±", True), ("cache A", True), ("B", True)]
-    heads += [("written A", True), ("B", True)] if writes else []
-    heads += [("cost A", True), ("B", True), ("±", True)]
-    columns = [Column(title if title != "±" or not plain else "change", right) for title, right in heads]
-    columns.append(Column("first difference", flexible=True))
+    change = "change" if plain else "±"
+    heads = [("tokens A", 6), ("B", 6), (change, 4), ("cache A", 2), ("B", 2)]
+    heads += [("written A", 1), ("B", 1)] if writes else []
+    heads += [("cost A", 0), ("B", 0), (change, 5)]
+    columns = [Column("call", flexible=True), *(Column(title, right=True, leaves=rank) for title, rank in heads)]
+    columns.append(Column("first difference", flexible=True, leaves=3))
     largest = max((s.forecast.cost or 0.0 for p in comparison.pairs for s in (p.a, p.b) if s and s.forecast), default=0)
     rows: list[list[str | Cell]] = [_call_row(pair, writes, largest, plain) for pair in comparison.pairs]
     total: list[str | Cell] = [Cell("total", "head")]

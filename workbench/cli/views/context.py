@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.cli.output import Cell, Column, Printer
+from workbench.cli.layout import Column
+from workbench.cli.output import Cell, Printer
 from workbench.cli.views.run import call_json
 from workbench.context.assembly import Action, Entry
 from workbench.context.reasons import explain, origin
@@ -17,14 +18,14 @@ from workbench.tui.rows.signs import SIGNS
 
 COLUMNS = (
     Column("#", right=True),
-    Column("role"),
+    Column("role", leaves=4),
     Column("from", flexible=True),
-    Column("", flexible=False),
-    Column("why", flexible=True),
-    Column("line", right=True),
-    Column("full", right=True),
+    Column(""),
+    Column("why", flexible=True, leaves=5),
+    Column("line", right=True, leaves=2),
+    Column("full", right=True, leaves=3),
     Column("sent", right=True),
-    Column("cached"),
+    Column("cached", leaves=1),
 )
 
 _STYLE = {
@@ -50,13 +51,8 @@ def print_context(call: CallState, printer: Printer, *, texts: bool = False) -> 
     _print_totals(call, printer)
     cached = cached_entries(call)
     rows = [_row(index, entry, call, printer.plain, index in cached) for index, entry in enumerate(call.entries)]
-    if texts:
-        for index, entry in enumerate(call.entries):
-            printer.table(COLUMNS[:-1], [rows[index][:-1]])
-            if entry.sent is not None:
-                printer.block(message_text(entry), indent="    ")
-    else:
-        printer.table(COLUMNS, rows)
+    sent = [message_text(entry) if entry.sent is not None else "" for entry in call.entries] if texts else []
+    printer.table(COLUMNS, rows, below=sent)
     if (found := Residual.of(call)) is not None and not call.beside:
         arrow = "to" if printer.plain else "→"
         told = "; ".join(part.replace("→", arrow) for part in parts(found))

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, TypeVar
 
-from workbench.cli.output import STATUS_STYLE, Cell, Column, Printer
+from workbench.cli.layout import Column
+from workbench.cli.output import STATUS_STYLE, Cell, Printer
 from workbench.context.assembly import Grade
 from workbench.engine.event import Event
 from workbench.engine.prediction import Predicted, Residual
@@ -98,12 +99,12 @@ def print_head(state: RunState, printer: Printer) -> None:
 COLUMNS = (
     Column("step", flexible=True),
     Column("status"),
-    Column("in", right=True),
-    Column("cached", right=True),
-    Column("out", right=True),
-    Column("cost", right=True),
-    Column("time", right=True),
-    Column("", flexible=True),
+    Column("in", right=True, leaves=6),
+    Column("cached", right=True, leaves=2),
+    Column("out", right=True, leaves=4),
+    Column("cost", right=True, leaves=7),
+    Column("time", right=True, leaves=3),
+    Column("", flexible=True, leaves=5),
 )
 
 
@@ -133,7 +134,7 @@ def print_tree(state: RunState, printer: Printer) -> None:
             said = off_by(found.share) if found is not None and not call.beside else ""
             rows.append(_with_residual(_call_row(call, printer.plain), said, shown=residuals))
     if rows:
-        printer.table(_with_residual(COLUMNS, Column("off by", right=True), shown=residuals), rows)
+        printer.table(_with_residual(COLUMNS, Column("off by", right=True, leaves=1), shown=residuals), rows)
 
 
 def _with_residual(fields: Sequence[T], residual: T, *, shown: bool) -> list[T]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from workbench.cli.output import Cell, Column, Printer
+from workbench.cli.layout import Column
+from workbench.cli.output import Cell, Printer
 from workbench.engine.sweep import BASELINE, FILE, Sweep
 from workbench.tui.rows.numbers import count, plural
 from workbench.tui.rows.plot import scatter
@@ -23,10 +24,10 @@ from workbench.tui.rows.sweep_words import (
 def print_sweep(sweep: Sweep, printer: Printer, *, plot: bool = False) -> None:
     """A row for each strategy; those on the Pareto front carry the letter under which the plot shows them."""
     several = len(sweep.runs) > 1
-    columns = [Column("front" if printer.plain else "★"), Column("strategy", flexible=True), Column("tokens", True)]
-    columns += [Column("min to max", True)] if several else []
-    columns += [Column("cost", True)] + ([Column("min to max", True)] if several else [])
-    columns += [Column("peak", True), Column("invalid", True)]
+    columns = [Column("front" if printer.plain else "★"), Column("strategy", flexible=True, least=30)]
+    spread = [Column("min to max", right=True, leaves=1)] if several else []
+    columns += [Column("tokens", right=True), *spread, Column("cost", right=True), *spread]
+    columns += [Column("peak", right=True, leaves=2), Column("invalid", right=True, leaves=3)]
     letters = marks(sweep)
     rows: list[list[str | Cell]] = []
     for tried, mark in zip(sweep.rows, letters, strict=True):
