@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 CASCADE = """\
 cascade_id: served
@@ -32,6 +33,12 @@ class Server:
     url: str
     """Without the token."""
     token: str
+    printed: str
+    """What the printed address has behind the host."""
+
+    def cookie(self, token: str = "") -> str:
+        """The header ``Cookie`` that a browser sends; with another token where one is given."""
+        return f"workbench_token_{self.url.rpartition(':')[2]}={token or self.token}"
 
     def get(self, path: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> tuple[int, str, Any]:
         """Status, body and headers; redirects are not followed."""
@@ -82,14 +89,17 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def served(folder: Path, *, named: bool = True) -> Iterator[Server]:
-    """Serve a small cascade, or the folder that it lies in; at the end Ctrl+C is sent, if nobody has ended it."""
+def served(folder: Path, *, named: bool = True, token: str = "") -> Iterator[Server]:
+    """Serve a small cascade, or the folder that it lies in; at the end Ctrl+C is sent, if nobody has ended it.
+
+    ``token``: what WORKBENCH_TOKEN is to be; empty for one that is drawn.
+    """
     file = folder / "served.yaml"
     file.write_text(CASCADE)
     process = subprocess.Popen(
         command("serve", *([str(file)] if named else []), "--port", "0", "--model", "offline"),
         cwd=folder,
-        env=environment(folder),
+        env={**environment(folder), **({"WORKBENCH_TOKEN": token} if token else {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -99,8 +109,8 @@ def served(folder: Path, *, named: bool = True) -> Iterator[Server]:
         assert process.stdout is not None
         line = process.stdout.readline().strip()
         assert line, process.stderr.read() if process.stderr else ""
-        url, _, token = line.partition("/?token=")
-        yield Server(process, url, token)
+        url, _, printed = line.partition("/?token=")
+        yield Server(process, url, unquote(printed), f"?token={printed}")
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)

@@ -88,7 +88,7 @@ def server(folder: Path) -> Iterator[Server]:
 def test_without_the_token_everything_is_forbidden(server: Server, path: str) -> None:
     assert server.get(path)[0] == 403
     assert server.get(path, {"Authorization": "Bearer wrong"})[0] == 403
-    assert server.get(path, {"Cookie": "workbench_token=wrong"})[0] == 403
+    assert server.get(path, {"Cookie": server.cookie("wrong")})[0] == 403
     assert server.asked(path, Host="evil.example")[0] == 403
     assert server.asked(path, Origin="http://evil.example")[0] == 403
 
@@ -102,6 +102,44 @@ def test_the_token_leaves_the_address_and_becomes_a_cookie(server: Server) -> No
     status, body, _ = server.get("/", {"Cookie": cookie.partition(";")[0]})
     assert status == 200
     assert server.token not in body
+
+
+def test_a_token_in_the_address_that_is_old_does_not_take_the_right_one_away(server: Server) -> None:
+    status, _, headers = server.get("/?token=of-the-server-before", {"Cookie": server.cookie()})
+    assert (status, headers["Location"]) == (303, "/")
+    assert "Set-Cookie" not in headers
+
+
+def test_two_servers_share_no_cookie(server: Server) -> None:
+    _, _, headers = server.get(f"/?token={server.token}")
+    assert headers["Set-Cookie"].partition("=")[0] not in (Guard(TOKEN, 8321).cookie, Guard(TOKEN, 8322).cookie)
+    foreign = f"{Guard(TOKEN, 8322).cookie}={TOKEN}"
+    assert server.get("/", {"Cookie": f"{foreign}; {server.cookie()}"})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        ("short", "has fewer than 16 characters"),
+        ("x" * 513, "has more than 512 characters"),
+        ("sixteen; or more of them", "holds ';'"),
+        ("l\u00f6wenzahn-im-garten", "holds '\\xf6'"),
+    ],
+)
+def test_a_token_that_cannot_be_used_is_refused(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, token: str, why: str
+) -> None:
+    monkeypatch.setenv("WORKBENCH_TOKEN", token)
+    refused = cli("serve", "--port", "0")
+    assert refused.code == 2
+    assert f"WORKBENCH_TOKEN {why}" in refused.err
+
+
+def test_a_chosen_token_opens_the_door_as_it_is_printed(tmp_path: Path) -> None:
+    with served(tmp_path, token="of-base64/+and=more&%#") as it:
+        status, _, headers = it.get("/" + it.printed)
+        assert status == 303
+        assert it.get("/", {"Cookie": headers["Set-Cookie"].partition(";")[0]})[0] == 200
 
 
 def test_the_page_asks_for_nothing_from_elsewhere(server: Server) -> None:
@@ -201,7 +239,7 @@ def _open_page(server: Server) -> http.client.HTTPConnection:
     host = server.url.removeprefix("http://")
     connection = http.client.HTTPConnection(host, timeout=20)
     headers = {
-        "Cookie": f"workbench_token={server.token}",
+        "Cookie": server.cookie(),
         "Origin": server.url,
         "Upgrade": "websocket",
         "Connection": "Upgrade",

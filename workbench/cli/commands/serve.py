@@ -9,15 +9,16 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, project_here
 from workbench.cli.output import talk
+from workbench.cli.serving.guard import unfit
 
 LOCAL = ("127.0.0.1", "localhost")
-LEAST_TOKEN = 16
 
 
 @click.command(short_help="The app in a browser, and an API that reads the runs.")
@@ -49,8 +50,8 @@ def command(ctx: click.Context, file: Path | None, port: int, host: str, model: 
     if file is not None and not file.is_file():
         raise Failure(Exit.USAGE, "no such file", file=str(file))
     token = os.environ.get("WORKBENCH_TOKEN", "") or secrets.token_urlsafe(24)
-    if len(token) < LEAST_TOKEN:
-        raise Failure(Exit.USAGE, f"WORKBENCH_TOKEN has fewer than {LEAST_TOKEN} characters")
+    if wrong := unfit(token):
+        raise Failure(Exit.USAGE, f"WORKBENCH_TOKEN {wrong}", hint="unset it, and a new one is drawn")
     project = project_here()
     words = ["open", *(["--model", model] if model else []), *([str(file)] if file is not None else [])]
     start = "from workbench.__main__ import main; main()"
@@ -90,7 +91,7 @@ async def _serve(words: list[str], title: str, token: str, port: int) -> int:
 
 
 def _announce(port: int, token: str) -> None:
-    print(f"http://127.0.0.1:{port}/?token={token}", flush=True)
+    print(f"http://127.0.0.1:{port}/?token={quote(token, safe='')}", flush=True)
     talk("open this address in a browser of this machine; Ctrl+C ends the server and the apps behind it", "dim")
 
 

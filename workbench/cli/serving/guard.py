@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Mapping
 
 from workbench.dataclass import dataclass
 
-COOKIE = "workbench_token"
-MOST_TOKEN = 512
-"""Characters of a token that are looked at."""
+LEAST_TOKEN, MOST_TOKEN = 16, 512
+"""Characters that a token has."""
+_NO_TOKEN = re.compile(r"""[^!-~]|[",;\\]""")
+"""What no cookie may hold."""
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -53,13 +55,24 @@ class Refusal:
     reason: str
 
 
+def unfit(token: str) -> str:
+    """Why a token that somebody chose cannot be used; empty where it can."""
+    if len(token) < LEAST_TOKEN:
+        return f"has fewer than {LEAST_TOKEN} characters"
+    if len(token) > MOST_TOKEN:
+        return f"has more than {MOST_TOKEN} characters"
+    found = _NO_TOKEN.search(token)
+    return f"holds {found[0]!a}, which no cookie may hold" if found is not None else ""
+
+
 class Guard:
     """Judges requests to one port."""
 
     def __init__(self, token: str, port: int) -> None:
         self._token = token.encode("utf-8")
         self._hosts = frozenset({f"127.0.0.1:{port}", f"localhost:{port}"})
-        self._origins = frozenset(f"http://{host}" for host in self._hosts)
+        self.cookie = f"workbench_token_{port}"
+        """Name of the cookie: with the port, because browsers hand cookies to every port of a machine."""
 
     def refusal(self, request: Request) -> Refusal | None:
         """None where the request may be answered.

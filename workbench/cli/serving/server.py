@@ -15,7 +15,7 @@ from aiohttp import WSMsgType, web
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
-from workbench.cli.serving.guard import COOKIE, HEADERS, Guard, Request
+from workbench.cli.serving.guard import HEADERS, Guard, Request
 from workbench.cli.serving.page import SCRIPT, page, static_folder
 
 if TYPE_CHECKING:
@@ -100,14 +100,15 @@ class Served:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        asked = _asked(request)
+        asked = _asked(request, self._guard.cookie)
         refusal = self._guard.refusal(asked)
         if refusal is not None:
             return web.Response(status=refusal.status, text=refusal.reason + "\n")
         if asked.query and request.path == "/":
             # The token leaves the address: it should lie in no history and be seen by nobody who looks on.
             answer = web.HTTPSeeOther("/")
-            answer.set_cookie(COOKIE, asked.query, httponly=True, samesite="Lax", path="/")
+            if self._guard.is_token(asked.query):
+                answer.set_cookie(self._guard.cookie, asked.query, httponly=True, samesite="Lax", path="/")
             return answer
         return await handler(request)
 
@@ -196,14 +197,14 @@ async def _tell(app: App, socket: web.WebSocketResponse, text: str) -> None:
         await app.focus()
 
 
-def _asked(request: web.Request) -> Request:
+def _asked(request: web.Request, cookie: str) -> Request:
     scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
     return Request(
         method=request.method,
         host=request.headers.get("Host", ""),
         origin=request.headers.get("Origin"),
         site=request.headers.get("Sec-Fetch-Site", ""),
-        cookie=request.cookies.get(COOKIE, ""),
+        cookie=request.cookies.get(cookie, ""),
         query=request.query.get("token", ""),
         bearer=bearer if scheme.lower() == "bearer" else "",
         upgrade="websocket" in request.headers.get("Upgrade", "").lower(),
