@@ -180,6 +180,23 @@ def test_escape_leaves_the_run_waiting_and_the_key_of_answers_asks_again(tmp_pat
     asyncio.run(scenario())
 
 
+def test_a_run_that_was_stopped_at_a_question_asks_it_again_when_it_goes_on(tmp_path: Path) -> None:
+    text = "cascade_id: c\nphases:\n  - {name: sure, instructions: Say it., human_input: true}\n"
+
+    async def scenario() -> None:
+        async with bench(tmp_path, text=text, given={}) as it:
+            await it.press("c")
+            await it.until(lambda: isinstance(it.app.screen, FormDialog), "no form came up")
+            await it.press("escape", "x")
+            await it.until(lambda: it.presenter.state.run.status == "stopped" and not it.session.running)
+            await it.press("c")
+            await it.until(lambda: isinstance(it.app.screen, FormDialog), "the question did not come back")
+            await it.press("1", "enter")
+            await it.until(lambda: it.presenter.state.run.status == "success")
+
+    asyncio.run(scenario())
+
+
 def test_columns_are_stacked_when_the_terminal_becomes_narrow_and_nothing_typed_is_lost(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with asked(tmp_path, REVIEW) as it:

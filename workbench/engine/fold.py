@@ -44,6 +44,8 @@ class Fold:
         self.warnings: list[Event] = []
         self.questions: list[Event] = []
         """``human_asked`` events without an answer yet."""
+        self.left_open: list[Event] = []
+        """Questions that the run's end left without an answer: where it goes on, they are asked again."""
         self.contests = Contests()
         """Candidates that ran side by side, round by round."""
         self.choices: list[Choice] = []

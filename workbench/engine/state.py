@@ -192,4 +192,4 @@ class RunState(CallFold, ToolFold):
         self.reason = data.get("reason", "")
         self.output = data.get("output", "")
         self.finished = event.at
-        self.questions = []
+        self.left_open, self.questions = self.questions, []

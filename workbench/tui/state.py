@@ -177,6 +177,7 @@ class BenchState:
         if event.run_id == self.run.run_id and event.seq <= self.run.seq:
             # A resumed run tells again what its journal holds, before it goes on.
             self.run.status = "running"
+            _ask_again(self.run, event)
             return
         if event.kind == "run_started" and not self._is_child(event):
             self._begin()
@@ -201,6 +202,7 @@ class BenchState:
     def _take_child(self, event: Event) -> None:
         child = self.children.setdefault(event.run_id, RunState())
         if event.seq <= child.seq:
+            _ask_again(child, event)
             return
         child.apply(event)
         if event.kind in ("call_finished", "call_failed"):
@@ -348,3 +350,10 @@ class BenchState:
             return None
         wait = next(reversed(self.waiting.values()))
         return ("answering" if wait.text else "waiting", now - wait.since, wait)
+
+
+def _ask_again(run: RunState, event: Event) -> None:
+    """A question that the run's end left open is open again when it is told again."""
+    if any(open.seq == event.seq for open in run.left_open):
+        run.left_open = [open for open in run.left_open if open.seq != event.seq]
+        run.questions.append(event)
