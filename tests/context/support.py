@@ -8,7 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.context.assembler import Assembler
-from workbench.context.assembly import Assembly, Grade, Item, Kind
+from workbench.context.assembly import Assembly, Broken, Entry, Grade, Item, Kind
+from workbench.context.invariants import (
+    Sent,
+    check_altered,
+    check_ends,
+    check_presence,
+    check_run,
+    check_tools,
+    in_order,
+)
 from workbench.context.message import Image, Message, Text, ToolCall
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope, VisitRecord
@@ -214,3 +223,24 @@ def assemble_calls(
         if item.kind is Kind.ANSWER:
             yield assembler.assemble(item.place, parameters=(parameters or {}).get(item.place))
         assembler.add(item)
+
+
+def check_messages(messages: Sequence[Message]) -> tuple[Broken, ...]:
+    """Rules 1 to 6 and 8 to 10 on bare messages, such as those of a foreign run; the index is the message's."""
+    rows = [Sent(message, i) for i, message in enumerate(messages)]
+    return in_order([*check_run(messages, range(len(messages))), *check_ends(rows)])
+
+
+def check_entries(
+    entries: Sequence[Entry],
+    tool_text: str = "",
+    tools: Sequence[Mapping[str, Any]] = (),
+    previous_tools: Sequence[Mapping[str, Any]] = (),
+) -> tuple[Broken, ...]:
+    """Rules 1 to 12 on a whole context, from scratch; the index is the entry's."""
+    rows = [Sent(e.sent, i) for i, e in enumerate(entries) if e.sent is not None]
+    faults = [*check_run([row.message for row in rows], [row.entry for row in rows]), *check_ends(rows)]
+    faults += check_presence(entries, [i for i, e in enumerate(entries) if e.item.kind is Kind.TASK], tool_text)
+    faults += check_tools(tools, previous_tools)
+    faults += [fault for i, entry in enumerate(entries) if (fault := check_altered(entry, i)) is not None]
+    return in_order(faults)

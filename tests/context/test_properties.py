@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.context.histories import SPECS, Visit, scopes, stages, visits
-from tests.context.support import WordCounter, assemble_all, assemble_calls
+from tests.context.support import WordCounter, assemble_all, assemble_calls, check_entries
 from workbench.context.assembler import Assembler
 from workbench.context.assembly import Assembly, spliced
-from workbench.context.invariants import check_entries
 from workbench.context.message import Message
 from workbench.context.scope import PhaseScope
 from workbench.context.strategy import Strategy, parse

@@ -8,7 +8,7 @@ from tests.context.support import Conversation, alone, assembled, image
 from workbench.context.assembly import Grade
 from workbench.context.merge import merge_neighbours
 from workbench.context.message import Message, Text, ToolCall
-from workbench.context.wire import MissingImage, request_body, to_wire
+from workbench.context.wire import MissingImage, to_wire
 
 
 def test_a_native_call_in_the_openai_form() -> None:
@@ -48,20 +48,6 @@ def test_images_become_data_urls() -> None:
 def test_an_image_without_bytes_is_an_error_that_names_it() -> None:
     with pytest.raises(MissingImage, match="a0000000"):
         to_wire(Message("user", (image("a"),)), {})
-
-
-def test_the_body_holds_model_messages_tools_and_parameters() -> None:
-    where = type(alone())(**{**vars(alone()), "tools": ({"type": "function"},), "parameters": {"temperature": 0.2}})
-    assembly = assembled(where, Conversation().task("Go."), tool_choice="none", parameters={"max_tokens": 9})
-    assert request_body(assembly.request, {}) == {
-        "model": "offline",
-        "messages": [{"role": "user", "content": "Go."}],
-        "tools": [{"type": "function"}],
-        "temperature": 0.2,
-        "max_tokens": 9,
-        "tool_choice": "none",
-    }
-    assert list(request_body(assembly.request, {}))[:3] == ["model", "messages", "tools"]
 
 
 def test_neighbours_of_one_role_are_joined() -> None:

@@ -28,7 +28,7 @@ from workbench.importers.journal import FileClock, Origin, Outside, write_journa
 from workbench.importers.reading import read_file
 from workbench.models.cost import cost
 from workbench.store.journal import MemorySink
-from workbench.store.summary import summarize
+from workbench.store.summary import Summarizer
 
 FORMATS = list(EXAMPLES)
 
@@ -105,7 +105,10 @@ def test_masking_reaches_the_results_of_text_protocols() -> None:
 def test_an_imported_run_is_marked_and_says_what_was_left_out() -> None:
     state, events = imported(EXAMPLES["langfuse"])
     assert state.ports == {"imported": "langfuse"}
-    assert summarize("run", events).imported
+    fold = Summarizer("run")
+    for event in events:
+        fold.apply(event)
+    assert fold.summary().imported
     assert events[0].data["imported"]["kept"]["name"] == "count files"
     assert [event.data["code"] for event in state.warnings] == ["import"]
 

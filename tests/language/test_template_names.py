@@ -45,8 +45,7 @@ def test_what_a_condition_found_defined_is_sure_below_it_alone() -> None:
 
 def test_an_attribute_worked_out_at_run_time_ends_the_path() -> None:
     first, second = names_used("{{ outputs[input.which].x }}").uses
-    assert (first.path, first.open_end) == (("outputs",), True)
-    assert (second.path, second.open_end) == (("input", "which"), False)
+    assert (first.path, second.path) == (("outputs",), ("input", "which"))
 
 
 def test_unknown_filters_and_tests_have_their_places() -> None:

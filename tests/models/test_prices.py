@@ -146,12 +146,10 @@ def test_cache_rules_are_the_makers_with_the_models_own_minimum(table: PriceTabl
     assert table.price("offline").rule.provider == "none"
 
 
-def test_limits_are_read_or_unknown(table: PriceTable) -> None:
+def test_whether_a_model_takes_tools_is_read_or_unknown(table: PriceTable) -> None:
     assert table.supports_tools("openai/gpt-4o") is True
     assert table.supports_tools("qwen/qwen-plus") is False
     assert table.supports_tools("claude-sonnet-4-5") is None
-    assert table.context_window("gpt-4o") == 128000
-    assert table.context_window("nobody/knows") is None
 
 
 def test_an_unreadable_map_leaves_every_price_unknown_and_says_so(tmp_path: Path) -> None:

@@ -19,9 +19,6 @@ from workbench.dataclass import dataclass
 from workbench.language.model import ContextSource, Phase
 from workbench.language.problem import Path, path_text
 
-CATEGORIES = ("tool_results", "images", "messages")
-"""What ``context_ttl`` can let expire."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Cause:

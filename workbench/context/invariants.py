@@ -1,32 +1,30 @@
-"""What providers refuse: thirteen rules, checked on every request where it has changed."""
+"""What providers refuse: thirteen rules, checked on every request where it has changed.
+
+ 1. every tool result answers an open call of the assistant message before it, and every call is answered once
+ 2. the results of parallel calls are complete
+ 3. no content is blank
+ 4. system messages come first
+ 5. the first message after the system ones is a user's, the last is a user's or a tool's
+ 6. neighbours of the same role can be merged where a provider needs it
+ 7. reasoning and provider metadata of a live tool loop are verbatim
+ 8. images are whole, or replaced by text
+ 9. no private keys reach the wire
+10. call arguments are JSON objects
+11. the task and the tool definitions are there
+12. tools stand in a stable order
+13. assembling again gives the same request
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from workbench.context.assembly import Action, Broken, Entry, Kind
+from workbench.context.assembly import Action, Broken, Entry
 from workbench.context.merge import can_merge
 from workbench.context.message import Image, Message, canonical, is_blank
 from workbench.context.placeholder import data_urls, is_json_object
 from workbench.dataclass import dataclass
-
-INVARIANTS: dict[int, str] = {
-    1: "every tool result answers an open call of the assistant message before it, and every call is answered once",
-    2: "the results of parallel calls are complete",
-    3: "no content is blank",
-    4: "system messages come first",
-    5: "the first message after the system ones is a user's, the last is a user's or a tool's",
-    6: "neighbours of the same role can be merged where a provider needs it",
-    7: "reasoning and provider metadata of a live tool loop are verbatim",
-    8: "images are whole, or replaced by text",
-    9: "no private keys reach the wire",
-    10: "call arguments are JSON objects",
-    11: "the task and the tool definitions are there",
-    12: "tools stand in a stable order",
-    13: "assembling again gives the same request",
-}
-"""In words, by number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,27 +36,6 @@ class Sent:
 
     def broken(self, invariant: int, message: str) -> Broken:
         return Broken(invariant, message, self.entry)
-
-
-def check_messages(messages: Sequence[Message]) -> tuple[Broken, ...]:
-    """Rules 1 to 6 and 8 to 10 on bare messages, such as those of a foreign run; the index is the message's."""
-    rows = [Sent(message, i) for i, message in enumerate(messages)]
-    return in_order([*check_run(messages, range(len(messages))), *check_ends(rows)])
-
-
-def check_entries(
-    entries: Sequence[Entry],
-    tool_text: str = "",
-    tools: Sequence[Mapping[str, Any]] = (),
-    previous_tools: Sequence[Mapping[str, Any]] = (),
-) -> tuple[Broken, ...]:
-    """Rules 1 to 12 on a whole context, from scratch; the index is the entry's."""
-    rows = [Sent(e.sent, i) for i, e in enumerate(entries) if e.sent is not None]
-    faults = [*check_run([row.message for row in rows], [row.entry for row in rows]), *check_ends(rows)]
-    faults += check_presence(entries, [i for i, e in enumerate(entries) if e.item.kind is Kind.TASK], tool_text)
-    faults += check_tools(tools, previous_tools)
-    faults += [fault for i, entry in enumerate(entries) if (fault := check_altered(entry, i)) is not None]
-    return in_order(faults)
 
 
 def in_order(faults: Iterable[Broken]) -> tuple[Broken, ...]:

@@ -1,4 +1,4 @@
-"""A request as the JSON body of an OpenAI chat call."""
+"""A message as it stands in the JSON body of an OpenAI chat call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.context.assembly import Request
 from workbench.context.message import Image, Message, Part, ToolCall
 
 
@@ -31,17 +30,6 @@ def to_wire(message: Message, images: Mapping[str, bytes]) -> dict[str, Any]:
     if message.name:
         body["name"] = message.name
     return _with_extra(body, message.extra)
-
-
-def request_body(request: Request, images: Mapping[str, bytes]) -> dict[str, Any]:
-    """The whole body: model, messages, tools, parameters. Raises MissingImage."""
-    body: dict[str, Any] = {
-        "model": request.model,
-        "messages": [to_wire(message, images) for message in request.messages],
-    }
-    if request.tools:
-        body["tools"] = [dict(tool) for tool in request.tools]
-    return _with_extra(body, request.parameters)
 
 
 def _content(message: Message, images: Mapping[str, bytes]) -> Any:

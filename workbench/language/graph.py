@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from workbench.dataclass import dataclass
-from workbench.language.model import Cascade, ContextRules, Phase, Rules
+from workbench.language.model import Cascade, Phase
 from workbench.language.problem import Path, Span
 from workbench.language.source import Source
 
-NodeKind = Literal["start", "exit", "llm", "tool", "human", "route", "parallel", "join", "subgraph", "synthesis"]
-EdgeKind = Literal["handoff", "routed", "dependency", "restart"]
+NodeKind = Literal["llm", "tool"]
+EdgeKind = Literal["handoff", "routed"]
 NOWHERE = Span(1, 1, 1, 1)
 
 NEXT = "next"
@@ -24,30 +23,14 @@ in the file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
-    """What an edge says about the context of its target."""
-
-    fidelity: str | None = None
-    thread_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Node:
     """One phase."""
 
     id: str
     kind: NodeKind
-    prompt: str = ""
-    """The task as a template; of a tool phase, the tool."""
     model: str | None = None
     tools: tuple[str, ...] = ()
-    rules: Rules = Rules()
-    context: ContextRules | None = None
-    raw: Mapping[str, Any] = field(default_factory=dict)
-    """Keys that nobody read."""
     span: Span = NOWHERE
-    path: Path = ()
-    """Where the phase stands in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +44,6 @@ class Edge:
     """Of a handoff its description; of a routed edge ``next``, ``routing``, ``on_error``, ``decision`` or
     ``escalation``."""
     condition: str = ""
-    weight: int = 0
-    context: Carried = Carried()
-    raw: Mapping[str, Any] = field(default_factory=dict)
     span: Span = NOWHERE
 
 
@@ -72,36 +52,17 @@ class Graph:
     """A definition as the engine walks it. Edges lead only to nodes that exist."""
 
     id: str
-    format: Literal["cascade", "dot", "decomposition"]
-    attrs: Mapping[str, Any]
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
-    scheduling: Literal["walk", "dataflow"] = "walk"
-    source: Source | None = None
 
     @property
     def start(self) -> str:
         """Where a run begins; empty without nodes."""
         return self.nodes[0].id if self.nodes else ""
 
-    def node(self, id: str) -> Node | None:
-        return self._nodes.get(id)
-
     def out(self, id: str) -> tuple[Edge, ...]:
         """The edges from a node, in the order of the file."""
         return self._out.get(id, ())
-
-    def into(self, id: str) -> tuple[Edge, ...]:
-        """The edges to a node, in the order of the file."""
-        return tuple(edge for edge in self.edges if edge.dst == id)
-
-    def is_branch(self, id: str) -> bool:
-        """Whether a phase is a target somewhere, so that the list order does not lead to it."""
-        return any(edge.dst == id and (edge.kind, edge.label) != ("routed", NEXT) for edge in self.edges)
-
-    @cached_property
-    def _nodes(self) -> Mapping[str, Node]:
-        return {node.id: node for node in reversed(self.nodes)}
 
     @cached_property
     def _out(self) -> Mapping[str, tuple[Edge, ...]]:
@@ -127,33 +88,20 @@ def lower(cascade: Cascade, source: Source | None = None) -> Graph:
     nodes = tuple(
         _node(phase, index, source) for index, phase in enumerate(cascade.phases) if phases[phase.name][0] == index
     )
-    return Graph(cascade.cascade_id, "cascade", cascade.model_extra or {}, nodes, tuple(edges), source=source)
+    return Graph(cascade.cascade_id, nodes, tuple(edges))
 
 
 def _node(phase: Phase, index: int, source: Source | None) -> Node:
-    path: Path = ("phases", index)
-    return Node(
-        phase.name,
-        "tool" if phase.deterministic else "llm",
-        phase.tool or phase.instructions or "",
-        phase.model,
-        phase.tools,
-        phase.rules,
-        phase.context,
-        phase.model_extra or {},
-        _span(source, path),
-        path,
-    )
+    kind: NodeKind = "tool" if phase.deterministic else "llm"
+    return Node(phase.name, kind, phase.model, phase.tools, _span(source, ("phases", index)))
 
 
 def _chosen(phase: Phase, index: int, source: Source | None) -> Iterator[Edge]:
     """Every way out of a phase that names its target."""
     base: Path = ("phases", index)
     for at, handoff in enumerate(phase.handoffs):
-        carried = Carried(handoff.fidelity, handoff.thread_id)
         span = _span(source, (*base, "handoffs", at))
-        extra = handoff.model_extra or {}
-        yield Edge(phase.name, handoff.target, "handoff", handoff.description or "", "", 0, carried, extra, span)
+        yield Edge(phase.name, handoff.target, "handoff", handoff.description or "", span=span)
     for key, target in phase.routing.items():
         yield Edge(phase.name, target, "routed", ROUTING, key, span=_span(source, (*base, "routing", key)))
     if isinstance(phase.on_error, str):

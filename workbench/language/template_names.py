@@ -27,8 +27,6 @@ class NameUse:
     """Of the first character of the name, from 1."""
     guarded: bool = False
     """``default(…)``, ``is defined``, or the like stands for the case that it is not there."""
-    open_end: bool = False
-    """An attribute follows that is worked out when it runs, as in ``outputs[name]``."""
 
     @property
     def root(self) -> str:
@@ -164,7 +162,7 @@ class _Reader:
         elif root.ctx == "load" and root.name in self.free:
             line, column = place_of(root)
             known = guarded or any(path[: len(known)] == known for known in sure)
-            self.uses.append(NameUse(path, line, column, known, bool(rest)))
+            self.uses.append(NameUse(path, line, column, known))
 
     def _comparison(self, node: nodes.Compare) -> None:
         if len(node.ops) != 1:

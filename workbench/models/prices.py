@@ -120,12 +120,6 @@ class PriceTable:
         stated = entry.facts.get("supports_function_calling") if entry else None
         return stated if isinstance(stated, bool) else None
 
-    def context_window(self, model: str) -> int | None:
-        """Tokens that a request may have; None where the map does not say."""
-        entry = self._entry(split_effort(model)[0])
-        size = entry.facts.get("max_input_tokens") if entry else None
-        return int(size) if isinstance(size, int | float) else None
-
     def _entry(self, name: str) -> Entry | None:
         if name not in self._found:
             table = self._loaded()

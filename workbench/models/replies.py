@@ -161,11 +161,6 @@ def read_replies(text: str | bytes, file: str = "") -> tuple[Replies, tuple[Prob
     return Replies(replies, parsed.defaults.latency, file), tuple(problems)
 
 
-_KEYS = tuple(
-    dict.fromkeys(key for model in (_File, _Defaults, Reply, ScriptedCall, ScriptedUsage) for key in model.model_fields)
-)
-
-
 def _problem(error: ErrorDetails, source: Source) -> Problem:
     path, span, hint = error["loc"], source.span(error["loc"]), ""
     if error["type"] == "extra_forbidden":

@@ -76,14 +76,6 @@ class Snapshot:
         return f'{written},\n "workbench": {_block(block | self.kept.to_json())}\n}}\n'
 
     @classmethod
-    def from_text(cls, text: str, file: str = "") -> Snapshot:
-        """Raises SnapshotError: no JSON, truncated, of a newer version, of the original, something missing."""
-        try:
-            return cls.from_json(parsed(text))
-        except SnapshotError as fault:
-            raise fault.at(file) from None
-
-    @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Snapshot:
         """Raises SnapshotError without the file."""
         block = body.get("workbench")

@@ -54,10 +54,3 @@ def _escaped(text: str) -> str:
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
     """Rows as the engine's ``JSONEachRow``."""
     return whole_text("\n".join(_encode(row) for row in rows)).encode("utf-8")
-
-
-def identifier(name: str) -> str:
-    """A quoted name for a statement. Raises ValueError for what is no plain name: SQL is never built from data."""
-    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is None:
-        raise ValueError(f"{name!a} is no column or table name")
-    return f"`{name}`"

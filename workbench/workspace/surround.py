@@ -18,7 +18,6 @@ from workbench.engine.ports import Render
 from workbench.language.lint import Surroundings, ToolFacts, ValidatorFacts
 from workbench.language.load import load, read_source
 from workbench.language.model import Cascade
-from workbench.language.problem import Problem
 from workbench.language.template import Renderer
 from workbench.models.prices import PriceTable
 from workbench.tools.manifest import BROWSER, Manifest, function_named, manifest
@@ -226,10 +225,6 @@ class Around:
         except PathRefused as fault:
             return str(fault)
         return ""
-
-    def tool_problems(self, file: Path) -> tuple[Problem, ...]:
-        """What is wrong with the Python tools themselves."""
-        return tuple(self.toolbox(file.parent).problems)
 
 
 def _refs(cascade: Cascade) -> Iterator[str]:

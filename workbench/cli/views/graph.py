@@ -12,7 +12,7 @@ from workbench.engine.tree import winners
 from workbench.language.clean import clean_line
 from workbench.language.graph import NEXT, Edge, Graph
 
-_SHAPES = {"llm": ('["', '"]'), "tool": ('[["', '"]]'), "human": ('{{"', '"}}'), "route": ('{"', '"}')}
+_SHAPES = {"llm": ('["', '"]'), "tool": ('[["', '"]]')}
 _CLASSES = {
     "success": "stroke:#2e7d32,stroke-width:2px",
     "failed": "stroke:#c62828,stroke-width:2px",
@@ -82,7 +82,7 @@ def _mermaid_lines(graph: Graph, walked: Walked) -> Iterator[str]:
     ids = {node.id: f"n{index}" for index, node in enumerate(graph.nodes)}
     yield "flowchart TD"
     for node in graph.nodes:
-        left, right = _SHAPES.get(node.kind, _SHAPES["llm"])
+        left, right = _SHAPES[node.kind]
         times = walked.visits[node.id]
         label = node.id + (f" x{times}" if times > 1 else "")
         yield f"  {ids[node.id]}{left}{_quoted(label)}{right}"

@@ -281,7 +281,6 @@ AnySection = Annotated[
     | Tabs,
     Field(discriminator="type"),
 ]
-Choosing = Select | MultiSelect | CardGrid | Comparison
 TYPES = (
     *("text", "markdown", "input", "select", "multi_select", "confirmation", "rating", "image", "data_table"),
     *("code", "card_grid", "comparison", "accordion", "tabs"),

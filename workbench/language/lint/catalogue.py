@@ -21,11 +21,6 @@ class Lint:
     when: str
     hint: str = ""
 
-    @property
-    def by_loader(self) -> bool:
-        """Whether loading alone finds it (L1xx, L2xx); the other codes need a loaded cascade."""
-        return self.code < "L3"
-
 
 _FILE = (
     Lint("L101", E, "not valid {format}: {problem}", "the parser stops; comments in JSON are named as such"),
