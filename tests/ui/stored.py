@@ -58,5 +58,5 @@ def stored_runs(folder: Path) -> Store:
                 journal.append(event)
     with store.create(BROKEN):
         pass
-    (store.folder(BROKEN) / "000001.jsonl").write_bytes(b"\0\0 not a record\n")
+    (store.folder(BROKEN) / "000001.jsonl").write_bytes(b"\1\1 not a record\n")
     return store

@@ -167,7 +167,7 @@ def _move_tail(segment: Path, at: int) -> None:
     disk = LocalDisk()
     with segment.open("rb") as file:
         file.seek(at)
-        tail = file.read()
+        tail = file.read().rstrip(b"\0")
     write_whole(disk, segment.with_name(f"{segment.name}.torn"), tail)
     os.truncate(segment, at)
     disk.sync_folder(segment.parent)

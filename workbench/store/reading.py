@@ -11,6 +11,7 @@ from pathlib import Path
 from workbench.dataclass import dataclass
 from workbench.engine.event import Event
 from workbench.store import record
+from workbench.store.disk import ROOM
 from workbench.store.names import is_digest
 
 _CHUNK = 1 << 20
@@ -114,7 +115,7 @@ class Tail:
     def waiting(self) -> int:
         """Bytes at the end of the last segment that are no complete record yet."""
         try:
-            return (self.folder / self._segment).stat().st_size - self._offset if self._segment else 0
+            return written(self.folder / self._segment) - self._offset if self._segment else 0
         except OSError:
             return 0
 
@@ -139,8 +140,8 @@ class Tail:
             with (self.folder / name).open("rb", buffering=_CHUNK) as file:
                 file.seek(self._offset)
                 for raw in file:
-                    if not raw.endswith(b"\n"):
-                        return
+                    if not raw.endswith(b"\n") or b"\0" in raw:
+                        return  # A record holds no NUL: here begins the room for those to come.
                     start, self._offset = self._offset, self._offset + len(raw)
                     line = self._read(name, start, raw)
                     if line is not None:
@@ -194,6 +195,16 @@ class Tail:
 def segments(folder: Path) -> list[str]:
     """Names of a run's segments, in order. Raises OSError."""
     return sorted(p.name for p in folder.iterdir() if p.suffix == ".jsonl" and p.stem.isdigit())
+
+
+def written(segment: Path) -> int:
+    """Bytes of a segment, without the room that a writer has made, or left, behind them. Raises OSError."""
+    size = segment.stat().st_size
+    if not size or size % ROOM:
+        return size
+    with segment.open("rb", buffering=0) as file:
+        file.seek(size - ROOM)
+        return size - ROOM + len(file.read(ROOM).rstrip(b"\0"))
 
 
 def read_blob(folder: Path, name: str) -> bytes | None:

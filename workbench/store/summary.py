@@ -14,7 +14,7 @@ from workbench.context.place import Place
 from workbench.dataclass import dataclass
 from workbench.engine.event import Event
 from workbench.engine.spent import Embeddings, Paid, Spent
-from workbench.store.reading import Health, segments
+from workbench.store.reading import Health, segments, written
 
 FILE = "summary.json"
 _FORMAT = 4
@@ -261,7 +261,7 @@ def unreadable(run_id: str, error: OSError) -> RunSummary:
 
 def sizes(folder: Path) -> dict[str, int]:
     """Segments of a run and their bytes, in order: a summary is stale when these have changed. Raises OSError."""
-    return {name: (folder / name).stat().st_size for name in segments(folder)}
+    return {name: written(folder / name) for name in segments(folder)}
 
 
 def load(folder: Path, now: dict[str, int]) -> RunSummary | None:
@@ -295,11 +295,3 @@ def keep(folder: Path, summary: RunSummary, now: dict[str, int]) -> None:
         part.replace(folder / FILE)
     except OSError:
         return
-
-
-def summarize(run_id: str, events: Iterable[Event]) -> RunSummary:
-    """Fold a journal."""
-    fold = Summarizer(run_id)
-    for event in events:
-        fold.apply(event)
-    return fold.summary()
