@@ -12,6 +12,7 @@ from textual.dom import DOMNode
 from tests.ui.bench import bench
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.commands import CONTEXTS as IN_PALETTE
+from workbench.tui.key_names import never_sent
 from workbench.tui.keys import ALWAYS, CONTEXTS, FOOTERS, KEYS, Key, display, hints, resolve
 from workbench.tui.screens.bench import BenchScreen
 from workbench.tui.screens.candidates import CandidatesScreen
@@ -31,6 +32,7 @@ from workbench.tui.screens.sql import SqlScreen
 from workbench.tui.screens.sweep import SweepSheet
 from workbench.tui.widgets.choices import Choices
 from workbench.tui.widgets.code import CodeArea
+from workbench.tui.widgets.prompt import Prompt
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
 from workbench.workspace.session import Session
@@ -116,14 +118,49 @@ def test_the_app_names_the_file_where_a_key_was_set_that_it_cannot_use() -> None
     def never() -> Session:
         raise NotImplementedError
 
-    app = WorkbenchApp(never, keys={"run.over": "c"}, keys_from="/home/ada/config.yaml")
+    places = {"run.over": "/home/ada/config.yaml:3:5"}
+    app = WorkbenchApp(never, keys={"run.over": "c"}, keys_from=places.__getitem__)
     assert [notice.partition(" already")[0] for notice in app.early_notices] == [
-        "/home/ada/config.yaml: keys.run.over: 'c'"
+        "/home/ada/config.yaml:3:5: keys.run.over: 'c'"
     ]
 
 
 def test_a_key_for_a_command_that_does_not_exist_is_reported() -> None:
     assert resolve({"run.fly": "f"}) == (KEYS, ("keys.run.fly: there is no such command",))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("crtl+r", "ctrl+r"),
+        ("F6", "f6"),
+        ("ctrl+A", "ctrl+shift+a"),
+        ("shift+a", "A"),
+        ("page_down", "pagedown"),
+        ("Return", "enter"),
+        ("control+x", "ctrl+x"),
+        ("f6,questionmark", "question_mark"),
+    ],
+)
+def test_a_key_that_no_terminal_sends_is_reported_with_the_nearest_one(written: str, meant: str) -> None:
+    wrong = written.rpartition(",")[2]
+    expected = f"keys.run.edit: there is no key '{wrong}' (did you mean '{meant}'?)"
+    assert resolve({"run.edit": written}) == (KEYS, (expected,))
+
+
+def test_every_key_of_the_table_can_arrive() -> None:
+    assert [name for key in KEYS for name in key.keys.split(",") if never_sent(name)] == []
+
+
+def test_a_key_may_be_written_as_its_character(tmp_path: Path) -> None:
+    async def look() -> None:
+        async with bench(tmp_path, keys={"view.find": "!", "pane.zoom": "+"}) as it:
+            await it.press("plus")
+            assert it.screen.has_class("-zoom")
+            await it.press("exclamation_mark")
+            assert it.screen.query(Prompt)
+
+    asyncio.run(look())
 
 
 def test_two_commands_may_change_keys_and_the_later_of_two_that_clash_is_left_out() -> None:

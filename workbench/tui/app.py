@@ -17,7 +17,8 @@ from textual.screen import Screen
 
 from workbench.tui import terminal
 from workbench.tui.clipboard import osc52, save_copy, system_copy
-from workbench.tui.keys import Key, bindings, resolve
+from workbench.tui.key_words import take_keys
+from workbench.tui.keys import KEYS, Key, bindings, command_of, resolve
 from workbench.tui.rooms import Rooms
 from workbench.tui.screens.bench import BenchScreen
 from workbench.tui.screens.too_small import TooSmall, too_small
@@ -59,20 +60,22 @@ class WorkbenchApp(Rooms, SessionApp):
         theme: str = DEFAULT,
         themes: Sequence[Path] | None = None,
         keys: Mapping[str, str] | None = None,
-        keys_from: str = "",
+        keys_from: Callable[[str], str] | None = None,
         given: Mapping[str, Any] | None = None,
         fresh: bool = False,
     ) -> None:
         """``file`` is the cascade that ``make`` will open, for a first look at its phases; where ``make`` gives a
-        workspace, one chooses from it. ``themes`` are folders; ``keys`` a user's keys by command id, and where they
-        were set; ``given`` inputs for the run; ``fresh``: what was open last stays closed."""
+        workspace, one chooses from it. ``themes`` are folders; ``keys`` a user's keys by command id, and ``keys_from``
+        gives the place where those of a command were set; ``given`` inputs for the run; ``fresh``: what was open last
+        stays closed."""
         super().__init__(theme, themes)
         self._make = make
         self._file = file
         self.fresh = fresh
         self.keys: tuple[Key, ...]
-        self.keys, clashes = resolve(keys or {})
-        self.early_notices += [f"{keys_from}: {clash}" if keys_from else clash for clash in clashes]
+        self.keys, problems = resolve(keys or {})
+        take_keys(self.keys)
+        self.early_notices += [f"{keys_from(command_of(it))}: {it}" if keys_from else it for it in problems]
         self.last_words = ""
         """What is to be said on stderr once the screen is gone."""
         self.given: dict[str, Any] = dict(given or {})
@@ -95,6 +98,7 @@ class WorkbenchApp(Rooms, SessionApp):
 
     def on_unmount(self) -> None:
         self._left.set()
+        take_keys(KEYS)
         terminal.off_signals()
         if self.watcher is not None:
             self.watcher.stop()
@@ -211,7 +215,7 @@ def run_app(
     theme: str = DEFAULT,
     themes: Iterable[Path] | None = None,
     keys: Mapping[str, str] | None = None,
-    keys_from: str = "",
+    keys_from: Callable[[str], str] | None = None,
     given: Mapping[str, Any] | None = None,
     fresh: bool = False,
     instead: str = "workbench run FILE",

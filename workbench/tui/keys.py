@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-
-from textual.binding import Binding, BindingType
+from typing import TYPE_CHECKING
 
 from workbench.tui.form_keys import FORM_CONTEXTS, FORM_KEYS
 from workbench.tui.key import Key as Key
+from workbench.tui.key_names import display as display
+from workbench.tui.key_names import near, never_sent, table_name
 from workbench.tui.message_keys import MESSAGE_CONTEXTS, MESSAGE_KEYS
 from workbench.tui.review_keys import REVIEW_CONTEXTS, REVIEW_KEYS
 from workbench.tui.room_keys import ROOM_CONTEXTS, ROOM_FOOTERS, ROOM_KEYS
 from workbench.tui.run_keys import RUN_CONTEXTS, RUN_FOOTERS, RUN_KEYS
 from workbench.tui.side_keys import SIDE_CONTEXTS, SIDE_KEYS
+
+if TYPE_CHECKING:
+    from textual.binding import BindingType
 
 KEYS: tuple[Key, ...] = (
     Key("run.over", "n", "step('over')", "bench", "Go on to the next turn, and hold there", "Run", "next turn"),
@@ -230,28 +234,6 @@ FOOTERS: dict[str, tuple[str, ...]] = {
 ALWAYS = ("app.palette", "app.help", "app.quit")
 """What the footer shows at its right end."""
 
-_NAMES = {
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "slash": "/",
-    "question_mark": "?",
-    "pagedown": "pgdn",
-    "pageup": "pgup",
-    "escape": "esc",
-    "left": "←",
-    "right": "→",
-    "up": "↑",
-    "down": "↓",
-}
-
-
-def display(keys: str) -> str:
-    """Keys for people: ``ctrl+p`` as ``^p``, ``slash`` as ``/``; the first of several."""
-    key = keys.split(",")[0].strip()
-    *modifiers, name = key.split("+") if key != "+" else ["+"]
-    prefix = "".join("^" if modifier == "ctrl" else f"{modifier}+" for modifier in modifiers)
-    return prefix + _NAMES.get(name, name)
-
 
 def hints(ids: Iterable[str], table: Iterable[Key] = KEYS) -> tuple[tuple[str, str, str], ...]:
     """``(command, key, word)`` for a footer."""
@@ -261,6 +243,8 @@ def hints(ids: Iterable[str], table: Iterable[Key] = KEYS) -> tuple[tuple[str, s
 
 def bindings(context: str) -> list[BindingType]:
     """The bindings of one context, for a widget's ``BINDINGS``."""
+    from textual.binding import Binding
+
     return [
         Binding(
             key.keys,
@@ -277,7 +261,8 @@ def bindings(context: str) -> list[BindingType]:
 
 
 def resolve(overrides: Mapping[str, str], table: Iterable[Key] = KEYS) -> tuple[tuple[Key, ...], tuple[str, ...]]:
-    """The table with a user's keys, and what is wrong with them: an unknown id, no key, one key for two commands.
+    """The table with a user's keys, and what is wrong with them: an unknown id, no key, a key that no terminal sends,
+    one key for two commands.
 
     Keys may be written as ``display`` shows them, and two commands may change keys. An override that clashes is left
     out, the later of two first, so that no command becomes unreachable.
@@ -287,12 +272,17 @@ def resolve(overrides: Mapping[str, str], table: Iterable[Key] = KEYS) -> tuple[
     problems: list[str] = []
     wanted: dict[str, str] = {}
     for id, keys in overrides.items():
+        names = [table_name(name.strip()) for name in keys.split(",") if name.strip()]
         if id not in known:
-            problems.append(f"keys.{id}: there is no such command")
-        elif names := _names(keys):
-            wanted[id] = names
-        else:
+            guess = near(id, tuple(known))
+            meant = f" (did you mean '{guess}'?)" if guess else ""
+            problems.append(f"keys.{id}: there is no such command{meant}")
+        elif not names:
             problems.append(f"keys.{id}: at least one key, as in f5 or ctrl+r")
+        elif fault := next(filter(None, map(never_sent, names)), ""):
+            problems.append(f"keys.{id}: {fault}")
+        else:
+            wanted[id] = ",".join(names)
     while True:
         current = tuple(replace(key, keys=wanted[key.id]) if key.id in wanted else key for key in table)
         found = ((id, clash) for id in reversed(wanted) if (clash := _clash(current, id)) is not None)
@@ -302,11 +292,9 @@ def resolve(overrides: Mapping[str, str], table: Iterable[Key] = KEYS) -> tuple[
         problems.append(f"keys.{id}: '{wanted.pop(id)}' already means '{clash.help}' ({clash.id})")
 
 
-def _names(keys: str) -> str:
-    """Keys with commas between them, by their names in the table."""
-    written = {shown: name for name, shown in _NAMES.items()}
-    names = [name.strip() for name in keys.split(",")]
-    return ",".join(written.get(name, name) for name in names if name)
+def command_of(problem: str) -> str:
+    """The command that a problem of ``resolve`` is about."""
+    return problem.partition(":")[0].removeprefix("keys.")
 
 
 def _clash(table: tuple[Key, ...], id: str) -> Key | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from workbench.dataclass import dataclass
 from workbench.engine.state import CallState, VisitState
 from workbench.language.problem import Problem, Severity
+from workbench.tui.key_words import told
 from workbench.tui.rows import documents, failed, problems, reasons, viewer, wire
 from workbench.tui.rows.back import Live
 from workbench.tui.rows.cells import Span, flat
@@ -178,9 +179,9 @@ class Presenter:
         if self.state.alive:
             hint = "This phase has not run yet."
         elif self.file is not None and any(problem.severity is Severity.ERROR for problem in self.file.problems):
-            hint = "The file has errors: it opens, but it does not run. 2 lists them."
+            hint = told("The file has errors: it opens, but it does not run. {tab.problems} lists them.")
         else:
-            hint = "n runs to the first call and holds before it is sent; r runs to the end."
+            hint = told("{run.over} runs to the first call and holds before it is sent; {run.start} runs to the end.")
         return CardRows(cascade, phase, hint, self.model)
 
     def home_row(self) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
 
+from workbench.tui.key_words import take_keys, told
 from workbench.tui.keys import resolve
 from workbench.tui.session_app import SessionApp
 
@@ -69,8 +70,11 @@ class Rooms(SessionApp):
         if settings.theme != self.theme and settings.theme in self.available_themes:
             self.theme = settings.theme
         self.keys = resolve(settings.keys)[0]
+        take_keys(self.keys)
         self.set_keymap({key.id: key.keys for key in self.keys if key.id in settings.keys})
         self.refresh_bindings()
+        self.bench.forget()
+        self.bench.settle()
 
     def edit_file(self, file: Path, line: int, column: int = 1) -> None:
         """Open a file in $VISUAL or $EDITOR, at a place; the run goes on meanwhile."""
@@ -81,9 +85,9 @@ class Rooms(SessionApp):
             with self.suspend():
                 done = subprocess.run(command, check=False, stdout=sys.__stderr__, stderr=sys.__stderr__)
         except NoEditor as fault:
-            self.say(f"{fault}. e opens the file here.", "error")
+            self.say(told("{fault}. {view.edit} opens the file here.", fault=str(fault)), "error")
         except SuspendNotSupported:
-            self.say("No other program can take this screen over: e opens the file here.", "warning")
+            self.say(told("No other program can take this screen over: {view.edit} opens the file here."), "warning")
         except OSError as fault:
             self.say(f"{command[0]}: {fault.strerror}", "error")
         else:

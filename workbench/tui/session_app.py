@@ -13,6 +13,7 @@ from textual.worker import Worker, WorkerState
 
 from workbench.collector import no_collection
 from workbench.language.clean import clean
+from workbench.tui.key_words import told
 from workbench.tui.screens.too_small import TooSmall
 from workbench.tui.themes import load_themes
 from workbench.tui.typed_ahead import TypedAhead
@@ -153,7 +154,7 @@ class SessionApp(TypedAhead):
             self.say(f"{self.unsaved()[0]} is not saved: save it, or leave the editor first.", "warning")
         elif session is not None and session.running:
             if session.run_id != run_id:
-                self.say("A run is going on in the Bench: x stops it there.", "warning")
+                self.say(told("A run is going on in the Bench: {run.stop} stops it there."), "warning")
                 return
             self.to_bench(then)
         elif session is not None and session.run_id == run_id and self.bench.shows(run_id):
@@ -167,7 +168,7 @@ class SessionApp(TypedAhead):
         if session is not None and session.file == file.resolve():
             self.to_bench()
         elif session is not None and session.running:
-            self.say("A run is going on in the Bench: x stops it there.", "warning")
+            self.say(told("A run is going on in the Bench: {run.stop} stops it there."), "warning")
         else:
             self._switch(lambda desk: desk.file(file))
 

@@ -11,6 +11,7 @@ from textual.app import App
 from textual.theme import Theme
 
 from workbench.language.clean import clean
+from workbench.tui.key_words import told
 from workbench.tui.palette import Palette
 from workbench.tui.themes import DEFAULT, Themes, find_theme, load_themes, theme_folders
 
@@ -90,7 +91,7 @@ class ThemedApp(App[int]):
         names = self._own_themes
         self.reload_themes()
         if came := sorted(self._own_themes - names):
-            self.say(f"new: theme {', '.join(came)} (f2 or the palette)")
+            self.say(told("new: theme {names} ({app.theme} or the palette)", names=", ".join(came)))
 
     def action_next_theme(self) -> None:
         themes = load_themes(self.theme_folders).by_name

@@ -11,6 +11,7 @@ from workbench.engine.contests import Contest, Entrant, Round
 from workbench.engine.event import Event
 from workbench.engine.standings import Standing, judged, question_of, standings
 from workbench.engine.state import RunState
+from workbench.tui.key_words import told
 from workbench.tui.rows.candidate_plot import plot_lines
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat
 from workbench.tui.rows.compare_words import SMALL
@@ -371,5 +372,5 @@ def _said_token(row: Standing) -> str:
 def no_candidates(state: RunState) -> str:
     """What to say where there is nothing to show."""
     if not state.run_id:
-        return "There is no run yet: r makes one."
+        return told("There is no run yet: {run.start} makes one.")
     return "No candidates ran in this run: no phase has soundings, or none was reached."

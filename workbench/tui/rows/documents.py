@@ -10,6 +10,7 @@ from workbench.context.message import Image, Message, Part, Text
 from workbench.context.reasons import explain, origin, turns_before
 from workbench.engine.event import Event
 from workbench.engine.state import CallState, RunState, ToolState, VisitState
+from workbench.tui.key_words import told
 from workbench.tui.rows import syntax
 from workbench.tui.rows.back import answered_by
 from workbench.tui.rows.cells import Span, flat
@@ -101,7 +102,7 @@ def message_doc(
         lines += [
             *message_lines(message, token, whole=whole, gallery=gallery),
             Line(""),
-            Line(f"{_why(call, entry)}. Press m for the full text.", "dim"),
+            Line(told("{why}. Press {view.full} for the full text.", why=_why(call, entry)), "dim"),
         ]
         return TextRows(lines, *_entry_title(index, entry, full=full), copy=message.text)
     elif differs:
@@ -181,7 +182,8 @@ def tool_doc(tool: ToolState, *, whole: bool = False, gallery: Gallery | None = 
         lines += text_lines(tool.text, token, whole=whole, paint=painter(tool.text))
         lines += image_lines(tool.pictures, gallery)
     if tool.whole is not None:
-        lines += [Line(""), Line(f"All {tool.whole.chars:,} characters are kept: enter, then o.", "masked")]
+        kept = told("{list.open}, then {message.all}.")
+        lines += [Line(""), Line(f"All {tool.whole.chars:,} characters are kept: {kept}", "masked")]
     facts = [seconds(tool.duration_s), tool.sandbox, plural(tool.images, "image") if tool.images else ""]
     return TextRows(
         lines,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from workbench.context.reasons import origin
 from workbench.engine.remedies import largest, name_of, remedy_of
 from workbench.engine.state import CallState
+from workbench.tui.key_words import told
 from workbench.tui.rows.cells import flat
 from workbench.tui.rows.documents import painter, pretty
 from workbench.tui.rows.numbers import count, seconds
@@ -39,8 +40,8 @@ def failure_doc(call: CallState, index: int) -> TextRows:
 
 def _keys(*, again: bool) -> str:
     """The keys that go on from here."""
-    starts = "After an edit of the file, R runs it up to its first changed request; r starts over."
-    return f"c asks again, and what was answered stays. {starts}" if again else starts
+    starts = "After an edit of the file, {run.again} runs it up to its first changed request; {run.start} starts over."
+    return told("{run.continue} asks again, and what was answered stays. " + starts if again else starts)
 
 
 def _largest(call: CallState) -> list[Line]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from workbench.dataclass import dataclass
 from workbench.engine.spent import Spent
 from workbench.engine.state import RunState
+from workbench.tui.key_words import told
 from workbench.tui.rows.cells import Span, crop, flat, joined, width_of
 from workbench.tui.rows.numbers import count, money, plural
 from workbench.tui.rows.signs import sign, status_sign
@@ -103,7 +104,7 @@ def _doing(run: RunState, facts: Facts) -> list[Span]:
     """What the run does, or how it ended; before that, that the disk does not take it."""
     lost: list[Span] = [sign("failed"), (" not saved", "error"), ("  ", "plain")] if facts.unsaved else []
     if facts.question:
-        return [*lost, (" ? waits for you: a answers ", "waiting-badge")]
+        return [*lost, (told(" ? waits for you: {run.answer} answers "), "waiting-badge")]
     if facts.held:
         return [*lost, (f" ‖ held {flat(facts.held)} ", "held-badge")]
     if run.status == "running":

@@ -9,6 +9,7 @@ from workbench.context.place import Place
 from workbench.dataclass import dataclass
 from workbench.engine.event import Event
 from workbench.engine.state import RunState
+from workbench.tui.key_words import told
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.numbers import clock
@@ -59,8 +60,10 @@ class LogRows(Rows):
     @property
     def empty(self) -> tuple[str, ...]:  # type: ignore[override]
         """What a log without a line says."""
-        runs = "r runs the cascade; n runs it to the first call and holds there."
-        how = runs if self.can_run else "The file cannot run as it is: 2 says why, e opens it."
+        runs = "{run.start} runs the cascade; {run.over} runs it to the first call and holds there."
+        how = told(
+            runs if self.can_run else "The file cannot run as it is: {tab.problems} says why, {view.edit} opens it."
+        )
         return ("Nothing has happened yet.", how, *(self._explained if self.can_run else ()))
 
     def explain(self, words: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
+from workbench.tui.key_words import told
 from workbench.tui.rows.cells import Row, Span, crop, flat
 
 
@@ -87,13 +88,14 @@ class Lines(Rows):
 class Filtered(Rows):
     """Only the rows that hold the needle; ``origin`` gives the index among all of them."""
 
-    def __init__(self, rows: Rows, needle: str) -> None:
+    def __init__(self, rows: Rows, needle: str, clears: str = "view.clear") -> None:
+        """``clears`` is the command that shows all rows again."""
         self.inner = rows
         self.needle = needle
         self.indices = list(rows.kept(needle))
         self._seen = (len(rows), 0)
         """How many rows were looked at, and the width at which they were counted; 0 before any."""
-        self.empty = (f"No row holds '{flat(needle)}'.", "esc shows all again.")
+        self.empty = (f"No row holds '{flat(needle)}'.", told(f"{{{clears}}} shows all again."))
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.store.summary import RunSummary
+from workbench.tui.key_words import told
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.numbers import UNKNOWN, count, day_and_time, plural, seconds, spent_words
@@ -151,8 +152,12 @@ def _nothing(listing: Listing) -> tuple[str, ...]:
     if listing.searching:
         return ("Looking …",)
     if listing.wanted.text:
-        return ("No run matches.", "f changes the filter, esc drops it.", 'What was said in runs: text:"rate limit"')
-    return ("No run is stored here yet.", "Open a cascade and press r, or: workbench run FILE")
+        return (
+            "No run matches.",
+            told("{runs.filter} changes the filter, {runs.close} drops it."),
+            'What was said in runs: text:"rate limit"',
+        )
+    return ("No run is stored here yet.", told("Open a cascade and press {run.start}, or: workbench run FILE"))
 
 
 class CardRows(TextRows):
@@ -183,7 +188,7 @@ def _card(listing: Listing, run: RunSummary) -> list[tuple[str, str]]:
         (f"{day_and_time(run.started)}{took}{by}", "plain"),
         (" · ".join(numbers), "plain"),
         (ended, status_sign(run.status)[1]),
-        (f"can go on after {run.at}: c" if run.resumable and run.at else "", "changed"),
+        (told("can go on after {at}: {runs.resume}", at=run.at) if run.resumable and run.at else "", "changed"),
         (origin_words(run) + definition, "accent"),
         (" → ".join(run.phases), "dim"),
         (f"{run.cascade_file or run.cascade_id}   {run.run_id}".strip(), "faint"),

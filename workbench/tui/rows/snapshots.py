@@ -8,6 +8,7 @@ from dataclasses import field
 
 from workbench.dataclass import dataclass
 from workbench.snapshots.faults import SnapshotError
+from workbench.tui.key_words import told
 from workbench.tui.rows.cells import Row, Span, crop, dropping, fit, flat
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.numbers import UNKNOWN
@@ -130,7 +131,7 @@ class Board:
             words = f" {done + 1} of {len(self.items)}: {flat(self.checking, 40)}"
             doing = (sign("running", self.tick), (words, "running"))
         elif self.stopped:
-            doing = (sign("stopped"), (" stopped; c checks again", "warning"))
+            doing = (sign("stopped"), (told(" stopped; {snapshots.check} checks again"), "warning"))
         else:
             doing = ()
         return dropping((name, doing, *self.counts()), width)
@@ -161,7 +162,10 @@ class SnapshotRows(Rows):
         if board.listing:
             self.empty = ("Reading the folder …",)
         else:
-            self.empty = (f"No snapshots in {board.folder}.", "t on the Bench freezes a run as a test.")
+            self.empty = (
+                f"No snapshots in {board.folder}.",
+                told("{run.freeze} on the Bench freezes a run as a test."),
+            )
 
     def __len__(self) -> int:
         return len(self._board.items)

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from workbench.dataclass import dataclass
 from workbench.language.clean import clean
+from workbench.tui.key_words import told
 from workbench.tui.rows.cells import Row, Span, crop, fit
 from workbench.tui.rows.model import Rows
 
@@ -63,7 +64,7 @@ def text_lines(text: str, token: str = "plain", *, whole: bool = False, paint: P
         left_out = len(text) - 2 * HEAD_AND_TAIL
         return [
             *text_lines(text[:HEAD_AND_TAIL], token, whole=True, paint=paint),
-            Line(f"… {left_out:,} characters left out here; enter opens all …", "masked"),
+            Line(f"… {left_out:,} characters left out here; {told('{list.open} opens all')} …", "masked"),
             *text_lines(text[-HEAD_AND_TAIL:], token, whole=True, paint=paint),
         ]
     lines = clean(text).replace("\r\n", "\n").expandtabs(4).split("\n")

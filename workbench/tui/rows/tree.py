@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from workbench.tui.key_words import told
 from workbench.tui.rows.cells import Row, Span, crop, flat, justify
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.signs import sign, status_sign
@@ -105,9 +106,9 @@ def _nested_crumb(view: TreeView, width: int) -> tuple[Span, ...]:
     if selected is not None:
         spans.append((f"{flat(selected.phase)} ", "bold"))
         spans.append((f"› turn {selected.turn}" if selected.turn else "› beside the turns", "bold"))
-    return crop((*spans, ("   o goes back", "faint")), width)
+    return crop((*spans, (told("   {run.out} goes back"), "faint")), width)
 
 
 def nested_title(run: RunState, title: Sequence[Span]) -> tuple[Span, ...]:
     """The title of a context that belongs to a nested run."""
-    return (*title[:1], (f"  ↳ {flat(run.session_id)}", "accent"), *title[1:], ("  o goes back", "faint"))
+    return (*title[:1], (f"  ↳ {flat(run.session_id)}", "accent"), *title[1:], (told("  {run.out} goes back"), "faint"))

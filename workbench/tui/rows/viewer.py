@@ -11,6 +11,7 @@ from workbench.context.message import Image, Message
 from workbench.dataclass import dataclass
 from workbench.engine.parts import CallState, Whole
 from workbench.engine.state import RunState
+from workbench.tui.key_words import told
 from workbench.tui.rows import documents
 from workbench.tui.rows.cells import Span, flat
 from workbench.tui.rows.json_tree import JsonRows, read_json
@@ -120,7 +121,8 @@ class Viewed:
     def _document(self, lines: list[Line]) -> TextRows:
         above = [Line(self.note, "dim")] if self.note else []
         if self.whole is not None:
-            words = f"Cut for the model. The tool gave {self.whole.chars:,} characters; o opens all of them."
+            opens = told("{message.all} opens all of them.")
+            words = f"Cut for the model. The tool gave {self.whole.chars:,} characters; {opens}"
             above.append(Line(words, "masked"))
         return TextRows(lines, self.title, self.facts, copy=documents.copy_of(self.message), above=above)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual import work
 
+from workbench.tui.key_words import told
 from workbench.tui.screens.bench_view import BenchView
 from workbench.tui.widgets.prompt import Prompt
 from workbench.tui.widgets.rowview import RowView
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from workbench.tui.presenter import Detail, Presenter
     from workbench.tui.tabs import Tab
 
-NO_CALL = "There is no call yet: n runs to the first one."
+NO_CALL = "There is no call yet: {run.over} runs to the first one."
 
 
 class LookActions(BenchView):
@@ -34,7 +35,7 @@ class LookActions(BenchView):
             return
         if not self.presenter.state.move(step):
             calls = self.presenter.state.shown.calls
-            self.app.say(f"This is the {'first' if step < 0 else 'last'} call." if calls else NO_CALL)
+            self.app.say(f"This is the {'first' if step < 0 else 'last'} call." if calls else told(NO_CALL))
             return
         selected = self.presenter.state.selected
         if selected is not None:
@@ -46,7 +47,7 @@ class LookActions(BenchView):
         if self.presenter is None:
             return
         if mode == "wire" and self.presenter.state.call is None:
-            self.app.say(NO_CALL)
+            self.app.say(told(NO_CALL))
             return
         before = self._detail_text(self.presenter)
         self.presenter.detail_mode = "message" if self.presenter.detail_mode == mode else mode
@@ -81,7 +82,7 @@ class LookActions(BenchView):
         if self.presenter is None:
             return
         if self.presenter.state.call is None:
-            self.app.say(NO_CALL)
+            self.app.say(told(NO_CALL))
             return
         state = self.presenter.state
         state.compare = not state.compare

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual import work
 
+from workbench.tui.key_words import told
 from workbench.tui.rows.numbers import plural
 from workbench.tui.screens.bench_people import PeopleActions
 
@@ -66,9 +67,8 @@ class RunActions(PeopleActions):
         if self._steps_through_nested(presenter, mode):
             return
         if session.follows:
-            self.app.say(
-                "Another process makes this run: it can only be looked at. r makes one of your own.", "warning"
-            )
+            own = told("{run.start} makes one of your own.")
+            self.app.say(f"Another process makes this run: it can only be looked at. {own}", "warning")
             return
         wanted = Mode(mode)
         presenter.stepping = wanted is not Mode.CONTINUE
@@ -114,7 +114,7 @@ class RunActions(PeopleActions):
     def _is_busy(self, session: Session) -> bool:
         """Whether a run is going on; says so, because another cannot begin beside it."""
         if session.running:
-            self.app.say("A run is going on: x stops it, c lets it go on.", "warning")
+            self.app.say(told("A run is going on: {run.stop} stops it, {run.continue} lets it go on."), "warning")
         return session.running
 
     def begin(self, mode: Mode) -> None:
@@ -127,7 +127,7 @@ class RunActions(PeopleActions):
             self.app.say(session.gone, "warning")
             return
         if runnable is None or runnable.cascade is None:
-            self.app.say("The file has errors: it cannot run. 2 lists them.", "error")
+            self.app.say(told("The file has errors: it cannot run. {tab.problems} lists them."), "error")
             self.action_tab("problems")
             return
         from workbench.tui.screens.trust import asks_for_trust

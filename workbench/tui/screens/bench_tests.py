@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual import work
 
+from workbench.tui.key_words import told
 from workbench.tui.screens.bench_travel import TravelActions
 
 if TYPE_CHECKING:
@@ -35,9 +36,10 @@ class FreezeActions(TravelActions):
         session, presenter = live
         run = presenter.state.run
         if not run.run_id:
-            self.app.say("There is no run to freeze yet: r makes one.")
+            self.app.say(told("There is no run to freeze yet: {run.start} makes one."))
         elif presenter.state.alive or session.running:
-            self.app.say("A run is frozen when it has ended: c lets it go on, x stops it.", "warning")
+            words = told("A run is frozen when it has ended: {run.continue} lets it go on, {run.stop} stops it.")
+            self.app.say(words, "warning")
         else:
             self._propose(session.project, run.run_id, run.cascade_id)
 

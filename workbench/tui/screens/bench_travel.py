@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from workbench.tui.key_words import told
 from workbench.tui.screens.bench_run import RunActions
 
 if TYPE_CHECKING:
@@ -24,11 +25,13 @@ class TravelActions(RunActions):
             return
         session, _ = live
         if (held := session.stepper.held) is None:
-            self.app.say("Edits are made where a run is held: n steps to the next call, F forks at one of the past.")
+            words = "{run.over} steps to the next call, {run.fork} forks at one of the past."
+            self.app.say(told("Edits are made where a run is held: " + words))
             return
 
         if (forms := FORMS_AT.get(held.kind)) is None:
-            self.app.say(f"Nothing can be edited {str(held.kind).replace('_', ' ')}: n and i step to the next stop.")
+            words = "Nothing can be edited {here}: {run.over} and {run.into} step to the next stop."
+            self.app.say(told(words, here=str(held.kind).replace("_", " ")))
             return
 
         def done(text: str) -> str | None:
@@ -72,7 +75,8 @@ class TravelActions(RunActions):
             return
         presenter.stepping = True
         session.fork(run_id, place, Mode.OVER)
-        self.app.say(f"A fork of {presenter.state.run.session_id}, held before {said or place}. E edits, n goes on.")
+        keys = told("{run.edit} edits, {run.over} goes on.")
+        self.app.say(f"A fork of {presenter.state.run.session_id}, held before {said or place}. {keys}")
         self._begun()
 
     def action_rerun(self) -> None:
@@ -104,9 +108,9 @@ class TravelActions(RunActions):
             return None
         session, presenter = live
         if session.running:
-            self.app.say("A run is going on: x stops it first.", "warning")
+            self.app.say(told("A run is going on: {run.stop} stops it first."), "warning")
             return None
         if not presenter.state.run.run_id:
-            self.app.say("There is no run yet: r makes one.")
+            self.app.say(told("There is no run yet: {run.start} makes one."))
             return None
         return live

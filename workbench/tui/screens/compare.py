@@ -13,6 +13,7 @@ from workbench.context.apply import ApplyError
 from workbench.context.spec import SpecError
 from workbench.engine.definition import DefinitionError
 from workbench.store.faults import StoreError
+from workbench.tui.key_words import told
 from workbench.tui.keys import bindings, hints
 from workbench.tui.rows.compare import EVEN, CompareRows
 from workbench.tui.rows.compare_html import comparison_html
@@ -237,7 +238,8 @@ class CompareSheet(Sheet, SizedScreen[None]):
         if self._ready() is None:
             return
         if not self.b.spec:
-            self.app.say("B is a run as it was recorded, no strategy: S tries some, and enter takes one as B.")
+            tries = "{compare.sweep} tries some, and {list.open} takes one as B."
+            self.app.say(told("B is a run as it was recorded, no strategy: " + tries))
         else:
             self._prepare(self.b.spec)
 

@@ -15,6 +15,7 @@ from textual.widgets import TextArea
 
 from workbench.language.assist import Completion, Item, Names, complete, field_help
 from workbench.language.source import Format
+from workbench.tui.key_words import told
 from workbench.tui.keys import bindings
 from workbench.tui.screens.editor_file import EditorFile
 from workbench.tui.widgets.code import CodeArea
@@ -41,6 +42,7 @@ class EditorScreen(EditorFile):
 
     CSS_PATH = "editor.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("editor"), *bindings("find")]
+    CLEARS: ClassVar[str] = "editor.close"
     PALETTE: ClassVar[tuple[str, ...]] = ("editor", "find", "text")
     needs_focus: ClassVar[bool] = True
     """Contexts whose commands the palette offers here."""
@@ -227,7 +229,7 @@ class EditorScreen(EditorFile):
     def action_external(self) -> None:
         """Open the file in $EDITOR; what is not saved has to be saved first."""
         if self.unsaved:
-            self.app.say("Save first (ctrl+s): $EDITOR reads the file.", "warning")
+            self.app.say(told("Save first ({editor.save}): $EDITOR reads the file."), "warning")
             return
         row, column = self.area.cursor_location
         self.app.edit_file(self.path, row + 1, column + 1)

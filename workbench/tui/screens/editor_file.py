@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from workbench.tui.key_words import told
 from workbench.tui.screens.dialog import Choice
 from workbench.tui.screens.editor_view import EditorView
 from workbench.workspace.drafts import Draft
@@ -141,7 +142,8 @@ class EditorFile(EditorView):
             self.on_disk = "gone from the disk"
         elif self.unsaved:
             self.on_disk = "changed on disk"
-            self.app.say(f"{self.shown} was changed on disk; ctrl+s asks what to do.", "warning")
+            words = told("{file} was changed on disk; {editor.save} asks what to do.", file=self.shown)
+            self.app.say(words, "warning")
         else:
             self._take_from_disk()
             self.app.say(f"{self.shown} was changed on disk, and is shown as it is now.")

@@ -16,6 +16,8 @@ class FindingScreen(FootedScreen[ScreenResultType]):
 
     SEARCHED: ClassVar[str] = "pane"
     """What a search says it looked through."""
+    CLEARS: ClassVar[str] = "view.clear"
+    """The command that shows all rows of a list again."""
     _asked_in: RowView | None = None
     """The list that the prompt is about."""
 

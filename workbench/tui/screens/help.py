@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from workbench.tui.key_words import told
 from workbench.tui.keys import Key, display
 from workbench.tui.rows.cells import Row, Span, crop, fit
 from workbench.tui.rows.model import Rows
@@ -22,11 +23,11 @@ class HelpRows(Rows):
     """Two columns where there is room for them: keys by group, then the signs."""
 
     title = (("Help", "title"), ("  keys and signs", "name"))
-    title_right = (("every command is in the palette too: ^p", "dim"),)
 
     def __init__(self, table: Iterable[Key], here: Sequence[str] = ()) -> None:
         """``here``: contexts of the screen that it is asked for on; their groups come first."""
         keys = tuple(table)
+        self.title_right = ((told("every command is in the palette too: {app.palette}"), "dim"),)
         own = {key.group for context in here[:1] for key in keys if key.context == context}
         self._blocks = _blocks(tuple(sorted(keys, key=lambda key: key.group not in own)))
         self._rows: tuple[Row, ...] = ()

@@ -10,6 +10,7 @@ from textual.binding import BindingType
 from textual.worker import get_current_worker
 
 from workbench.language.clean import clean
+from workbench.tui.key_words import told
 from workbench.tui.keys import bindings
 from workbench.tui.lookout import Listing, Lookout, Wanted
 from workbench.tui.rows.cells import flat
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 class HomeScreen(ListScreen, SizedScreen[None]):
     """Two lists: files above, runs below; runs that can go on are marked so."""
 
+    CLEARS: ClassVar[str] = "home.close"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("home"), *bindings("find"), *bindings("borders")]
     OFFERED = "home"
     PALETTE = ("home", "find", "borders", "list")
@@ -149,7 +151,7 @@ class HomeScreen(ListScreen, SizedScreen[None]):
         if self.app.session is not None:
             self.app.pop_screen()
         else:
-            self.app.say("Choose a cascade or a run; q quits.")
+            self.app.say(told("Choose a cascade or a run; {app.quit} quits."))
 
     @on(RowView.Opened, "#cascades")
     def _open_file(self, event: RowView.Opened) -> None:

@@ -9,6 +9,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from workbench.engine.event import Event
+from workbench.tui.key_words import told
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
 from workbench.tui.widgets.entry import LineInput
@@ -40,7 +41,7 @@ class QuestionDialog(Dialog[str]):
             for number, option in enumerate(self._options, 1)
         ]
         words = "or another answer" if self._options else "your answer"
-        hint = f"{words}; enter sends it, escape leaves the run waiting"
+        hint = told("{words}; enter sends it, {dialog.close} leaves the run waiting", words=words)
         parts.append(LineInput(placeholder=hint, id="answer", classes="after" if self._options else ""))
         return parts
 

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 
 from workbench.store.families import ORDERS
+from workbench.tui.key_words import told
 from workbench.tui.keys import bindings
 from workbench.tui.lookout import Listing, Lookout, Wanted
 from workbench.tui.rows.runs import CardRows, RunRows
@@ -30,6 +31,7 @@ EXAMPLES = 'status:failed tokens>8000 cost>=0.05 date:today age<2h phase:x is:fo
 class RunsScreen(ListScreen, SizedScreen[None]):
     """The list, and a card of the run under the cursor."""
 
+    CLEARS: ClassVar[str] = "runs.close"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("runs"), *bindings("borders")]
     OFFERED = "runs"
     LEAVES = "runs.close"
@@ -322,7 +324,7 @@ class RunsScreen(ListScreen, SizedScreen[None]):
         if len(chosen) < 2 and run is not None and run.run_id not in chosen:
             chosen.append(run.run_id)
         if len(chosen) < 2:
-            self.app.say("Mark a run with space, go to another one, and press D.")
+            self.app.say(told("Mark a run with {runs.mark}, go to another one, and press {runs.compare}."))
             return
         from workbench.tui.screens.compare import CompareSheet
         from workbench.workspace.comparing import Source

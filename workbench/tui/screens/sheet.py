@@ -25,6 +25,7 @@ class Sheet(FindingScreen[None], ModalScreen[None]):
     OFFERED: ClassVar[tuple[str, ...]] = ("sheet.close", "sheet.find", "sheet.again", "sheet.filter", "sheet.copy")
     """What its footer shows."""
 
+    CLEARS: ClassVar[str] = "sheet.close"
     SEARCHED: ClassVar[str] = "text"
     CSS_PATH: ClassVar[Any] = "sheet.tcss"
     needs_focus: ClassVar[bool] = True

@@ -13,6 +13,7 @@ from textual.containers import Container
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState, get_current_worker
 
+from workbench.tui.key_words import told
 from workbench.tui.keys import ALWAYS, bindings, hints
 from workbench.tui.rows.model import Lines
 from workbench.tui.rows.requests import RequestRows, Texts
@@ -44,6 +45,7 @@ class SnapshotsScreen(FindingScreen[None]):
 
     AUTO_FOCUS = "#list"
     CSS_PATH = "snapshots.tcss"
+    CLEARS: ClassVar[str] = "snapshots.close"
     PALETTE: ClassVar[tuple[str, ...]] = ("snapshots", "find", "list")
     needs_focus: ClassVar[bool] = True
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("snapshots"), *bindings("find")]
@@ -292,7 +294,7 @@ class SnapshotsScreen(FindingScreen[None]):
         """Decide about the snapshot under the cursor, and go to the next one."""
         item = self.item
         if item is None or not item.is_open:
-            self.app.say("There is nothing to decide here: n goes to the next changed snapshot.")
+            self.app.say(told("There is nothing to decide here: {snapshots.next} goes to the next changed snapshot."))
             return
         self._decide([self.list_pane.cursor], Decision(decision))
 

@@ -18,6 +18,7 @@ from workbench.language.problem import Problem, Severity, Span
 from workbench.store.faults import StoreError
 from workbench.store.queries import Cancel
 from workbench.store.sqlfault import SqlFault, fault_of
+from workbench.tui.key_words import told
 from workbench.tui.keys import ALWAYS, FOOTERS, bindings, hints
 from workbench.tui.rows.cells import Span as Cells
 from workbench.tui.rows.cells import flat
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp
 
 HINT = (
-    "f5 asks. Only SELECT, DESCRIBE, SHOW and EXPLAIN are answered: nothing here can change a run.",
-    "f6 goes to the tables, examples and earlier questions; enter takes one.",
+    "{sql.ask} asks. Only SELECT, DESCRIBE, SHOW and EXPLAIN are answered: nothing here can change a run.",
+    "{sql.pane} goes to the tables, examples and earlier questions; {list.open} takes one.",
 )
 
 
@@ -54,6 +55,7 @@ class SqlScreen(FindingScreen[None]):
 
     CSS_PATH = "sql.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("sql"), *bindings("find")]
+    CLEARS: ClassVar[str] = "sql.close"
     PALETTE: ClassVar[tuple[str, ...]] = ("sql", "find", "text", "list")
     needs_focus: ClassVar[bool] = True
     AUTO_FOCUS = "#query"
@@ -77,7 +79,7 @@ class SqlScreen(FindingScreen[None]):
         self.total: int | None = None
         self.area = CodeArea(id="query", language="sql", line_numbers=True)
         self.side = RowView(SideRows((), frozenset(), EXAMPLES, history.statements), id="side")
-        self.results = RowView(_titled(ResultRows(None, HINT)), id="results")
+        self.results = RowView(_titled(ResultRows(None, tuple(map(told, HINT)))), id="results")
         self._header = SpanLine(id="header")
 
     def compose(self) -> ComposeResult:
@@ -179,9 +181,8 @@ class SqlScreen(FindingScreen[None]):
         token = "ok"
         if table.cut:
             whole = f"{self.total:,}" if self.total is not None else "more"
-            words = (
-                f"the first {len(table):,} of {whole} rows, in {seconds(answer.seconds)}; LIMIT or ctrl+s for others"
-            )
+            others = told("LIMIT or {sql.save} for others")
+            words = f"the first {len(table):,} of {whole} rows, in {seconds(answer.seconds)}; {others}"
             token = "warning"
         if answer.notes:
             words += f"; {answer.notes[0]}"
@@ -208,7 +209,7 @@ class SqlScreen(FindingScreen[None]):
         """Ask what stands in the query area; a question that is still going is cancelled."""
         sql = self.area.selected_text.strip() or self.area.plain_text.strip()
         if not sql:
-            self.app.say("There is no question yet: f6, then an example and enter.")
+            self.app.say(told("There is no question yet: {sql.pane}, then an example and {list.open}."))
             return
         if self._cancel is not None:
             self._stop(self._cancel)
@@ -216,7 +217,7 @@ class SqlScreen(FindingScreen[None]):
         self._cancel = Cancel()
         self._back = 0
         self._history.add(sql)
-        self._say("asking … (escape cancels)", "running")
+        self._say(told("asking … ({sql.close} cancels)"), "running")
         self._ask(self._number, sql, self._cancel)
         self._show_side()
 

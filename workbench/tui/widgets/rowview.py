@@ -99,7 +99,7 @@ class RowView(LineView, can_focus=True):
         """Draw other rows, or the same ones after they changed; the cursor stays where it can."""
         if rows is not None:
             self.rows = rows
-        self._shown = Filtered(self.rows, self.filter) if self.filter else self.rows
+        self._shown = Filtered(self.rows, self.filter, self._clears) if self.filter else self.rows
         self._measure(cursor)
         if cursor is not None and not self.selecting:
             self.scroll_to(y=self._position(cursor), animate=False, force=True)
@@ -112,6 +112,11 @@ class RowView(LineView, can_focus=True):
         self.show()
         if self.selecting and self.cursor not in (before, -1):
             self.post_message(self.Chosen(self, self.cursor))
+
+    @property
+    def _clears(self) -> str:
+        """The command that takes a filter away on this screen."""
+        return getattr(self.screen, "CLEARS", "view.clear")
 
     def _position(self, index: int) -> int:
         """Where a row stands among those that show, or the last one before it."""

@@ -1,0 +1,56 @@
+"""Sentences that name keys say those that are bound, the user's own among them."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import workbench.tui
+from tests.ui.bench import bench
+from workbench.tui.key_words import told
+from workbench.tui.keys import KEYS
+from workbench.workspace.settings import Settings
+
+SOURCES = Path(workbench.tui.__file__).parent
+NAMED = re.compile(r"\{([a-z_]+\.[a-z_]+)\}")
+
+
+def _commands_in_sentences() -> Iterator[tuple[str, str]]:
+    for file in SOURCES.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield from ((command, f"{file.name}:{node.lineno}") for command in NAMED.findall(node.value))
+
+
+def test_every_command_that_a_sentence_names_is_in_the_table() -> None:
+    known = {key.id for key in KEYS}
+    named = list(_commands_in_sentences())
+
+    assert len(named) > 40
+    assert [(command, place) for command, place in named if command not in known] == []
+
+
+def test_a_value_in_a_sentence_is_taken_as_it_is() -> None:
+    assert told("{name}: {run.start} runs it", name="{run.start}") == "{run.start}: r runs it"
+
+
+def test_a_rebound_key_is_what_every_sentence_says(tmp_path: Path) -> None:
+    async def look() -> None:
+        keys = {"run.start": "f7", "run.over": "f8", "view.clear": "f9", "run.fork": "f6"}
+        async with bench(tmp_path, keys=keys) as it:
+            assert "f7 runs the cascade; f8 runs it to the first call" in it.pane("dock")
+            assert "f8 runs to the first call" in it.text()
+            it.screen.tree_pane.filter_by("nowhere")
+            assert "f9 shows all again" in it.pane("tree")
+            await it.press("E")
+            assert any("f8 steps to the next call, f6 forks" in note.message for note in it.app._notifications)
+
+            it.app.take_settings(Settings({"theme": it.app.theme, "keys": {"run.start": "f5"}}))
+            await it.pilot.pause()
+            assert "f5 runs the cascade; n runs it" in it.pane("dock")
+        assert told("{run.start}") == "r", "what an app took, it gives back"
+
+    asyncio.run(look())
