@@ -62,8 +62,6 @@ def test_a_mistake_in_the_settings_has_its_place(cli: Cli, workspace: Path) -> N
         ("keys: {run.over: [c]}", "'keys' must be a mapping of texts, got {'run.over': ['c']}"),
         ("prices: {m: 1}", "'prices' must be a mapping of mappings of numbers, got {'m': 1}"),
         ("prices: {m: {input: x}}", "'prices' must be a mapping of mappings of numbers, got {'m': {'input': 'x'}}"),
-        ("keys: {run.over: c}", "keys.run.over: 'c' already means 'Go on to the next breakpoint or the end'"),
-        ("keys: {run.fly: f}", "keys.run.fly: there is no such command"),
     ],
 )
 def test_what_cannot_be_used_in_a_list_or_a_mapping_is_named_with_its_file(
@@ -75,6 +73,27 @@ def test_what_cannot_be_used_in_a_list_or_a_mapping_is_named_with_its_file(
     ended = cli("config", "validate")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith(f"{file}: error: {said}")
+
+
+@pytest.mark.parametrize(
+    ("command", "keys", "said"),
+    [
+        ("run.over", "c", "'c' already means 'Go on to the next breakpoint or the end'"),
+        ("run.fly", "f", "there is no such command"),
+        ("run.ovre", "f9", "there is no such command (did you mean 'run.over'?)"),
+        ("run.over", "f9,crtl+r", "there is no key 'crtl+r' (did you mean 'ctrl+r'?)"),
+        ("run.over", "'  '", "at least one key"),
+    ],
+)
+def test_a_key_that_cannot_be_used_is_named_with_its_line_and_column(
+    cli: Cli, tmp_path: Path, command: str, keys: str, said: str
+) -> None:
+    file = tmp_path / "config" / "config.yaml"
+    file.parent.mkdir()
+    file.write_text(f"# mine\nkeys:\n  {command}: {keys}\n")
+    ended = cli("config", "validate")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith(f"{file}:3:3: error: keys.{command}: {said}")
 
 
 def test_the_schema_of_the_settings_is_a_schema(cli: Cli) -> None:

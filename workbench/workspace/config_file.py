@@ -46,6 +46,17 @@ def file_of(project: Project, target: Target) -> File:
     return project.folders.config / "config.yaml" if target == "user" else project.root / "workbench.yaml"
 
 
+def place_of(settings: Settings, name: str, key: str = "") -> str:
+    """``file:line:column`` of a value, or of one entry of it; of what no file sets, where it comes from."""
+    origin = settings.origins[name]
+    try:
+        source, _ = read_source(File(origin).read_bytes(), origin)
+    except OSError:
+        return origin
+    span = source.key_span((name, key) if key else (name,))
+    return f"{origin}:{span.line}:{span.column}"
+
+
 def read_value(setting: Setting, text: str) -> Any:
     """A value as a person writes it: lists with commas, mappings as YAML. Raises SettingsError."""
     text = text.strip()

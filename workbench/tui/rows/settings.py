@@ -9,6 +9,8 @@ from typing import Any
 
 from workbench.engine.redact import without_password
 from workbench.tui.key import Key
+from workbench.tui.key_words import told
+from workbench.tui.keys import command_of
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.text import Line, TextRows
@@ -133,7 +135,7 @@ class KeyRows(Rows):
     def __init__(self, table: Sequence[Key], changed: Mapping[str, str], problems: Sequence[str] = ()) -> None:
         self.keys = tuple(table)
         self._changed = changed
-        self._problems = {problem.partition(":")[0].removeprefix("keys."): problem for problem in problems}
+        self._problems = {command_of(problem): problem for problem in problems}
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -167,6 +169,12 @@ class KeyRows(Rows):
         lines.append(Line(f"works in: {key.context}; group {key.group}", "dim"))
         lines.append(Line(""))
         lines.append(
-            Line("enter: other keys, with commas between them, as in f5,ctrl+r. x: back to the usual ones.", "dim")
+            Line(
+                told(
+                    "{list.open}: other keys, with commas between them, as in f5,ctrl+r. "
+                    "{settings.unset}: back to the usual ones."
+                ),
+                "dim",
+            )
         )
         return TextRows(lines, (("Key", "title"), (f"  {key.id}", "name")))

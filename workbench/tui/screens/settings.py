@@ -9,7 +9,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from workbench.tui.keys import ALWAYS, FOOTERS, KEYS, bindings, hints, resolve
+from workbench.tui.keys import ALWAYS, FOOTERS, KEYS, bindings, command_of, hints, resolve
 from workbench.tui.rows.cells import Span, flat, width_of
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.settings import KeyRows, SettingRows, order_words, setting_doc, value_text
@@ -17,7 +17,7 @@ from workbench.tui.rows.text import TextRows
 from workbench.tui.screens.finding import FindingScreen
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
-from workbench.workspace.config_file import Target, file_of, read_value, set_value, take_over, unset_value
+from workbench.workspace.config_file import Target, file_of, place_of, read_value, set_value, take_over, unset_value
 from workbench.workspace.settings import TABLE, SettingsError
 from workbench.workspace.text_file import CannotSave
 
@@ -33,6 +33,7 @@ class SettingsScreen(FindingScreen[None]):
 
     CSS_PATH = "settings.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings("settings")
+    CLEARS: ClassVar[str] = "settings.close"
     PALETTE: ClassVar[tuple[str, ...]] = ("settings", "list")
     needs_focus: ClassVar[bool] = True
     AUTO_FOCUS = "#list"
@@ -73,10 +74,13 @@ class SettingsScreen(FindingScreen[None]):
         try:
             take_over(self._project)
         except SettingsError as fault:
-            # The folder is in the lower pane; the place and the mistake must not be cut off for it.
-            self._fault = str(fault).replace(f"{self._files[0].parent}/", "").replace(f"{self._files[1].parent}/", "")
+            self._fault = self._brief(str(fault))
         else:
             self._fault = ""
+
+    def _brief(self, fault: str) -> str:
+        """The folder is in the lower pane; the place and the mistake must not be cut off for it."""
+        return fault.replace(f"{self._files[0].parent}/", "").replace(f"{self._files[1].parent}/", "")
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 
@@ -88,7 +92,8 @@ class SettingsScreen(FindingScreen[None]):
             found["theme"] = f"there is no theme '{theme}'; there are {', '.join(sorted(self.app.available_themes))}"
         clashes = resolve(settings.keys)[1]
         if clashes:
-            found["keys"] = "; ".join(clashes)
+            places = (place_of(settings, "keys", command_of(clash)) for clash in clashes)
+            found["keys"] = "; ".join(self._brief(f"{at}: {it}") for at, it in zip(places, clashes, strict=True))
         return found
 
     def _all_rows(self) -> SettingRows | KeyRows:
