@@ -68,7 +68,7 @@ def spec_failure(spec: str, fault: SpecError) -> Failure:
 
 def write_file(path: Path, text: str) -> None:
     """Write a result to a file. Raises Failure."""
-    from workbench.workspace.replacing import write_whole
+    from workbench.replacing import write_whole
 
     try:
         write_whole(path, text.encode())

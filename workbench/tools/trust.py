@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from workbench.dataclass import dataclass
+from workbench.replacing import write_whole
 from workbench.tools.manifest import Capability, Manifest
 
 FILE = "trust.json"
@@ -111,18 +110,5 @@ class Trust:
             fcntl.flock(lock, fcntl.LOCK_EX)
             folders = self._read()
             yield folders
-            _replace(self.path, json.dumps({"format": _FORMAT, "folders": folders}, indent=1, sort_keys=True))
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a whole file or nothing, readable by this user alone."""
-    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+            text = json.dumps({"format": _FORMAT, "folders": folders}, indent=1, sort_keys=True)
+            write_whole(self.path, text.encode("utf-8"), 0o600)

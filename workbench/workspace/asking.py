@@ -159,8 +159,8 @@ class Asking:
 
         CSV and JSON hold the rows that are shown; Parquet is asked for anew, with the types of the columns.
         """
+        from workbench.replacing import write_whole
         from workbench.store.formats import as_csv, as_json, write_parquet
-        from workbench.workspace.replacing import write_whole
 
         ending = file.suffix.lower()
         if ending == ".parquet":
@@ -200,7 +200,7 @@ class History:
 
     def add(self, statement: str) -> None:
         """Keep a statement; one that was asked before moves to the end."""
-        from workbench.workspace.replacing import write_whole
+        from workbench.replacing import write_whole
 
         others = [old for old in self.statements if old != statement]
         self.statements = [*others[-self.LONGEST + 1 :], statement]

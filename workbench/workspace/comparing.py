@@ -15,9 +15,9 @@ from workbench.dataclass import dataclass
 from workbench.engine.compare import Comparison, Side, as_recorded, compare, under
 from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.sweep import FILE
+from workbench.replacing import write_whole
 from workbench.store.faults import StoreError
 from workbench.workspace.opened import read_bytes
-from workbench.workspace.replacing import write_whole
 from workbench.workspace.wiring import encodings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from workbench.workspace.replacing import write_whole
+from workbench.replacing import write_whole
 
 
 class Draft:

@@ -59,7 +59,7 @@ def text_of(project: Project, run_id: str, format_name: str) -> str:
 def export_file(project: Project, run_id: str, format_name: str, path: Path) -> None:
     """Write a run to a file, or as a checkpoint to a new folder. Raises OSError, UnknownRun and StoreError, and
     ValueError for a format that is none."""
-    from workbench.workspace.replacing import write_whole
+    from workbench.replacing import write_whole
 
     if format_name not in FORMATS:
         raise ValueError(f"there is no format '{format_name}': {', '.join(FORMATS)}")
@@ -89,9 +89,9 @@ def _checkpoint(project: Project, run_id: str, path: Path) -> None:
 
 def _parquet(project: Project, run_id: str, path: Path) -> None:
     """All rows of the run and of its bodies, as ``all_data`` has them; indexed first. Raises StoreError."""
+    from workbench.replacing import replacing
     from workbench.store.formats import write_parquet
     from workbench.store.index import Index
-    from workbench.workspace.replacing import replacing
 
     project.store.folder(run_id)
     with Index(project.store) as index:

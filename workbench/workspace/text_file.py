@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from workbench.dataclass import dataclass
-from workbench.workspace.replacing import write_whole
+from workbench.replacing import write_whole
 
 LONGEST_FILE = 1_000_000
 """Bytes of a file that can be edited; it is also what the language reads."""

@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from workbench.context.apply import ApplyError
 from workbench.context.spec import SpecError
 from workbench.engine.definition import DefinitionError
+from workbench.replacing import write_whole
 from workbench.store.faults import StoreError
 from workbench.tui.key_words import told
 from workbench.tui.keys import bindings, hints
@@ -35,7 +36,6 @@ from workbench.workspace.comparing import (
     write_change,
 )
 from workbench.workspace.opened import CannotOpen
-from workbench.workspace.replacing import write_whole
 
 if TYPE_CHECKING:
     from workbench.workspace.project import Project
