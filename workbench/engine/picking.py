@@ -47,7 +47,7 @@ async def pick(
     contest: Contest,
     offered: Sequence[Candidate],
     judging: str,
-    scores: dict[int, float],
+    scores: Mapping[int, float],
     judged: Mapping[str, Any],
     *,
     raises: bool,
@@ -56,19 +56,106 @@ async def pick(
 
     Raises PhaseFailed when all are rejected, TimedOut, RunStopped when nobody is there (NobodyToAsk, if ``raises``).
     """
-    rule = contest.soundings.human_eval or HumanEval()
-    found = await _picked(contest, offered, rule, judging, scores, judged, raises=raises)
-    others = [position for position in range(len(offered)) if position != found.winner]
-    if not rule.capture_rejected_reasons or not others:
-        return found
-    question = Question(
-        f"Why not {_named(offered, others)}? One reason for all, or one for each: {others[0] + 1}: …; …"
-    )
-    try:
-        said = await contest.execution.ask(question, raises=raises, timeout=rule.timeout_seconds)
-    except TimedOut:
-        return found
-    return replace(found, rejected=read_reasons(said, others))
+    return await _Asking(contest, offered, judging, scores, judged, raises).pick()
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """One pick: who competes, and what is shown of them; the fields are the parameters of ``pick``."""
+
+    contest: Contest
+    offered: Sequence[Candidate]
+    judging: str
+    scores: Mapping[int, float]
+    judged: Mapping[str, Any]
+    raises: bool
+
+    @property
+    def rule(self) -> HumanEval:
+        return self.contest.soundings.human_eval or HumanEval()
+
+    async def pick(self) -> Pick:
+        found = await self._winner()
+        others = [position for position in range(len(self.offered)) if position != found.winner]
+        if not self.rule.capture_rejected_reasons or not others:
+            return found
+        question = f"Why not {self._named(others)}? One reason for all, or one for each: {others[0] + 1}: …; …"
+        try:
+            said = await self._ask(Question(question))
+        except TimedOut:
+            return found
+        return replace(found, rejected=read_reasons(said, others))
+
+    async def _winner(self) -> Pick:
+        """By one question, or pair by pair in a tournament."""
+        rule = self.rule
+        pairs = rule.selection_mode == "tournament" or (
+            rule.presentation == "tournament" and rule.selection_mode == "pick_one"
+        )
+        if pairs and len(self.offered) > 2:
+            best, reason = 0, ""
+            for other in range(1, len(self.offered)):
+                found = await self._among([best, other], "pick_one")
+                best, reason = found.winner, found.reason
+            return Pick(best, reason)
+        mode = "pick_one" if rule.selection_mode == "tournament" else rule.selection_mode
+        return await self._among(range(len(self.offered)), mode)
+
+    async def _among(self, positions: Sequence[int], mode: str) -> Pick:
+        """One question, asked again where the answer names nothing; then the first counts, with a warning."""
+        rule, contest = self.rule, self.contest
+        options = [f"Attempt {number + 1}" for number in positions] if mode == "pick_one" else []
+        options += [TIE] if rule.allow_tie and mode == "pick_one" else []
+        options += [REJECT] if rule.allow_reject_all else []
+        first = self.offered[positions[0]] if rule.presentation == "diff" else None
+        shown = "\n\n".join(self._shown(position, first) for position in positions)
+        words = "\n".join(filter(None, (self.judging, _HOW[mode])))
+        indices = tuple(self.offered[position].index for position in positions)
+        more: dict[str, Any] = {"candidates": indices, "mode": mode, "judged": self.judged, "shown": _how(rule)}
+        answer = ""
+        for text in (words, f"That names none of these attempts. {words}"):
+            answer = await self._ask(Question(text, shown, tuple(options), "choice", **more))
+            if answer.strip().lower() == REJECT and rule.allow_reject_all:
+                raise PhaseFailed("all candidates were rejected", "soundings")
+            found = read_pick(answer, positions, mode, allow_tie=rule.allow_tie)
+            if found is not None:
+                return await self._reasoned(found)
+        contest.engine.warn("evaluator", f"'{answer}' names no attempt; the first one wins", contest.path)
+        return Pick(positions[0], answer)
+
+    async def _reasoned(self, found: Pick) -> Pick:
+        if not self.rule.require_reasoning or found.reason:
+            return found
+        reason = await self._ask(Question(f"Why attempt {self._named([found.winner])}?"))
+        return Pick(found.winner, reason.strip(), found.scores)
+
+    async def _ask(self, question: Question) -> str:
+        return await self.contest.execution.ask(question, raises=self.raises, timeout=self.rule.timeout_seconds)
+
+    def _named(self, positions: Sequence[int]) -> str:
+        """Attempts by the numbers that answers use, and by those that a screen lists them under."""
+        attempts = ", ".join(str(position + 1) for position in positions)
+        listed = ", ".join(candidate_number(self.offered[position].index) for position in positions)
+        return f"{attempts} (candidate{'s' if len(positions) > 1 else ''} {listed})"
+
+    def _shown(self, position: int, first: Candidate | None) -> str:
+        """A candidate as the person reads it where there is no screen; by what differs from the ``first``, if given."""
+        candidate, rule, score = self.offered[position], self.rule, self.scores.get(position)
+        notes = [f"candidate {candidate.index}"] if rule.show_index else []
+        if rule.show_metadata:
+            cost, tokens = self.contest.engine.branch_cost(candidate.execution.place().branch)
+            priced = "cost unknown" if cost is None else f"${cost:.6f}"
+            notes += [candidate.execution.model, f"{tokens:,} tokens", priced]
+            notes += [f"score {score:g}"] if score is not None else []
+        if rule.show_mutations and candidate.mutation is not None:
+            notes.append(f"{candidate.mutation.mode}: {candidate.mutation.template}")
+        if candidate.verdict is not None and not candidate.verdict.valid:
+            notes.append(f"rejected by the validator: {candidate.verdict.reason}")
+        output = _preview(candidate, rule)
+        if first is not None and first is not candidate:
+            output = difference(_preview(first, rule), output, ("the first", f"attempt {position + 1}"))
+        about = f"\n({' · '.join(notes)})" if notes else ""
+        return f"Attempt {position + 1}:{about}\n{output}"
 
 
 def read_reasons(said: str, others: Sequence[int]) -> dict[int, str]:
@@ -82,81 +169,11 @@ def read_reasons(said: str, others: Sequence[int]) -> dict[int, str]:
     return named or {position: said.strip() for position in others if said.strip()}
 
 
-async def _picked(
-    contest: Contest,
-    offered: Sequence[Candidate],
-    rule: HumanEval,
-    judging: str,
-    scores: dict[int, float],
-    judged: Mapping[str, Any],
-    *,
-    raises: bool,
-) -> Pick:
-    """By one question, or pair by pair in a tournament."""
-    pairs = rule.selection_mode == "tournament" or (
-        rule.presentation == "tournament" and rule.selection_mode == "pick_one"
-    )
-    if pairs and len(offered) > 2:
-        best, reason = 0, ""
-        for other in range(1, len(offered)):
-            pair = [best, other]
-            found = await _asked(contest, offered, pair, "pick_one", rule, judging, scores, judged, raises=raises)
-            best, reason = found.winner, found.reason
-        return Pick(best, reason)
-    mode = "pick_one" if rule.selection_mode == "tournament" else rule.selection_mode
-    return await _asked(contest, offered, range(len(offered)), mode, rule, judging, scores, judged, raises=raises)
-
-
-async def _asked(
-    contest: Contest,
-    offered: Sequence[Candidate],
-    positions: Sequence[int],
-    mode: str,
-    rule: HumanEval,
-    judging: str,
-    scores: dict[int, float],
-    judged: Mapping[str, Any],
-    *,
-    raises: bool,
-) -> Pick:
-    """One question, asked again where the answer names nothing; then the first counts, with a warning."""
-    options = [f"Attempt {number + 1}" for number in positions] if mode == "pick_one" else []
-    options += [TIE] if rule.allow_tie and mode == "pick_one" else []
-    options += [REJECT] if rule.allow_reject_all else []
-    first = offered[positions[0]] if rule.presentation == "diff" else None
-    shown = "\n\n".join(_shown(contest, offered[i], i, rule, scores.get(i), first) for i in positions)
-    words = "\n".join(filter(None, (judging, _HOW[mode])))
-    indices = tuple(offered[i].index for i in positions)
-    answer = ""
-    for text in (words, f"That names none of these attempts. {words}"):
-        question = Question(
-            text, shown, tuple(options), "choice", candidates=indices, mode=mode, judged=judged, shown=_how(rule)
-        )
-        answer = await contest.execution.ask(question, raises=raises, timeout=rule.timeout_seconds)
-        if answer.strip().lower() == REJECT and rule.allow_reject_all:
-            raise PhaseFailed("all candidates were rejected", "soundings")
-        found = read_pick(answer, positions, mode, allow_tie=rule.allow_tie)
-        if found is not None:
-            return await _reasoned(contest, offered, found, rule, raises=raises)
-    contest.engine.warn("evaluator", f"'{answer}' names no attempt; the first one wins", contest.path)
-    return Pick(positions[0], answer)
-
-
-async def _reasoned(
-    contest: Contest, offered: Sequence[Candidate], found: Pick, rule: HumanEval, *, raises: bool
-) -> Pick:
-    if not rule.require_reasoning or found.reason:
-        return found
-    question = Question(f"Why attempt {_named(offered, [found.winner])}?")
-    reason = await contest.execution.ask(question, raises=raises, timeout=rule.timeout_seconds)
-    return Pick(found.winner, reason.strip(), found.scores)
-
-
 def read_pick(answer: str, positions: Sequence[int], mode: str, *, allow_tie: bool = False) -> Pick | None:
     """The meaning of an answer; None where it names nothing that was offered.
 
     >>> read_pick("Attempt 2: clearer", range(3), "pick_one")
-    Pick(winner=1, reason='clearer', scores={})
+    Pick(winner=1, reason='clearer', scores={}, rejected={})
     """
     if mode == "pick_one":
         if allow_tie and answer.strip().lower() == TIE:
@@ -175,13 +192,6 @@ def read_pick(answer: str, positions: Sequence[int], mode: str, *, allow_tie: bo
     return Pick(max(scores, key=lambda i: (scores[i], -i)), f"rated {answer.strip()}", scores)
 
 
-def _named(offered: Sequence[Candidate], positions: Sequence[int]) -> str:
-    """Attempts by the numbers that answers use, and by those that a screen lists them under."""
-    attempts = ", ".join(str(position + 1) for position in positions)
-    listed = ", ".join(candidate_number(offered[position].index) for position in positions)
-    return f"{attempts} (candidate{'s' if len(positions) > 1 else ''} {listed})"
-
-
 def _how(rule: HumanEval) -> dict[str, Any]:
     """How the candidates are to be shown, where not as usual."""
     hidden = [name for name in ("metadata", "mutations") if not getattr(rule, f"show_{name}")]
@@ -192,31 +202,6 @@ def _how(rule: HumanEval) -> dict[str, Any]:
         **({"reason": True} if rule.require_reasoning else {}),
         **({"limit": rule.max_preview_length} if rule.max_preview_length is not None else {}),
     }
-
-
-def _shown(
-    contest: Contest,
-    candidate: Candidate,
-    position: int,
-    rule: HumanEval,
-    score: float | None,
-    first: Candidate | None = None,
-) -> str:
-    """A candidate as the person reads it where there is no screen; by what differs from the ``first``, if given."""
-    notes = [f"candidate {candidate.index}"] if rule.show_index else []
-    if rule.show_metadata:
-        cost, tokens = contest.engine.branch_cost(candidate.execution.place().branch)
-        notes += [candidate.execution.model, f"{tokens:,} tokens", "cost unknown" if cost is None else f"${cost:.6f}"]
-        notes += [f"score {score:g}"] if score is not None else []
-    if rule.show_mutations and candidate.mutation is not None:
-        notes.append(f"{candidate.mutation.mode}: {candidate.mutation.template}")
-    if candidate.verdict is not None and not candidate.verdict.valid:
-        notes.append(f"rejected by the validator: {candidate.verdict.reason}")
-    output = _preview(candidate, rule)
-    if first is not None and first is not candidate:
-        output = difference(_preview(first, rule), output, ("the first", f"attempt {position + 1}"))
-    about = f"\n({' · '.join(notes)})" if notes else ""
-    return f"Attempt {position + 1}:{about}\n{output}"
 
 
 def _preview(candidate: Candidate, rule: HumanEval) -> str:
