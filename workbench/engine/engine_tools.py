@@ -16,32 +16,29 @@ SPAWN = "spawn_cascade"
 SEARCH_CONTEXT = "search_context"
 
 
-def _spec(name: str, description: str, parameters: tuple[Parameter, ...], types: dict[str, object]) -> ToolSpec:
-    schema = {
-        "type": "object",
-        "properties": types,
-        "required": [parameter.name for parameter in parameters if parameter.required],
-        "additionalProperties": False,
-    }
+def own_spec(name: str, description: str, parameters: tuple[Parameter, ...], types: Mapping[str, object]) -> ToolSpec:
+    """A tool of the engine itself, which changes nothing outside; ``types`` are the JSON schemas of its parameters."""
+    required = [parameter.name for parameter in parameters if parameter.required]
+    schema = {"type": "object", "properties": types, "required": required, "additionalProperties": False}
     return ToolSpec(name, description, parameters, schema, side_effects=False)
 
 
 ENGINE_SPECS: Mapping[str, ToolSpec] = {
     spec.name: spec
     for spec in (
-        _spec(
+        own_spec(
             SET_STATE,
             "Remember a value under a key; later steps can read it as state.",
             (Parameter("key", "str"), Parameter("value", "any")),
             {"key": {"type": "string"}, "value": {"description": "Any JSON value."}},
         ),
-        _spec(
+        own_spec(
             ROUTE_TO,
             "Choose which step comes next.",
             (Parameter("target", "str"),),
             {"target": {"type": "string", "description": "Name of the next step."}},
         ),
-        _spec(
+        own_spec(
             SPAWN,
             "Start another cascade beside this run; its session id is the result, its end is not awaited.",
             (Parameter("cascade_ref", "str"), Parameter("input_data", "dict", required=False, default={})),
@@ -50,7 +47,7 @@ ENGINE_SPECS: Mapping[str, ToolSpec] = {
                 "input_data": {"type": "object"},
             },
         ),
-        _spec(
+        own_spec(
             SEARCH_CONTEXT,
             "Find messages of this run by the words of a query, best first.",
             (Parameter("query", "str"), Parameter("limit", "int", required=False, default=5)),
@@ -59,7 +56,7 @@ ENGINE_SPECS: Mapping[str, ToolSpec] = {
                 "limit": {"type": "integer", "description": "How many messages, at most 50."},
             },
         ),
-        _spec(
+        own_spec(
             ASK_HUMAN,
             "Ask the person who watches this run, and wait for the answer.",
             (
@@ -76,7 +73,7 @@ ENGINE_SPECS: Mapping[str, ToolSpec] = {
                 },
             },
         ),
-        _spec(
+        own_spec(
             ASK_CUSTOM,
             "Ask the person who watches this run by a form, with pictures, tables or options to compare.",
             (
@@ -112,7 +109,7 @@ def cascade_spec(definition: Definition) -> ToolSpec:
     cascade = definition.cascade
     parameters = tuple(Parameter(name, "str", required=False, default="") for name in cascade.inputs_schema)
     types: dict[str, object] = {name: {"description": text} for name, text in cascade.inputs_schema.items()}
-    return _spec(cascade.cascade_id, (cascade.description or "").strip() or cascade.cascade_id, parameters, types)
+    return own_spec(cascade.cascade_id, (cascade.description or "").strip() or cascade.cascade_id, parameters, types)
 
 
 def engine_spec(name: str) -> ToolSpec | None:

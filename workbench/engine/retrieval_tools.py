@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.engine.engine_tools import own_spec
 from workbench.engine.ports import Parameter, ToolSpec
 
 RAG_SEARCH = "rag_search"
@@ -33,16 +34,10 @@ def asked(arguments: Mapping[str, Any], limit: str = "limit") -> tuple[str, int]
     return query, most
 
 
-def _spec(name: str, description: str, parameters: tuple[Parameter, ...], types: dict[str, object]) -> ToolSpec:
-    required = [parameter.name for parameter in parameters if parameter.required]
-    schema = {"type": "object", "properties": types, "required": required, "additionalProperties": False}
-    return ToolSpec(name, description, parameters, schema, side_effects=False)
-
-
 RAG_SPECS: Mapping[str, ToolSpec] = {
     spec.name: spec
     for spec in (
-        _spec(
+        own_spec(
             RAG_SEARCH,
             "Find passages of the documents that suit a query, best first, with file and lines.",
             (Parameter("query", "str"), Parameter("k", "int", required=False, default=5)),
@@ -51,13 +46,13 @@ RAG_SPECS: Mapping[str, ToolSpec] = {
                 "k": {"type": "integer", "description": "How many passages, at most 50."},
             },
         ),
-        _spec(
+        own_spec(
             RAG_READ,
             "Read one passage that a search named, and learn what stands before and after it.",
             (Parameter("id", "str"),),
             {"id": {"type": "string", "description": "As rag_search gives it: file#number."}},
         ),
-        _spec(RAG_LIST, "List the documents that can be searched, and those that were left out.", (), {}),
+        own_spec(RAG_LIST, "List the documents that can be searched, and those that were left out.", (), {}),
     )
 }
 """Offered to a phase with a ``rag`` block."""
@@ -65,7 +60,7 @@ RAG_SPECS: Mapping[str, ToolSpec] = {
 
 def bank_spec(name: str) -> ToolSpec:
     """The tool that searches a bank; it has the bank's name."""
-    return _spec(
+    return own_spec(
         name,
         f"Search the memory '{name}': what earlier runs said, best first.",
         (Parameter("query", "str"), Parameter("limit", "int", required=False, default=5)),
