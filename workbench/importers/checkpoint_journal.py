@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from workbench import __version__
 from workbench.context.assembler import Assembler
 from workbench.context.assembly import Assembly, Item, Kind
 from workbench.context.cache import PrefixCache
@@ -15,7 +14,6 @@ from workbench.context.scope import PhaseScope
 from workbench.context.strategy import Strategy
 from workbench.engine.call_records import record_answer, record_context
 from workbench.engine.definition import Definition, Options
-from workbench.engine.event import Event
 from workbench.engine.own_secrets import without_secrets
 from workbench.engine.ports import Answer
 from workbench.engine.scribe import Scribe
@@ -23,7 +21,7 @@ from workbench.engine.usage import Usage
 from workbench.engine.whatif import whole
 from workbench.importers.bodies import redacted_json
 from workbench.importers.checkpoint import Checkpoint, Node
-from workbench.importers.journal import FileClock, Origin, Outside
+from workbench.importers.journal import FileClock, Origin, Outside, begin, no_one
 
 RULE = "recorded in the checkpoint"
 """Why a phase came next: more than that a checkpoint does not say."""
@@ -47,7 +45,7 @@ class _Writer:
         self.outside = outside
         self.definition = without_secrets(Definition.of(point.cascade_text, point.cascade_file), outside.redact)
         self.clock = FileClock(point.at or outside.clock.now())
-        self.scribe = Scribe(run_id, self.clock, outside.sink, _nobody)
+        self.scribe = Scribe(run_id, self.clock, outside.sink, no_one)
         self.options = Options(session_id, next((node.model for node in point.nodes if node.model), ""))
         self.state: dict[str, object] = {}
         self.last: Assembly | None = None
@@ -55,7 +53,8 @@ class _Writer:
     def write(self) -> None:
         """All events, from ``run_started`` to ``run_finished``."""
         point, emit = self.point, self.scribe.emit
-        self._start()
+        given = redacted_json(dict(point.input), self.outside.redact)
+        begin(self.scribe, self.definition, self.options, self.origin, file=point.cascade_file, input=given)
         for node in point.nodes:
             self._node(node)
         for key, value in redacted_json(dict(point.state), self.outside.redact).items():
@@ -70,24 +69,6 @@ class _Writer:
         output, reason = self._text(point.output), self._text(point.reason)
         emit("run_finished", status=point.status, output=output, state=self.state, reason=reason)
         self.scribe.sync()
-
-    def _start(self) -> None:
-        definition, origin = self.definition, self.origin
-        self.scribe.emit(
-            "run_started",
-            session_id=self.options.session_id,
-            cascade_id=definition.cascade.cascade_id,
-            cascade_file=self.point.cascade_file,
-            cascade_text=definition.source.text,
-            cascade_sha256=definition.sha256,
-            includes={},
-            input=redacted_json(dict(self.point.input), self.outside.redact),
-            options=self.options.to_json(),
-            ports={"imported": origin.format},
-            parent=None,
-            version=__version__,
-            imported={"format": origin.format, "file": origin.file, "sha256": origin.sha256, "kept": {}},
-        )
 
     def _node(self, node: Node) -> None:
         emit, place = self.scribe.emit, Place("", node.phase, 1)
@@ -157,7 +138,3 @@ class _Writer:
     def _warn(self, message: str, code: str) -> None:
         text = self._text(message)
         self.scribe.emit("warning", code=code, message=text, file=self.origin.file, path="", line=0, column=0)
-
-
-def _nobody(event: Event) -> None:
-    """Sees an event and does nothing."""

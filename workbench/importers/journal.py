@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from workbench import __version__
@@ -88,6 +89,38 @@ def cascade_text(title: str) -> str:
     )
 
 
+def begin(
+    scribe: Scribe,
+    definition: Definition,
+    options: Options,
+    origin: Origin,
+    *,
+    file: str = "",
+    input: Mapping[str, Any] = MappingProxyType({}),
+    kept: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Journal ``run_started``, which says that nothing ran: ``file`` is the cascade's, ``kept`` what else was told."""
+    scribe.emit(
+        "run_started",
+        session_id=options.session_id,
+        cascade_id=definition.cascade.cascade_id,
+        cascade_file=file,
+        cascade_text=definition.source.text,
+        cascade_sha256=definition.sha256,
+        includes={},
+        input=dict(input),
+        options=options.to_json(),
+        ports={"imported": origin.format},
+        parent=None,
+        version=__version__,
+        imported={"format": origin.format, "file": origin.file, "sha256": origin.sha256, "kept": dict(kept)},
+    )
+
+
+def no_one(event: Event) -> None:
+    """Nobody watches while a file is read."""
+
+
 def write_journal(conversation: Conversation, origin: Origin, run_id: str, session_id: str, outside: Outside) -> None:
     """Journal a conversation as an ordinary run, marked by ``ports: {imported: FORMAT}``."""
     _Writer(conversation, origin, run_id, session_id, outside).write()
@@ -105,7 +138,7 @@ class _Writer:
         title = clean(outside.redact(conversation.title)[0])[:200].encode("utf-8", "replace").decode()
         self.definition = Definition.of(cascade_text(title), "")
         self.clock = FileClock(_first_time(conversation) or outside.clock.now())
-        self.scribe = Scribe(run_id, self.clock, outside.sink, _nobody)
+        self.scribe = Scribe(run_id, self.clock, outside.sink, no_one)
         self.options = Options(session_id, next((t.model for t in conversation.threads), ""))
         self.caches: dict[str, PrefixCache] = {}
         self.calibrations: dict[str, Calibration] = {}
@@ -128,26 +161,7 @@ class _Writer:
         if len(kept) > _KEPT_BYTES:
             notes.append(f"what the file says beside its messages is larger than {_KEPT_BYTES:,} characters: left out")
             kept = "{}"
-        self.scribe.emit(
-            "run_started",
-            session_id=self.options.session_id,
-            cascade_id=definition.cascade.cascade_id,
-            cascade_file="",
-            cascade_text=definition.source.text,
-            cascade_sha256=definition.sha256,
-            includes={},
-            input={},
-            options=self.options.to_json(),
-            ports={"imported": self.origin.format},
-            parent=None,
-            version=__version__,
-            imported={
-                "format": self.origin.format,
-                "file": self.origin.file,
-                "sha256": self.origin.sha256,
-                "kept": redacted_json(json.loads(kept), self.redact),
-            },
-        )
+        begin(self.scribe, definition, self.options, self.origin, kept=redacted_json(json.loads(kept), self.redact))
         for note in notes:
             self.scribe.emit("warning", code="import", message=note, file=self.origin.file, path="", line=0, column=0)
 
@@ -349,7 +363,3 @@ def _first_time(conversation: Conversation) -> str:
 def _later(at: str, seconds: float | None) -> str:
     then = datetime.fromisoformat(at) + timedelta(seconds=min(seconds or 0.0, _LONGEST))
     return then.isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def _nobody(event: Event) -> None:
-    """Sees an event and does nothing."""
