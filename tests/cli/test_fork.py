@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import CASCADE, Cli
+from workbench.store import record
 from workbench.workspace.project import Project
 
 
@@ -120,6 +122,25 @@ def test_a_damaged_journal_is_not_forked_and_its_place_is_named(stored: Cli, wor
     assert frozen.code == 2
     assert frozen.err.startswith("error: this run cannot be frozen: ")
     assert path.name in frozen.err
+
+
+def test_a_record_that_makes_no_sense_is_named_and_the_rest_of_the_run_is_shown(stored: Cli) -> None:
+    store = Project.at().store
+    path = next(iter(sorted(store.folder(store.find("a")).glob("*.jsonl"))))
+    events = [record.decoded(line) for line in path.read_bytes().splitlines()]
+    answered = next(number for number, event in enumerate(events) if event.kind == "call_finished")
+    events[answered] = replace(events[answered], data={"message": 12, "added": 7})
+    path.write_bytes(b"".join(map(record.encoded, events)))
+    reason = f"record {answered + 1} (call_finished) is not what its kind promises"
+    for command in (("fork", "a", "--at", "answer"), ("run", "greet.yaml", "--reuse", "a")):
+        ended = stored(*command)
+        assert (ended.code, ended.err.splitlines()[-1]) == (5, f"error: a cannot be started from: {reason}")
+    frozen = stored("test", "freeze", "a", "--name", "x")
+    assert (frozen.code, frozen.err) == (2, f"error: this run cannot be frozen: {reason}\n")
+    shown = stored("show", "a")
+    assert shown.code == 0
+    assert "answer" in shown.out
+    assert stored("context", "a", "--at", "look:1").code == 0
 
 
 def test_a_run_that_was_cut_off_is_forked_as_far_as_it_came(stored: Cli) -> None:

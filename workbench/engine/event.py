@@ -93,6 +93,9 @@ KINDS: dict[str, str] = {
 LEFT = "not run"
 """``sandbox`` of the ``tool_finished`` of a call that a person did not let run."""
 
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+"""What comes of reading a value that is not of the type that a run writes."""
+
 STATUSES = ("success", "failed", "blocked", "stopped", "diverged")
 
 

@@ -56,6 +56,8 @@ class Fold:
         """``embedded`` data, in order."""
         self.edits: list[Event] = []
         """``edited`` events, in order."""
+        self.senseless: list[Event] = []
+        """Records of a journal whose data is not what their kind promises."""
         self.bodies = Bodies()
         self.wire_bodies: dict[str, str] = {}
         """JSON text of wire messages by hash."""

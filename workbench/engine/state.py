@@ -1,7 +1,7 @@
 """The fold: events in, what happened so far out. Drawn by the app, printed by the commands, read by what-if.
 
-``RunState.apply`` takes events one by one, in order, live or from a journal; it never fails on an unknown kind or a
-missing field, because a damaged or newer run must still be shown.
+``RunState.apply`` takes events one by one, in order, as a run makes them; ``read`` takes them from a journal. Neither
+fails on an unknown kind, and ``read`` on nothing at all, because a damaged or newer run must still be shown.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from workbench.context.scope import StateWrite
-from workbench.engine.event import KINDS, Event, seconds_between
+from workbench.engine.event import KINDS, MALFORMED, Event, seconds_between
 from workbench.engine.fold_calls import CallFold
 from workbench.engine.fold_tools import ToolFold
 from workbench.engine.parts import Bodies, CallState, ToolState, VisitState, Wire
@@ -26,7 +26,7 @@ class RunState(CallFold, ToolFold):
         """Fold a whole journal."""
         state = cls()
         for event in events:
-            state.apply(event)
+            state.read(event)
         return state
 
     # -- totals ------------------------------------------------------------------------------------------------------
@@ -65,6 +65,14 @@ class RunState(CallFold, ToolFold):
         """How many answered calls have no known cost."""
         return sum(1 for call in self.calls if call.answer is not None and call.cost is None)
 
+    @property
+    def nonsense(self) -> str:
+        """What is wrong with the first record that makes no sense; empty where all do."""
+        if not self.senseless:
+            return ""
+        event = self.senseless[0]
+        return f"record {event.seq} ({event.kind}) is not what its kind promises"
+
     # -- the fold ----------------------------------------------------------------------------------------------------
 
     def apply(self, event: Event) -> None:
@@ -75,6 +83,13 @@ class RunState(CallFold, ToolFold):
         self._last_at = event.at
         if event.kind in KINDS and (handler := getattr(self, f"_{event.kind}", None)) is not None:
             handler(event, event.data)
+
+    def read(self, event: Event) -> None:
+        """Take the next event of a journal; one that is not what its kind promises is left out, and told."""
+        try:
+            self.apply(event)
+        except MALFORMED:
+            self.senseless.append(event)
 
     def _went_on(self, at: str) -> None:
         """What is open has not run since the event before: that one is of a fork's recorded past, or ended the run."""

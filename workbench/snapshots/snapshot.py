@@ -9,6 +9,7 @@ from dataclasses import field
 from typing import Any, Literal
 
 from workbench.dataclass import dataclass
+from workbench.engine.event import MALFORMED
 from workbench.engine.recording import Recording
 from workbench.engine.state import RunState
 from workbench.snapshots.expectations import Expectations
@@ -19,9 +20,6 @@ FORMAT = 1
 """What this version writes, and the newest that it reads."""
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
-"""What comes of reading a value that is not of the type that a run writes."""
 
 Mode = Literal["strict", "plumbing"]
 MODES: tuple[Mode, ...] = ("strict", "plumbing")
@@ -157,14 +155,8 @@ def _readable(kept: Kept) -> Recording:
             kept.child(run_id)
         return kept.recording
     except MALFORMED as fault:
-        where = "children"
-        state = RunState()
-        for index, event in enumerate(kept.events):
-            try:
-                state.apply(event)
-            except MALFORMED:
-                where = f"recording[{index}]"
-                break
+        senseless = RunState.of(kept.events).senseless
+        where = f"recording[{kept.events.index(senseless[0])}]" if senseless else "children"
         reason = f"it has no {fault}" if isinstance(fault, KeyError) else str(fault)
         raise SnapshotError(f"'workbench.{where}' is damaged: {reason}") from fault
 

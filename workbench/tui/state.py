@@ -184,7 +184,7 @@ class BenchState:
         if self.started and event.run_id != self.run.run_id:
             self._take_child(event)
             return
-        self.run.apply(event)
+        self.run.read(event)
         self.events.append(event)
         if event.kind == "context_assembled" and self.following:
             self.selected, self.selected_run = event.place, ""
@@ -204,7 +204,7 @@ class BenchState:
         if event.seq <= child.seq:
             _ask_again(child, event)
             return
-        child.apply(event)
+        child.read(event)
         if event.kind in ("call_finished", "call_failed"):
             self.waiting.pop(event.place, None)
         if event.kind in ("run_started", "call_finished", "call_failed", "tool_finished", "run_finished"):

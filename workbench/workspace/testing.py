@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from workbench.collector import no_collection
 from workbench.dataclass import dataclass
 from workbench.engine.definition import Definition, DefinitionError
-from workbench.engine.event import Event
+from workbench.engine.event import MALFORMED, Event
 from workbench.engine.own_secrets import without_secrets
 from workbench.engine.redact import Redactor
+from workbench.engine.state import RunState
 from workbench.language.model import Phase
 from workbench.language.problem import Severity
 from workbench.snapshots.differences import PLUMBING, Difference, differences
@@ -23,7 +24,7 @@ from workbench.snapshots.freeze import Label, freeze
 from workbench.snapshots.kept import Kept
 from workbench.snapshots.original import NOTE, Original, replay_original
 from workbench.snapshots.rerun import Rerun, Surround, rerun
-from workbench.snapshots.snapshot import MALFORMED, Mode, Snapshot
+from workbench.snapshots.snapshot import Mode, Snapshot
 from workbench.workspace.nobody import Nobody
 from workbench.workspace.opened import Reader, included
 from workbench.workspace.silent_shelf import SilentShelf
@@ -226,8 +227,8 @@ class Snapshots(SnapshotFolder):
         def events_of(run: str) -> tuple[Event, ...]:
             tail = store.tail(run)
             found = tuple(tail.poll())
-            if not tail.health.whole:
-                raise SnapshotError(f"this run cannot be frozen: {tail.health.notices[0]}")
+            if lost := "; ".join(tail.health.problems) or RunState.of(found).nonsense:
+                raise SnapshotError(f"this run cannot be frozen: {lost}")
             for event in found:
                 if event.kind == "blob" and event.data.get("kind") == "image":
                     images[event.data["hash"]] = store.image(run, event.data["hash"])

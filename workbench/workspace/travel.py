@@ -11,13 +11,14 @@ from workbench.collector import no_collection
 from workbench.dataclass import dataclass
 from workbench.engine.definition import Definition, Options
 from workbench.engine.edits import Edit
-from workbench.engine.event import Event
+from workbench.engine.event import MALFORMED, Event
 from workbench.engine.fork import ForkGate, ForkPoint
 from workbench.engine.gate import Decision, Gate, Stop, StopKind
 from workbench.engine.ports import Sink
 from workbench.engine.recording import Recording
 from workbench.engine.replay import Replay
 from workbench.engine.run import Outcome, Parent, Run
+from workbench.engine.state import RunState
 from workbench.store.faults import StoreError
 from workbench.store.journal import MemorySink
 from workbench.workspace.live import (
@@ -62,11 +63,15 @@ def past_of(project: Project, run_id: str) -> Past:
     tail = store.tail(run_id)
     with no_collection():
         events = list(tail.poll())
-        recording = Recording(events, StoredImages(store, run_id))
-    if not events or events[0].kind != "run_started":
-        raise StoreError(f"run {run_id} has no beginning: there is nothing to start from")
+        if not events or events[0].kind != "run_started":
+            raise StoreError(f"run {run_id} has no beginning: there is nothing to start from")
+        name = events[0].data.get("session_id") or run_id
+        try:
+            recording = Recording(events, StoredImages(store, run_id))
+        except MALFORMED as fault:
+            raise StoreError(f"{name} cannot be started from: {RunState.of(events).nonsense or fault}") from fault
     if not tail.health.whole:
-        raise StoreError(f"run {run_id} cannot be started from: {tail.health.notices[0]}")
+        raise StoreError(f"{name} cannot be started from: {tail.health.notices[0]}")
     return Past(run_id, recording)
 
 
