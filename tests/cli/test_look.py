@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,19 @@ def test_a_context_as_text_names_the_rule_and_the_line(ran: Cli) -> None:
 def test_a_context_with_texts_shows_what_was_sent(ran: Cli) -> None:
     out = ran("context", "s", "--at", "look:2", "--text").out
     assert out.count("    Ada likes short greetings.") == 4
+
+
+def test_a_long_message_is_printed_once_for_all_calls(cli: Cli, workspace: Path) -> None:
+    said = [{"role": "user", "content": "word " * 200}]
+    for turn in range(5):
+        said += [{"role": "assistant", "content": f"a{turn}"}, {"role": "user", "content": f"u{turn}"}]
+    (workspace / "chat.jsonl").write_text(json.dumps({"messages": [*said, {"role": "assistant", "content": "end"}]}))
+    assert cli("import", "chat.jsonl").code == 0
+    out = cli("context", "--text").out
+    assert out.count("word word") // 100 == 1
+    assert len(re.findall(r"\[as above: imported:1 attempt 1, entry \d; 1,000 characters\]", out)) == 5
+    assert out.count("#  role") == 6
+    assert cli("context", "--text", "--turn", "6").out.count("word word") // 100 == 1
 
 
 def test_a_place_in_full(ran: Cli) -> None:

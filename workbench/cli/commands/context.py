@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--turn", "-t", type=click.IntRange(1), metavar="N", help="Only calls of this turn (last attempt).")
 @click.option("--at", metavar="PLACE", help="One call: PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL.")
 @click.option("--strategy", "-s", metavar="SPEC", help="What-if: under this strategy instead; no call is made.")
-@click.option("--text", is_flag=True, help="Print what was sent below each entry.")
+@click.option("--text", is_flag=True, help="Print what was sent below each entry, long messages once.")
 @click.option("--wire", is_flag=True, help="The exact request body as it was sent, JSON; one line per call.")
 @as_json
 @plain
@@ -66,10 +66,11 @@ def command(
         return
     printer = Printer(plain)
     talk(f"{state.session_id or state.run_id}: {state.cascade_file or state.cascade_id}, {state.status}", "dim")
+    texts: dict[str, str] | None = {} if text else None
     for number, call in enumerate(calls):
         if number:
             printer.line()
-        print_context(call, printer, texts=text)
+        print_context(call, printer, texts=texts)
 
 
 def _chosen(state: RunState, phase: str | None, turn: int | None, at: str | None) -> list[CallState]:

@@ -46,13 +46,18 @@ def cached_entries(call: CallState) -> frozenset[int]:
     return frozenset(sent[: forecast.break_at])
 
 
-def print_context(call: CallState, printer: Printer, *, texts: bool = False) -> None:
-    """The call's totals, then one line per entry; with ``texts``, what was sent below each."""
+_SHORT = 200
+"""Characters of a text that is printed again where it was sent again."""
+
+
+def print_context(call: CallState, printer: Printer, *, texts: dict[str, str] | None = None) -> None:
+    """The call's totals, then one line per entry; with ``texts``, what was sent below each. It takes down where each
+    long message stands, by its hash: in the calls after that it is named and not repeated, or what is printed of a
+    run would grow with the square of its turns."""
     _print_totals(call, printer)
     cached = cached_entries(call)
     rows = [_row(index, entry, call, printer.plain, index in cached) for index, entry in enumerate(call.entries)]
-    sent = [message_text(entry) if entry.sent is not None else "" for entry in call.entries] if texts else []
-    printer.table(COLUMNS, rows, below=sent)
+    printer.table(COLUMNS, rows, below=() if texts is None else _texts(call, texts))
     if (found := Residual.of(call)) is not None and not call.beside:
         arrow = "to" if printer.plain else "→"
         told = "; ".join(part.replace("→", arrow) for part in parts(found))
@@ -67,18 +72,36 @@ def print_context(call: CallState, printer: Printer, *, texts: bool = False) -> 
             + (f", {money(call.cost, exact=call.cost_grade == 'exact')}" if call.cost is not None else "")
             + (f"; calls {calls}" if calls else "")
         )
-        if texts:
+        if texts is not None:
             printer.block(call.answer.text, indent="    ")
 
 
-def _print_totals(call: CallState, printer: Printer) -> None:
-    place, forecast = call.place, call.forecast
+def _texts(call: CallState, told: dict[str, str]) -> list[str]:
+    """What was sent of each entry, or where it stands already."""
+    texts = []
+    for number, entry in enumerate(call.entries, start=1):
+        text = message_text(entry) if entry.sent is not None else ""
+        if entry.sent is not None and len(text) > _SHORT:
+            here = f"{call_place(call)}, entry {number}"
+            before = told.setdefault(entry.sent.body_hash, here)
+            text = text if before == here else f"[as above: {before}; {len(text):,} characters]"
+        texts.append(text)
+    return texts
+
+
+def call_place(call: CallState) -> str:
+    """``triage:3 attempt 1``, with the branch, the visit and the call where there are several."""
+    place = call.place
     where = f"{place.branch}/" if place.branch else ""
     where += f"{place.phase}:{place.turn}" if place.turn else f"{place.phase} {call.purpose}"
     if place.visit > 1:
         where += f" visit {place.visit}"
-    where += f" attempt {place.attempt}" + (f" call {place.call}" if place.call > 1 else "")
-    printer.line(Cell(where, "head"), f"   {call.model}   ", Cell(call.strategy, "dim"))
+    return where + f" attempt {place.attempt}" + (f" call {place.call}" if place.call > 1 else "")
+
+
+def _print_totals(call: CallState, printer: Printer) -> None:
+    forecast = call.forecast
+    printer.line(Cell(call_place(call), "head"), f"   {call.model}   ", Cell(call.strategy, "dim"))
     guess = Predicted.of(call)
     predicted = f"   predicted {money(guess.cost)}" if forecast else ""
     cached = f"   cached {count(guess.cached)}" if forecast else ""
