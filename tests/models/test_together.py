@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -113,12 +115,33 @@ def test_a_message_that_comes_twice_counts_twice_and_is_encoded_once() -> None:
 
 # -- beside other work -----------------------------------------------------------------------------------------------
 
+_IN_VAIN = 20.0
+"""Seconds until a wait that should have ended fails its test."""
+
 
 @pytest.fixture
-def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls of the tokenizer for less than the texts of one test."""
-    monkeypatch.setattr(together, "LEAST", 100)
-    monkeypatch.setattr(together, "MOST", 1_000)
+def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Calls of the tokenizer for less than the texts of one test, where nobody waits in vain for ever."""
+    overdue: list[str] = []
+
+    class Told(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            if not (told := super().wait(_IN_VAIN)):
+                overdue.append("who asked for counts was not told")
+            return told
+
+    class Texts(SimpleQueue[Any]):
+        def get(self, block: bool = True, timeout: float | None = None) -> Any:
+            try:
+                return super().get(timeout=_IN_VAIN)
+            except Empty:
+                overdue.append("who counts was not told that no more will come")
+                raise
+
+    for name, value in (("LEAST", 100), ("MOST", 1_000), ("Event", Told), ("SimpleQueue", Texts)):
+        monkeypatch.setattr(together, name, value)
+    yield
+    assert overdue == []
 
 
 def lengths(given: list[str]) -> list[Counted]:
@@ -167,6 +190,7 @@ def test_work_may_ask_for_the_counts_so_far() -> None:
     assert second == [(number, True) for number in range(50, 60)]
 
 
+@pytest.mark.usefixtures("few")
 def test_what_goes_wrong_in_the_work_is_raised_and_the_thread_is_gone() -> None:
     before = threading.active_count()
     with pytest.raises(ZeroDivisionError):
@@ -192,6 +216,7 @@ def test_an_interrupt_while_counting_ends_the_work_that_waits_for_counts() -> No
     assert threading.active_count() == before
 
 
+@pytest.mark.usefixtures("few")
 def test_where_the_system_gives_no_thread_all_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
