@@ -209,8 +209,8 @@ def test_the_plot_draws_both_sides_over_the_calls(tmp_path: Path) -> None:
             shown = screen_text(it.app)
             assert "tokens sent" in shown
             assert "US dollars for the input" in shown
-            assert "dig:1 … dig:7" in shown
-            await check_sizes(it, "compare-plot")
+            assert all(f"dig:{turn}" in shown for turn in range(1, 8))
+            await check_sizes(it, "compare-plot", picture=True)
 
     asyncio.run(scenario())
 
@@ -230,6 +230,7 @@ def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_path: P
             await check_sizes(it, "sweep")
             await it.press("P")
             assert "relative to snowball" in screen_text(it.app)
+            await check_sizes(it, "sweep-plot", picture=True)
             await it.press("escape", "G", "enter")
             await it.until(lambda: it.app.screen is sheet, "it did not go back")
             await it.until(lambda: "B selective+mask(after=3" in screen_text(it.app), "B was not taken")

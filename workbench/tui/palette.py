@@ -70,6 +70,8 @@ PAINTS: dict[str, Paint] = {
     "added": Paint("success", 0.9),
     "gone-word": Paint("error", attributes="bold underline"),
     "added-word": Paint("success", attributes="bold underline"),
+    "side-a": Paint("primary", attributes="bold"),
+    "side-b": Paint("accent", attributes="bold"),
     "code-key": Paint("primary"),
     "code-string": Paint("success", 0.85),
     "code-number": Paint("accent"),

@@ -57,8 +57,8 @@ def print_contest(state: RunState, contest: Contest, printer: Printer, *, texts:
             printer.line(Cell(f"{mark}{why_text(of, rows)}", "good"))
         for words, _ in notes(rows):
             printer.line(Cell(f"  {words}", "dim"))
-        for line in plot_lines(rows, min((printer.width or 100) - 4, 100), 20) if plot else ():
-            printer.line(line)
+        for spans in plot_lines(rows, min((printer.width or 100) - 4, 100), 20) if plot else ():
+            printer.line("".join(text for text, _ in spans))
         if texts:
             _print_texts(state, contest, of, rows, printer)
     if head.question is not None:

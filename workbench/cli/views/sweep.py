@@ -53,10 +53,10 @@ def print_sweep(sweep: Sweep, printer: Printer, *, plot: bool = False) -> None:
         printer.line(Cell(line, "warn"))
     if plot:
         printer.line()
-        width = min((printer.width or 100) - 10, 90)
-        for line in scatter(points(sweep), X_TITLE, Y_TITLE, width):
-            printer.line(line)
-        printer.line(Cell(" " * 9 + LEGEND, "dim"))
+        width = min(printer.width or 100, 100)
+        for spans in scatter(points(sweep), X_TITLE, Y_TITLE, width):
+            printer.line("".join(text for text, _ in spans))
+        printer.line(Cell(LEGEND, "dim"))
 
 
 def sweep_svg(sweep: Sweep) -> str:

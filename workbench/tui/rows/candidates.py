@@ -17,6 +17,7 @@ from workbench.tui.rows.cells import Row, Span, crop, fit, flat
 from workbench.tui.rows.compare_words import SMALL
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.numbers import UNKNOWN, count, plural, seconds
+from workbench.tui.rows.plot import Drawn
 from workbench.tui.rows.signs import sign, status_sign
 
 
@@ -206,7 +207,7 @@ class CandidateRows(Rows):
         about += "" if "mutations" in hidden else f" {change_words(self.contest, row)}"
         return f"{row.number}{about} {_said(row)}"
 
-    def plot(self, width: int, height: int, of: Round | None = None) -> list[str]:
+    def plot(self, width: int, height: int, of: Round | None = None) -> list[Drawn]:
         """Quality against cost of a round (the last, if none is named); empty while there is nothing to draw."""
         rows = next((rows for r, rows in reversed(self.rounds) if of is None or r is of), ())
         return plot_lines(rows, width, height)

@@ -22,8 +22,8 @@ def svg_scatter(points: Sequence[Point], x_title: str, y_title: str) -> str:
         x = frame.x((point.x - x_low) / (x_high - x_low))
         y = frame.y((point.y - y_low) / (y_high - y_low))
         name = escape(clean(point.label))
-        plain = point.mark in ("·", "✗")
-        colour = "#c02626" if point.mark == "✗" else "#999" if plain else COLOURS[0]
+        plain = point.mark in ("·", "x")
+        colour = "#c02626" if point.mark == "x" else "#999" if plain else COLOURS[0]
         parts.append(
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{4 if plain else 6}" fill="{colour}"><title>{name}</title></circle>'
         )

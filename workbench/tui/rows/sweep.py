@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from textwrap import wrap
 
-from workbench.engine.sweep import Sweep, Tried
+from rich.cells import cell_len
+
+from workbench.engine.sweep import Spread, Sweep, Tried
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.numbers import count, plural
 from workbench.tui.rows.plot import scatter
 from workbench.tui.rows.signs import sign
 from workbench.tui.rows.sweep_words import LEGEND, X_TITLE, Y_TITLE, fallback_lines, marks, median, points
-from workbench.tui.rows.text import DrawnRows, Line
+from workbench.tui.rows.text import DrawnRows, Line, drawn_line
 
-AXIS = 10
-"""Cells beside the drawing."""
+NUMBERS = 4 + 9 + 9 + 10 + 9
+"""Cells of all columns but the name and the bars."""
+BAR = 30
+"""Cells of a bar at most."""
+SAME = 0.005
+"""Below it a share is shown as no difference."""
 
 
 class SweepRows(Rows):
@@ -39,35 +45,56 @@ class SweepRows(Rows):
         return len(self.sweep.rows)
 
     def heads(self, width: int) -> Sequence[Row]:
-        room = max(20, width - 48)
-        text = f"    {fit('strategy', room)}{fit('tokens', 9, 'right')}{fit('cost', 9, 'right')}"
-        return (Row(crop(((f"{text}{fit('peak', 10, 'right')}{fit('invalid', 9, 'right')}", "head"),), width)),)
+        room, bar = self._widths(width)
+        parts = (fit(name, 9, "right") + " " * bar for name in ("tokens", "cost"))
+        text = f"    {fit('strategy', room)}{''.join(parts)}{fit('peak', 10, 'right')}{fit('invalid', 9, 'right')}"
+        return (Row(crop(((text, "head"),), width)),)
+
+    def _widths(self, width: int) -> tuple[int, int]:
+        """Cells of the name and of each bar; no bar where it would say nothing."""
+        names = max((cell_len(_named(tried)) for tried in self.sweep.rows), default=0)
+        room = max(20, min(names, width - NUMBERS - 1))
+        bar = min(BAR, (width - NUMBERS - 1 - room) // 2)
+        return room, bar if bar >= 8 else 0
 
     def row(self, index: int, width: int) -> Row:
         tried, mark = self.sweep.rows[index], self._marks[index]
-        room = max(20, width - 48)
+        room, bar = self._widths(width)
         token = "error" if tried.invalid else "bold" if tried.on_front else "plain"
         spans: list[Span] = [
             (" ", "plain"),
             sign("winner") if tried.on_front else (" ", "plain"),
             (f"{mark} ", "dim"),
             (fit(_named(tried), room), token),
-            (fit(median(tried.tokens), 9, "right"), "plain"),
-            (fit(median(tried.cost), 9, "right"), "plain"),
+            *self._share(lambda one: one.tokens, tried, bar),
+            *self._share(lambda one: one.cost, tried, bar),
             (fit(count(tried.peak), 10, "right"), "dim"),
             (fit(str(tried.invalid) if tried.invalid else "0", 9, "right"), "error" if tried.invalid else "faint"),
         ]
         return Row(crop(spans, width))
 
-    def plot(self, height: int) -> DrawnRows:
-        """Tokens against cost, as wide as there is room."""
+    def _share(self, of: Callable[[Tried], Spread | None], tried: Tried, bar: int) -> list[Span]:
+        """A number and its bar; the longest of the column takes all the room."""
+        spread = of(tried)
+        value = 1.0 if spread is None else spread.median
+        token = "plain" if abs(value - 1) < SAME else "ok" if value < 1 else "warning"
+        number: Span = (fit(median(spread), 9, "right"), token)
+        if not bar:
+            return [number]
+        most = max((found.median for one in self.sweep.rows if (found := of(one)) is not None), default=1.0) or 1.0
+        halves = 0 if spread is None else round(value / most * (bar - 2) * 2)
+        drawn = "━" * (halves // 2) + "╸" * (halves % 2)
+        return [number, (" " + drawn.ljust(bar - 1), "dim" if token == "plain" else token)]
+
+    def plot(self, height: Callable[[], int]) -> DrawnRows:
+        """Tokens against cost, as wide as there is room, in a screen of so many lines."""
         found, said = points(self.sweep), list(fallback_lines(self.sweep))
 
         def draw(room: int) -> list[Line]:
-            drawn = scatter(found, X_TITLE, Y_TITLE, max(20, room - AXIS), max(6, height - 8))
+            drawn = scatter(found, X_TITLE, Y_TITLE, room, max(6, height() - 7 - len(said)))
             none = [Line("No price is known: there is no cost to draw against.", "dim")]
             notes = (Line(part, "masked") for one in said for part in wrap(one, max(20, room)))
-            return [*(map(Line, drawn) if found else none), Line(LEGEND, "dim"), *notes]
+            return [*(map(drawn_line, drawn) if found else none), Line(LEGEND, "dim"), *notes]
 
         return DrawnRows(draw, (("Plot", "title"), ("  tokens against cost", "name")))
 

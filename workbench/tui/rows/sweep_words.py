@@ -19,11 +19,15 @@ LEGEND = "S snowball  F the file  letters: the front  · others  x invalid"
 def points(sweep: Sweep) -> list[Point]:
     """The strategies with a known cost; those of the front come first, so that others never hide them."""
     found = [
-        Point(tried.tokens.median, tried.cost.median, mark, tried.label)
+        Point(tried.tokens.median, tried.cost.median, mark, tried.label, _token(tried, mark))
         for tried, mark in zip(sweep.rows, marks(sweep), strict=True)
         if tried.cost is not None
     ]
     return sorted(found, key=lambda point: (point.mark in "·x", point.mark == "·"))
+
+
+def _token(tried: Tried, mark: str) -> str:
+    return "error" if tried.invalid else "ok" if tried.on_front else "bold" if mark in "SF" else "dim"
 
 
 def sweep_json(sweep: Sweep) -> dict[str, Any]:

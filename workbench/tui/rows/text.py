@@ -274,6 +274,11 @@ def _cut(spans: Sequence[Span], start: int, end: int | None) -> tuple[Span, ...]
     return tuple(result)
 
 
+def drawn_line(spans: Sequence[Span]) -> Line:
+    """A line whose parts have colours of their own."""
+    return Line("".join(text for text, _ in spans), paint=lambda _: tuple(spans))
+
+
 class DrawnRows(TextRows):
     """A document that is made anew for each width: a drawing, whose lines cannot be wrapped."""
 

@@ -20,7 +20,8 @@ from workbench.tui.rows.candidate_docs import beside, candidate_doc, choosing_do
 from workbench.tui.rows.candidates import CandidateRows
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.picture import Gallery
-from workbench.tui.rows.text import Line, TextRows
+from workbench.tui.rows.plot import Drawn
+from workbench.tui.rows.text import TextRows, drawn_line
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sized import Grip, SizedScreen
 from workbench.tui.widgets.rowview import RowView
@@ -189,7 +190,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         self.preview.edge = beside
         self.preview.joints = {self.size.width - width - 1: "┬"} if beside else {}
         self.plot.rows = TextRows(
-            [Line(text) for text in lines],
+            [drawn_line(spans) for spans in lines],
             (("Plot", "title"), ("  quality against cost", "name")),
             empty=("There is nothing to draw yet: at least two", "candidates need a score and a known cost."),
         )
@@ -211,10 +212,10 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
     def apply_sizes(self) -> None:
         self._draw()
 
-    def _plot_lines(self) -> list[str]:
+    def _plot_lines(self) -> list[Drawn]:
         if "metadata" in self.rows.shown.get("hidden", ()):
             return []
-        room = self.size.width - 4 if self.has_class("-narrow") else self._plot_width() - 2
+        room = self.size.width - 4 if self.has_class("-narrow") else self._plot_width() - 3
         height = max(9, self.size.height - 2 - int(self.view.size.height))
         return self.rows.plot(room, height, self.rows.round_of(self.view.cursor))
 
@@ -403,4 +404,4 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
             if text is not None:
                 self._send(question, text)
 
-        self.app.push_screen(question_dialog(question), answered)
+        self.app.push_unasked(question_dialog(question), answered)

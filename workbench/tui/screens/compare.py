@@ -165,7 +165,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
     def action_plot(self) -> None:
         """Tokens and cost of both sides over the calls."""
         if (found := self._ready()) is not None:
-            self.app.push_screen(Sheet(plot_doc(found.comparison, self.size.height)))
+            self.app.push_screen(Sheet(plot_doc(found.comparison, lambda: self.app.size.height)))
 
     # -- other strategies --------------------------------------------------------------------------------------------
 
@@ -267,7 +267,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
             if answer == "write":
                 self._write(change)
 
-        self.app.push_screen(Choice(f"Write B into {change.shown}?", text, answers), answered)
+        self.app.push_unasked(Choice(f"Write B into {change.shown}?", text, answers), answered)
 
     def _write(self, change: Change) -> None:
         try:

@@ -80,7 +80,7 @@ class SweepSheet(Sheet):
         self._stopped.set()
 
     def action_plot(self) -> None:
-        self.app.push_screen(Sheet(self.rows.plot(self.size.height)))
+        self.app.push_screen(Sheet(self.rows.plot(lambda: self.app.size.height)))
 
     @on(RowView.Opened)
     def _row_opened(self, event: RowView.Opened) -> None:

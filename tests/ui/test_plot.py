@@ -1,0 +1,56 @@
+"""Drawings of characters: what stands on their axes, and which point is which."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from workbench.tui.rows.plot import Drawn, Point, axis, lines_over_calls, scatter
+
+
+def texts(drawn: list[Drawn]) -> list[str]:
+    return ["".join(text for text, _ in spans) for spans in drawn]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 6760.0), (0.32, 1.03), (-1e-5, 0.00114), (48.0, 95.0), (0.0, 1e-9)])
+def test_the_numbers_of_an_axis_are_round_and_no_two_are_written_alike(low: float, high: float) -> None:
+    found = axis(low, high, 5)
+    written = [found.text(tick) for tick in found.ticks]
+    assert 1 <= len(written) <= 6
+    assert len(set(written)) == len(written)
+    assert all(
+        abs(float(text.replace(",", "")) - tick) < found.step / 100
+        for text, tick in zip(written, found.ticks, strict=True)
+    )
+    assert all(low - found.step / 100 <= tick <= high + found.step / 100 for tick in found.ticks)
+
+
+def test_a_name_stands_beside_its_point_and_over_no_other() -> None:
+    points = [Point(0.0, 1.0, "a", "first", "ok"), Point(0.3, 1.0, "b", "second"), Point(9.0, 1.0, "c", "last one")]
+    drawn = texts(scatter(points, "x", "y", 50, 5))
+    at = next(row for row, text in enumerate(drawn) if "second" in text)
+    assert "ab second " in drawn[at]
+    assert " last one c" in drawn[at]
+    assert "first" in drawn[at - 1], "above it: there is no room between a and b"
+
+
+def test_points_in_one_cell_share_their_names() -> None:
+    drawn = scatter([Point(1.0, 1.0, "S", "snowball"), Point(1.0, 1.0, "F", "file")], "x", "y", 60, 5)
+    assert any("S snowball, file" in text or "snowball, file S" in text for text in texts(drawn))
+
+
+@pytest.mark.parametrize("calls", [0, 1, 7, 40, 300])
+@pytest.mark.parametrize("width", [24, 78, 190])
+def test_two_lines_fit_their_room_whatever_the_number_of_calls(calls: int, width: int) -> None:
+    names = [f"dig:{call}" for call in range(calls)]
+    rising = [float(call * call) for call in range(calls)]
+    drawn = texts(lines_over_calls(names, [rising, [None] * calls], "tokens sent", width, 6))
+    assert len(drawn) == 1 + 6 + 2
+    assert max(map(cell_len, drawn[1:])) <= width
+    assert any("A" in text for text in drawn[1:]) == bool(calls)
+
+
+def test_both_sides_in_one_cell_are_marked_as_both_and_a_call_of_one_side_alone_is_not_joined() -> None:
+    drawn = texts(lines_over_calls(["a", "b", "c"], [[1.0, 4.0, 1.0], [1.0, None, 4.0]], "tokens", 40, 5))
+    assert sum(text.count("=") for text in drawn) == 1
+    assert sum(text.count("B") for text in drawn) == 1
