@@ -254,6 +254,17 @@ def test_a_candidate_goes_on_in_a_browser_of_its_own_and_the_run_where_the_winne
     assert surfer.call("browser_status", "s0").text == "No browser session is open."
 
 
+def test_a_candidate_goes_on_from_an_empty_page_where_the_page_of_the_run_did_not_load(
+    surfer: Surfer, site: str
+) -> None:
+    surfer.at(site)
+    assert surfer.do(":url", "http://127.0.0.1:9").is_error
+    surfer.do(":wait", 0.5)  # In which the browser puts its own page of the error there.
+    moved = surfer.do(":url", f"{site}/next", branch="s0")
+    assert moved.text.endswith("Next"), moved.text
+    surfer.run(surfer.box.settled("", "s0"))
+
+
 def test_without_a_session_a_tool_says_so(surfer: Surfer) -> None:
     surfer.call("browser_close")
     assert surfer.call("browser_extract").text == "BrowserError: no browser session is open; start one first"

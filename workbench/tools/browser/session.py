@@ -107,9 +107,23 @@ class BrowserSession:
 
     # -- life --------------------------------------------------------------------------------------------------------
 
-    async def start(self, url: str, state: Any = None) -> None:
-        """Start the browser and open a page; ``state`` holds the cookies of another session. Raises BrowserError."""
+    async def start(self, url: str) -> None:
+        """Start the browser and open a page. Raises BrowserError."""
         address = allowed(url)
+        await self._launch(None)
+        await self._open(address)
+
+    async def start_from(self, other: BrowserSession) -> None:
+        """Start the browser where another one stands, with its cookies; on an empty page where that one shows none of
+        the web, because it did not load. Raises BrowserError."""
+        assert other._context is not None
+        url = other.page.url
+        await self._launch(await other._within(other._context.storage_state(), STEP_S, "no state"))
+        if urlsplit(url).scheme in _SCHEMES:
+            await self._open(allowed(url))
+
+    async def _launch(self, cookies: Any) -> None:
+        """The browser and an empty page."""
         options = {"args": list(FLAGS), "headless": True, "timeout": START_S * 1000}
         launch = self._playwright.chromium.launch(
             **options,  # type: ignore[arg-type]
@@ -124,23 +138,17 @@ class BrowserSession:
             viewport={"width": WIDTH, "height": HEIGHT},
             accept_downloads=False,
             service_workers="block",
-            storage_state=state,
+            storage_state=cookies,
         )
         self._context = await self._within(context, STEP_S, "the browser did not start")
         self._context.set_default_timeout(STEP_S * 1000)
         await self._context.route(_closed, _refuse)
         self._context.on("page", self._took)
         self._page = await self._within(self._context.new_page(), STEP_S, "the page did not open")
-        await self._open(address)
 
     def _took(self, page: Page) -> None:
         """A page that a page opens is the one to look at, as in a window."""
         self._page = page
-
-    async def state(self) -> tuple[str, Any]:
-        """Address and cookies, for a session that goes on from here."""
-        assert self._context is not None
-        return self.page.url, await self._within(self._context.storage_state(), STEP_S, "no state")
 
     async def close(self) -> None:
         """End the browser, whatever it is doing."""

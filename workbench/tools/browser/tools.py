@@ -184,10 +184,9 @@ class BrowserTools:
             above = above.rpartition("/")[0]
             parent = self._sessions.get(Owner(mine.run, above))
             if parent is not None and not parent.closed:
-                url, state = await parent.state()
                 session = BrowserSession(await self._driver())
                 self._sessions[mine] = session
-                await session.start(url, state)
+                await session.start_from(parent)
                 return session
         raise BrowserError("no browser session is open; start one first")
 
