@@ -42,8 +42,8 @@ def owner_of(folder: Path) -> Iterator[Owner]:
         yield Owner(process)
 
 
-def opening(folder: Path) -> Observed:
-    command = [sys.executable, "-m", "tests.store.cases.opening", str(folder)]
+def opening(*folders: Path) -> Observed:
+    command = [sys.executable, "-m", "tests.store.cases.opening", *map(str, folders)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     found: Observed = json.loads(done.stdout)
     return found
@@ -98,3 +98,15 @@ def test_ctrl_z_means_the_same_before_and_after_the_engine_is_loaded(tmp_path: P
     command = [sys.executable, "-m", "tests.store.cases.handlers", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout) == {"counts": [1, 2, 3], "engine": True}
+
+
+def test_runs_that_can_only_be_read_are_in_the_tables_and_stay_as_they_are(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    save(Store(old), plain_run())
+    save(Store(new), plain_run("run-2"))
+    before = {path: path.stat().st_mtime_ns for path in old.rglob("*")}
+    first, second = opening(new, old), opening(new, old)
+    assert first["events"] == second["events"] == 2 * len(plain_run())
+    assert (first["sent"] > 0, second["sent"]) == (True, 0)
+    assert {path: path.stat().st_mtime_ns for path in old.rglob("*")} == before
+    assert (new / "elsewhere" / RUN / "ingest.chdb.jsonl").is_file()

@@ -181,7 +181,7 @@ def _ask(store: Store, engine: Engine, runs: list[RunHealth]) -> tuple[DatabaseH
     compared = []
     for run in runs:
         folder = store.folder(run.run_id)
-        done, _ = Offsets(folder, TARGET, identity).read()
+        done, _ = Offsets(store.notes_folder(run.run_id), TARGET, identity).read()
         ingested = _records_up_to(folder, done.last_seq) if done is not None else 0
         compared.append(RunHealth(run.run_id, run.health, run.writer, ingested, rows.get(run.run_id, 0)))
     version = str(handle.query("SELECT version()").one())

@@ -128,7 +128,7 @@ class Ingester:
         self._fault = ""
         try:
             self._forget_removed(handle)
-            for run_id in list(self._active) if self._stopping else self._store.own_run_ids():
+            for run_id in list(self._active) if self._stopping else self._store.run_ids():
                 with suppress(UnknownRun, FileNotFoundError):  # Removed since the folder was listed.
                     self._step(run_id, handle, flush=flush)
         except (StoreError, OSError) as error:
@@ -147,7 +147,8 @@ class Ingester:
         ingest = self._active.get(run_id)
         if ingest is None:
             batch = BATCH_RECORDS if written else BACKLOG_RECORDS
-            ingest = RunIngest(folder, handle, self._identity, self._clock, batch=batch)
+            notes = self._store.notes_folder(run_id, make=True)
+            ingest = RunIngest(folder, handle, self._identity, self._clock, batch=batch, notes=notes)
             self._active[run_id] = ingest
         try:
             self._records += ingest.step(flush=flush, enough=lambda: self._stopping)

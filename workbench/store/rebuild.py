@@ -48,7 +48,7 @@ def rebuild(store: Store, progress: Callable[[str], None] = lambda run_id: None)
             handle.command(ddl.create_table(table, _NEW))
         counts: dict[str, int] = {}
         refused: dict[str, str] = {}
-        for run_id in store.own_run_ids():
+        for run_id in store.run_ids():
             progress(run_id)
             _ingest(store, run_id, handle, schema, counts, refused)
         _compare(handle, counts)
@@ -56,8 +56,8 @@ def rebuild(store: Store, progress: Callable[[str], None] = lambda run_id: None)
             handle.command(f"EXCHANGE TABLES {table} AND {table}{_NEW}")
             handle.command(f"DROP TABLE {table}{_NEW} SYNC")
         for run_id in counts:
-            folder = store.folder(run_id)
-            offsets_file(folder, TARGET + _NEW).replace(offsets_file(folder, TARGET))
+            notes = store.notes_folder(run_id)
+            offsets_file(notes, TARGET + _NEW).replace(offsets_file(notes, TARGET))
     finally:
         engine.close()
     return Rebuilt(len(counts), sum(counts.values()), refused, moved)
@@ -92,15 +92,15 @@ def _engine(store: Store) -> tuple[Engine, Schema]:
 def _ingest(
     store: Store, run_id: str, handle: Handle, schema: Schema, counts: dict[str, int], refused: dict[str, str]
 ) -> None:
-    folder = store.folder(run_id)
-    Offsets(folder, TARGET + _NEW, schema.identity).forget()
-    ingest = RunIngest(folder, handle, schema.identity, time.monotonic, suffix=_NEW, batch=BATCH_RECORDS)
+    folder, notes = store.folder(run_id), store.notes_folder(run_id, make=True)
+    Offsets(notes, TARGET + _NEW, schema.identity).forget()
+    ingest = RunIngest(folder, handle, schema.identity, time.monotonic, suffix=_NEW, batch=BATCH_RECORDS, notes=notes)
     try:
         sent = ingest.step(flush=True)
     except NONSENSE as error:
         refused[run_id] = f"{type(error).__name__}: {error}"
         with suppress(OSError):
-            offsets_file(folder, TARGET + _NEW).unlink()
+            offsets_file(notes, TARGET + _NEW).unlink()
     else:
         if sent:
             counts[run_id] = sent

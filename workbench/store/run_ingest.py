@@ -32,8 +32,10 @@ class RunIngest:
         *,
         suffix: str = "",
         batch: int = BATCH_RECORDS,
+        notes: Path | None = None,
     ) -> None:
-        """``clock`` gives seconds; rows go to tables whose names end in ``suffix``, ``batch`` records at a time."""
+        """``clock`` gives seconds; rows go to tables whose names end in ``suffix``, ``batch`` records at a time; what
+        was sent is noted in the folder ``notes``, by default the run's."""
         self.run_id = folder.name
         self._batch = batch
         self._folder = folder
@@ -42,7 +44,7 @@ class RunIngest:
         self._clock = clock
         self._tail = Tail(folder)
         self._maker = RowMaker(folder.name)
-        self._offsets = Offsets(folder, TARGET + suffix, identity)
+        self._offsets = Offsets(notes or folder, TARGET + suffix, identity)
         self._done, self._again = self._offsets.read()
         self._pending: list[Line] = []
         self._since = 0.0

@@ -67,7 +67,7 @@ class Project:
         digest = hashlib.sha256(str(self.root).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         elsewhere = self.folders.state / "stores" / digest
         old = home if (home / "journal").is_dir() and os.access(home / "journal", os.R_OK | os.X_OK) else None
-        and_old = "; those in the workspace can be read, but not asked in SQL" if old else ""
+        and_old = "; those in the workspace can be read" if old else ""
         self.notes.append(f"the workspace cannot be written: runs are kept in {elsewhere}{and_old}")
         return Store(elsewhere, fixed=old)
 

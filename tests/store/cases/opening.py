@@ -12,17 +12,18 @@ from workbench.store.index import Index
 from workbench.store.store import Store
 
 
-def main(folder: Path) -> dict[str, Any]:
+def main(folder: Path, fixed: Path | None = None) -> dict[str, Any]:
     try:
-        index = Index(Store(folder))
+        index = Index(Store(folder, fixed=fixed))
     except StoreBusy as busy:
         return {"pid": busy.pid, "says": str(busy), "imported": "chdb" in sys.modules}
     except StoreError as error:
         return {"says": str(error), "imported": "chdb" in sys.modules}
     with index:
         index.catch_up()
-        return {"events": index.sql("SELECT count() FROM events").one(), "notice": index.notice}
+        events = index.sql("SELECT count() FROM events").one()
+        return {"events": events, "notice": index.notice, "sent": index.progress.records}
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]))))
+    print(json.dumps(main(*map(Path, sys.argv[1:]))))
