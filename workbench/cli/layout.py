@@ -44,6 +44,11 @@ def arranged(columns: Sequence[Column], widths: Sequence[int], room: int) -> lis
     return [min(width, room) if index in shown else 0 for index, width in enumerate(widths)]
 
 
+def fits(columns: Sequence[Column], widths: Sequence[int], room: int) -> bool:
+    """Whether no column has to leave, when those that may be cut are."""
+    return _cut(columns, widths, range(len(widths)), room, None) is not None
+
+
 def _cut(
     columns: Sequence[Column], widths: Sequence[int], shown: Sequence[int], room: int, least: int | None
 ) -> list[int] | None:

@@ -21,15 +21,20 @@ CELL = 60
 def as_text(table: Table, width: int = CELL) -> str:
     """A table for people: numbers to the right, long cells cut, unknown values as ``–``, all text cleaned."""
     cells = [[clean_line(name, width) for name in table.names]] + [
-        [_cell(value, width) for value in row] for row in table.rows
+        [shown(value, width) for value in row] for row in table.rows
     ]
     widths = [max(_width(row[column]) for row in cells) for column in range(len(table.columns))]
-    right = [_is_number(column.type) for column in table.columns]
+    right = [is_number(column.type) for column in table.columns]
     lines = ["  ".join(_padded(*cell) for cell in zip(row, widths, right, strict=True)).rstrip() for row in cells]
     lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join([*lines, summary_line(table)])
+
+
+def summary_line(table: Table) -> str:
+    """How many rows there are, and whether there are more."""
     rows = "row" if len(table) == 1 else "rows"
     more = ", more were found" if table.cut else ""
-    return "\n".join([*lines, f"({len(table)} {rows}{more})"])
+    return f"({len(table)} {rows}{more})"
 
 
 def as_json(table: Table) -> str:
@@ -64,7 +69,8 @@ def _plain(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
-def _cell(value: Any, width: int) -> str:
+def shown(value: Any, width: int) -> str:
+    """A value for people: on one line, cleaned, cut to so many characters; unknown is ``–``."""
     if value is None:
         return "–"
     return clean_line(str(_plain(value)), width)
@@ -80,5 +86,6 @@ def _padded(text: str, width: int, right: bool) -> str:
     return space + text if right else text + space
 
 
-def _is_number(type_name: str) -> bool:
+def is_number(type_name: str) -> bool:
+    """Whether the engine's type is one that stands to the right."""
     return type_name.removeprefix("Nullable(").startswith(("Int", "UInt", "Float", "Decimal"))

@@ -9,7 +9,7 @@ import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import project_here
-from workbench.cli.output import talk
+from workbench.cli.output import Printer, talk
 
 FORMATS = ("table", "json", "csv", "parquet")
 SHOWN = 1000
@@ -43,9 +43,10 @@ def command(query: str, form: str, limit: int | None, output: Path | None) -> No
     from workbench.workspace.asking import index_notes
 
     limit = limit if limit or output else SHOWN
-    with Index(project_here().store) as index:
+    project = project_here()
+    with Index(project.store) as index:
         index.catch_up()
-        for note in index_notes(index):
+        for note in (*project.notes, *index_notes(index)):
             talk(note, "warn")
         try:
             if form == "parquet":
@@ -58,6 +59,12 @@ def command(query: str, form: str, limit: int | None, output: Path | None) -> No
             fault = fault_of(query, error)
             file = "query" if fault.line else ""
             raise Failure(Exit.USAGE, fault.message, file=file, line=fault.line, column=fault.column) from error
+    printer = Printer()
+    if form == "table" and output is None and printer.width is not None:
+        from workbench.cli.views.answer import print_answer
+
+        print_answer(table, printer)
+        return
     text = {"table": as_text, "json": as_json, "csv": as_csv}[form](table).rstrip("\n") + "\n"
     if table.cut and form != "table":
         talk(f"cut at {limit:,} rows (--limit)", "warn")

@@ -1,0 +1,99 @@
+"""Every table and line of the command line on a terminal of 40 columns; answers in SQL too."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CASCADE, REPLIES, alone, run_cli
+from workbench.cli.layout import width_of
+from workbench.cli.main import main
+from workbench.cli.output import Printer
+from workbench.cli.views.answer import print_answer
+from workbench.store.table import Column, Table
+
+COMMANDS = (
+    ("runs",),
+    ("runs", "--fields"),
+    ("show", "s"),
+    ("tree", "s"),
+    ("context", "s"),
+    ("diff", "s", "--strategies", "selective", "mask(after=1)"),
+    ("sweep", "s", "--strategy", "mask(after=1..3)"),
+    ("candidates", "c", "--plot"),
+    ("analyze", "tries.yaml", "--min-runs", "1"),
+    ("config", "show"),
+    ("graph", "greet.yaml"),
+    ("memory",),
+    ("test", "list"),
+)
+TRIES = """\
+cascade_id: tries
+phases:
+  - name: write
+    instructions: Write.
+    soundings: {factor: 3, evaluator_instructions: Which is best?, mutation_mode: augment, mutate: true}
+"""
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with a run of two phases, one with candidates, and a frozen one."""
+    folder = tmp_path_factory.mktemp("narrow")
+    with pytest.MonkeyPatch.context() as patch:
+        alone(patch, folder, folder / "work")
+        for name, text in {"greet.yaml": CASCADE, "greet.replies.yaml": REPLIES, "tries.yaml": TRIES}.items():
+            Path(name).write_text(text)
+        Path("notes.txt").write_text("Ada likes short greetings.\n" * 9)
+        assert run_cli("run", "greet.yaml", "--session", "s").code == 0
+        assert run_cli("run", "tries.yaml", "--session", "c").code == 0
+        assert run_cli("test", "freeze", "s", "--name", "n").code == 0
+    return folder
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_no_line_is_wider_than_the_terminal_but_for_one_long_word(
+    command: tuple[str, ...], stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone(monkeypatch, stored, stored / "work")
+    written = Terminal()
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stdout", written)
+    monkeypatch.setattr(sys, "stderr", written)
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    assert ended.value.code == 0
+    lines = written.getvalue().splitlines()
+    assert lines
+    assert [line for line in lines if width_of(line) > 40 and " " in line.strip()] == []
+
+
+def test_a_question_in_sql_gives_a_block_for_each_row_where_no_table_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    table = Table(
+        (Column("session_id", "String"), Column("text", "String"), Column("cost", "Nullable(Float64)")),
+        (("a-session-of-24-characters", "many words " * 4, 0.25), ("b", "日本", None)),
+    )
+    written = {}
+    for width in (80, 30):
+        monkeypatch.setenv("COLUMNS", str(width))
+        stream = Terminal()
+        print_answer(table, Printer(stream=stream))
+        written[width] = stream.getvalue().splitlines()
+    assert written[80][0].split() == ["session_id", "text", "cost"]
+    assert written[80][2].split() == ["b", "日本", "–"]
+    assert written[30][:3] == ["row 1", "session_id", "  a-session-of-24-characters"]
+    assert "cost        0.25" in written[30]
+    assert written[30][-1] == written[80][-1] == "(2 rows)"
