@@ -102,3 +102,24 @@ def test_a_prompt_names_its_keys_until_what_is_written_needs_their_room(tmp_path
             assert it.text().splitlines()[-1].startswith(" filter "), "it has the line of the keys on every screen"
 
     asyncio.run(scenario())
+
+
+def test_what_is_typed_and_corrected_at_once_is_written_in_its_order(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path) as it:
+            it.screen.ask("name", value="x", done=lambda text: None)
+            await it.until(lambda: all(prompt.ready for prompt in it.screen.query(Prompt)))
+            await type_at_once(it, "a", "b", "backspace", "c", "home", "d")
+            assert it.screen.query_one(Prompt).query_one(Input).value == "dac"
+
+    asyncio.run(scenario())
+
+
+def test_arrows_and_letters_at_once_change_a_file_in_their_order(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with desk(tmp_path) as editor:
+            await editor.put(1)
+            await type_at_once(editor.it, "down", "end", "x", "left", "backspace", "down", "home", "z")
+            assert editor.text.splitlines()[:3] == ["cascade_id: small", "phasesx", "  z- name: look"]
+
+    asyncio.run(scenario())

@@ -21,6 +21,7 @@ from workbench.language.clean import clean, clean_line
 from workbench.language.problem import Problem, Severity
 from workbench.tui.keys import bindings
 from workbench.tui.palette import Palette
+from workbench.tui.widgets.entry import InOrder
 
 if TYPE_CHECKING:
     from workbench.tui.widgets.popup import Popup
@@ -61,7 +62,7 @@ _MARKS = {Severity.ERROR: ("✗", "error"), Severity.WARNING: ("⚠", "warning")
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.INFO)
 
 
-class CodeArea(TextArea):
+class CodeArea(InOrder, TextArea):
     """Edits one text."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("text")
@@ -227,7 +228,6 @@ class CodeArea(TextArea):
             return
         character = event.character or ""
         self.typed = event.is_printable and (character.isalnum() or character in "_.")
-        await super()._on_key(event)
 
     def _next_indent(self) -> str:
         """The indentation of a line that is begun below the cursor's."""

@@ -1,13 +1,40 @@
-"""A line to write on that keeps out what a terminal would act on, however it gets there: typed, pasted or prefilled."""
+"""A line to write on that keeps out what a terminal would act on, however it gets there: typed, pasted or prefilled;
+and keys in the order in which they were typed, for all that is written in."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from textual import events
 from textual.widgets import Input
 
 from workbench.language.clean import clean_line
 
+if TYPE_CHECKING:
+    from textual.widget import Widget
+else:
+    Widget = object  # A mixin: what it stands before keeps its own defaults.
 
-class LineInput(Input):
+
+class InOrder(Widget):
+    """A place to write in whose own keys act when they come.
+
+    Left to itself, a key with a command goes up to the app before it acts, and letters that were typed behind it are
+    written down meanwhile: of "ab", backspace, "c", arrived together, the c would be taken away.
+    """
+
+    async def _on_key(self, event: events.Key) -> None:
+        for node, bindings in self.screen._modal_binding_chain:
+            if node is not self:
+                continue
+            for binding in bindings.key_to_bindings.get(event.key, ()):
+                if not binding.priority and await self.app.run_action(binding.action, self):
+                    event.stop()
+                    event.prevent_default()
+                    return
+
+
+class LineInput(InOrder, Input):
     """An input whose value is always one clean line."""
 
     def validate_value(self, value: str) -> str:
