@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from workbench.engine.forms.generate import read_spec
 from workbench.engine.forms.intent import Asked, intent_of, options_of, table_of, template
 from workbench.engine.forms.layout import columns_of
-from workbench.engine.forms.plain import shown_lines, steps
+from workbench.engine.forms.plain import how, shown_lines, steps
 from workbench.engine.forms.spec import LAYOUTS, TYPES, DataTable, Form, FormInvalid, Image, fields_of
 from workbench.engine.forms.values import AnswerRefused, check_values, read_answer
 
@@ -126,6 +126,20 @@ def test_an_answer_is_read_by_the_section(field: dict[str, Any], text: str, valu
 def test_an_answer_that_does_not_fit_is_refused_in_words(field: dict[str, Any], text: str, problem: str) -> None:
     with pytest.raises(AnswerRefused, match=problem):
         read_answer(form({"id": "x", "required": True, **field}), text)
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ({"kind": "integer", "min": 1, "max": 5}, "a whole number, 1 to 5"),
+        ({"kind": "number", "max": 0.5}, "a number, at most 0.5"),
+        ({"min": 2}, "text, at least 2 characters"),
+        ({"kind": "date"}, "a date as 2026-01-31"),
+    ],
+)
+def test_a_question_says_between_which_limits_its_answer_lies(field: dict[str, Any], words: str) -> None:
+    (section,) = fields_of(form({"type": "input", "id": "x", **field}))
+    assert how(section) == words
 
 
 def test_a_remark_behind_yes_or_no_is_the_comment() -> None:

@@ -6,8 +6,8 @@ from workbench.tui.key import Key
 
 FORM_KEYS: tuple[Key, ...] = (
     Key("form.send", "ctrl+s,f10", "send", "form", "Send the answer, if it fits", "Forms", "send"),
-    Key("form.next", "tab", "next", "form", "The next question", "Forms", "next"),
-    Key("form.previous", "shift+tab", "previous", "form", "The question before", "Forms"),
+    Key("form.next", "tab", "next", "form", "The next question", "Forms", "next", priority=True),
+    Key("form.previous", "shift+tab", "previous", "form", "The question before", "Forms", priority=True),
     Key(
         "choices.choose",
         "space",

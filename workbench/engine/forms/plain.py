@@ -88,7 +88,7 @@ def how(section: FieldSection) -> str:
         case Input(kind="multiline"):
             return "text; one line here"
         case Input():
-            return _KINDS.get(section.kind, section.kind)
+            return ", ".join(filter(None, (_KINDS.get(section.kind, section.kind), _limits(section))))
         case Confirmation():
             return f"{section.yes} or {section.no}".lower()
         case Rating():
@@ -102,6 +102,15 @@ def how(section: FieldSection) -> str:
         case DataTable():
             return "numbers of rows, separated by commas"
     return "a number"
+
+
+def _limits(section: Input) -> str:
+    """Between which values or lengths, in words; empty for none."""
+    least, most = (None if limit is None else f"{limit:g}" for limit in (section.min, section.max))
+    if least is None and most is None:
+        return ""
+    words = f"{least} to {most}" if least and most else f"at least {least}" if least else f"at most {most}"
+    return words if section.kind in ("number", "integer") else f"{words} characters"
 
 
 def option_lines(number: int, option: Option) -> Iterator[str]:

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from workbench.tui.presenter import Presenter
     from workbench.tui.screens.dialog import Dialog
     from workbench.tui.screens.feedback import Said
+    from workbench.tui.screens.form import Written
     from workbench.workspace.session import Session
 
 
-def question_dialog(question: Event) -> Dialog[str]:
-    """The dialog of a ``human_asked`` event: its form, where it has one."""
+def question_dialog(question: Event, written: Written | None = None) -> Dialog[str]:
+    """The dialog of a ``human_asked`` event: its form, where it has one, with what was put into it before."""
     from workbench.engine.forms.spec import FormInvalid
     from workbench.tui.screens.form import FormDialog
     from workbench.tui.screens.question import QuestionDialog
@@ -25,7 +26,7 @@ def question_dialog(question: Event) -> Dialog[str]:
     if question.data.get("form") is None:
         return QuestionDialog(question)
     try:
-        return FormDialog(question)
+        return FormDialog(question, written)
     except FormInvalid:
         # Of a newer version: it can still be answered as text.
         return QuestionDialog(question)
@@ -40,6 +41,8 @@ class PeopleActions(LookActions):
 
     _asked: Event | None = None
     """The question whose dialog was shown, so that one that was closed does not come back by itself."""
+    _written: Written | None = None
+    """What was put into its form, if that was left."""
 
     def _live(self) -> tuple[Session, Presenter] | None:
         """The session and what shows it, once they are there."""
@@ -85,17 +88,22 @@ class PeopleActions(LookActions):
         if question is None:
             self.app.say("Nothing waits for an answer.")
             return
-        self._asked = question
+        written = self._written if question is self._asked else None
+        self._asked, self._written = question, None
         if question.data.get("candidates"):
             self.show_candidates(question.run_id, question.place)
             return
 
+        dialog = question_dialog(question, written)
+
         def answered(text: str | None) -> None:
-            if text is not None and not session.answer(question, text):
+            if text is None:
+                self._written = getattr(dialog, "written", None)
+            elif not session.answer(question, text):
                 self.app.say("Nobody waits for this answer any more.", "warning")
             self.soon()
 
-        self.app.push_screen(question_dialog(question), answered)
+        self.app.push_screen(dialog, answered)
 
     # -- feedback ----------------------------------------------------------------------------------------------------
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from textual import events, on, work
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widget import Widget
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Input, Static, TextArea
 
+from workbench.dataclass import dataclass
 from workbench.engine.event import Event
+from workbench.engine.forms.intent import ANSWER
 from workbench.engine.forms.layout import WIDE, columns_of, widths_of
 from workbench.engine.forms.spec import Form, fields_of
-from workbench.engine.forms.values import COMMENT, AnswerRefused, check_value, check_values
+from workbench.engine.forms.values import COMMENT, Answered, AnswerRefused, check_values
 from workbench.tui.keys import bindings, hints
 from workbench.tui.rows.form import is_multiple, wrapped_words
 from workbench.tui.screens.dialog import Dialog
@@ -31,6 +35,15 @@ LINES = 16
 """Of a picture."""
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was put into a form that was left without an answer."""
+
+    form: Form
+    kept: Kept
+    comment: str
+
+
 class FormDialog(Dialog[str]):
     """Shows a ``human_asked`` event that has a form. Gives the answer as JSON; escape leaves the run waiting."""
 
@@ -38,13 +51,14 @@ class FormDialog(Dialog[str]):
     BINDINGS: ClassVar[list[BindingType]] = bindings("form")
     OFFERED: ClassVar[tuple[str, ...]] = ("form.send", "form.next", "choices.choose", "dialog.close")
 
-    def __init__(self, question: Event) -> None:
-        """Raises FormInvalid for an event whose form cannot be shown."""
+    def __init__(self, question: Event, written: Written | None = None) -> None:
+        """``written``: what was put into it before. Raises FormInvalid for an event whose form cannot be shown."""
         super().__init__()
         self.question = self._question = question
-        self._form = Form.of(question.data["form"])
-        self._kept = Kept()
-        self._comment = ""
+        self.written = written
+        self._form = Form.of(question.data["form"]) if written is None else written.form
+        self._kept = Kept() if written is None else written.kept
+        self._comment = "" if written is None else written.comment
         self._problems: Mapping[str, str] = {}
         self._checked = False
         self._shape: tuple[int, bool] | None = None
@@ -126,16 +140,25 @@ class FormDialog(Dialog[str]):
     async def on_resize(self, event: events.Resize) -> None:
         """Crossing a width at which something stands beside something else puts everything together anew."""
         if self._shape is not None and self._shape_at(event.size.width) != self._shape:
-            boxes, entered = self.query(FieldBox), self._entered()
-            self._kept = Kept(
-                {box.section.id: box.kept for box in boxes},
-                {box.section.id: box.problem for box in boxes},
-                {id(panels.section): panels.opened for panels in self.query(PanelsBox)},
-            )
-            self._comment = self._said()
+            entered = self._entered()
+            self._kept, self._comment = self._now(), self._said()
             await self.recompose()
             self._put_together()
             self._enter_again(entered)
+
+    def _now(self) -> Kept:
+        boxes = self.query(FieldBox)
+        return Kept(
+            {box.section.id: box.kept for box in boxes},
+            {box.section.id: box.problem for box in boxes},
+            {id(panels.section): panels.opened for panels in self.query(PanelsBox)},
+        )
+
+    def dismiss(self, result: str | None = None) -> AwaitComplete:
+        """Left without an answer, it keeps what was written."""
+        if result is None and self.query(Footer):
+            self.written = Written(self._form, replace(self._now(), problems={}), self._said())
+        return super().dismiss(result)
 
     def _entered(self) -> str:
         """The id of the section or of the widget that has the focus; empty where neither has one."""
@@ -187,17 +210,21 @@ class FormDialog(Dialog[str]):
 
     def action_send(self) -> None:
         """Send the answer, if it fits; else say what does not, and go there."""
-        boxes = {box.section.id: box for box in self.query(FieldBox)}
-        given = {id: answer for id, box in boxes.items() if (answer := box.answer) is not None}
         self._checked = True
         try:
-            answered = check_values(self._form, given, self._said())
+            answered = self._answered()
         except AnswerRefused as fault:
-            self._refuse(boxes, fault.problems)
+            self._refuse(fault.problems)
             return
         self.dismiss(answered.to_text())
 
-    def _refuse(self, boxes: Mapping[str, FieldBox], problems: Mapping[str, str]) -> None:
+    def _answered(self) -> Answered:
+        """What is filled in. Raises AnswerRefused."""
+        given = {box.section.id: answer for box in self.query(FieldBox) if (answer := box.answer) is not None}
+        return check_values(self._form, given, self._said())
+
+    def _refuse(self, problems: Mapping[str, str]) -> None:
+        boxes = {box.section.id: box for box in self.query(FieldBox)}
         for id, box in boxes.items():
             box.tell(problems.get(id, ""))
         self._problems = problems
@@ -205,11 +232,12 @@ class FormDialog(Dialog[str]):
         first = next((boxes[id] for id in boxes if id in problems), None)
         if first is None:
             self.query_one("#comment").focus()
+            self.call_after_refresh(self.query_one("#comment-problem").scroll_visible, animate=False)
             return
         for panels in [parent for parent in first.ancestors if isinstance(parent, PanelsBox)]:
             panels.reveal(first)
         first.enter()
-        first.scroll_visible(animate=False)
+        self.call_after_refresh(first.scroll_visible, animate=False)
 
     def _tell(self) -> None:
         """What was wrong when the form was last checked: with the comment, and in all."""
@@ -224,20 +252,32 @@ class FormDialog(Dialog[str]):
         verdict.display = bool(problems)
 
     def _label_of(self, id: str) -> str:
-        return next((field.label or field.id for field in fields_of(self._form) if field.id == id), id)
+        label = next((field.label or field.id for field in fields_of(self._form) if field.id == id), id)
+        return "your answer" if label == ANSWER else label
 
     @on(Choices.Changed)
     @on(Input.Changed)
-    def _changed(self, event: Choices.Changed | Input.Changed) -> None:
-        """Once the form was checked, an answer is checked again as it changes."""
+    @on(TextArea.Changed)
+    def _changed(self, event: Choices.Changed | Input.Changed | TextArea.Changed) -> None:
+        """Once the form was checked, it is checked again as an answer changes: what is mended is no longer told."""
         box = next((parent for parent in event.control.ancestors if isinstance(parent, FieldBox)), None)
-        if box is None:
-            return
         if self._checked:
-            box.tell(check_value(box.section, box.answer))
-        if isinstance(event, Choices.Changed) and self._is_all(box) and box.answer is not None:
+            self._check_again(box)
+        if isinstance(event, Choices.Changed) and box is not None and self._is_all(box) and box.answer is not None:
             # One choice is the whole form: what is left is a comment, or to send it.
             self.query_one("#comment" if self._form.comment != "none" else "#send").focus()
+
+    def _check_again(self, changed: FieldBox | None) -> None:
+        try:
+            self._answered()
+            problems: Mapping[str, str] = {}
+        except AnswerRefused as fault:
+            problems = fault.problems
+        id = COMMENT if changed is None else changed.section.id
+        self._problems = {each: words for each, words in problems.items() if each in self._problems or each == id}
+        if changed is not None:
+            changed.tell(problems.get(id, ""))
+        self._tell()
 
     def _is_all(self, box: FieldBox) -> bool:
         return len(fields_of(self._form)) == 1 and not is_multiple(box.section)

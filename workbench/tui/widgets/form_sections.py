@@ -170,7 +170,7 @@ class FieldBox(Vertical):
         text = clean(str(default if self._given is None else self._given))
         if section.kind == "multiline":
             return TextArea(text, soft_wrap=True, show_line_numbers=False, classes="lines", tab_behavior="focus")
-        hint = section.placeholder or ("" if section.kind == "text" else how(section))
+        hint = section.placeholder or ("" if how(section) == "text" else how(section))
         return LineInput(text, placeholder=clean(hint))
 
     @property
