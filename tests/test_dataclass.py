@@ -8,7 +8,7 @@ import inspect
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -27,6 +27,7 @@ def plain(decorate: Make) -> Any:
         e: int = field(init=False, default=5)
         f: list[int] = field(init=False, default_factory=list)
         g: int = field(kw_only=True, default=7)
+        h: ClassVar[int] = 8
 
         def __post_init__(self) -> None:
             self.e += self.a
@@ -105,6 +106,8 @@ def seen(cls: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> list[ob
         cls.__match_args__,
         copy.deepcopy(made) == made,
         hasattr(made, "__dict__"),
+        repr(dataclasses.fields(cls)),
+        [hasattr(cls, name) for name in "abcdefgh"],
         cls.__init__.__qualname__,
     ]
 
@@ -147,6 +150,14 @@ def test_a_class_is_compiled_when_its_first_object_is_made() -> None:
     cls(1)
     assert inspect.isfunction(vars(cls)["__init__"])
     assert not inspect.isfunction(vars(cls)["__hash__"])
+
+
+def test_the_fields_of_a_class_are_made_when_someone_asks_for_them() -> None:
+    cls = frozen(dataclass)
+    cls(1)
+    assert not isinstance(vars(cls)["__dataclass_fields__"], dict)
+    assert [one.name for one in dataclasses.fields(cls)] == ["a", "b", "c"]
+    assert isinstance(vars(cls)["__dataclass_fields__"], dict)
 
 
 def test_one_that_holds_itself_can_be_shown() -> None:
