@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -182,3 +186,35 @@ def _timed(work: Any) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start
+
+
+PLUGIN = """\
+from pathlib import Path
+Path("told").write_text("imported")
+class Plugin:
+    def new_schema_validator(self, *_: object) -> tuple[None, None, None]:
+        return None, None, None
+plugin = Plugin()
+"""
+ASKED = """\
+import os
+from pathlib import Path
+from pydantic import BaseModel
+from workbench.language.load import load
+loaded = load("cascade_id: a\\nphases: [{name: b, instructions: c}]", "a.yaml")
+print(loaded.cascade is not None, Path("told").exists(), "PYDANTIC_DISABLE_PLUGINS" in os.environ)
+type("Other", (BaseModel,), {})
+print(Path("told").exists())
+"""
+
+
+def test_what_packages_add_to_pydantic_has_no_say_in_a_cascade_and_keeps_it_elsewhere(tmp_path: Path) -> None:
+    about = tmp_path / "adds-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: adds\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[pydantic]\nadds = adds:plugin\n")
+    (tmp_path / "adds.py").write_text(PLUGIN)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])}
+    command = [sys.executable, "-c", ASKED]
+    said = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True).stdout
+    assert said.splitlines() == ["True False False", "True"]

@@ -1,8 +1,11 @@
 """What all models of the language share: they are frozen, keep unknown keys, take short forms, and say their tier."""
 
 import json
+import os
 import re
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -30,6 +33,26 @@ _built: ContextVar[type | None] = ContextVar("built", default=None)
 """The class whose validator is being made."""
 
 
+@contextmanager
+def _no_plugins() -> Iterator[None]:
+    """No plugin of pydantic has a say in these classes: to look for some is to read what every installed package says
+    of itself, which takes as long as making all validators of a cascade."""
+    with _one_at_a_time:
+        said = os.environ.get(_PLUGINS)
+        os.environ[_PLUGINS] = "__all__"
+        try:
+            yield
+        finally:
+            if said is None:
+                del os.environ[_PLUGINS]
+            else:
+                os.environ[_PLUGINS] = said
+
+
+_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
+_one_at_a_time = threading.RLock()
+
+
 class Model(BaseModel):
     """One mapping of a cascade file. A key whose value is null counts as not written."""
 
@@ -54,7 +77,8 @@ class Model(BaseModel):
         most of them never are."""
         token = _built.set(cls)
         try:
-            return super().model_rebuild(**options)
+            with _no_plugins():
+                return super().model_rebuild(**options)
         finally:
             _built.reset(token)
 
