@@ -13,6 +13,7 @@ from tests.cli.conftest import Cli
 
 TOOL = '''"""Tools of this workspace."""
 
+from workbench.resources import folder
 from workbench.tools import register_tackle
 
 
@@ -94,6 +95,37 @@ def test_a_key_that_cannot_be_used_is_named_with_its_line_and_column(
     ended = cli("config", "validate")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith(f"{file}:3:3: error: keys.{command}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("keys.run.over", "c", "'c' already means 'Go on to the next breakpoint or the end' (run.continue)"),
+        ("keys.run.ovre", "f9", "there is no such command (did you mean 'run.over'?)"),
+        ("keys.run.over", "f9,crtl+r", "there is no key 'crtl+r' (did you mean 'ctrl+r'?)"),
+        ("theme", "workbench-lihgt", "there is no theme 'workbench-lihgt'; there are ansi-dark,"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_it_is_written(
+    cli: Cli, tmp_path: Path, name: str, value: str, said: str
+) -> None:
+    refused = cli("config", "set", name, value)
+    assert refused.code == 2
+    assert said in refused.err
+    assert not (tmp_path / "config" / "config.yaml").exists()
+
+
+def test_a_theme_that_is_not_there_is_named_with_where_it_was_asked_for(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "config" / "config.yaml"
+    file.parent.mkdir()
+    file.write_text("theme: harbour\n")
+    ended = cli("config", "validate")
+    assert ended.code == 2
+    assert ended.err.startswith(f"{file}:1:1: error: there is no theme 'harbour'")
+    (file.parent / "themes").mkdir()
+    shipped = (folder("themes") / "workbench-dark.yaml").read_text()
+    (file.parent / "themes" / "harbour.yaml").write_text(shipped.replace("name: workbench-dark", "name: harbour"))
+    assert cli("config", "validate").code == 0
 
 
 def test_the_schema_of_the_settings_is_a_schema(cli: Cli) -> None:

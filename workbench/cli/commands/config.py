@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from workbench.cli.errors import Exit, Failure
 from workbench.cli.layout import Column
 from workbench.cli.options import as_json, plain, project_here
 from workbench.cli.output import Cell, Printer, talk, write_json
@@ -14,6 +15,7 @@ from workbench.engine.redact import without_password
 
 if TYPE_CHECKING:
     from workbench.workspace.config_file import Target, Written
+    from workbench.workspace.project import Project
 
 COLUMNS = (Column("setting"), Column("value", flexible=True), Column("from", flexible=True, leaves=1))
 
@@ -89,7 +91,34 @@ def set_(name: str, value: str, workspace: bool) -> None:
 
     setting, key = _named(name)
     found = value if key else read_value(setting_named(setting), value)
-    _told(set_value(project_here(), setting, found, _target(workspace), key))
+    project = project_here()
+    wrong = (
+        _taken(project, key, value) if setting == "keys" else _no_theme(project, value) if setting == "theme" else ""
+    )
+    if wrong:
+        raise Failure(Exit.USAGE, wrong)
+    _told(set_value(project, setting, found, _target(workspace), key))
+
+
+def _taken(project: Project, id: str, keys: str) -> str:
+    """Why a command cannot have these keys; empty where it can."""
+    from workbench.tui.keys import command_of, resolve
+
+    others = {other: theirs for other, theirs in project.settings.keys.items() if other != id}
+    return next((wrong for wrong in resolve({**others, id: keys})[1] if command_of(wrong) == id), "")
+
+
+def _no_theme(project: Project, name: str) -> str:
+    """Why there is no theme of a name; empty where there is."""
+    from textual.theme import BUILTIN_THEMES
+
+    from workbench.tui.themes import load_themes, theme_folders
+
+    found = load_themes(theme_folders(project.folders.config))
+    if name in found.by_name or name in BUILTIN_THEMES:
+        return ""
+    broken = f"; {'; '.join(found.problems)}" if found.problems else ""
+    return f"there is no theme '{name}'; there are {', '.join(sorted(found.by_name))}{broken}"
 
 
 @command.command(short_help="Take a setting out of your file, or the workspace's.")
@@ -123,7 +152,8 @@ def _told(written: Written) -> None:
 @command.command(short_help="Check the settings files.")
 @as_json
 def validate(json: bool) -> None:
-    """Read all sources of settings; exit code 2 with the place of the first mistake, be it a key that is taken.
+    """Read all sources of settings; exit code 2 with the place of the first mistake, be it a key that is
+    taken or a theme that is not there.
 
     \b
     Example:
@@ -138,6 +168,8 @@ def validate(json: bool) -> None:
     if clashes:
         place = place_of(project.settings, "keys", command_of(clashes[0]))
         raise SettingsError(f"{place}: error: {clashes[0]}")
+    if wrong := _no_theme(project, str(project.settings.theme)):
+        raise SettingsError(f"{place_of(project.settings, 'theme')}: error: {wrong}")
     sources = sorted({origin for origin in project.settings.origins.values() if origin != "default"})
     if json:
         write_json({"valid": True, "sources": sources})
