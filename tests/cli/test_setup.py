@@ -10,10 +10,10 @@ import pytest
 
 import workbench
 from tests.cli.conftest import Cli
+from workbench.resources import folder
 
 TOOL = '''"""Tools of this workspace."""
 
-from workbench.resources import folder
 from workbench.tools import register_tackle
 
 
