@@ -246,6 +246,37 @@ def test_what_is_mended_is_no_longer_told_and_what_is_wrong_is_in_view(tmp_path:
     asyncio.run(scenario())
 
 
+def test_a_form_says_all_that_there_is_to_know_and_takes_the_last_of_two_answers(tmp_path: Path) -> None:
+    remark = "a remark that needs more than the thirty cells of a line"
+    sections = [
+        {"type": "data_table", "columns": ["Name", "Remark"], "rows": [["a", remark]], "selectable": "none"},
+        {"type": "data_table", "id": "row", "columns": ["Name", "Remark"], "rows": [["b", remark]]},
+        {"type": "input", "id": "days", "kind": "integer", "default": 3},
+        {"type": "multi_select", "id": "teams", "label": "Teams", "options": ["x", "y", "z"], "min": 1, "max": 2},
+        {"type": "select", "id": "colour", "options": ["red", "green"], "other": True},
+    ]
+
+    async def scenario() -> None:
+        async with asked(tmp_path, {"sections": sections}, size=(80, 40)) as it:
+            text = it.text()
+            assert text.count(remark) == 2
+            assert " 3 " in text
+            assert "3.0" not in text
+            assert "Teams · choose 1 to 2" in text
+            box = it.app.screen.query("FieldBox").last()
+            box.query_one(Choices).focus()
+            await it.press("1", "tab", *"teal")
+            assert box.query_one(Choices).chosen == []
+            await it.press("shift+tab", "2")
+            await it.until(lambda: box.query_one(LineInput).value == "")
+            given = listens(it)
+            await it.press("ctrl+s")
+            await it.until(lambda: given)
+            assert json.loads(given[0])["values"] == {"days": 3, "colour": "green"}
+
+    asyncio.run(scenario())
+
+
 def test_columns_are_stacked_when_the_terminal_becomes_narrow_and_nothing_typed_is_lost(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with asked(tmp_path, REVIEW) as it:

@@ -28,7 +28,8 @@ from workbench.engine.forms.spec import (
 LONGEST = 60
 """Lines of a text, or rows of a table, that are shown."""
 CELL, LEAST = 30, 4
-"""Characters of a cell that are shown at most, and that stay however little room there is."""
+"""Characters of a cell that are shown at most where nobody says how much room there is, and that stay however little
+there is."""
 _NAMES = {"answer": "Your answer"}
 """Of ids that are our own."""
 _KINDS = {
@@ -88,11 +89,13 @@ def how(section: FieldSection) -> str:
         case Input(kind="multiline"):
             return "text; one line here"
         case Input():
-            return ", ".join(filter(None, (_KINDS.get(section.kind, section.kind), _limits(section))))
+            return ", ".join(filter(None, (_KINDS.get(section.kind, section.kind), limits(section))))
         case Confirmation():
             return f"{section.yes} or {section.no}".lower()
         case Rating():
             return f"1 to {section.max}"
+        case MultiSelect() if limits(section):
+            return f"numbers, separated by commas; {limits(section)} of them"
         case MultiSelect() | CardGrid(multiple=True):
             return "numbers, separated by commas"
         case Select(other=True):
@@ -104,13 +107,14 @@ def how(section: FieldSection) -> str:
     return "a number"
 
 
-def _limits(section: Input) -> str:
-    """Between which values or lengths, in words; empty for none."""
+def limits(section: Input | MultiSelect) -> str:
+    """Between which values, lengths or counts the answer lies, in words; empty for none."""
     least, most = (None if limit is None else f"{limit:g}" for limit in (section.min, section.max))
     if least is None and most is None:
         return ""
     words = f"{least} to {most}" if least and most else f"at least {least}" if least else f"at most {most}"
-    return words if section.kind in ("number", "integer") else f"{words} characters"
+    is_text = isinstance(section, Input) and section.kind not in ("number", "integer")
+    return f"{words} characters" if is_text else words
 
 
 def option_lines(number: int, option: Option) -> Iterator[str]:
@@ -145,7 +149,8 @@ def code_lines(code: Code) -> Iterator[str]:
 def table_lines(table: DataTable, room: int | None = None) -> Iterator[str]:
     """A table in columns, its rows numbered where they can be chosen; in ``room`` cells the widest columns give way."""
     numbered = table.selectable != "none"
-    widths = [min(CELL, max([len(name), *(len(row[i]) for row in table.rows)])) for i, name in enumerate(table.columns)]
+    most = CELL if room is None else max(CELL, room)
+    widths = [min(most, max([len(name), *(len(row[i]) for row in table.rows)])) for i, name in enumerate(table.columns)]
     while room is not None and sum(widths) + 2 * len(widths) + 3 > room and max(widths) > LEAST:
         widths[widths.index(max(widths))] -= 1
 

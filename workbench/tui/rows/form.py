@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from workbench.engine.forms.plain import code_lines, table_lines
+from workbench.engine.forms.plain import code_lines, limits, table_lines
 from workbench.engine.forms.spec import (
     AnySection,
     CardGrid,
@@ -73,9 +73,9 @@ def code_pieces(code: Code) -> list[Piece]:
     return _trimmed(pieces)
 
 
-def table_pieces(table: DataTable) -> list[Piece]:
-    """A table to look at."""
-    lines = list(table_lines(table))
+def table_pieces(table: DataTable, room: int) -> list[Piece]:
+    """A table to look at, in ``room`` cells."""
+    lines = list(table_lines(table, room))
     pieces: list[Piece] = [(lines[0] + "\n", "bold")]
     pieces += [(line + "\n", "") for line in lines[1 : SHOWN_LINES + 1]]
     if len(lines) > SHOWN_LINES + 1:
@@ -145,6 +145,8 @@ def heading(section: AnySection) -> str:
         label = section.label or section.id
         if label not in words and label != "answer":
             words.append(label + (" *" if section.required else ""))
+    if isinstance(section, MultiSelect) and limits(section):
+        words.append(f"choose {limits(section)}")
     return " · ".join(words)
 
 

@@ -60,17 +60,23 @@ class Choices(OptionList):
         if not 0 <= at < len(self._offered):
             return
         value = self._offered[at][0]
-        before = list(self.chosen)
         if value in self.chosen:
-            self.chosen.remove(value)
+            self._choose([other for other in self.chosen if other != value])
         else:
-            self.chosen = [*(self.chosen if self._multiple else ()), value]
-        for position, (other, _) in enumerate(self._offered):
-            if (other in before) != (other in self.chosen):
-                self.replace_option_prompt_at_index(position, self._prompt(position))
+            self._choose([*(self.chosen if self._multiple else ()), value])
         self.highlighted = at
         self.scroll_visible(animate=False)
         self.post_message(self.Changed(self))
+
+    def take_back(self) -> None:
+        """Choose none."""
+        self._choose([])
+
+    def _choose(self, chosen: list[str]) -> None:
+        before, self.chosen = self.chosen, chosen
+        for position, (value, _) in enumerate(self._offered):
+            if (value in before) != (value in chosen):
+                self.replace_option_prompt_at_index(position, self._prompt(position))
 
     def on_focus(self) -> None:
         if self.highlighted is None and self._offered:

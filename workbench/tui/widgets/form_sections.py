@@ -51,6 +51,8 @@ from workbench.tui.widgets.entry import LineInput
 WIDEST, AROUND = 150, 6
 """Cells of a form at most, as ``form.tcss`` says; and of them what frame, margins and the sign of a choice take more
 than the numbers of a table's rows, which the choices do without."""
+PADDED = 2
+"""Cells beside what is only shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +73,22 @@ def section_widget(section: AnySection, kept: Kept, width: int) -> Widget:
         return PanelsBox(section, kept, width)
     if isinstance(section, FieldSection) and not (isinstance(section, DataTable) and section.selectable == "none"):
         return FieldBox(section, kept, width)
-    return ShownBox(section)
+    return ShownBox(section, width)
+
+
+def _room(widget: Widget, width: int) -> int:
+    """Cells for the row of a table in a column of that width."""
+    columns = max(1, widget.app.size.width // width)
+    return min(width, WIDEST // columns) - AROUND
 
 
 class ShownBox(Vertical):
     """A section to look at."""
 
-    def __init__(self, section: AnySection) -> None:
+    def __init__(self, section: AnySection, width: int) -> None:
         super().__init__(classes="section")
         self._section = section
+        self._width = width
 
     def compose(self) -> ComposeResult:
         section = self._section
@@ -96,7 +105,7 @@ class ShownBox(Vertical):
             case Code():
                 yield Static(styled(code_pieces(section)), classes="code")
             case DataTable():
-                yield Static(styled(table_pieces(section)), classes="code")
+                yield Static(styled(table_pieces(section, _room(self, self._width) - PADDED)), classes="code")
 
 
 class Thumbnail(Static):
@@ -139,8 +148,7 @@ class FieldBox(Vertical):
 
     def compose(self) -> ComposeResult:
         section = self.section
-        columns = max(1, self.app.size.width // self._width)
-        room = min(self._width, WIDEST // columns) - AROUND
+        room = _room(self, self._width)
         if words := heading(section):  # type: ignore[arg-type]
             yield Static(plain(words), classes="label")
         if section.help:
@@ -166,7 +174,10 @@ class FieldBox(Vertical):
         yield self._problem
 
     def _entry(self, section: Input) -> Widget:
-        default = "" if section.default is None else str(section.default)
+        default = section.default
+        if isinstance(default, float) and default.is_integer():
+            default = int(default)
+        default = "" if default is None else str(default)
         text = clean(str(default if self._given is None else self._given))
         if section.kind == "multiline":
             return TextArea(text, soft_wrap=True, show_line_numbers=False, classes="lines", tab_behavior="focus")
@@ -197,6 +208,18 @@ class FieldBox(Vertical):
         for area in self.query(TextArea):
             return clean(area.text)
         return ""
+
+    @on(Choices.Changed)
+    def _chosen(self) -> None:
+        """The last one counts: what is chosen, or what is typed beside it."""
+        if isinstance(self.section, Select) and self.query_one(Choices).chosen:
+            for entry in self.query(LineInput):
+                entry.value = ""
+
+    @on(LineInput.Changed)
+    def _other_typed(self, event: LineInput.Changed) -> None:
+        if isinstance(self.section, Select) and event.value:
+            self.query_one(Choices).take_back()
 
     def tell(self, problem: str) -> None:
         """Say what is wrong with the answer, or nothing."""
