@@ -204,3 +204,35 @@ phases:
 """
     warning = next(e for e in play(text, ["one", "two"]).of_kind("warning") if e.data["code"] == "undefined")
     assert (warning.data["line"], warning.data["column"]) == (10, text.splitlines()[9].index("state.nope") + 1)
+
+
+@pytest.mark.parametrize("phase", [{}, {"use_native_tools": True}, {"rules": {"max_turns": 2}}], ids=str)
+def test_a_native_call_in_a_phase_without_tools_is_answered_and_named(phase: dict[str, Any]) -> None:
+    played = play(cascade(**phase), [native(search={"q": 1})] * 3)
+    assert played.outcome.reason == ("no answer had any text: the model called search, and this phase has no tools")
+    assert next(event.data["text"] for event in played.of_kind("tool_finished")) == (
+        "search is not available in this phase. Available: none."
+    )
+    assert play(cascade(**phase), [native(search={"q": 1}), "Done."]).outcome.output == "Done."
+
+
+def test_what_a_silent_model_called_is_set_beside_the_tools_of_the_phase() -> None:
+    phase = cascade(tackle=["look"], use_native_tools=True)
+    played = play(phase, [native(search={}, look={}), native(), native()], tools={"look": lambda: "seen"})
+    assert played.outcome.reason == "no answer had any text: the model called search, and this phase has only look"
+
+
+def test_a_native_call_of_the_closing_answer_has_a_result_when_the_answer_is_rejected() -> None:
+    phase = cascade(tackle=["look"], use_native_tools=True, rules={"max_attempts": 2, "loop_until": "done"})
+    played = play(
+        phase,
+        [native("a", look={}), native("b", look={}), "Done."],
+        tools={"look": lambda: "seen"},
+        validators={"done": lambda text: Verdict(text == "Done.", "not done")},
+    )
+    assert played.outcome.output == "Done."
+    assert [event.data["text"] for event in played.of_kind("tool_finished")] == [
+        "seen",
+        "Not run: no more tool calls are possible.",
+    ]
+    assert [event.kind for event in played.events].count("tool_started") == 1

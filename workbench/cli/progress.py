@@ -15,6 +15,7 @@ from workbench.engine.event import LEFT
 from workbench.engine.remedies import name_of, remedy_of
 from workbench.language.clean import clean_line
 from workbench.tui.rows.numbers import count, money, plural, seconds
+from workbench.tui.rows.words import left_words
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -174,7 +175,7 @@ def _tool_finished(_: Place, data: Mapping[str, Any]) -> Cells:
     size = f"{len(data.get('text', '')):,} characters" if data.get("text") else ""
     failed = Cell("error  ", "bad") if data.get("is_error") else ""
     if data.get("sandbox") == LEFT:
-        return (f"tool   {data.get('tool', '')}  ", Cell("not run: the turn is taken again", "warn"))
+        return (f"tool   {data.get('tool', '')}  ", Cell(left_words(data), "warn"))
     took = "from the cache" if data.get("cached") else seconds(data.get("duration_s"))
     return (f"tool   {data.get('tool', '')}  {took}  ", failed, size)
 

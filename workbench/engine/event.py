@@ -91,7 +91,7 @@ KINDS: dict[str, str] = {
 """Every kind of event, with the fields of its data. Readers keep unknown kinds and fields."""
 
 LEFT = "not run"
-"""``sandbox`` of the ``tool_finished`` of a call that a person did not let run."""
+"""``sandbox`` of the ``tool_finished`` of a call that a person did not let run, or that came too late to be run."""
 
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """What comes of reading a value that is not of the type that a run writes."""

@@ -33,6 +33,7 @@ from workbench.engine.ports import Question, TemplateFault
 from workbench.engine.toolcalls import read_calls, without_calls
 from workbench.engine.turns import Turns
 from workbench.engine.world import World
+from workbench.language.clean import clean_line
 from workbench.language.problem import Path
 from workbench.language.template import condition_shift, condition_template, truth
 
@@ -120,7 +121,7 @@ class Execution:
             attempt = self.attempt
             attempted = await Turns(self, attempt).run()
             if not attempted.text:
-                raise PhaseFailed("no answer had any text")
+                raise PhaseFailed(self._silence())
             self.output = attempted.text
             failure = attempted.failure or await self.checks.judge(attempted, attempt)
             if failure is None:
@@ -130,6 +131,14 @@ class Execution:
                 raise PhaseFailed(failure.reason, failure.check)
             self.attempt = attempt = attempt + 1
             self.add(Kind.RETRY, self._retry_text(failure, attempt), self.place(attempt, 1), note=failure.reason)
+
+    def _silence(self) -> str:
+        """That no answer of the attempt had any text; and what the model called that the phase does not have."""
+        answers = (item.message for item in self.items if item.place.attempt == self.attempt)
+        called = dict.fromkeys(call.name for answer in answers for call in answer.tool_calls)
+        absent = ", ".join(clean_line(name, 60) for name in called if name not in self.tool_names)
+        has = f"has only {', '.join(self.tool_names)}" if self.tool_names else "has no tools"
+        return "no answer had any text" + (f": the model called {absent}, and this phase {has}" if absent else "")
 
     def task(self) -> str:
         """The task as the file says it: instructions, routing menu, validation requirement."""

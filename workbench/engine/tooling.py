@@ -94,9 +94,7 @@ class Tooling:
             ready = await before_tool(self.engine, self.execution.world, stop)
             said = await listen(self.execution, self.place, redo=True, tool=index)
             if said is not None:
-                for number, waiting in enumerate(wanted[index - 1 :], index):
-                    not_run = ToolResult(texts.NOT_RUN, is_error=True, sandbox=LEFT)
-                    self._finish(waiting, number, not_run, parts, last=number == len(wanted))
+                self._leave(wanted, texts.NOT_RUN, parts, index)
                 join(self.execution, self.place, said, redo=True)
                 self.left = True
                 return
@@ -107,6 +105,16 @@ class Tooling:
             told = {"tool": call.name, "result": text, "is_error": result.is_error}
             await fire(self.engine, "tool_result", self.place, told, index=index)
             await self._after(self._stop(StopKind.AFTER_TOOL, call, index, result=text), call)
+
+    def close(self, wanted: Sequence[Wanted]) -> None:
+        """Answer the calls of an answer behind which no tool may run."""
+        self._leave(wanted, texts.TOO_LATE, [])
+
+    def _leave(self, wanted: Sequence[Wanted], why: str, parts: list[Text | Image], first: int = 1) -> None:
+        """A result that says why a call did not run, for each from the ``first`` on."""
+        for index, call in enumerate(wanted[first - 1 :], first):
+            not_run = ToolResult(why, is_error=True, sandbox=LEFT)
+            self._finish(call, index, not_run, parts, last=index == len(wanted))
 
     def _stop(
         self,

@@ -115,11 +115,11 @@ class Turns:
 
     def _read(self) -> list[Wanted]:
         """The calls of the answer that joined the history, secrets replaced; its text, calls removed, is the attempt's
-        text so far."""
+        text so far. Native calls are read where the phase has no native tools as well: every call needs its result."""
         execution = self.execution
         message = execution.items[-1].message
         redacted = message.text
-        if execution.native:
+        if execution.native or message.tool_calls:
             wanted, text = native_calls(message), redacted.strip()
         else:
             read = read_calls(redacted, execution.tool_names)
@@ -157,4 +157,5 @@ class Turns:
         execution.add(Kind.CLOSING, texts.CLOSING, place)
         forbid = "none" if execution.native and execution.tool_names else ""
         await call_model(execution, place, "closing", tool_choice=forbid)
-        self._read()
+        if (late := self._read()) and execution.items[-1].message.tool_calls:
+            Tooling(execution, place).close(late)

@@ -11,6 +11,7 @@ from workbench.dataclass import dataclass
 from workbench.engine.event import LEFT, Event
 from workbench.engine.remedies import name_of
 from workbench.engine.state import RunState
+from workbench.engine.texts import TOO_LATE
 from workbench.tui.rows.cells import flat
 from workbench.tui.rows.numbers import count, money, plural, seconds
 
@@ -117,12 +118,17 @@ def _tool_finished(it: Happened) -> Words:
     tool = next((t for t in call.tools if t.index == it.data.get("index")), None) if call else None
     arguments = tool.arguments if tool else ""
     if it.data.get("sandbox") == LEFT:
-        return "tool", f"{it.data.get('tool', '')}({brief(arguments, 80)})  not run: the turn is taken again", "warning"
+        return "tool", f"{it.data.get('tool', '')}({brief(arguments, 80)})  {left_words(it.data)}", "warning"
     took = "from the cache" if it.data.get("cached") else seconds(it.data.get("duration_s"))
     text = f"{it.data.get('tool', '')}({brief(arguments, 80)})  {took}"
     if it.data.get("is_error"):
         return "tool", f"{text}  error: {brief(tool.text if tool else '', 120)}", "error"
     return "tool", text + (f"  {brief(tool.text, 120)}" if tool and tool.text else ""), "plain"
+
+
+def left_words(data: Mapping[str, Any]) -> str:
+    """Why a call did not run."""
+    return "not run: too late" if data.get("text") == TOO_LATE else "not run: the turn is taken again"
 
 
 def _state_set(it: Happened) -> Words:
