@@ -217,8 +217,8 @@ def test_a_native_call_in_a_phase_without_tools_is_answered_and_named(phase: dic
 
 
 def test_what_a_silent_model_called_is_set_beside_the_tools_of_the_phase() -> None:
-    phase = cascade(tackle=["look"], use_native_tools=True)
-    played = play(phase, [native(search={}, look={}), native(), native()], tools={"look": lambda: "seen"})
+    phase = cascade(tackle=["look"], use_native_tools=True, rules={"max_turns": 1})
+    played = play(phase, [native(search={}, look={})] * 2, tools={"look": lambda: "seen"})
     assert played.outcome.reason == "no answer had any text: the model called search, and this phase has only look"
 
 
