@@ -192,3 +192,23 @@ def test_walks_of_the_whole_cascade_have_their_winner_and_what_settled_it() -> N
     assert sum("candidate s1 ★" in line for line in lines) == 2
     assert "✓ 2 walks of the cascade" in lines[-2]
     assert "evaluation" in lines[-1]
+
+
+def test_a_wide_tree_has_its_numbers_in_columns_near_the_names() -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    rows = TreeRows(run, TreeView(OUTLINE, selected=run.calls[-1].place))
+    assert rows.heads(60) == ()
+    assert rows.heads(200)[0].text.split() == ["calls", "in", "cached", "out", "cost", "time"]
+    assert rows.heads(80)[0].text.split() == ["calls", "in", "out", "cost", "time"]
+    lines = shown(rows, 200)
+    assert lines[0].split() == ["▸", "✓", "intake", "1", "17", "79", "$0.0004", "0.8s"]
+    assert lines[3].split() == ["✓", "turn", "2", "search_files", "1,491", "448", "36", "$0.0026", "0.8s"]
+    assert {len(line) for line in (lines[0], lines[2], lines[3])} == {len(rows.heads(200)[0].text)}
+    assert "search_files" in shown(rows, 80)[3]
+
+
+def test_a_wide_tree_keeps_what_is_wrong_beside_the_name_and_counts_only_what_was_answered() -> None:
+    run = RunState.of(triage_story().events)
+    lines = shown(TreeRows(run, TreeView(OUTLINE, selected=run.calls[-1].place)), 120)
+    assert lines[1].split()[:6] == ["▾", "⠋", "triage", "⚠1", "3", "1,974"]
+    assert lines[4].split()[-1] == "602", "it is not sent yet: it has no cost and no time"

@@ -42,6 +42,7 @@ class CascadeRows(Rows):
         self._last = last
         self._opened = opened
         self._longest = max((cell_len(one.shown) for one in self.listed), default=0)
+        self._told = max((len(_last_words(run)) for run in last.values()), default=0)
         self.title = (("Cascades", "title"),)
         broken = sum(bool(one.errors) for one in checked.values())
         waiting = len(self.listed) - len(checked)
@@ -56,13 +57,13 @@ class CascadeRows(Rows):
         return len(self.listed)
 
     def heads(self, width: int) -> Sequence[Row]:
-        file, status, note, _ = _columns(width, self._longest)
+        file, status, note, _ = _columns(width, self._longest, self._told)
         words = f"   {fit('file', file)}{fit('check', status)}{fit('last run', note)}about"
         return (Row(crop(((words, "head"),), width)),) if self.listed else ()
 
     def row(self, index: int, width: int) -> Row:
         one = self.listed[index]
-        file, status, note, room = _columns(width, self._longest)
+        file, status, note, room = _columns(width, self._longest, self._told)
         checked = self._checked.get(one.shown)
         about = one.cascade_id if checked is None else checked.description or one.cascade_id
         token = "dim"
@@ -90,16 +91,21 @@ class CascadeRows(Rows):
         if run is None:
             return ((fit("", width), "plain"),)
         glyph, token = status_sign(run.status)
-        words = f"{run.status} after {run.at}" if run.resumable and run.at else run.status
-        return ((f"{glyph} ", token), (fit(words, width - 4) + "  ", "dim"))
+        return ((f"{glyph} ", token), (fit(_last_words(run), width - 4) + "  ", "dim"))
 
     def plain(self, index: int) -> str:
         return f"{self.listed[index].shown} {self.listed[index].cascade_id}"
 
 
-def _columns(width: int, longest: int) -> tuple[int, int, int, int]:
-    """Cells of the file, of what the check found, of the last run, and of the rest. ``longest``: of a file's name."""
-    file, note = min(longest + 2, 44, max(18, width * 35 // 100)), min(30, width // 4)
+def _last_words(run: RunSummary) -> str:
+    return f"{run.status} after {run.at}" if run.resumable and run.at else run.status
+
+
+def _columns(width: int, longest: int, told: int) -> tuple[int, int, int, int]:
+    """Cells of the file, of what the check found, of the last run, and of the rest. ``longest``: of a file's name,
+    ``told``: of what there is to say of a last run."""
+    file = min(longest + 2, 44, max(18, width * 35 // 100))
+    note = min(max(10, told + 4), 34, width * 30 // 100)
     return file, 14, note, max(8, width - file - 14 - note - 4)
 
 

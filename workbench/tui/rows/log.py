@@ -16,6 +16,8 @@ from workbench.tui.rows.numbers import clock
 from workbench.tui.rows.words import brief, words_of
 
 KEPT_LINES = 10_000
+HASHES = ("hash", "digest", "wire", "tools_hash", "request", "cascade_sha256")
+"""Fields of events that hold what is compared, not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +114,28 @@ class EventRows(Rows):
             (f"{clock(event.at)[:time]:<{time}}  ", "faint"),
             (fit(event.kind, 19) + " ", "head" if event.kind == "blob" else "plain"),
             (fit(where(event.place), place) + " ", "dim"),
-            (brief(dict(event.data), max(80, width)), "dim"),
+            *_fields(event, max(80, width)),
         )
         return Row(crop(spans, width))
 
     def plain(self, index: int) -> str:
         event = self.events[index]
         return f"{event.seq} {event.kind} {flat(where(event.place))} {brief(dict(event.data), 4000)}"
+
+
+def _fields(event: Event, room: int) -> list[Span]:
+    """Its data as names and values: first what is short, last what only a machine compares."""
+    spans: list[Span] = []
+    for name, value in sorted(event.data.items(), key=lambda field: isinstance(field[1], list | dict)):
+        text = brief(value, room)
+        if name in HASHES or not text or value in ([], {}):
+            continue
+        spans += [(f"{flat(name)} ", "faint"), (f"{text}  ", "dim" if event.kind == "blob" else "plain")]
+        room -= len(text)
+        if room <= 0:
+            return spans
+    hashes = (f"{name} {brief(value, 8)}" for name, value in event.data.items() if name in HASHES and value)
+    return [*spans, ("  ".join(hashes), "faint")]
 
 
 def state_rows(run: RunState | None) -> tuple[Row, ...]:

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import ClassVar
 
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import CodeBlock, Markdown, MarkdownElement
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
 from rich.style import Style
 from rich.text import Text
 from rich.theme import Theme
 
 from workbench.language.clean import clean
 from workbench.tui.rows.cells import Span, crop
+
+MEASURE = 100
+"""Cells of a line of running text at most."""
 
 
 def _token(name: str) -> Style:
@@ -39,17 +42,26 @@ class _Code(CodeBlock):
         yield Text(str(self.text).rstrip(), style=_token("code-string"), no_wrap=False)
 
 
+class _Heading(Heading):
+    """Where the text begins, as everything else here."""
+
+    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
+
+
 class _Markdown(Markdown):
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
         "fence": _Code,
         "code_block": _Code,
+        "heading_open": _Heading,
     }
 
 
 @lru_cache(maxsize=8)
 def rendered(text: str, room: int) -> tuple[tuple[Span, ...], ...]:
-    """The text as rows of at most ``room`` cells. Links are words and addresses; nothing can be clicked."""
+    """The text as rows of at most ``room`` cells, or of those that are read well. Links are words and addresses;
+    nothing can be clicked."""
+    room = min(room, MEASURE)
     console = Console(
         file=io.StringIO(), width=room, theme=_THEME, color_system=None, legacy_windows=False, _environ={}
     )

@@ -6,6 +6,8 @@ from collections.abc import Sequence, Set
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from rich.cells import cell_len
+
 from workbench.store.summary import RunSummary
 from workbench.tui.key_words import told
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat
@@ -37,12 +39,13 @@ class _Columns(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _columns(width: int) -> _Columns:
+def _columns(width: int, longest: int, named: int) -> _Columns:
+    """``longest``: cells of a session's name, ``named``: of a cascade's. What they leave is the note's."""
     roomy = width >= ROOMY
     when, took, calls, tokens, cost = (18, 9, 7, 11, 11) if roomy else (13, 0, 6, 10, 10)
     rest = max(20, width - 4 - when - took - calls - tokens - cost)
-    name = min(40, max(16, rest * 45 // 100 if roomy else rest * 65 // 100))
-    cascade = min(28, (rest - name) * 45 // 100) if roomy else 0
+    name = min(40, max(16, min(longest, rest * 45 // 100 if roomy else rest * 65 // 100)))
+    cascade = min(28, max(9, named + 2), (rest - name) * 45 // 100) if roomy else 0
     return _Columns(name, when, took, calls, tokens, cost, cascade, max(0, rest - name - cascade - 2))
 
 
@@ -52,6 +55,8 @@ class RunRows(Rows):
     def __init__(self, listing: Listing, marked: Set[str] = frozenset(), open_id: str = "") -> None:
         """``open_id`` is the run that the Bench shows."""
         self.members: Sequence[Member] = listing.members
+        self._longest = max(map(_needs, self.members), default=0)
+        self._named = max((cell_len(cascade_name(member.run)) for member in self.members), default=0)
         self._marked = marked
         self._open = open_id
         wanted = listing.wanted
@@ -67,7 +72,7 @@ class RunRows(Rows):
         return len(self.members)
 
     def heads(self, width: int) -> Sequence[Row]:
-        c = _columns(width)
+        c = _columns(width, self._longest, self._named)
         cells = [f"      {fit('session', c.name - 2)}", fit("started", c.when)]
         cells += [fit("took", c.took, "right")] if c.took else []
         cells += [
@@ -78,7 +83,7 @@ class RunRows(Rows):
 
     def row(self, index: int, width: int) -> Row:
         member = self.members[index]
-        run, c = member.run, _columns(width)
+        run, c = member.run, _columns(width, self._longest, self._named)
         roomy = width >= ROOMY
         dim = "plain" if not run.depth else "dim"
         spans: list[Span] = [
@@ -98,7 +103,7 @@ class RunRows(Rows):
             ("  ", "plain"),
         ]
         if c.cascade:
-            spans.append((fit(run.cascade_id or run.cascade_file, c.cascade), "dim"))
+            spans.append((fit(cascade_name(run), c.cascade), "dim"))
         spans.append((fit(note_of(run, named=not member.depth), c.note), "error" if run.fault else "dim"))
         return Row(crop(spans, width), "selected" if run.run_id in self._marked else "")
 
@@ -116,6 +121,17 @@ class RunRows(Rows):
         return next((i for i, member in enumerate(self.members) if member.run.run_id == run_id), None)
 
 
+def cascade_name(run: RunSummary) -> str:
+    """Its id, else its file; nothing where the journal tells neither."""
+    return run.cascade_id or run.cascade_file
+
+
+def _needs(member: Member) -> int:
+    """Cells of the column of names for one run."""
+    hidden = len(f" +{member.hidden}") if member.hidden else 0
+    return min(member.depth * 2, 12) + 2 + cell_len(flat(member.run.name, 80)) + hidden + 2
+
+
 def _glyph(run: RunSummary) -> Span:
     return sign("failed") if _is_torn(run) else status_sign(run.status)
 
@@ -123,6 +139,11 @@ def _glyph(run: RunSummary) -> Span:
 def _is_torn(run: RunSummary) -> bool:
     """Whether its end is lost: nobody knows how it ended."""
     return run.damaged and run.status == "interrupted"
+
+
+def run_status(run: RunSummary) -> str:
+    """How it ended, in a word."""
+    return "damaged" if _is_torn(run) else run.status
 
 
 def _name(member: Member, width: int) -> tuple[Span, ...]:
@@ -165,7 +186,7 @@ class CardRows(TextRows):
 
     def __init__(self, listing: Listing, run: RunSummary) -> None:
         lines = [Line(text, token) for text, token in _card(listing, run) if text]
-        right: tuple[Span, ...] = (_glyph(run), (" damaged" if _is_torn(run) else f" {run.status}", _glyph(run)[1]))
+        right: tuple[Span, ...] = (_glyph(run), (f" {run_status(run)}", _glyph(run)[1]))
         super().__init__(lines, ((flat(run.name, 80), "title"),), right)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
+
 from workbench.engine.redact import without_password
 from workbench.tui.key import Key
 from workbench.tui.key_words import told
@@ -72,13 +74,13 @@ class SettingRows(Rows):
         return len(self.settings)
 
     def heads(self, width: int) -> Sequence[Row]:
-        value, origin, about = _widths(width)
+        value, origin, about = self._widths(width)
         text = f"   {fit('setting', 20)}{fit('value', value)}{fit('from', origin)}{fit('what it is', about)}"
         return (Row(crop(((text, "head"),), width)),)
 
     def row(self, index: int, width: int) -> Row:
         setting = self.settings[index]
-        value, origin, about = _widths(width)
+        value, origin, about = self._widths(width)
         place = self._values.origins.get(setting.name, "default")
         token = "dim" if place == "default" else "plain"
         shown = value_text(self._values.values.get(setting.name))
@@ -92,17 +94,19 @@ class SettingRows(Rows):
         ]
         return Row(crop(spans, width))
 
+    def _widths(self, width: int) -> tuple[int, int, int]:
+        """Cells of the value, of where it is from, and of what it is, which has none in a narrow terminal."""
+        named = (self._values.origins.get(setting.name, "default") for setting in self.settings)
+        origins = (len(origin_text(place, *self._files)) for place in named)
+        origin = min(34, max(15, max(origins, default=0) + 2), max(15, width // 5))
+        room = max(10, width - 23 - origin)
+        shown = (cell_len(value_text(self._values.values.get(setting.name))) for setting in self.settings)
+        value = room if width < ROOMY else min(48, max(14, max(shown, default=0) + 2), room * 45 // 100)
+        return value, origin, room - value if width >= ROOMY else 0
+
     def plain(self, index: int) -> str:
         setting = self.settings[index]
         return f"{setting.name} {value_text(self._values.values.get(setting.name))} {setting.help}"
-
-
-def _widths(width: int) -> tuple[int, int, int]:
-    """Cells of the value, of where it is from, and of what it is, which has none in a narrow terminal."""
-    origin = min(34, max(15, width // 7))
-    room = max(10, width - 23 - origin)
-    value = room if width < ROOMY else min(48, room * 35 // 100)
-    return value, origin, room - value if width >= ROOMY else 0
 
 
 def setting_doc(setting: Setting, settings: Settings, files: tuple[Path, Path], problem: str = "") -> TextRows:

@@ -9,9 +9,12 @@ from workbench.tui.rows.cells import Row, Span, crop, fit, width_of
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.text import Line, TextRows
 
+NARROWEST = 28
+"""Cells that a side has at least."""
+
 
 class SideRows(Rows):
-    """Left and right are wrapped to half the width each and scroll as one."""
+    """Left and right are wrapped to their shares of the width and scroll as one."""
 
     def __init__(
         self,
@@ -29,31 +32,44 @@ class SideRows(Rows):
         self.title_right = title_right
         self.copy = copy
         self._width = -1
+        self._split = 0
 
     def lay_out(self, width: int) -> None:
         if width != self._width:
             self._width = width
-            self.left.lay_out((width - 1) // 2)
-            self.right.lay_out(width - 1 - (width - 1) // 2)
+            self._split = self._shared(width - 1)
+            self.left.lay_out(self._split)
+            self.right.lay_out(width - 1 - self._split)
+
+    def _shared(self, room: int) -> int:
+        """Cells of the left: half, unless one side needs less than that and the other one more."""
+        half = room // 2
+        left, right = (
+            max(NARROWEST, len(label) + 2, *(len(line.text) + 2 for line in rows.lines))
+            for label, rows in zip(self.labels, (self.left, self.right), strict=True)
+        )
+        if left > half and right < room - half:
+            return room - max(right, room - left)
+        if right > room - half and left < half:
+            return max(left, room - right)
+        return half
 
     def __len__(self) -> int:
         return max(len(self.left), len(self.right))
 
     def heads(self, width: int) -> Sequence[Row]:
         self.lay_out(width)
-        half = (width - 1) // 2
         spans = (
-            (" " + fit(self.labels[0], half - 1), "head"),
+            (" " + fit(self.labels[0], self._split - 1), "head"),
             ("│", "rule"),
-            (" " + fit(self.labels[1], width - 2 - half), "head"),
+            (" " + fit(self.labels[1], width - 2 - self._split), "head"),
         )
         return (Row(spans),)
 
     def row(self, index: int, width: int) -> Row:
         self.lay_out(width)
-        half = (width - 1) // 2
         sides = []
-        for rows, room in ((self.left, half), (self.right, width - 1 - half)):
+        for rows, room in ((self.left, self._split), (self.right, width - 1 - self._split)):
             spans = crop(rows.row(index, room).spans, room) if index < len(rows) else ()
             sides.append((*spans, (" " * (room - width_of(spans)), "plain")))
         return Row((*sides[0], ("│", "rule"), *sides[1]))

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from workbench.tui.key_words import told
-from workbench.tui.rows.cells import Row, Span, crop, flat, justify
+from workbench.tui.rows import tree_columns
+from workbench.tui.rows.cells import Row, Span, crop, flat, justify, width_of
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.signs import sign, status_sign
 from workbench.tui.rows.tree_nodes import Node, NodeId, Nodes, PhaseOutline, TreeView, ended
@@ -27,6 +28,7 @@ class TreeRows(Rows):
         self.view = view
         self.nodes = tuple(Nodes(run, view))
         self.title = (("Cascade", "title"),)
+        self._longest = max((width_of((*_left(node), *_noted(node))) for node in self.nodes if node.right), default=0)
 
     @property
     def turning(self) -> bool:
@@ -38,10 +40,20 @@ class TreeRows(Rows):
 
     def row(self, index: int, width: int) -> Row:
         node = self.nodes[index]
-        fold = "▾ " if node.unfolded else "▸ " if node.branches else "  "
-        indent = " " + "  " * node.depth
-        spans = justify(((indent, "plain"), (fold, "faint"), *node.left), (*node.right, (" ", "plain")), width)
-        return Row(spans, node.tone)
+        if width < tree_columns.WIDE:
+            return Row(justify(_left(node), (*node.right, (" ", "plain")), width), node.tone)
+        if not node.calls and not node.right:
+            return Row(crop(_left(node), width), node.tone)
+        label = tree_columns.label_width(self._longest, width)
+        figures = tree_columns.alone(node.right[-1], width)
+        if node.calls:
+            figures = tree_columns.figures(node.calls, width, counted=node.several)
+        return tree_columns.row((*_left(node), *_noted(node)), figures, label, width, node.tone)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        if width < tree_columns.WIDE or not any(node.calls for node in self.nodes):
+            return ()
+        return (tree_columns.head(tree_columns.label_width(self._longest, width), width),)
 
     def kept(self, needle: str, start: int = 0) -> Iterator[int]:
         """With each row the branches that it hangs on."""
@@ -69,6 +81,16 @@ class TreeRows(Rows):
         """The row of the node above."""
         depth = self.nodes[index].depth
         return next((i for i in range(index - 1, -1, -1) if self.nodes[i].depth < depth), index)
+
+
+def _left(node: Node) -> tuple[Span, ...]:
+    fold = "▾ " if node.unfolded else "▸ " if node.branches else "  "
+    return ((" " + "  " * node.depth, "plain"), (fold, "faint"), *node.left)
+
+
+def _noted(node: Node) -> tuple[Span, ...]:
+    """What a narrow tree says before the number at its edge: visits, broken rules."""
+    return ((" ", "plain"), *node.right[:-1]) if any(text for text, _ in node.right[:-1]) else ()
 
 
 def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, ...]:

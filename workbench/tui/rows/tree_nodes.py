@@ -79,6 +79,10 @@ class Node:
     tone: str = ""
     run: str = ""
     """The nested run that it is of, or stands for; empty for the run itself."""
+    calls: tuple[CallState, ...] = ()
+    """What a wide tree counts of it."""
+    several: bool = True
+    """Whether it may stand for more calls than one."""
 
 
 class Nodes:
@@ -134,6 +138,7 @@ class Nodes:
             unfolded,
             calls[-1].place if calls else None,
             phase.name,
+            calls=tuple(calls),
         )
         if unfolded:
             yield from self._visits(own, [visit for visit in visits if _is_candidate(visit)])
@@ -209,6 +214,7 @@ class Nodes:
             visit.calls[-1].place if visit.calls else None,
             visit.phase,
             run=self._nested,
+            calls=tuple(visit.calls),
         )
         if unfolded:
             for candidate in candidates:
@@ -244,7 +250,8 @@ class Nodes:
         unfolded = state is not None and self.view.unfolds(id, run_id in self._line)
         place = state.calls[-1].place if state is not None and state.calls else None
         tokens = ((count(state.tokens_in), "dim"),) if state is not None else ()
-        yield Node(id, depth, (mark, (label, "dim")), tokens, True, unfolded, place, visit.phase, run=run_id)
+        calls = tuple(state.calls) if state is not None else ()
+        yield Node(id, depth, (mark, (label, "dim")), tokens, True, unfolded, place, visit.phase, "", run_id, calls)
         if state is None or not unfolded:
             return
         nested = Nodes(state, self.view, run_id, over=self._over)
@@ -285,6 +292,8 @@ class Nodes:
             phase=phase,
             tone="selected" if place == view.selected and self._is_selected else "",
             run=self._nested,
+            calls=(call,),
+            several=False,
         )
 
 

@@ -25,6 +25,7 @@ from workbench.tui.rows.model import Lines
 from workbench.tui.screens.dialog import Choice
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sized import Grip, SizedScreen
+from workbench.tui.text import styled
 from workbench.tui.widgets.rowview import RowView
 from workbench.workspace.comparing import (
     Change,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 SHOWN = 40
 """Lines of a change that the question shows."""
+DIFFERS = {"+": "$success", "-": "$error", "@": "$text-muted"}
+"""Colours of the lines of a diff, by what they begin with."""
 
 
 class CompareSheet(Sheet, SizedScreen[None]):
@@ -260,7 +263,9 @@ class CompareSheet(Sheet, SizedScreen[None]):
             return
         more = [f"… {len(lines) - SHOWN} more lines"] if len(lines) > SHOWN else []
         note = ["The file has changed since this run.", ""] if change.is_stale else []
-        text = "\n".join([*note, *lines[:SHOWN], *more])
+        shown = [*note, *lines[:SHOWN], *more]
+        text = styled((f"{line}\n", DIFFERS.get(line[:1], "")) for line in shown[:-1])
+        text = text + styled([(shown[-1], DIFFERS.get(shown[-1][:1], ""))])
         answers = [("keep", "k", "Leave the file as it is"), ("write", "w", "Write it")]
 
         def answered(answer: str | None) -> None:

@@ -10,12 +10,13 @@ from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Static
 
-from workbench.tui.keys import bindings
-from workbench.tui.text import plain
+from workbench.tui.keys import bindings, hints
+from workbench.tui.text import plain, styled
 
 if TYPE_CHECKING:
     from workbench.engine.event import Event
@@ -34,14 +35,23 @@ class Dialog(ModalScreen[Result]):
     app: WorkbenchApp
 
     heading = ""
+    offered: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Keys and what they do, beside the one that closes it; shown in the lower edge."""
     question: Event | None = None
     """What of the run it answers, if that is what it is for."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box") as box:
             box.border_title = plain(self.heading)
+            box.border_subtitle = self.edge()
             with VerticalScroll(id="box-body", can_focus=False):
                 yield from self.content()
+
+    def edge(self) -> Content:
+        """What the lower edge says: the keys."""
+        (_, closes, word), *_ = hints(("dialog.close",), self.app.keys)
+        parts = [((key, "bold $primary"), (f" {said}", "")) for key, said in (*self.offered, (closes, word))]
+        return Content("  ").join(styled(part) for part in parts)
 
     def content(self) -> Sequence[Widget]:
         """The widgets inside the box, top to bottom."""
@@ -62,18 +72,20 @@ class Dialog(ModalScreen[Result]):
 class Choice(Dialog[str]):
     """A question with a few answers, each on a key of its own. Gives the id of the answer, or None."""
 
-    def __init__(self, heading: str, text: str, answers: Sequence[tuple[str, str, str]]) -> None:
+    offered = (("enter", "choose"),)
+
+    def __init__(self, heading: str, text: str | Content, answers: Sequence[tuple[str, str, str]]) -> None:
         """``answers`` are ``(id, key, words)``; the first has the focus."""
         super().__init__()
         self.heading = heading
-        self._text = text
+        self._text = plain(text) if isinstance(text, str) else text
         self._answers = tuple(answers)
 
     def content(self) -> Sequence[Widget]:
         buttons = [
             Button(plain(f"{words}  ({key})"), id=f"answer-{id}", compact=True) for id, key, words in self._answers
         ]
-        return (Static(plain(self._text), id="text"), *buttons)
+        return (Static(self._text, id="text"), *buttons)
 
     def on_mount(self) -> None:
         self.query(Button).first().focus()

@@ -26,6 +26,8 @@ class Said:
 class FeedbackDialog(Dialog[Said]):
     """Gives what was written; escape says nothing."""
 
+    offered = (("tab", "next"), ("enter", "say"))
+
     def __init__(self, phase: str, rule: Audibles, left: int) -> None:
         """``left``: how often the phase can still be spoken to, this time included."""
         super().__init__()
@@ -38,8 +40,8 @@ class FeedbackDialog(Dialog[Said]):
         times = f"{self._left} of {rule.budget} left in this visit"
         waits = f"The run waits up to {rule.timeout_seconds:g} s for it, before its next call."
         parts: list[Widget] = [
-            LineInput(placeholder="what it should do; enter says it before the next call", id="feedback"),
-            Button(plain("Say it before the next call"), id="say", compact=True),
+            LineInput(placeholder="what it should do", id="feedback"),
+            Button(plain("Say it before the next call"), id="say", classes="go", compact=True),
         ]
         if rule.allow_retry:
             parts.append(Button(plain("Take this turn again with it"), id="redo", compact=True))

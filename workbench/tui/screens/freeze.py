@@ -22,6 +22,7 @@ class FreezeForm(Dialog[RunLabel]):
     """Asks for a label. Gives it, or None; what is no name or no mode is objected to in the form."""
 
     heading = "Freeze the run as a test"
+    offered = (("tab", "next"), ("enter", "go on"))
 
     def __init__(self, proposed: str, folder: str) -> None:
         super().__init__()
@@ -42,7 +43,7 @@ class FreezeForm(Dialog[RunLabel]):
             Static(plain("mode"), classes="label"),
             LineInput("strict", id="freeze-mode"),
             Static(plain(""), id="objection"),
-            Button(plain("Freeze"), id="freeze", compact=True),
+            Button(plain("Freeze"), id="freeze", classes="go", compact=True),
         )
 
     def on_mount(self) -> None:

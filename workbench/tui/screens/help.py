@@ -80,6 +80,6 @@ def _blocks(table: tuple[Key, ...]) -> list[list[tuple[Span, ...]]]:
     signs: list[tuple[Span, ...]] = [((" Signs", "title-focus"),)]
     for glyph, token, meaning in SIGNS.values():
         signs.append((("  ", "plain"), (fit(glyph, 11), token), (" ", "plain"), (meaning, "plain")))
-    signs.append((("  ", "plain"), (fit("plain number", 11), "plain"), (" exact: as the provider counts", "plain")))
+    signs.append((("  ", "plain"), (fit("1,812", 11), "plain"), (" exact: as the provider counts", "plain")))
     blocks.append(signs)
     return blocks

@@ -20,6 +20,7 @@ class InputForm(Dialog[Mapping[str, Any]]):
     """One line for each declared input. Gives the values, JSON where a line is JSON, or None."""
 
     heading = "Inputs of the run"
+    offered = (("tab", "next"), ("enter", "go on"))
 
     def __init__(self, declared: Mapping[str, str], given: Mapping[str, Any]) -> None:
         super().__init__()
@@ -32,8 +33,8 @@ class InputForm(Dialog[Mapping[str, Any]]):
             parts.append(Static(plain(name), classes="label"))
             value = as_line(self._given[name]) if name in self._given else ""
             parts.append(LineInput(value, placeholder=clean(description), id=f"input-{number}"))
-        parts.append(Static(plain("JSON is taken as JSON, everything else as text. Enter goes on."), classes="muted"))
-        parts.append(Button(plain("Run"), id="run", compact=True))
+        parts.append(Static(plain("JSON is taken as JSON, everything else as text."), classes="muted"))
+        parts.append(Button(plain("Run"), id="run", classes="go", compact=True))
         return parts
 
     def on_mount(self) -> None:

@@ -14,7 +14,8 @@ from workbench.store.families import ORDERS
 from workbench.tui.key_words import told
 from workbench.tui.keys import bindings
 from workbench.tui.lookout import Listing, Lookout, Wanted
-from workbench.tui.rows.runs import CardRows, RunRows
+from workbench.tui.rows.numbers import plural
+from workbench.tui.rows.runs import CardRows, RunRows, run_status
 from workbench.tui.rows.text import TextRows
 from workbench.tui.screens.list_screen import ListScreen
 from workbench.tui.screens.sized import Grip, SizedScreen
@@ -277,8 +278,9 @@ class RunsScreen(ListScreen, SizedScreen[None]):
         if run.pid or (session is not None and session.running and session.run_id == run.run_id):
             self.app.say(f"{run.name} is running: it is not deleted.", "warning")
             return
+        about = (run.cascade_file or run.cascade_id, run_status(run), plural(run.calls, "call"))
         text = (
-            f"{run.name}\n{run.cascade_file or run.cascade_id}, {run.status}, {run.calls} calls\n\n"
+            f"{run.name}\n{', '.join(part for part in about if part)}\n\n"
             "Its journal is deleted with all messages and images, also of runs inside it. Forks and frozen tests stay. "
             "This cannot be taken back."
         )

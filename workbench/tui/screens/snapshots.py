@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 FRAME = 0.1
 """Seconds between two drawings while a check goes on, however fast it is; the spinner turns with them."""
+NOTHING_TO_REVIEW = (
+    "What a snapshot is a test of, and what has changed since it was frozen:",
+    "messages that were added, masked or reworded, with the line of the file that decided.",
+)
 NONE = 4
 """Lines in which a narrow list says that there is no snapshot."""
 TO_DECIDE = ("snapshots.accept", "snapshots.reject", "snapshots.skip", "snapshots.full")
@@ -200,7 +204,7 @@ class SnapshotsScreen(FindingScreen[None]):
         self._shown = key
         rows = self.board.review(self.list_pane.cursor)
         if rows is None:
-            empty = Lines()
+            empty = Lines(empty=NOTHING_TO_REVIEW)
             empty.title = (("Review", "title"),)
             self.review_pane.show(empty, 0)
         else:
