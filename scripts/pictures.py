@@ -21,6 +21,7 @@ from textual.widgets import Input
 
 from scripts import picture_of_serve
 from tests.support.loopback import Loopback
+from workbench.tui import typed_ahead
 from workbench.tui.app import WorkbenchApp
 from workbench.workspace.desk import Desk
 from workbench.workspace.examples import copy_examples
@@ -101,6 +102,7 @@ async def take(picture: Picture, folder: Path, provider: str) -> str:
 
     app = WorkbenchApp(make, given=default_input(file) if picture.example else {})
     app.animation_level = "none"
+    typed_ahead.REACTION = 0.0  # nobody has to see what opens by itself
     async with app.run_test(size=picture.size) as pilot:
         await _until(pilot, lambda: app.desk is not None and (app.bench.presenter is not None or not picture.example))
         if (presenter := app.bench.presenter) is not None:

@@ -17,6 +17,7 @@ import pytest
 from tests.cli.conftest import alone
 from tests.support.command import WORKBENCH
 from workbench.resources import folder as resources
+from workbench.tui.typed_ahead import REACTION
 
 PATIENCE = 40.0
 """Seconds until a screen must show what is waited for; an idle machine needs one."""
@@ -59,6 +60,10 @@ class Terminal:
     def press(self, *keys: str) -> None:
         """Keys in tmux's names."""
         self.ask("send-keys", *keys)
+
+    def read(self) -> None:
+        """Take as long as a person needs to see what opened by itself: before that it takes no keys."""
+        time.sleep(REACTION)
 
     def type(self, text: str) -> None:
         self.ask("send-keys", "-l", text)

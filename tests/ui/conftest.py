@@ -1,4 +1,5 @@
-"""Times of day are those of UTC in every test, and a test waits for an app that rests no longer than it must."""
+"""Times of day are those of UTC in every test, a test waits for an app that rests no longer than it must, and answers
+what opens by itself at once."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from textual import _wait
 
+from workbench.tui import typed_ahead
 from workbench.tui.rows.numbers import clock, day_and_time
 
 
@@ -29,3 +31,9 @@ def _short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pilot takes an app to rest when a twentieth of a look at it is not used: looks of 4 ms instead of 20 ms."""
     monkeypatch.setattr(_wait, "SLEEP_GRANULARITY", 0.004)
     monkeypatch.setattr(_wait, "SLEEP_IDLE", 0.0002)
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test needs no time to see what opens by itself."""
+    monkeypatch.setattr(typed_ahead, "REACTION", 0.0)

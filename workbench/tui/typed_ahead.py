@@ -1,8 +1,11 @@
-"""Keys typed faster than the screen they are meant for opens: they wait, and are given to it in their order."""
+"""Keys typed faster than the screen they are meant for opens: they wait, and are given to it in their order. A screen
+that opens by itself takes none that was typed before anybody can have seen it."""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -22,6 +25,8 @@ MOST_SENT = 64
 """Keys that may be on their way at once."""
 PATIENCE = 0.5
 """Seconds after which a screen gets its keys although nothing on it has the focus."""
+REACTION = 0.3
+"""Seconds that a person needs at least to see what opened by itself: what is typed until then is not meant for it."""
 
 
 class TypedAhead(WatchingApp):
@@ -39,10 +44,14 @@ class TypedAhead(WatchingApp):
         """Screens on which something has had the focus."""
         self._sent: deque[tuple[events.Key, Widget | None]] = deque(maxlen=MOST_SENT)
         """Keys with what had the focus when they came."""
+        self._unasked: tuple[Screen[Any] | None, float] = (None, 0.0)
+        """The screen that opened last by itself, and from when on it takes keys."""
 
     async def on_event(self, event: events.Event) -> None:
         """Keys that the Bench will have an answer to wait until it is open; those of the app work at once."""
-        if not isinstance(event, events.Key):
+        if isinstance(event, (events.Key, events.MouseDown)) and self._is_too_soon(event):
+            self._leave_out(event)
+        elif not isinstance(event, events.Key):
             await super().on_event(event)
         elif self._early is not None and self._waits(event.key):
             self._early.append(event)
@@ -58,6 +67,19 @@ class TypedAhead(WatchingApp):
     def _target(self) -> Widget | None:
         """What takes keys now."""
         return (self.focused or self.screen) if self.screen_stack else None
+
+    def push_unasked(self, screen: Screen[Any], answered: Callable[[Any], None] | None = None) -> None:
+        """Open a screen that no key asked for. Keys and clicks from before it could be seen are not meant for it."""
+        self._unasked = (screen, monotonic() + REACTION)
+        self.push_screen(screen, answered)
+
+    def _is_too_soon(self, event: events.Key | events.MouseDown) -> bool:
+        screen, since = self._unasked
+        return event.time < since and bool(self.screen_stack) and self.screen is screen
+
+    def _leave_out(self, event: events.Event) -> None:
+        event.prevent_default()
+        self.say("What was typed before this opened was not taken.", "warning")
 
     def _keep(self, event: events.Key) -> None:
         if not self._ahead:
@@ -89,12 +111,14 @@ class TypedAhead(WatchingApp):
         """A key that nothing took and whose command would run now: not while something is opening, and not where it
         was on its way while another screen or a line to write in was opened. It is meant for that."""
         before = next((target for sent, target in self._sent if sent is event), None)
-        if self._asks():
+        if self._is_too_soon(event):
+            self._leave_out(event)
+        elif self._asks():
             event.prevent_default()
             self._keep(event)
         elif before is not None and before is not self._target() and self._is_for(event, before):
             event.prevent_default()
-            await self._send(events.Key(event.key, event.character))
+            await self._send(_again(event))
 
     def _is_for(self, event: events.Key, before: Widget) -> bool:
         """Whether what has the focus now was opened since, or writes the key down."""
@@ -111,7 +135,7 @@ class TypedAhead(WatchingApp):
         """Give the keys that waited to what has the focus now, in the order in which they were typed."""
         ahead, self._ahead = sorted(self._ahead, key=lambda key: key.time), []
         for key in ahead:
-            await self._send(events.Key(key.key, key.character))
+            await self._send(_again(key))
 
     # -- before there is anything --------------------------------------------------------------------------------------
 
@@ -130,6 +154,13 @@ class TypedAhead(WatchingApp):
     def _press(self, keys: list[events.Key]) -> None:
         """One after the other, each when what the one before did is on the screen."""
         first, *rest = keys
-        self.post_message(events.Key(first.key, first.character))
+        self.post_message(_again(first))
         if rest:
             self.call_after_refresh(self._press, rest)
+
+
+def _again(key: events.Key) -> events.Key:
+    """The same key, typed when it was typed."""
+    same = events.Key(key.key, key.character)
+    same.time = key.time
+    return same

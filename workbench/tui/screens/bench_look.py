@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -154,7 +155,7 @@ class LookActions(BenchView):
         at = selected if node is None or node.place is None else node.place
         self.show_candidates(presenter.state.run_of_candidates(), at)
 
-    def show_candidates(self, run_id: str, place: Place | None) -> None:
+    def show_candidates(self, run_id: str, place: Place | None, show: Callable[..., object] | None = None) -> None:
         """Open the candidates of a run that is shown, or of one that it started; the screen follows it."""
         from workbench.tui.rows.candidates import no_candidates
         from workbench.tui.screens.candidates import CandidatesScreen
@@ -180,7 +181,8 @@ class LookActions(BenchView):
         gallery = presenter.gallery if run_id == state.shown.run_id else None
         look = partial(state.run_by_id, run_id)
         answer = session.answer
-        self.app.push_screen(CandidatesScreen(look, place, answer=answer, go_to=go_to, held=held, gallery=gallery))
+        screen = CandidatesScreen(look, place, answer=answer, go_to=go_to, held=held, gallery=gallery)
+        (show or self.app.push_screen)(screen)
 
     # -- rows over the whole screen ----------------------------------------------------------------------------------
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from textual import on
+
 from workbench.tui.screens.bench_look import LookActions
+from workbench.tui.widgets.prompt import Prompt, PromptClosed
 
 if TYPE_CHECKING:
     from workbench.engine.event import Event
@@ -61,12 +65,16 @@ class PeopleActions(LookActions):
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def ask_if_asked(self) -> None:
-        """Show the dialog of a new question, unless another screen is open."""
-        if (live := self._live()) is None or self.app.screen is not self:
+        """Show the dialog of a new question, unless another screen is open, or something is being written."""
+        if (live := self._live()) is None or self.app.screen is not self or self.query(Prompt):
             return
         question = live[1].state.current_question()
         if question is not None and question is not self._asked:
-            self.action_answer()
+            self._ask_person(self.app.push_unasked)
+
+    @on(PromptClosed)
+    def _prompt_is_over(self) -> None:
+        self.call_after_refresh(self.ask_if_asked)
 
     def close_settled(self) -> None:
         """The dialog of a question that nobody waits for any longer leaves the screen."""
@@ -81,6 +89,10 @@ class PeopleActions(LookActions):
             self.app.say("The question is over: nobody waits for its answer any more.", "warning")
 
     def action_answer(self) -> None:
+        self._ask_person(self.app.push_screen)
+
+    def _ask_person(self, show: Callable[..., object]) -> None:
+        """Show what waits for an answer."""
         if (live := self._live()) is None:
             return
         session, presenter = live
@@ -91,7 +103,7 @@ class PeopleActions(LookActions):
         written = self._written if question is self._asked else None
         self._asked, self._written = question, None
         if question.data.get("candidates"):
-            self.show_candidates(question.run_id, question.place)
+            self.show_candidates(question.run_id, question.place, show)
             return
 
         dialog = question_dialog(question, written)
@@ -103,7 +115,7 @@ class PeopleActions(LookActions):
                 self.app.say("Nobody waits for this answer any more.", "warning")
             self.soon()
 
-        self.app.push_screen(dialog, answered)
+        show(dialog, answered)
 
     # -- feedback ----------------------------------------------------------------------------------------------------
 

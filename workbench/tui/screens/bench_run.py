@@ -13,6 +13,7 @@ from textual import work
 from workbench.tui.key_words import told
 from workbench.tui.rows.numbers import plural
 from workbench.tui.screens.bench_people import PeopleActions
+from workbench.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from workbench.engine.stepper import Mode
@@ -240,7 +241,7 @@ class RunActions(PeopleActions):
         if (live := self._live()) is None or self.app.screen is not self:
             return
         session, presenter = live
-        if session.running or (presenter.state.started and not self.shows(self.restored)):
+        if session.running or self.query(Prompt) or (presenter.state.started and not self.shows(self.restored)):
             return
 
         def chosen(answer: str | None) -> None:
@@ -256,7 +257,7 @@ class RunActions(PeopleActions):
             ("look", "l", "Look at it"),
             ("no", "n", "Not now"),
         )
-        self.app.push_screen(Choice("An unfinished run", label, answers), chosen)
+        self.app.push_unasked(Choice("An unfinished run", label, answers), chosen)
 
     def action_pause(self) -> None:
         if (live := self._live()) is None:

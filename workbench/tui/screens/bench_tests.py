@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from textual import work
 
 from workbench.tui.key_words import told
 from workbench.tui.screens.bench_travel import TravelActions
+from workbench.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +89,7 @@ class FreezeActions(TravelActions):
             else:
                 self.app.say(f"Nothing is written: {shown} stays as it is.")
 
-        self.app.push_screen(Choice("Replace the snapshot?", text, answers), answered)
+        self.app.push_unasked(Choice("Replace the snapshot?", text, answers), answered)
 
     @work(thread=True, exclusive=True, group="freeze", exit_on_error=False)
     def _replace(self, project: Project, path: Path, snapshot: Snapshot) -> None:
@@ -131,17 +133,18 @@ class FreezeActions(TravelActions):
         live = self._live()
         if live is not None and live[0].changed is not None and live[0].stepper.held is not None:
             self._seen = None
-            self.show_change()
+            self.show_change(self.app.push_screen)
         else:
             super().action_rerun()
 
     def ask_if_asked(self) -> None:
         super().ask_if_asked()
-        self.show_change()
+        self.show_change(self.app.push_unasked)
 
-    def show_change(self) -> None:
-        """Where a re-run is held at the first changed request: both side by side, unless another screen is open."""
-        if (live := self._live()) is None or self.app.screen is not self:
+    def show_change(self, show: Callable[..., object]) -> None:
+        """Where a re-run is held at the first changed request: both side by side, unless another screen is open, or
+        something is being written."""
+        if (live := self._live()) is None or self.app.screen is not self or self.query(Prompt):
             return
         session, presenter = live
         changed, held = session.changed, presenter.state.held
@@ -169,4 +172,4 @@ class FreezeActions(TravelActions):
             session.stop()
             self.soon()
 
-        self.app.push_screen(ChangedSheet(rows, session.file, go, stop))
+        show(ChangedSheet(rows, session.file, go, stop))

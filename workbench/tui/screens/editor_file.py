@@ -70,7 +70,7 @@ class EditorFile(EditorView):
 
         text = f"The app ended before changes of {self.shown} were saved."
         answers = (("take", "t", "Take them up again; undo gives the file"), ("drop", "d", "Drop them"))
-        self.app.push_screen(Choice("Not saved last time", text, answers), answered)
+        self.app.push_unasked(Choice("Not saved last time", text, answers), answered)
 
     # -- saving ------------------------------------------------------------------------------------------------------
 
