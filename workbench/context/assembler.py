@@ -156,7 +156,7 @@ class Assembler:
             overhead_tokens=self._overhead,
             tokens_full=self._table.fixed + self._table.full,
             tokens_sent=self._sent_tokens,
-            grade=max(self._ledger.grade, self._tools_grade, key=GRADES.index),
+            grade=worse(self._ledger.grade, self._tools_grade),
             problems=in_order(problems),
             notes=self._notes + over,
             fit=fit,

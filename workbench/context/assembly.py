@@ -84,9 +84,18 @@ class Item:
 
     def to_json(self) -> dict[str, Any]:
         body: dict[str, Any] = {"m": self.message.body_hash, "kind": str(self.kind), "place": str(self.place)}
-        for key in ("tool", "is_error", "source", "note", "redacted", "edited"):
-            if value := getattr(self, key):
-                body[key] = value
+        if self.tool:
+            body["tool"] = self.tool
+        if self.is_error:
+            body["is_error"] = self.is_error
+        if self.source:
+            body["source"] = self.source
+        if self.note:
+            body["note"] = self.note
+        if self.redacted:
+            body["redacted"] = self.redacted
+        if self.edited:
+            body["edited"] = self.edited
         return body
 
     @classmethod

@@ -87,7 +87,7 @@ class Execution:
         return Assembler(self.scope(), self.visit.strategy, self.engine.ports.counter, previous)
 
     def place(self, attempt: int = 0, turn: int = 0, call: int = 0) -> Place:
-        return self._place._replace(attempt=attempt, turn=turn, call=call)
+        return Place(*self._place.visit_key, attempt, turn, call)
 
     @property
     def tool_names(self) -> list[str]:

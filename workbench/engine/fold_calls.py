@@ -135,10 +135,9 @@ def _describe(call: CallState, data: Mapping[str, Any]) -> None:
     call.model = request.get("model", "")
     call.parameters = request.get("parameters", {})
     call.tools_hash = request.get("tools", "")
-    for name in ("strategy", "digest", "purpose"):
-        setattr(call, name, data.get(name, ""))
-    for name in ("tokens_full", "tokens_sent", "tools_tokens", "overhead_tokens"):
-        setattr(call, name, data.get(name, 0))
+    call.strategy, call.digest, call.purpose = data.get("strategy", ""), data.get("digest", ""), data.get("purpose", "")
+    call.tokens_full, call.tokens_sent = data.get("tokens_full", 0), data.get("tokens_sent", 0)
+    call.tools_tokens, call.overhead_tokens = data.get("tools_tokens", 0), data.get("overhead_tokens", 0)
     call.grade = Grade(data.get("grade", "exact"))
     if (forecast := data.get("forecast")) is not None:
         call.forecast = Forecast(**forecast)

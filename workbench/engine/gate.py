@@ -85,6 +85,9 @@ class Decision:
     """Edits to make here. The run then comes to the same stop again, so that what they did can be seen."""
 
 
+_GO_ON = Decision()
+
+
 class RunStopped(Exception):
     """Raised by a gate or a port to end the run with status ``stopped``; it can be resumed."""
 
@@ -101,4 +104,4 @@ async def open_gate(stop: Stop) -> Decision:
     """The gate of headless runs: never holds. Raises RunStopped where a hook pauses, for nobody could go on."""
     if stop.paused:
         raise RunStopped(stop.paused)
-    return Decision()
+    return _GO_ON

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from workbench.engine.replay import Replay
 
 
+_ANYWAY = Decision(send_anyway=True)
+
+
 class RecordedGate:
     """Makes the recorded edits again where they were made, and lets through what a person let through."""
 
@@ -29,7 +32,7 @@ class RecordedGate:
         decision = await self._gate(stop)
         if stop.answered_by != "recorded" or decision.send_anyway:
             return decision
-        return replace(decision, send_anyway=True)
+        return replace(decision, send_anyway=True) if decision.edits else _ANYWAY
 
     def _again(self, stop: Stop) -> Decision | None:
         """What was done at this stop."""

@@ -15,6 +15,8 @@ from workbench.context.place import Place
 from workbench.engine.event import Event
 from workbench.engine.ports import Clock, Sink, ToolImage
 
+_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
 SOON = 0.05
 """Seconds between two writes to the disk that nobody waits for."""
 
@@ -156,7 +158,8 @@ class Scribe:
 
     def message(self, message: Message) -> str:
         """Store the body once; its hash."""
-        return self._blob(message.body_hash, "message", message.to_json)
+        digest = message.body_hash
+        return digest if digest in self._seen else self._blob(digest, "message", message.to_json)
 
     def items(self, items: Sequence[Item]) -> list[dict[str, Any]]:
         """Items in the journal's form, their bodies stored."""
@@ -227,7 +230,7 @@ class Scribe:
         }
 
     def _wire_part(self, part: object) -> str:
-        text = json.dumps(part, ensure_ascii=True, separators=(",", ":"))
+        text = _encode(part)
         return self._blob(sha256(text), "wire", lambda: text)
 
     def _blob(self, digest: str, kind: str, body: Callable[[], Any], **data: Any) -> str:

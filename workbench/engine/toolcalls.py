@@ -13,6 +13,9 @@ from typing import Any
 from workbench.dataclass import dataclass
 
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)```[ \t]*(?P<tag>[\w+-]*)[ \t]*$", re.MULTILINE)
+_CLOSING = re.compile(r"^[ \t]*```[ \t]*$", re.MULTILINE)
+_BARE = re.compile(r"^\{", re.MULTILINE)
+_GAP = re.compile(r"\n{3,}")
 _MAX_DEPTH = 100
 _MARK = re.compile(r'[{}\[\]]|"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 """What counts in finding the end of an object: brackets, and whole strings, because those in them do not count. A
@@ -51,7 +54,7 @@ def without_calls(text: str, calls: list[ReadCall]) -> str:
         if call.start >= position:
             kept += text[position : call.start]
             position = call.end
-    return re.sub(r"\n{3,}", "\n\n", kept + text[position:]).strip()
+    return _GAP.sub("\n\n", kept + text[position:]).strip()
 
 
 def _candidates(text: str) -> Iterator[tuple[int, int, str]]:
@@ -82,7 +85,7 @@ def _fence_end(text: str, start: int) -> tuple[int, int]:
         end = _balanced(text, stripped)
         if end is not None:
             search = end
-    closing = re.compile(r"^[ \t]*```[ \t]*$", re.MULTILINE).search(text, search)
+    closing = _CLOSING.search(text, search)
     if closing is None:
         inline = text.find("```", search)
         return (inline, inline + 3) if inline >= 0 else (len(text), len(text))
@@ -92,7 +95,7 @@ def _fence_end(text: str, start: int) -> tuple[int, int]:
 def _bare(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
     """Balanced objects that begin a line between two offsets."""
     position = start
-    for match in re.compile(r"^\{", re.MULTILINE).finditer(text, start, end):
+    for match in _BARE.finditer(text, start, end):
         if match.start() < position:
             continue
         close = _balanced(text[:end], match.start())
@@ -127,7 +130,7 @@ def _read_block(body: str, start: int, end: int, tools: Collection[str]) -> list
     if not stripped.startswith(("{", "[")):
         return []
     try:
-        value = json.loads(stripped, parse_constant=_refuse, object_pairs_hook=_pairs)
+        value = _decode(stripped)
     except (ValueError, RecursionError) as fault:
         return _unreadable(stripped, start, end, tools, _words(fault))
     objects = value if isinstance(value, list) else [value]
@@ -140,7 +143,7 @@ def _call(body: dict[str, Any], start: int, end: int, raw: str) -> ReadCall:
     arguments = body.get("arguments")
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments, parse_constant=_refuse, object_pairs_hook=_pairs)
+            arguments = _decode(arguments)
         except (ValueError, RecursionError):
             arguments = None
     if isinstance(arguments, dict):
@@ -173,6 +176,10 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"key '{key}' is written twice")
         body[key] = value
     return body
+
+
+_decode = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_pairs).decode
+"""Of calls, stricter than JSON's own."""
 
 
 def first_fenced(text: str) -> str | None:

@@ -66,10 +66,10 @@ def _native(name: str, raw: str, call_id: str) -> Wanted:
 
 def prompt_calls(calls: Sequence[ReadCall]) -> list[Wanted]:
     """Calls read from text."""
-    return [
-        Wanted(c.tool, c.arguments, c.raw if c.problem else json.dumps(c.arguments, ensure_ascii=False), "", c.problem)
-        for c in calls
-    ]
+    return [Wanted(c.tool, c.arguments, c.raw if c.problem else _encode(c.arguments), "", c.problem) for c in calls]
+
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class Tooling:
