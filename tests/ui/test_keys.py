@@ -10,6 +10,7 @@ import pytest
 from textual.dom import DOMNode
 
 from tests.ui.bench import bench
+from tests.ui.support import triage_story
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.commands import CONTEXTS as IN_PALETTE
 from workbench.tui.key_names import never_sent
@@ -236,6 +237,37 @@ def test_the_palette_knows_every_command_and_runs_it(tmp_path: Path) -> None:
             assert it.app.current_theme.name == "workbench-light"
 
     asyncio.run(scenario())
+
+
+def test_the_palette_the_help_and_the_themes_are_at_hand_on_a_sheet(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, events=triage_story(finished=True).events) as it:
+            from textual.command import CommandPalette
+
+            from workbench.tui.commands import Commands
+
+            await it.press("enter")
+            sheet, theme = it.app.screen, it.app.current_theme.name
+            assert isinstance(sheet, MessageSheet)
+            found = [str(hit.text) async for hit in Commands(sheet).discover()]
+            assert {"The text as Markdown, typeset", "Find in the text", "One row down", "Keys and signs"} <= set(found)
+            assert not any("stored runs" in words for words in found), "a room would lie over the sheet"
+            await it.press("ctrl+p")
+            await it.until(lambda: isinstance(it.app.screen, CommandPalette))
+            await it.press("escape", "f2")
+            assert it.app.current_theme.name != theme
+            await it.press("question_mark", "question_mark")
+            assert "keys and signs" in it.text()
+            assert it.text().index("Message") < it.text().index("Run")
+            await it.press("escape")
+            assert it.app.screen is sheet
+
+    asyncio.run(scenario())
+
+
+def test_a_key_that_works_on_sheets_cannot_be_taken_by_one() -> None:
+    _, problems = resolve({"sheet.copy": "f2"})
+    assert problems == ("keys.sheet.copy: 'f2' already means 'The next colour theme' (app.theme)",)
 
 
 def test_a_click_on_the_footer_is_a_press(tmp_path: Path) -> None:

@@ -163,7 +163,8 @@ class WorkbenchApp(Rooms, SessionApp):
         from workbench.tui.screens.help import HelpRows
         from workbench.tui.screens.sheet import Sheet
 
-        self.push_screen(Sheet(HelpRows(self.keys, getattr(self.screen, "PALETTE", ()))))
+        if not (isinstance(self.screen, Sheet) and isinstance(self.screen.pane().rows, HelpRows)):
+            self.push_screen(Sheet(HelpRows(self.keys, getattr(self.screen, "PALETTE", ()))))
 
     def action_interrupt(self) -> None:
         """Ctrl+C: a selection is copied, a run is stopped, an idle app ends."""

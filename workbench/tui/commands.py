@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
-from workbench.tui.keys import display
+from workbench.tui.keys import ON_SHEETS, display
 
 if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp
+    from workbench.tui.key import Key
 
 CONTEXTS = ("bench", "app", "tree", "list")
 """What it offers on the Bench; another screen names its own contexts in ``PALETTE``."""
@@ -30,13 +31,17 @@ class Commands(Provider):
         entries = [
             (key.help, f"{key.group} · key {display(key.keys)} · {key.id}", key.id)
             for key in self._app.keys
-            if key.context in contexts and key.id != "app.palette"
+            if key.context in contexts and key.id != "app.palette" and self._works(key)
         ]
         current = self._app.current_theme.name
         for name in sorted(self._app.available_themes):
             mark = "  (now)" if name == current else ""
             entries.append((f"Theme {name}{mark}", "Colours", f"theme:{name}"))
         return entries
+
+    def _works(self, key: Key) -> bool:
+        """No other room opens from a sheet: it would lie over it."""
+        return key.context != "app" or not self.screen.is_modal or key.id in (*ON_SHEETS, "app.quit")
 
     async def discover(self) -> Hits:
         for words, help, command in self._entries():

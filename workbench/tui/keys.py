@@ -231,6 +231,9 @@ FOOTERS: dict[str, tuple[str, ...]] = {
 }
 """What the footer offers in each situation, the most useful first; it shows as many as there is room for."""
 
+ON_SHEETS = ("app.palette", "app.help", "app.theme", "app.interrupt", "app.suspend")
+"""Commands of the app that work on a sheet, too: what lies below it has no keys while it is open."""
+
 ALWAYS = ("app.palette", "app.help", "app.quit")
 """What the footer shows at its right end."""
 
@@ -248,7 +251,7 @@ def bindings(context: str) -> list[BindingType]:
     return [
         Binding(
             key.keys,
-            key.action,
+            key.action if key.context == context else f"app.{key.action}",
             key.short or key.help,
             show=bool(key.short),
             tooltip=key.help,
@@ -256,7 +259,7 @@ def bindings(context: str) -> list[BindingType]:
             priority=key.priority,
         )
         for key in KEYS
-        if key.context == context
+        if key.context == context or (context == "sheet" and key.id in ON_SHEETS)
     ]
 
 
@@ -302,10 +305,18 @@ def _clash(table: tuple[Key, ...], id: str) -> Key | None:
     mine = next(key for key in table if key.id == id)
     wanted = {name.strip() for name in mine.keys.split(",")}
     for other in table:
-        together = other.context == mine.context or _meet(other.context, mine.context)
-        if other.id != id and together and wanted & {name.strip() for name in other.keys.split(",")}:
+        if other.id != id and _together(mine, other) and wanted & {name.strip() for name in other.keys.split(",")}:
             return other
     return None
+
+
+def _together(a: Key, b: Key) -> bool:
+    """Whether the keys of two commands work at the same time."""
+    return any(x == y or _meet(x, y) for x in _where(a) for y in _where(b))
+
+
+def _where(key: Key) -> tuple[str, ...]:
+    return (key.context, "sheet") if key.id in ON_SHEETS else (key.context,)
 
 
 def _meet(a: str, b: str) -> bool:

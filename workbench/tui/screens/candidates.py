@@ -43,6 +43,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
     """All contests of a run, one at a time."""
 
     CSS_PATH: ClassVar[Any] = ["sheet.tcss", "candidates.tcss"]
+    PALETTE: ClassVar[tuple[str, ...]] = ("candidates", "borders", "sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("candidates"), *bindings("borders")]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (130, "-normal")]  # noqa: RUF012 - declared by Textual without ClassVar
     OFFERED: ClassVar[tuple[str, ...]] = (

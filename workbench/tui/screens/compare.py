@@ -53,6 +53,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
     Enter opens a fold or a message; brackets lead from difference to difference.
     """
 
+    PALETTE: ClassVar[tuple[str, ...]] = ("compare", "borders", "sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("compare"), *bindings("borders")]
     OFFERED: ClassVar[tuple[str, ...]] = (
         "compare.next",

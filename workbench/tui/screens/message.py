@@ -40,6 +40,7 @@ class MessageSheet(Sheet):
         "message.show",
         "message.save",
     )
+    PALETTE: ClassVar[tuple[str, ...]] = ("message", "sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = bindings("message")
 
     def __init__(self, viewed: Viewed, project: Project, run: tuple[str, str]) -> None:

@@ -19,6 +19,7 @@ class RequestSheet(Sheet):
     """Two requests. Brackets lead from difference to difference, enter opens what is folded."""
 
     CSS_PATH = "sheet.tcss"
+    PALETTE: ClassVar[tuple[str, ...]] = ("request", "sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = bindings("request")
     OFFERED: ClassVar[tuple[str, ...]] = (
         "request.next",
@@ -65,6 +66,7 @@ class RequestSheet(Sheet):
 class ChangedSheet(RequestSheet):
     """The first changed request of a run that is held there."""
 
+    PALETTE: ClassVar[tuple[str, ...]] = ("changed", "request", "sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = bindings("changed")
     OFFERED: ClassVar[tuple[str, ...]] = ("changed.live", "changed.stop", *RequestSheet.OFFERED)
 

@@ -29,6 +29,7 @@ class Sheet(FindingScreen[None], ModalScreen[None]):
     SEARCHED: ClassVar[str] = "text"
     CSS_PATH: ClassVar[Any] = "sheet.tcss"
     needs_focus: ClassVar[bool] = True
+    PALETTE: ClassVar[tuple[str, ...]] = ("sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = bindings("sheet")
 
     app: WorkbenchApp

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 class SweepSheet(Sheet):
     """The strategies as they are tried. Enter takes one, and goes back."""
 
+    PALETTE: ClassVar[tuple[str, ...]] = ("sweep", "sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = bindings("sweep")
     OFFERED: ClassVar[tuple[str, ...]] = ("list.open", "sweep.stop", "sweep.plot", "sheet.find", "sheet.close")
 
