@@ -27,8 +27,8 @@ replies:
       calls: [{tool: ask_human, arguments: {question: "Which team owns the queue?"}}]
     - text: Owned by blue.
 """
-GREYS = {0, 7, 8, 15, 16, 59, 102, 145, 188, 231, *range(232, 256)}
-"""Of the 256 colours of a terminal, those without a hue."""
+ATTRIBUTES = {"", *map(str, range(10)), *map(str, range(21, 30)), "39", "49"}
+"""Codes of a terminal that set no colour: bold, dim, underlined, reversed, and their ends."""
 
 
 def step(terminal: Terminal, *texts: str) -> str:
@@ -175,8 +175,9 @@ def test_the_essentials_fit_every_size(terminal: Terminal, columns: int, lines: 
     spent = "1 call" if columns > 60 else "offline           <$0.0001"
     shown = step(terminal, "intake · turn 2/3", spent, "sends ~", "Tool result: read_file", "^p palette", "q quit")
     assert max(len(line) for line in shown.splitlines()) <= columns
-    colours = {int(number) for number in re.findall(r"[34]8;5;(\d+)", terminal.text(colours=True))}
-    assert colours <= GREYS, "NO_COLOR leaves shades of grey"
+    codes = {code for found in re.findall(r"\x1b\[([\d;]*)m", terminal.text(colours=True)) for code in found.split(";")}
+    assert codes <= ATTRIBUTES, "NO_COLOR leaves no colour"
+    assert {"1", "7"} <= codes, "bold and reversed text stay"
     terminal.press("c")
     terminal.until("✓ success")
     terminal.press("q")

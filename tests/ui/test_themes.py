@@ -7,14 +7,17 @@ import re
 from pathlib import Path
 
 import pytest
+from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
 from tests.ui.bench import bench
 from tests.ui.support import triage_story
 from workbench.resources import folder
+from workbench.tui.colourless import Colourless
 from workbench.tui.palette import PAINTS, TONES, Palette
 from workbench.tui.themes import ThemeError, find_theme, load_theme, load_themes
+from workbench.tui.theming import ThemedApp
 
 SHIPPED = folder("themes")
 
@@ -222,3 +225,21 @@ def test_without_colour_the_focus_the_cursor_and_the_signs_still_show(
             assert "◌" in text
 
     asyncio.run(scenario())
+
+
+def test_without_colour_marks_are_reversed_and_attributes_stay() -> None:
+    ground = Color.parse("#101010")
+    styles = ("bold red", "red on #151515", "red on #d0d0d0", "red on blue", "underline", "on default")
+    segments = [Segment("x", Style.parse(style)) for style in styles]
+    found = [str(segment.style) for segment in Colourless().apply(segments, ground)]
+    assert found == ["bold", "none", "reverse", "reverse", "underline", "none"]
+
+
+@pytest.mark.parametrize(("value", "colourless"), [("1", True), ("", False)])
+def test_only_a_no_color_that_says_something_takes_colours(
+    monkeypatch: pytest.MonkeyPatch, value: str, colourless: bool
+) -> None:
+    monkeypatch.setenv("NO_COLOR", value)
+    app = ThemedApp("workbench-dark")
+    assert app.no_color is colourless
+    assert app.current_theme.ansi is colourless

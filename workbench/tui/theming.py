@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from textual.app import App
+from textual.filter import Monochrome, NoColor
 from textual.theme import Theme
 
 from workbench.language.clean import clean
+from workbench.tui import colourless
+from workbench.tui.colourless import Colourless
 from workbench.tui.key_words import told
 from workbench.tui.palette import Palette
 from workbench.tui.themes import DEFAULT, Themes, find_theme, load_themes, theme_folders
@@ -25,6 +29,11 @@ class ThemedApp(App[int]):
     def __init__(self, theme: str = DEFAULT, themes: Sequence[Path] | None = None) -> None:
         """``theme`` is a name; ``themes`` the folders where theme files lie, those of the package if None."""
         super().__init__()
+        self.no_color = bool(os.environ.get("NO_COLOR"))
+        self._filters = [one for one in self._filters if not isinstance(one, Monochrome | NoColor)]
+        if self.no_color:
+            self._filters.append(Colourless())
+            theme = colourless.THEME
         self.theme_folders = tuple(themes) if themes is not None else theme_folders()
         self.early_notices: list[str] = []
         """What went wrong before there was a screen to say it on."""
