@@ -19,7 +19,7 @@ from workbench.engine.gate import Gate, open_gate
 from workbench.engine.redact import without_password
 from workbench.engine.remedies import remedy_of
 from workbench.language.clean import clean
-from workbench.workspace.choice import OFFLINE, ModelChoice, choose_model
+from workbench.workspace.choice import OFFLINE, ModelChoice, choose_model, goes_offline
 from workbench.workspace.inputs import default_input
 from workbench.workspace.live import Attached, Start, new_options, resume, run_new, start_of
 from workbench.workspace.wiring import replies_of
@@ -78,7 +78,7 @@ def resume_run(project: Project, run_id: str, way: Way, *, rerun_tools: bool = F
         run_id,
         lambda definition, options: choose_model(project, definition.cascade, way.model, options.default_model),
     )
-    if start.choice.offline and way.model != OFFLINE and _asked_a_provider(project, run_id):
+    if goes_offline(project, run_id, start.choice, way.model):
         raise Failure(
             Exit.USAGE,
             f"a provider answered this run, and now none is known: {start.choice.why}",
@@ -94,11 +94,6 @@ def resume_run(project: Project, run_id: str, way: Way, *, rerun_tools: bool = F
         resumed=True,
         gate=lambda progress, behind: behind if rerun_tools else in_doubt(behind),
     )
-
-
-def _asked_a_provider(project: Project, run_id: str) -> bool:
-    ports: Mapping[str, Any] = next(iter(project.store.events(run_id))).data.get("ports", {})
-    return bool(ports.get("model", OFFLINE) != OFFLINE)
 
 
 def driven(

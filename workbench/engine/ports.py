@@ -355,7 +355,8 @@ class Notice:
     """Something for the screen only: never journaled, never needed to understand a run afterwards.
 
     Kinds: ``text`` (a piece of a streaming answer), ``held`` (at a stop), ``released``, ``retry`` (waiting before
-    another try), ``waiting`` (for a provider), ``unsaved`` and ``saved`` (what the disk takes of the run).
+    another try), ``waiting`` (for a provider), ``unsaved`` and ``saved`` (what the disk takes of the run),
+    ``offline`` (no provider is known any more).
     """
 
     kind: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from workbench.dataclass import dataclass
 from workbench.language.model import Cascade
@@ -49,6 +50,19 @@ def choose_model(project: Project, cascade: Cascade | None, flag: str = "", pinn
     if cascade is not None and all(phase.model for phase in cascade.phases):
         return ModelChoice(False, stand_in)
     return ModelChoice(True, stand_in, "no model is named: set WORKBENCH_DEFAULT_MODEL")
+
+
+class GoesOffline(Exception):
+    """Nobody asked for the offline model, and it would go on with a run that a provider answered; says why."""
+
+
+def goes_offline(project: Project, run_id: str, choice: ModelChoice, flag: str) -> bool:
+    """Whether the offline model would go on with a run that a provider answered, though ``flag`` does not ask for it.
+    Raises StoreError."""
+    if not choice.offline or flag == OFFLINE:
+        return False
+    ports: Mapping[str, Any] = next(iter(project.store.events(run_id))).data.get("ports", {})
+    return bool(ports.get("model", OFFLINE) != OFFLINE)
 
 
 def _keys(env: Mapping[str, str]) -> list[str]:

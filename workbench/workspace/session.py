@@ -149,11 +149,15 @@ class Session:
 
         return Desk(self.project, self._model, self._sandbox)
 
-    def resume(self, run_id: str, mode: Mode) -> None:
-        """Go on with a stored run that did not end. Raises RuntimeError while one is running."""
+    def resume(self, run_id: str, mode: Mode, *, offline: bool = False) -> None:
+        """Go on with a stored run that did not end. Raises RuntimeError while one is running, and GoesOffline where
+        that would be unasked, unless ``offline``."""
+        from workbench.workspace.choice import GoesOffline, goes_offline
         from workbench.workspace.live import resume, start_of
 
         start = start_of(self.project, run_id, lambda definition, options: self._choice(definition, options))
+        if not offline and goes_offline(self.project, run_id, start.choice, self._model):
+            raise GoesOffline(start.choice.why)
         self.run_id = run_id
         self._launch(mode, lambda: resume(self.project, run_id, start, self._attached()))
 
@@ -183,6 +187,7 @@ class Session:
 
             past = past_of(self.project, source)
             start = restart(self.project, past, self._choice, session=session, definition=definition)
+            self._tell_offline(source, start.choice)
             point = find_point(past.recording, kind, at, index)
             attached = self._attached()
             outcome, _ = await fork(self.project, past, start, attached, point=point, edits=edits, run_id=fresh)
@@ -206,6 +211,7 @@ class Session:
             past = past_of(self.project, source)
             start = restart(self.project, past, self._choice, session=session, definition=definition)
             start = replace(start, file=self.file, sandbox=self._sandbox)
+            self._tell_offline(source, start.choice)
             self._past = past.recording
             return await rerun(self.project, past, start, self._attached(), run_id=fresh)
 
@@ -292,6 +298,15 @@ class Session:
         opened = self._good
         cascade = pinned[0].cascade if pinned else opened.cascade if opened else None
         return choose_model(self.project, cascade, self._model, pinned[1].default_model if pinned else "")
+
+    def _tell_offline(self, source: str, choice: ModelChoice) -> None:
+        """A run that begins with answers of a provider and has no provider for the rest says so."""
+        from workbench.workspace.choice import goes_offline
+
+        if goes_offline(self.project, source, choice, self._model):
+            words = f"A provider answered the run before, and now none is known ({choice.why}): "
+            words += "what is not recorded is answered offline."
+            self.notices.append(Notice("offline", Place(), {"message": words}))
 
     def _new_stepper(self) -> Stepper:
         from workbench.engine.condition import matches

@@ -45,8 +45,8 @@ class RunActions(PeopleActions):
         noticed = [session.notices.popleft() for _ in range(len(session.notices))]
         now = monotonic()
         for notice in noticed:
-            if notice.kind in ("failed", "unsaved"):
-                self.app.say(str(notice.data.get("message", "")), "error")
+            if notice.kind in ("failed", "unsaved", "offline"):
+                self.app.say(str(notice.data.get("message", "")), "warning" if notice.kind == "offline" else "error")
         if presenter.state.absorb(arrived, noticed, now):
             self._catch_up(session, presenter)
             self.refresh_all()
@@ -179,30 +179,52 @@ class RunActions(PeopleActions):
             session.go(Mode.OVER)
             self.soon()
 
-    def resume(self, run_id: str, mode: Mode) -> None:
-        """Go on with a stored run where it stopped; in every mode but CONTINUE it is held before its next call."""
+    def resume(self, run_id: str, mode: Mode, *, offline: bool = False) -> None:
+        """Go on with a stored run where it stopped; in every mode but CONTINUE it is held before its next call. Unless
+        ``offline``, it asks before the offline model goes on with what a provider began."""
         from workbench.engine.definition import DefinitionError
         from workbench.engine.stepper import Mode
         from workbench.store.faults import StoreError
         from workbench.tui.screens.trust import asks_for_trust
+        from workbench.workspace.choice import GoesOffline
 
         if (live := self._live()) is None:
             return
         session, presenter = live
-        if self._is_busy(session) or asks_for_trust(self.app, session, partial(self.resume, run_id, mode)):
+        if self._is_busy(session) or asks_for_trust(
+            self.app, session, partial(self.resume, run_id, mode, offline=offline)
+        ):
             return
         if presenter.state.run.run_id != run_id:
             session.view(run_id)
             self.show_what_is_stored()
         self._catching_up = mode is not Mode.CONTINUE
         try:
-            session.resume(run_id, Mode.OVER if self._catching_up else mode)
+            session.resume(run_id, Mode.OVER if self._catching_up else mode, offline=offline)
+        except GoesOffline as fault:
+            self._catching_up = False
+            self._ask_to_go_offline(run_id, mode, str(fault))
+            return
         except (RuntimeError, StoreError, DefinitionError) as fault:
             self.app.say(str(fault), "error")
             return
         self._asked = None
         self.refresh_all()
         self.soon()
+
+    def _ask_to_go_offline(self, run_id: str, mode: Mode, why: str) -> None:
+        from workbench.tui.screens.dialog import Choice
+
+        def chosen(answer: str | None) -> None:
+            if answer == "go":
+                self.resume(run_id, mode, offline=True)
+
+        text = (
+            f"A provider answered this run, and now none is known: {why}.\n"
+            "Name it again (--model, --base-url or its key), or let scripted replies go on: no provider is called."
+        )
+        answers = (("stay", "s", "Leave it as it is"), ("go", "o", "Go on offline"))
+        self.app.push_screen(Choice("Go on offline?", text, answers), chosen)
 
     def show_what_is_stored(self) -> None:
         """Take the events of a stored run, all at once; one without an end was interrupted."""
