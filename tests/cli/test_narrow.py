@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import CASCADE, REPLIES, alone, run_cli
+from tests.cli.test_output import Terminal
 from workbench.cli.layout import width_of
 from workbench.cli.main import main
 from workbench.cli.output import Printer
@@ -37,13 +37,6 @@ phases:
     instructions: Write.
     soundings: {factor: 3, evaluator_instructions: Which is best?, mutation_mode: augment, mutate: true}
 """
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +68,7 @@ def test_no_line_is_wider_than_the_terminal_but_for_one_long_word(
     with pytest.raises(SystemExit) as ended:
         main(command)
     assert ended.value.code == 0
-    lines = written.getvalue().splitlines()
+    lines = written.bare()
     assert lines
     assert [line for line in lines if width_of(line) > 40 and " " in line.strip()] == []
 
@@ -91,7 +84,7 @@ def test_a_question_in_sql_gives_a_block_for_each_row_where_no_table_fits(monkey
         monkeypatch.setenv("COLUMNS", str(width))
         stream = Terminal()
         print_answer(table, Printer(stream=stream))
-        written[width] = stream.getvalue().splitlines()
+        written[width] = stream.bare()
     assert written[80][0].split() == ["session_id", "text", "cost"]
     assert written[80][2].split() == ["b", "日本", "–"]
     assert written[30][:3] == ["row 1", "session_id", "  a-session-of-24-characters"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +21,10 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+    def bare(self) -> list[str]:
+        """The lines without what makes them bold or coloured."""
+        return re.sub(r"\x1b\[[\d;]*m", "", self.getvalue()).splitlines()
 
 
 def table(printer: Printer, stream: io.StringIO, *rows: tuple[str, str]) -> list[str]:
@@ -81,7 +86,7 @@ def test_columns_give_way_by_importance_and_are_named(
     monkeypatch.setenv("NO_COLOR", "1")
     stream = Terminal()
     Printer(stream=stream).table(RUNS, [("a-long-session-name-1f3a", "12.3s", "a long note", "$1,234.5678")])
-    found = stream.getvalue().splitlines()
+    found = stream.bare()
     assert [found[0].split()[0], *found[1:]] == lines
 
 
@@ -104,7 +109,7 @@ def test_no_row_of_a_table_is_wider_than_the_terminal(fields: list[str], width: 
         patch.setenv("NO_COLOR", "1")
         stream = Terminal()
         Printer(stream=stream).table(RUNS, [fields])
-    assert max(width_of(line) for line in stream.getvalue().splitlines()) <= width
+    assert max(width_of(line) for line in stream.bare()) <= width
 
 
 def test_a_long_line_is_folded_between_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +125,7 @@ def test_a_word_that_is_longer_than_a_line_stays_whole(monkeypatch: pytest.Monke
     monkeypatch.setenv("COLUMNS", "30")
     stream = Terminal()
     Printer(stream=stream).line("see " + "x" * 50 + " for more")
-    assert stream.getvalue().splitlines() == ["see", "  " + "x" * 50, "  for more"]
+    assert stream.bare() == ["see", "  " + "x" * 50, "  for more"]
 
 
 def test_the_texts_below_rows_leave_the_table_its_one_head() -> None:
@@ -129,17 +134,23 @@ def test_the_texts_below_rows_leave_the_table_its_one_head() -> None:
     assert stream.getvalue().splitlines() == ["name  tokens", "a          1", "    one", "    two", "b         22"]
 
 
-@pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_colours_obey_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str, value: str) -> None:
+@pytest.mark.parametrize(
+    ("variable", "value", "written"),
+    [
+        ("NO_COLOR", "", "\x1b[31m\x1b[1mfailed\x1b[0m\x1b[32mdone\x1b[0m\n"),
+        ("NO_COLOR", "1", "\x1b[1mfailed\x1b[0mdone\n"),
+        ("TERM", "dumb", "faileddone\n"),
+    ],
+)
+def test_colours_obey_the_environment_and_bold_stays(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, written: str
+) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    coloured = Terminal()
-    Printer(stream=coloured).line(Cell("failed", "bad"))
-    assert "\x1b[" in coloured.getvalue()
     monkeypatch.setenv(variable, value)
-    bare = Terminal()
-    Printer(stream=bare).line(Cell("failed", "bad"))
-    assert bare.getvalue() == "failed\n"
+    stream = Terminal()
+    Printer(stream=stream).line(Cell("failed", "bad"), Cell("done", "good"))
+    assert stream.getvalue() == written
 
 
 def test_plain_has_no_colours_in_a_terminal() -> None:

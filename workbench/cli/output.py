@@ -60,6 +60,9 @@ class Printer:
         self.plain = not terminal
         """Words instead of signs, nothing cut."""
         self.colour = terminal and not os.environ.get("NO_COLOR")
+        """Without it, what is bold or dim stays so."""
+        keys = ("fg", "bold", "dim") if self.colour else ("bold", "dim") if terminal else ()
+        self._styles = {name: {key: style[key] for key in keys if key in style} for name, style in STYLES.items()}
         self.width = max(shutil.get_terminal_size().columns, _NARROWEST) if terminal else None
         """Columns that there are; None where nothing has to fit."""
         self._told: tuple[str, ...] = ()
@@ -130,9 +133,8 @@ class Printer:
 
     def _styled(self, cell: str | Cell) -> str:
         cell = _cell(cell)
-        if not self.colour or not cell.style:
-            return cell.text
-        return click.style(cell.text, **STYLES[cell.style])
+        style = self._styles[cell.style]
+        return click.style(cell.text, **style) if style else cell.text
 
     def _write(self, text: str) -> None:
         self.stream.write(text + "\n")
