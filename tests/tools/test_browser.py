@@ -100,7 +100,7 @@ def test_untrusted_folders_and_a_missing_extra_are_refused_with_what_to_do(
 
 
 def test_both_families_of_names_are_offered_with_the_same_parameters() -> None:
-    tools = {tool.name: tool for tool in browser_tools(BrowserTools(), "")}
+    tools = {name: describe() for name, describe in browser_tools(BrowserTools(), "").items()}
     for action in ("start", "execute", "extract", "close", "status"):
         one, other = tools[f"browser_{action}"].spec, tools[f"rabbitize_{action}"].spec
         assert one.parameters == other.parameters

@@ -52,6 +52,25 @@ def test_of_two_tools_of_one_name_the_later_counts_and_the_other_is_named() -> N
     assert len(registry) == 1
 
 
+def test_a_built_in_tool_is_described_once_and_only_if_someone_asks_for_it() -> None:
+    described: list[str] = []
+
+    def describe() -> Tool:
+        described.append("greet")
+        return Tool("greet", spec_of("greet", greet), greet, Kind.BUILTIN)
+
+    registry = Registry()
+    registry.add_later({"greet": describe, "unasked": describe})
+    assert ("greet" in registry, registry.names(), len(registry), described) == (True, ["greet", "unasked"], 2, [])
+    assert registry.get("greet") is registry.get("greet")
+    assert described == ["greet"]
+    registry.register("greet", greet)
+    assert [problem.code for problem in registry.problems] == ["L504"]
+    hiding = registry.get("greet")
+    assert hiding is not None
+    assert hiding.kind is Kind.REGISTERED
+
+
 def test_registries_share_nothing() -> None:
     first = Registry()
     first.register("greet", greet)

@@ -55,6 +55,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._tools: dict[str, Tool] = {}
+        self._later: dict[str, Callable[[], Tool]] = {}
         self.problems: list[Problem] = []
         self.hooks: list[HookRegistration] = []
         """Of the workspace's Python files, in the order of their registration."""
@@ -71,27 +72,34 @@ class Registry:
 
     def add(self, tool: Tool) -> Tool:
         """Take a tool that is described already."""
-        hidden = self._tools.get(tool.name)
+        hidden = self.get(tool.name)
         if hidden is not None and tool.kind is not Kind.BUILTIN:
             self.problems.append(_hides(tool, hidden))
         self._tools[tool.name] = tool
         return tool
 
+    def add_later(self, tools: Mapping[str, Callable[[], Tool]]) -> None:
+        """Take built-in tools by name, each of which is described when someone asks for it."""
+        self._later |= tools
+
     def get(self, name: str) -> Tool | None:
-        return self._tools.get(name)
+        tool = self._tools.get(name)
+        if tool is None and (describe := self._later.get(name)) is not None:
+            tool = self._tools[name] = describe()
+        return tool
 
     def names(self) -> list[str]:
         """Sorted."""
-        return sorted(self._tools)
+        return sorted(self._tools.keys() | self._later.keys())
 
     def __iter__(self) -> Iterator[Tool]:
-        return iter([self._tools[name] for name in self.names()])
+        return iter([tool for name in self.names() if (tool := self.get(name)) is not None])
 
     def __contains__(self, name: object) -> bool:
-        return name in self._tools
+        return name in self._tools or name in self._later
 
     def __len__(self) -> int:
-        return len(self._tools)
+        return len(self.names())
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,12 +90,11 @@ class Toolbox:
         ``beside`` is the folder of the cascade, where files of ``sql:`` and ``shell:`` are looked up first.
         """
         registry = Registry()
-        for tool in (*builtin_tools(workspace, sandbox), *validator_tools(ShellTools(sandbox))):
-            registry.add(tool)
+        registry.add_later(builtin_tools(workspace, sandbox))
+        registry.add_later(validator_tools(ShellTools(sandbox)))
         schemes = Schemes(workspace, sandbox, beside=beside, python=python, trusted=trusted, allowed=allowed)
         pages = BrowserTools()
-        for tool in browser_tools(pages, "" if browser else NOT_ALLOWED):
-            registry.add(tool)
+        registry.add_later(browser_tools(pages, "" if browser else NOT_ALLOWED))
         box = cls(workspace, sandbox, registry, schemes, pages)
         add_registered(registry)
         for folder in python:

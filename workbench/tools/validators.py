@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, cast
 
 from workbench.tools.builtin.shell import Language, ShellTools
@@ -90,11 +91,12 @@ class CodeValidator:
         return _verdict(False, f"exit code {finished.exit_code}: {' '.join(last) or 'no error text'}")
 
 
-def validator_tools(shell: ShellTools) -> list[Tool]:
-    """All of them under their names; a phase may list them as tools, too."""
+def validator_tools(shell: ShellTools) -> dict[str, Callable[[], Tool]]:
+    """What describes each of them, by name; a phase may list them as tools, too."""
     plain: list[Function] = [simple_validator, length_check, keyword_validator, json_format_validator]
-    tools = [_tool(function) for function in plain]
-    return [*tools, _tool(CodeValidator(shell).code_execution_validator, needs_sandbox=True)]
+    coded = CodeValidator(shell).code_execution_validator
+    tools: dict[str, Callable[[], Tool]] = {function.__name__: partial(_tool, function) for function in plain}
+    return tools | {coded.__name__: partial(_tool, coded, needs_sandbox=True)}
 
 
 def _tool(function: Function, *, needs_sandbox: bool = False) -> Tool:

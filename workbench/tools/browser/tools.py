@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib.util
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from workbench.engine.ports import ToolImage, ToolResult
@@ -201,14 +203,16 @@ def _with(text: str, *images: ToolImage) -> ToolResult:
     return replace(cut(text), images=images)
 
 
-def browser_tools(browser: BrowserTools, refusal: str) -> list[Tool]:
-    """``take_screenshot``, and the session's tools as ``browser_*`` and ``rabbitize_*``. ``refusal`` says why they may
-    not run; without the extra they may not either."""
+def browser_tools(browser: BrowserTools, refusal: str) -> dict[str, Callable[[], Tool]]:
+    """What describes ``take_screenshot``, and the session's tools as ``browser_*`` and ``rabbitize_*``, by name.
+    ``refusal`` says why they may not run; without the extra they may not either."""
     session = (browser.start, browser.execute, browser.extract, browser.close, browser.status)
     named: dict[str, Function] = {"take_screenshot": browser.take_screenshot}
     named |= {f"{prefix}_{one.__name__}": one for prefix in ("browser", "rabbitize") for one in session}
+    return {name: partial(_tool, name, use, refusal) for name, use in named.items()}
+
+
+def _tool(name: str, use: Function, refusal: str) -> Tool:
+    spec = own_spec_of(name, use, side_effects=True)
     refusal = refusal if installed() else EXTRA
-    return [
-        Tool(name, own_spec_of(name, use, side_effects=True), use, Kind.BUILTIN, timeout_s=TIMEOUT_S, refusal=refusal)
-        for name, use in named.items()
-    ]
+    return Tool(name, spec, use, Kind.BUILTIN, timeout_s=TIMEOUT_S, refusal=refusal)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from workbench.dataclass import dataclass
 from workbench.tools.builtin.chart import create_chart
 from workbench.tools.builtin.files import FileTools
@@ -27,8 +30,8 @@ class _Row:
     needs_sandbox: bool = False
 
 
-def builtin_tools(workspace: Workspace, sandbox: Sandbox) -> list[Tool]:
-    """All of them, the most harmless first. Names are those of the functions."""
+def builtin_tools(workspace: Workspace, sandbox: Sandbox) -> dict[str, Callable[[], Tool]]:
+    """What describes each of them, by name. Names are those of the functions."""
     files, shell = FileTools(workspace), ShellTools(sandbox, workspace.also)
     rows = (
         _Row(files.read_file, False, 30.0),
@@ -39,7 +42,7 @@ def builtin_tools(workspace: Workspace, sandbox: Sandbox) -> list[Tool]:
         _Row(shell.linux_shell, True, MAX_TIMEOUT_S + _SLACK_S, needs_sandbox=True),
         _Row(shell.run_code, True, MAX_TIMEOUT_S + _SLACK_S, needs_sandbox=True),
     )
-    return [_tool(row) for row in rows]
+    return {row.function.__name__: partial(_tool, row) for row in rows}
 
 
 def _tool(row: _Row) -> Tool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.engine.ports import ToolImage, ToolResult
-from workbench.tools.builtin.chart_points import PointsError, Series, read_points
 from workbench.tools.results import error_of
+
+if TYPE_CHECKING:
+    from workbench.tools.builtin.chart_points import Series
 
 WIDTH, HEIGHT = 800, 480
 """Pixels. Charts of many labels grow downwards, up to ``TALLEST``."""
@@ -49,6 +51,8 @@ def create_chart(title: str, data_points: list[Any] | dict[str, Any]) -> ToolRes
         title: Stands above the chart.
         data_points: [["Mon", 3], ["Tue", 5]] for bars, [[0, 1.5], [1, 2.5]] or [3, 5, 4] for a line, or {"north": [...], "south": [...]} for several series.
     """  # noqa: E501 - one line of a parameter list
+    from workbench.tools.builtin.chart_points import PointsError, read_points
+
     try:
         series = read_points(data_points)
     except PointsError as fault:

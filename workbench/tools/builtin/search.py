@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from workbench.tools.paths import Workspace, is_regular
-from workbench.tools.sandbox.process import run_process
-from workbench.tools.sandbox.resources import PATH
+from workbench.tools.sandbox.limits import PATH
 
 MAX_MATCHES = 200
 MAX_LINE_CHARS = 300
@@ -34,6 +33,8 @@ class SearchTool:
             path: File or folder to search, relative to the workspace.
             ignore_case: Treat small and capital letters alike.
         """
+        from workbench.tools.sandbox.process import run_process
+
         try:
             re.compile(pattern)
         except re.error as fault:

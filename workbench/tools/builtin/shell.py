@@ -14,7 +14,7 @@ from workbench.engine.ports import ToolImage, ToolResult
 from workbench.tools.images import ImageRefused, read_image
 from workbench.tools.results import NOTHING, bounded
 from workbench.tools.sandbox import Finished, Sandbox
-from workbench.tools.sandbox.resources import PATH
+from workbench.tools.sandbox.limits import PATH
 
 MAX_TIMEOUT_S = 600
 MAX_CHARS = 40_000

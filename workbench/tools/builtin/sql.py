@@ -11,8 +11,6 @@ from typing import Any
 
 from workbench.engine.ports import ToolResult
 from workbench.tools.builtin.files import glob_pattern
-from workbench.tools.builtin.sql_guard import DENIED, TABLE_FUNCTIONS, guard
-from workbench.tools.builtin.sql_tokens import SqlError
 from workbench.tools.paths import PathRefused, Workspace, is_regular
 from workbench.tools.results import error_of
 from workbench.tools.sandbox import Finished, Level, Limits, Sandbox
@@ -56,6 +54,9 @@ class SqlTool:
 
     async def run(self, query: str, parameters: Mapping[str, Any] | None = None) -> ToolResult:
         """The same with values for the query's ``{name:Type}`` parameters; text is never made part of the SQL."""
+        from workbench.tools.builtin.sql_guard import DENIED, TABLE_FUNCTIONS, guard
+        from workbench.tools.builtin.sql_tokens import SqlError
+
         try:
             guarded = guard(query, self._find)
         except (SqlError, PathRefused) as fault:

@@ -1,7 +1,6 @@
 """Runs commands that a model chose: the strongest level that works here, with limits, and nothing left running."""
 
-from workbench.tools.sandbox.ladder import INSTALL, Probe
 from workbench.tools.sandbox.limits import LADDER, Finished, Level, Limits
 from workbench.tools.sandbox.sandbox import Sandbox, SandboxUnavailable
 
-__all__ = ["INSTALL", "LADDER", "Finished", "Level", "Limits", "Probe", "Sandbox", "SandboxUnavailable"]
+__all__ = ["LADDER", "Finished", "Level", "Limits", "Sandbox", "SandboxUnavailable"]

@@ -13,7 +13,6 @@ from pathlib import Path
 from workbench.tools.sandbox.bwrap import OUTBOX, WORKSPACE, Job
 from workbench.tools.sandbox.process import run_process
 
-DEFAULT_IMAGE = "python:3.11-slim"
 _PROBE_S = 5.0
 _CLIENT_ENV = (
     "PATH",

@@ -12,9 +12,9 @@ from pathlib import Path
 from workbench.dataclass import dataclass
 from workbench.tools.sandbox import bwrap, calls, docker, landlock
 from workbench.tools.sandbox.bwrap import Job
-from workbench.tools.sandbox.limits import Level
+from workbench.tools.sandbox.limits import DEFAULT_IMAGE, PATH, Level
 from workbench.tools.sandbox.process import Ended, run_process
-from workbench.tools.sandbox.resources import PATH, counted, environment, resources
+from workbench.tools.sandbox.resources import counted, environment, resources
 
 _LAUNCHER = Path(__file__).with_name("launch.py")
 
@@ -26,7 +26,7 @@ class Task:
     job: Job
     timeout_s: float
     stdin: bytes | None = None
-    image: str = docker.DEFAULT_IMAGE
+    image: str = DEFAULT_IMAGE
 
 
 async def run_at(level: Level, task: Task) -> Ended:

@@ -13,6 +13,11 @@ LADDER: tuple[Level, ...] = ("docker", "bwrap", "landlock")
 
 MEGABYTE = 1 << 20
 
+DEFAULT_IMAGE = "python:3.11-slim"
+"""Of a container."""
+PATH = "/usr/local/bin:/usr/bin:/bin"
+"""Where a command finds programs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

@@ -10,9 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from workbench.tools.sandbox import cgroup
-from workbench.tools.sandbox.limits import Limits
-
-PATH = "/usr/local/bin:/usr/bin:/bin"
+from workbench.tools.sandbox.limits import PATH, Limits
 
 
 def environment(env: Mapping[str, str], temp: str, outbox: str | None) -> dict[str, str]:

@@ -6,14 +6,12 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from workbench.tools.sandbox import docker, landlock
-from workbench.tools.sandbox.bwrap import Job
-from workbench.tools.sandbox.guarded import scan, set_aside
-from workbench.tools.sandbox.ladder import Probe, remembered
-from workbench.tools.sandbox.levels import Task, run_at
-from workbench.tools.sandbox.limits import LADDER, Finished, Level, Limits
+from workbench.tools.sandbox.limits import DEFAULT_IMAGE, LADDER, Finished, Level, Limits
+
+if TYPE_CHECKING:
+    from workbench.tools.sandbox.ladder import Probe
 
 PLAIN = "plain child (weak)"
 SETTINGS = ("auto", *LADDER, "none")
@@ -37,7 +35,7 @@ class Sandbox:
         *,
         level: Level | Literal["auto"] = "auto",
         limits: Limits = Limits(),
-        image: str = docker.DEFAULT_IMAGE,
+        image: str = DEFAULT_IMAGE,
         also_hidden: Sequence[Path] = (),
         readable: Sequence[Path] = (),
     ) -> None:
@@ -54,6 +52,8 @@ class Sandbox:
 
     async def probe(self, ladder: Sequence[Level] | None = None) -> Probe:
         """Which level is to be had, by trying once per process. ``ladder`` replaces the sandbox's own."""
+        from workbench.tools.sandbox.ladder import remembered
+
         return await remembered(tuple(ladder or self.ladder), self.workspace, self.image)
 
     async def run(
@@ -78,6 +78,10 @@ class Sandbox:
         runs it as a plain child with limits where no level is to be had: for programs of our own only.
         Raises SandboxUnavailable when no level can be had, ValueError when ``cwd`` is outside the workspace.
         """
+        from workbench.tools.sandbox.bwrap import Job
+        from workbench.tools.sandbox.guarded import scan, set_aside
+        from workbench.tools.sandbox.levels import Task, run_at
+
         probe = await self.probe(ladder)
         level: Level | None = probe.level or ("none" if or_plain else None)
         if level is None:
@@ -113,4 +117,6 @@ class Sandbox:
 
 
 def _shown(level: Level) -> str:
+    from workbench.tools.sandbox import landlock
+
     return landlock.WEAK if level == "landlock" else level
