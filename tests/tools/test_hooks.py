@@ -146,6 +146,25 @@ def test_hooks_of_a_folder_without_trust_are_not_asked_and_the_run_says_so(folde
     assert (hook["name"], hook["action"], hook["text"]) == ("mind", "inject", "Mind p")
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('register_hook("on_phase", mind)\n', "hooks.py cannot be imported: ValueError: there is no hook 'on_phase'"),
+        ("def (\n", "hooks.py is not valid Python: invalid syntax"),
+    ],
+)
+def test_a_run_says_that_hooks_are_not_asked_whose_file_cannot_be_loaded(folder: Path, more: str, said: str) -> None:
+    (folder / "tools").mkdir()
+    (folder / "tools" / "hooks.py").write_text(HOOKS + more)
+    project = Project.at(folder)
+    Trust(project.folders.state).grant(folder, project.around.manifest(folder), "2026-01-01T00:00:00Z")
+    events = stored(folder, run(folder).run_id)
+    assert not [event for event in events if event.kind == "hook"]
+    (warning,) = [event.data["message"] for event in events if event.kind == "warning"]
+    assert warning.startswith(f"line {HOOKS.count(chr(10)) + 1} of {said}")
+    assert warning.endswith("; its hooks are not asked")
+
+
 def test_functions_of_a_file_with_hooks_are_no_tools(folder: Path) -> None:
     (folder / "tools").mkdir()
     (folder / "tools" / "hooks.py").write_text(HOOKS)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from workbench.language.problem import Problem
 from workbench.tools.hook_registry import collecting as collecting_hooks
 from workbench.tools.hook_registry import has_hooks
 from workbench.tools.python_files import PythonFolder, make_importable
@@ -60,16 +61,25 @@ def _load_file(folder: PythonFolder, entry: str, registry: Registry) -> None:
             module = importlib.import_module(folder.module_name(entry))
         except SyntaxError as fault:
             message = f"{entry} is not valid Python: {fault.msg}"
-            registry.problems.append(tool_problem(message, path, fault.lineno or 1, fault.offset or 1))
+            _is_not_loaded(
+                tool_problem(message, path, fault.lineno or 1, fault.offset or 1), folder.files[entry], registry
+            )
             return
         except (Exception, SystemExit) as fault:  # noqa: BLE001 - a user's file may raise anything: it is a problem
             message = f"{entry} cannot be imported: {type(fault).__name__}: {fault}"
-            registry.problems.append(tool_problem(message, path, _line_in(fault, path)))
+            _is_not_loaded(tool_problem(message, path, _line_in(fault, path)), folder.files[entry], registry)
             return
     registry.hooks += hooks
     # A file that registers anything says itself what it offers.
     for registration in collected or ([] if hooks else _public(module, path)):
         _register(registration, path, registry)
+
+
+def _is_not_loaded(problem: Problem, source: bytes, registry: Registry) -> None:
+    """A file brings no tools; where it has hooks, every run says that they are not asked: they may be what holds it."""
+    registry.problems.append(problem)
+    if b"register_hook" in source:
+        registry.refused_hooks.append(f"line {problem.span.line} of {problem.message}; its hooks are not asked")
 
 
 def _register(registration: Registration, path: str, registry: Registry) -> None:
