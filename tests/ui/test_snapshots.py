@@ -8,6 +8,7 @@ import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from textual.command import CommandList
 from textual.screen import ModalScreen, Screen
 
 from tests.ui.bench import Bench, bench
@@ -100,6 +101,10 @@ async def looks_elsewhere(it: Bench, folder: Path) -> None:
     await check_sizes(it, "help")
     await it.press("escape", "ctrl+o")
     await check_sizes(it, "jump")
+    await it.press("escape", "ctrl+p")
+    await it.until(lambda: len(it.app.screen.query(CommandList)) == 1, "the palette did not open")
+    await it.until(lambda: it.app.screen.query_one(CommandList).option_count > 40, "it lists no commands")
+    await check_sizes(it, "palette")
     await it.press("escape", "B")
     await check_sizes(it, "breakpoint")
     for name, dialog in (

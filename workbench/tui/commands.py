@@ -9,11 +9,14 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from workbench.tui.keys import ON_SHEETS, display
+from workbench.tui.rows.cells import fit
 
 if TYPE_CHECKING:
     from workbench.tui.app import WorkbenchApp
     from workbench.tui.key import Key
 
+KEYS = 12
+"""Cells of the column of keys."""
 CONTEXTS = ("bench", "app", "tree", "list")
 """What it offers on the Bench; another screen names its own contexts in ``PALETTE``."""
 
@@ -26,17 +29,17 @@ class Commands(Provider):
         return self.app  # type: ignore[return-value]
 
     def _entries(self) -> list[tuple[str, str, str]]:
-        """``(words, help, command)``; a theme's command is ``theme:name``."""
+        """``(key, words, command)``; a theme's command is ``theme:name``, and has no key."""
         contexts = ("app", *getattr(self.screen, "PALETTE", CONTEXTS))
         entries = [
-            (key.help, f"{key.group} · key {display(key.keys)} · {key.id}", key.id)
+            (display(key.keys), key.help, key.id)
             for key in self._app.keys
             if key.context in contexts and key.id != "app.palette" and self._works(key)
         ]
         current = self._app.current_theme.name
         for name in sorted(self._app.available_themes):
             mark = "  (now)" if name == current else ""
-            entries.append((f"Theme {name}{mark}", "Colours", f"theme:{name}"))
+            entries.append(("", f"Theme {name}{mark}", f"theme:{name}"))
         return entries
 
     def _works(self, key: Key) -> bool:
@@ -44,13 +47,18 @@ class Commands(Provider):
         return key.context != "app" or not self.screen.is_modal or key.id in (*ON_SHEETS, "app.quit")
 
     async def discover(self) -> Hits:
-        for words, help, command in self._entries():
-            yield DiscoveryHit(Content(words), partial(self._app.run_command, command), text=words, help=help)
+        for key, words, command in self._entries():
+            yield DiscoveryHit(self._row(key, Content(words)), partial(self._app.run_command, command), text=words)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for words, help, command in self._entries():
+        for key, words, command in self._entries():
             if (score := matcher.match(words)) > 0:
-                yield Hit(
-                    score, matcher.highlight(words), partial(self._app.run_command, command), text=words, help=help
-                )
+                shown = self._row(key, matcher.highlight(words))
+                yield Hit(score, shown, partial(self._app.run_command, command), text=words)
+
+    def _row(self, key: str, words: Content) -> Content:
+        """One line: the key in a column of its own, and what it does."""
+        # Of sixteen colours none can be read on that of the cursor but its own.
+        style = "bold" if self._app.current_theme.ansi else "bold $primary"
+        return Content.assemble((fit(key, KEYS), style), words)
