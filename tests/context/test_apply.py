@@ -161,6 +161,26 @@ def test_what_the_new_strategy_makes_void_is_taken_out_and_check_is_content(file
         ]
 
 
+@pytest.mark.parametrize(
+    ("spec", "field", "gone"),
+    [
+        ("snowball", "context: {from: [dig]}", True),
+        ("inject", "context: {from: [dig]}", True),
+        ("inject", "inject_from: [dig]", False),
+        ("auto(max_tokens=900)", "context: {from: [dig]}", False),
+        ("auto(max_tokens=900)", "inject_from: [dig]", True),
+        ("fidelity(mode=compact)", "thread_id: t", False),
+    ],
+)
+def test_a_strategy_that_says_what_enters_takes_out_the_fields_that_it_does_not_read(
+    spec: str, field: str, gone: bool
+) -> None:
+    text = YAML.replace("context: {from: [dig]}", f"{field}   # by hand")
+    result = apply(text, "c.yaml", parse(spec), {"tell"})
+    assert (field not in result.text) is gone
+    assert checked(result.text, "c.yaml") == set()
+
+
 def test_a_block_that_still_acts_stays() -> None:
     result = apply(YAML, "c.yaml", parse("budget(max=9000,reserve=100)"), {"dig"})
     assert result.paths == (("token_budget",),)

@@ -16,6 +16,7 @@ from workbench.context.parts.part import PhaseInFile
 from workbench.context.strategy import Strategy
 from workbench.dataclass import dataclass
 from workbench.language.edit import EditError, remove, replace
+from workbench.language.lint.strategies import void_fields
 from workbench.language.load import load, read_source
 from workbench.language.model import Cascade, Phase
 from workbench.language.problem import Path
@@ -117,22 +118,24 @@ def _fault(target: _Target, text: str, file: str) -> str:
 
 
 def _without_void(target: _Target, text: str, file: str) -> tuple[str, list[Path]]:
-    """The text without the ``intra_context`` that a strategy just written makes void, and where that stood. What
-    cannot be taken out in place stays, and is ignored."""
+    """The text without the fields that a strategy just written makes void, and where those stood. What cannot be taken
+    out in place stays, and is ignored."""
     gone: list[Path] = []
     again = load(text, file).cascade
     if again is None or not (target.strategy.survives or target.strategy.enters):
         return text, gone
     for index, (before, after) in enumerate(zip(target.cascade.phases, again.phases, strict=True)):
-        new = after.strategy or again.strategy
-        if after.intra_context is None or new == (before.strategy or target.cascade.strategy):
+        if (after.strategy or again.strategy) == (before.strategy or target.cascade.strategy):
             continue
-        path: Path = ("phases", index, "intra_context")
-        with suppress(EditError):
-            shorter = remove(read_source(text, file)[0], path)
-            if not _fault(target, shorter, file):
-                text = shorter
-                gone.append(path)
+        for field in void_fields(frozenset(part.NAME for part in target.strategy.parts)):
+            path: Path = ("phases", index, field)
+            if field not in after.model_fields_set:
+                continue
+            with suppress(EditError):
+                shorter = remove(read_source(text, file)[0], path)
+                if not _fault(target, shorter, file):
+                    text = shorter
+                    gone.append(path)
     return text, gone
 
 

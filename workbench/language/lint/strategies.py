@@ -10,6 +10,7 @@ from workbench.language.problem import Path
 
 ENTERING = frozenset({"snowball", "inject", "auto", "fidelity", "entities"})
 """Parts that say what enters a phase in place of its own fields; ``selective`` leaves it to them."""
+_READ_BY = {"context": "auto", "inject_from": "inject", "thread_id": "fidelity"}
 SURVIVING = frozenset({"mask", "slide", "clear", "loop"})
 _PART = re.compile(r"(?:^|\+)\s*([a-z_]+)")
 _NESTED = re.compile(r"\([^()]*\)")
@@ -44,11 +45,11 @@ def _parts(facts: Facts, spec: str) -> frozenset[str]:
     return frozenset(_PART.findall(_NESTED.sub("", text)))
 
 
-def _void(parts: frozenset[str]) -> tuple[str, ...]:
-    """The fields of a phase that a strategy with these parts replaces."""
+def void_fields(parts: frozenset[str]) -> tuple[str, ...]:
+    """The fields of a phase that a strategy with these parts makes void. What such a part reads itself is not among
+    them: ``auto`` keeps to the sources and anchors of ``context``, ``inject`` takes its own from ``inject_from``."""
     entering: tuple[str, ...] = ("context", "inject_from", "fidelity", "thread_id") if parts & ENTERING else ()
-    if "fidelity" in parts:
-        entering = tuple(field for field in entering if field != "thread_id")
+    entering = tuple(field for field in entering if _READ_BY.get(field) not in parts)
     masking = ("intra_context",) if parts & (ENTERING | SURVIVING | {"selective"}) else ()
     return (*entering, *masking)
 
@@ -61,7 +62,7 @@ def overruled(facts: Facts) -> Iterator[Finding]:
         if spec is None:
             continue
         because = f"'strategy: {spec}' is set" if at.phase.strategy else f"the cascade's 'strategy: {spec}' is set"
-        for field in _void(_parts(facts, spec)):
+        for field in void_fields(_parts(facts, spec)):
             if field in at.phase.model_fields_set:
                 yield facts.report("L403", (*at.path, field), at_key=True, field=field, because=because)
     named = _parts(facts, cascade.strategy) if cascade.strategy is not None else frozenset()

@@ -71,6 +71,18 @@ SOURCES = (
     ),
     Example(
         "L403",
+        TWO + "strategy: auto(max_tokens=900), «inject_from: [a]}",
+        TWO + "strategy: auto(max_tokens=900), context: {from: [a]}}",
+        id="auto keeps to the sources of context",
+    ),
+    Example(
+        "L403",
+        TWO + "strategy: inject, «context: {from: [a]}}",
+        TWO + "strategy: inject, inject_from: [a]}",
+        id="inject takes its own sources",
+    ),
+    Example(
+        "L403",
         "cascade_id: c\nstrategy: short\nstrategies: {short: mask(after=2)}\n"
         "phases: [{name: a, instructions: x, rules: {max_turns: 2}, «intra_context: {}}]",
         "cascade_id: c\nstrategy: short\nstrategies: {short: budget(max=20000)}\n"
