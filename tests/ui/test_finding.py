@@ -36,7 +36,7 @@ def test_a_long_title_gives_way_to_the_words_of_a_filter_and_of_a_search() -> No
     tally.go_on(1)
     for width in (40, 80, 120):
         title, right = Found("a wide filter", 1, 2, tally, 0).beside(rows.title, (("fact", "dim"),), width)
-        assert "".join(text for text, _ in right) == "'a wide f': 1 of 2   'timeout' 0 found"
+        assert "".join(text for text, _ in right) == "'a wide f': 1 of 2   'timeout' on no line"
         assert width_of(title) == max(12, width - width_of(right) - 9)
         assert title[0] == ("Compare", "title")
     assert Found("", 2, 2, None, 0).beside(rows.title, (("fact", "dim"),), 80) == (rows.title, (("fact", "dim"),))
@@ -80,7 +80,7 @@ def test_every_pane_of_the_bench_is_filtered_for_itself_and_escape_shows_all_aga
             await it.press("1", "1", "f", *"call", "enter", "slash", *"offline", "enter")
             title = it.pane("dock").splitlines()[0]
             assert "filter 'call'" in title
-            assert "'offline' 1 of" in title, "neither hides the other"
+            assert "'offline' line 1 of" in title, "neither hides the other"
             screen.focus_pane("detail")
             await it.press("f", *"no such words", "enter")
             assert "No row holds 'no such words'." in it.pane("detail")
@@ -155,3 +155,14 @@ def test_the_problems_of_the_editor_are_filtered_and_the_file_is_not(tmp_path: P
             assert "filter '" not in screen_text(it.app)
 
     asyncio.run(scenario())
+
+
+def test_a_search_counts_the_lines_that_hold_a_text_each_of_them_once() -> None:
+    rows = TextRows([Line("tick tick"), Line("tock"), Line("a tick that is so long that it wraps, tick")])
+    rows.lay_out(12)
+    tally = Tally(rows, "tick")
+    assert tally.words(0) == "searching"
+    tally.go_on(1)
+    assert tally.words(0) == "line 1 of 2"
+    assert tally.words(1) == "on 2 lines"
+    assert tally.words(tally.hits[1]) == "line 2 of 2"

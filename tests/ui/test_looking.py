@@ -104,6 +104,8 @@ def test_find_moves_to_the_match_and_again_to_the_next(tmp_path: Path) -> None:
             first = cursor_line(it)
             await it.press("N")
             assert cursor_line(it) != first
+            await it.press("P")
+            assert cursor_line(it) == first, "P goes back up"
             assert it.screen.focused is it.screen.context_pane
             await it.press("slash")
             await it.press(*["backspace"] * 12)

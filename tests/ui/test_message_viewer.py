@@ -95,8 +95,8 @@ def test_a_search_says_which_of_how_many_it_shows() -> None:
     tally = Tally(rows, "7")
     while not tally.done:
         tally.go_on(0.001)
-    assert tally.words(7) == "1 of 95"
-    assert tally.words(8) == "95 found"
+    assert tally.words(7) == "line 1 of 95"
+    assert tally.words(8) == "on 95 lines"
     assert Tally(rows, "none of it").words(0) == "searching"
 
 
@@ -106,9 +106,9 @@ def test_the_context_find_shows_its_count_in_the_title(tmp_path: Path) -> None:
             await it.press("g", "slash")
             await it.type("read_log")
             await it.press("enter")
-            assert "'read_log' 1 of 3" in it.pane("context").split("\n")[0]
+            assert "'read_log' line 1 of 3" in it.pane("context").split("\n")[0]
             await it.press("N")
-            assert "'read_log' 2 of 3" in it.pane("context").split("\n")[0]
+            assert "'read_log' line 2 of 3" in it.pane("context").split("\n")[0]
 
     asyncio.run(scenario())
 
@@ -285,7 +285,7 @@ def test_all_of_a_result_that_was_cut_opens_from_the_store(tmp_path: Path) -> No
             await it.press("slash")
             await it.type("last")
             await it.press("enter")
-            await it.until(lambda: "'last' 1 of 1" in it.text())
+            await it.until(lambda: "'last' line 1 of 1" in it.text())
 
     asyncio.run(scenario())
 

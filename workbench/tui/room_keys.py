@@ -35,7 +35,8 @@ EDITOR_KEYS: tuple[Key, ...] = (
 
 FIND_KEYS: tuple[Key, ...] = (
     Key("find.text", "slash", "find", "find", "Find in the list with the focus", "Lists", "find"),
-    Key("find.again", "N", "find_again", "find", "Find the same text again", "Lists"),
+    Key("find.again", "N", "find_again", "find", "Find the same text further down", "Lists"),
+    Key("find.before", "P", "find_again(-1)", "find", "Find the same text further up", "Lists"),
     Key(
         "find.filter", "f", "filter", "find", "Show only rows that hold a text; esc shows all again", "Lists", "filter"
     ),

@@ -227,17 +227,21 @@ class RequestRows(Rows):
 
     def find(self, needle: str, start: int, step: int = 1) -> int | None:
         """Whole lines are searched, not what they wrap to."""
-        if not needle:
-            return None
+        ordered = self._holding(needle) if needle else []
+        ahead = [row for row in ordered if row >= start] if step > 0 else [row for row in ordered[::-1] if row <= start]
+        return next(iter(ahead or (ordered if step > 0 else ordered[::-1])), None)
+
+    def places(self, needle: str) -> Iterator[int | None]:
+        yield from self._holding(needle) if needle else ()
+
+    def _holding(self, needle: str) -> list[int]:
         found: set[int] = set()
         for at, block in zip(self._starts, self._blocks, strict=False):
             if block.columns is not None:
                 found |= {at + row for row in block.columns.find(needle)}
             else:
                 found |= {at + i for i in range(block.height()) if needle.casefold() in self.plain(at + i).casefold()}
-        ordered = sorted(found)
-        ahead = [row for row in ordered if row >= start] if step > 0 else [row for row in ordered[::-1] if row <= start]
-        return next(iter(ahead or (ordered if step > 0 else ordered[::-1])), None)
+        return sorted(found)
 
 
 def _with_gap(columns: Columns) -> Callable[[int, int], Row]:

@@ -1,4 +1,4 @@
-"""How often a search finds something, counted a little at a time: the screen goes on meanwhile."""
+"""On how many lines a search finds something, counted a little at a time: the screen goes on meanwhile."""
 
 from __future__ import annotations
 
@@ -32,9 +32,12 @@ class Tally:
         self.done = True
 
     def words(self, at: int) -> str:
-        """``3 of 12`` when the look is at a hit, else ``12 found``; a ``+`` while more may come."""
+        """``line 3 of 12`` when the look is at one that holds the text, else ``on 12 lines``; a ``+`` while more may
+        come. A line counts once, however often it holds the text: it is where the search stops."""
         more = "" if self.done else "+"
         index = bisect_left(self.hits, at)
         if index < len(self.hits) and self.hits[index] == at:
-            return f"{index + 1:,} of {len(self.hits):,}{more}"
-        return f"{len(self.hits):,}{more} found" if self.hits or self.done else "searching"
+            return f"line {index + 1:,} of {len(self.hits):,}{more}"
+        if not self.hits:
+            return "on no line" if self.done else "searching"
+        return f"on {len(self.hits):,}{more} line{'' if len(self.hits) == 1 and self.done else 's'}"
