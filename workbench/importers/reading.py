@@ -20,12 +20,12 @@ from workbench.importers.python_text import python_value, transcript
 from workbench.importers.source import (
     MAX_BYTES,
     MAX_VALUE,
-    TOO_LARGE,
     Document,
     NotJson,
     Source,
     documents,
     rows,
+    too_large,
     unpacked,
 )
 from workbench.importers.values import mapping, string
@@ -225,7 +225,7 @@ def _as_conversations(values: Iterator[Document], wanted: str, late: list[str]) 
     for one in values:
         size += one.size
         if size > MAX_VALUE:
-            raise Unreadable(TOO_LARGE)
+            raise too_large()
         rest.append(one)
     late += [note for one in rest[1:] for note in one.notes]
     bodies = [one.body for one in rest]

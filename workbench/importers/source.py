@@ -29,10 +29,12 @@ WHOLE = 32 * 1024 * 1024
 MAX_STREAM = 16 * MAX_BYTES
 """Of all lines of a file, unpacked: what is behind this is taken for a decompression bomb."""
 
-TOO_LARGE = (
+_TOO_LARGE = (
     f"is one value of more than {MAX_VALUE // 2**20} MB, but only JSON lines and lists of conversations are read one "
-    "at a time (write one conversation a line)"
+    "at a time ({advice})"
 )
+_ADVICE = "write one conversation a line"
+_INSPECT = "of an Inspect log, the .eval form is read sample by sample: inspect log convert --to eval"
 
 _HEAD = 64 * 1024
 _ROWS = 64
@@ -201,7 +203,7 @@ def _numbered(source: Source) -> Iterator[tuple[int, bytes]]:
         number += 1
         total += len(line)
         if len(line) > MAX_VALUE:
-            raise Unreadable(TOO_LARGE)
+            raise too_large(line)
         if total > MAX_STREAM:
             raise Unreadable(f"is larger than {MAX_STREAM // 2**30} GB")
         if line.strip(_BLANK):
@@ -281,9 +283,14 @@ class NotJson(Exception):
         return self.text.lstrip()[:1] in ("{", "[") and (open_text or at >= len(self.text.rstrip()) - 1)
 
 
+def too_large(start: bytes = b"") -> Unreadable:
+    """Why a value is not read that begins so, and what to do about it."""
+    return Unreadable(_TOO_LARGE.format(advice=_INSPECT if b'"eval"' in start[:_HEAD] else _ADVICE))
+
+
 def _text(data: bytes, encoding: str = "utf-8-sig") -> str:
     if len(data) > MAX_VALUE:
-        raise Unreadable(TOO_LARGE)
+        raise too_large(data)
     try:
         return data.decode(encoding)
     except UnicodeDecodeError as fault:
