@@ -231,7 +231,12 @@ def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_path: P
             await it.press("P")
             assert "relative to snowball" in screen_text(it.app)
             await check_sizes(it, "sweep-plot", picture=True)
-            await it.press("escape", "G", "enter")
+            await it.press("escape", "y")
+            await it.until(lambda: "copied the text, " in screen_text(it.app), "nothing was copied")
+            assert "copied the text, 0 " not in screen_text(it.app)
+            await it.press("x")
+            assert "Nothing is being tried any more." in screen_text(it.app)
+            await it.press("G", "enter")
             await it.until(lambda: it.app.screen is sheet, "it did not go back")
             await it.until(lambda: "B selective+mask(after=3" in screen_text(it.app), "B was not taken")
 

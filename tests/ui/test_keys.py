@@ -270,6 +270,19 @@ def test_a_key_that_works_on_sheets_cannot_be_taken_by_one() -> None:
     assert problems == ("keys.sheet.copy: 'f2' already means 'The next colour theme' (app.theme)",)
 
 
+def test_a_command_of_the_palette_goes_where_its_key_works(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, events=triage_story(finished=True).events) as it:
+            unfolded = len(it.screen.tree_pane.rows)
+            assert it.app.focused is not it.screen.tree_pane
+            await it.app.run_command("tree.fold")
+            await it.pilot.pause()
+            await it.app.run_command("tree.fold")
+            await it.until(lambda: len(it.screen.tree_pane.rows) < unfolded)
+
+    asyncio.run(scenario())
+
+
 def test_a_click_on_the_footer_is_a_press(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench(tmp_path) as it:

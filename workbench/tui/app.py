@@ -131,10 +131,17 @@ class WorkbenchApp(Rooms, SessionApp):
             self.theme = command.removeprefix("theme:")
             return
         key = next(key for key in self.keys if key.id == command)
-        node: DOMNode = self if key.context == "app" else self.screen
-        if key.context in ("list", "tree", "text") and self.screen.focused is not None:
-            node = self.screen.focused
-        await self.run_action(key.action, default_namespace=node)
+        await self.run_action(key.action, default_namespace=self if key.context == "app" else self._taker(command))
+
+    def _taker(self, command: str) -> DOMNode:
+        """What has the key of a command: the widget with the focus, another one that is shown, or the screen."""
+        focused = [self.screen.focused] if self.screen.focused is not None else []
+        takers = (
+            widget
+            for widget in (*focused, *self.screen.query("*"))
+            if widget.display and any(bound.id == command for _, bound in widget._bindings)
+        )
+        return next(takers, self.screen)
 
     # -- commands of the app -----------------------------------------------------------------------------------------
 

@@ -28,8 +28,10 @@ class HelpRows(Rows):
         """``here``: contexts of the screen that it is asked for on; their groups come first."""
         keys = tuple(table)
         self.title_right = ((told("every command is in the palette too: {app.palette}"), "dim"),)
-        own = {key.group for context in here[:1] for key in keys if key.context == context}
-        self._blocks = _blocks(tuple(sorted(keys, key=lambda key: key.group not in own)))
+        own = list(dict.fromkeys(key.group for context in here for key in keys if key.context == context))
+        self._blocks = _blocks(
+            tuple(sorted(keys, key=lambda key: own.index(key.group) if key.group in own else len(own)))
+        )
         self._rows: tuple[Row, ...] = ()
         self._width = -1
         self.copy = "\n".join(Row(spans).text.rstrip() for block in self._blocks for spans in block)

@@ -72,7 +72,8 @@ class Sheet(FindingScreen[None], ModalScreen[None]):
             self.dismiss()
 
     def action_copy(self) -> None:
-        self.app.copy(getattr(self._rows, "copy", ""), "the text")
+        whole = getattr(self._rows, "copy", None)
+        self.app.copy(_drawn(self._rows, self.view.inner_width) if whole is None else whole, "the text")
 
     @on(RowView.Opened)
     def _opened(self, event: RowView.Opened) -> None:
@@ -81,3 +82,9 @@ class Sheet(FindingScreen[None], ModalScreen[None]):
     def opened(self, row: int) -> None:
         """Enter on a row: back."""
         self.dismiss()
+
+
+def _drawn(rows: Rows, width: int) -> str:
+    """All rows as they are drawn, with the lines above them."""
+    lines = (*rows.heads(width), *(rows.row(at, width) for at in range(len(rows))))
+    return "\n".join(line.text.rstrip() for line in lines)

@@ -388,6 +388,8 @@ class SnapshotsScreen(FindingScreen[None]):
         rows = self.review_pane.rows
         if isinstance(rows, ReviewRows):
             self.app.copy(rows.copy, "the review")
+        else:
+            self.app.say("There is no review to copy.")
 
     def action_close(self) -> None:
         """Drop the filter; without one, back."""

@@ -13,7 +13,7 @@ from workbench.context.spec import SpecError
 from workbench.engine.definition import DefinitionError
 from workbench.engine.sweep import Candidate, Subject, Sweep, candidates, sweeping
 from workbench.store.faults import StoreError
-from workbench.tui.keys import bindings
+from workbench.tui.keys import bindings, hints
 from workbench.tui.rows.sweep import SweepRows
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.rowview import RowView
@@ -38,6 +38,11 @@ class SweepSheet(Sheet):
         self._take = take
         self._tried: tuple[Candidate, ...] = ()
         self._stopped = Flag()
+        self._is_over = False
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        return tuple(id for id in self.OFFERED if id != "sweep.stop" or not self._is_over)
 
     @property
     def rows(self) -> SweepRows:
@@ -75,9 +80,14 @@ class SweepSheet(Sheet):
     def _show_so_far(self, found: Sweep, name: str, is_over: bool) -> None:
         self._rows = SweepRows(found, name, len(self._tried), is_over=is_over, tick=len(found.rows))
         self.view.show(self._rows)
+        if is_over:
+            self._is_over = True
+            self.footer.offer(hints(self.offered, self.app.keys))
 
     def action_stop(self) -> None:
         """Stop trying; what was tried stays."""
+        if self._is_over:
+            self.app.say("Nothing is being tried any more.")
         self._stopped.set()
 
     def action_plot(self) -> None:
