@@ -85,13 +85,25 @@ def test_the_table_and_what_is_said_of_a_call_are_not_cut_in_80_cells(spec: str)
     rows = CompareRows(against(played(), "snowball", spec), "what if")
     rows.lay_out(79)
     shown = [rows.row(i, 79).text for i in range(len(rows)) if rows.refs[i].kind in ("head", "call", "total", "note")]
-    assert "differs first" in shown[0]
+    assert "first difference" in shown[0]
     assert not [text for text in shown if "…" in text]
     assert not [text for text in shown if len(text) > 79]
     wide = CompareRows(rows.comparison, "what if")
     assert [" ".join(said(rows).split())] == [" ".join(said(wide).split())]
     there = next(i for i in range(len(rows)) if rows.refs[i].kind == "entry")
     assert wide.refs[wide.refs.row_of(rows.refs[there])] == rows.refs[there]
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_differs_first_is_a_sentence_on_every_line_that_has_room_for_it(spec: str) -> None:
+    rows = CompareRows(against(played(), "snowball", spec), "what if")
+    calls = [i for i in range(len(rows)) if rows.refs[i].kind == "call"]
+    whole = [rows.row(i, 400).text.rstrip() for i in calls]
+    for width in range(100, 140):
+        for i, text in zip(calls, whole, strict=True):
+            shown = rows.row(i, width).text.rstrip()
+            assert len(shown) <= width
+            assert (shown == text) == (len(text) <= width), "short words stand in for a sentence that would fit"
 
 
 def said(rows: CompareRows) -> str:

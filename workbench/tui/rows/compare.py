@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from rich.cells import cell_len
+
 from workbench.context.assembly import Entry
 from workbench.context.reasons import explain, origin
 from workbench.context.wording import passages
@@ -59,7 +61,6 @@ class CompareRows(Rows):
         costs = [cost for pair in comparison.pairs for seen in (pair.a, pair.b) if (cost := cost_of(seen)) is not None]
         self._largest = max(costs, default=0.0)
         self._widths = self._measured()
-        self._longest = max((len(self._differs(pair, brief=False)) for pair in comparison.pairs), default=0)
         self.refs = CompareRefs(comparison, len(self._lines), self._notes)
 
     # -- which rows there are ----------------------------------------------------------------------------------------
@@ -181,7 +182,8 @@ class CompareRows(Rows):
                 return self._side_by_side(ref, width)
 
     def _head(self, width: int) -> tuple[Span, ...]:
-        last = "differs first" if self._is_brief(width) else "first difference"
+        whole = "first difference"
+        last = whole if len(whole) <= self._room_at(width) else "differs first"
         return _columns(self._widths_at(width), HEADS, ["head"] * len(HEADS), last, "head", width)
 
     def _measured(self) -> tuple[int, ...]:
@@ -196,10 +198,9 @@ class CompareRows(Rows):
     def _widths_at(self, width: int) -> tuple[int, ...]:
         return min(self._widths[0], NAME if width < ROOMY else 2 * NAME), *self._widths[1:]
 
-    def _is_brief(self, width: int) -> bool:
-        """Whether what differs first is said in few words, because one of its sentences would not fit."""
-        taken = sum(w for i, w in enumerate(self._widths_at(width)) if width >= ROOMY or i not in CACHED)
-        return self._longest > width - taken - 3
+    def _room_at(self, width: int) -> int:
+        """Cells that are left for what differs first."""
+        return width - 3 - sum(w for i, w in enumerate(self._widths_at(width)) if width >= ROOMY or i not in CACHED)
 
     def _fields(self, pair: CallPair) -> list[str]:
         """One call as the columns show it."""
@@ -212,7 +213,7 @@ class CompareRows(Rows):
         a, b = pair.a, pair.b
         tokens, costs = (a.tokens if a else None, b.tokens if b else None), (cost_of(a), cost_of(b))
         broken = any(seen is not None and seen.problems for seen in (a, b))
-        said = self._differs(pair, brief=self._is_brief(width))
+        said = self._differs(pair, self._room_at(width))
         tone = "dim" if pair.same else "plain"
         tokens_of = [
             "name" if not pair.same else "dim",
@@ -228,10 +229,14 @@ class CompareRows(Rows):
         widths = self._widths_at(width)
         return _columns(widths, self._fields(pair), tokens_of, flat(said), "error" if broken else tone, width)
 
-    def _differs(self, pair: CallPair, *, brief: bool) -> str:
+    def _differs(self, pair: CallPair, room: int) -> str:
+        """What differs first: in a sentence where there is room for it, else in few words."""
         sides = (("A", pair.a), ("B", pair.b))
         broken = [f"{name} is invalid" for name, seen in sides if seen is not None and seen.problems]
-        return "; ".join([*broken, *filter(None, [(brief_difference if brief else first_difference)(pair)])])
+        whole, brief = (
+            "; ".join([*broken, *filter(None, [say(pair)])]) for say in (first_difference, brief_difference)
+        )
+        return whole if cell_len(flat(whole)) <= room else brief
 
     def _sums(self, kind: str) -> list[str]:
         """The last two lines of the table as its columns show them."""
