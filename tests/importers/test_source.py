@@ -251,7 +251,8 @@ def test_one_value_that_is_too_large_is_refused_with_advice(monkeypatch: pytest.
         with pytest.raises(Unreadable, match=r"than \d+ MB") as refused:
             found(text)
         assert "expected one of" not in str(refused.value)
-        assert str(refused.value).endswith("(write one conversation a line)")
+    with pytest.raises(Unreadable, match=r"\(write one conversation a line\)"):
+        found(json.dumps(body))
     with pytest.raises(Unreadable, match=r"\(of an Inspect log, the \.eval form is read .*convert --to eval\)"):
         found(json.dumps({"version": 2, "eval": {"task": "t"}, "samples": [body] * 9}))
 
