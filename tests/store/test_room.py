@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 from collections.abc import Iterator
@@ -71,6 +72,13 @@ def test_a_run_whose_process_died_is_whole_and_goes_on(tmp_path: Path) -> None:
         journal.append(EVENTS[-1])
     assert list(store.events(RUN)) == EVENTS
     assert store.health(RUN).notices == ()
+
+
+def test_room_that_was_half_made_when_the_process_died_is_no_record(tmp_path: Path) -> None:
+    store = died(tmp_path, EVENTS[:-1])
+    os.truncate(store.folder(RUN) / SEGMENT, ROOM - 5000)
+    assert store.health(RUN).notices == ()
+    assert fix(store) == []
 
 
 def test_a_torn_record_before_the_room_is_told_and_mended(tmp_path: Path) -> None:

@@ -114,8 +114,12 @@ class Tail:
     @property
     def waiting(self) -> int:
         """Bytes at the end of the last segment that are no complete record yet."""
+        if not self._segment:
+            return 0
         try:
-            return written(self.folder / self._segment) - self._offset if self._segment else 0
+            with (self.folder / self._segment).open("rb") as file:
+                file.seek(self._offset)
+                return len(file.read().rstrip(b"\0"))
         except OSError:
             return 0
 
@@ -198,7 +202,7 @@ def segments(folder: Path) -> list[str]:
 
 
 def written(segment: Path) -> int:
-    """Bytes of a segment, without the room that a writer has made, or left, behind them. Raises OSError."""
+    """Bytes of a segment, without the room that a writer has made behind them, or left. Raises OSError."""
     size = segment.stat().st_size
     if not size or size % ROOM:
         return size
