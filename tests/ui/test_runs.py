@@ -74,6 +74,7 @@ def test_a_broken_journal_is_listed_with_its_reason_and_runs_inside_others_unfol
             screen = await opened(it)
             await go_to(it, screen, BROKEN)
             assert "damaged: 000001.jsonl damaged at byte 0" in screen_text(it.app)
+            assert "– calls · – tool calls · – tokens in · – out" in screen_text(it.app), "unknown is not 0"
             assert "✗ damaged ─" in screen_text(it.app)
             assert "interrupted" not in screen_text(it.app), "nobody knows how it ended"
             await it.press("F")

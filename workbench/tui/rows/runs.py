@@ -97,8 +97,8 @@ class RunRows(Rows):
         if c.took:
             spans.append((fit("" if run.seconds is None else seconds(run.seconds), c.took, "right"), "dim"))
         spans += [
-            (fit(count(run.calls), c.calls, "right"), dim),
-            (fit(count(run.tokens_in + run.tokens_out), c.tokens, "right"), dim),
+            (fit(counted(run, run.calls), c.calls, "right"), dim),
+            (fit(counted(run, run.tokens_in + run.tokens_out), c.tokens, "right"), dim),
             (fit(spent_words(run.spent) or UNKNOWN, c.cost, "right"), dim),
             ("  ", "plain"),
         ]
@@ -134,6 +134,18 @@ def _needs(member: Member) -> int:
 
 def _glyph(run: RunSummary) -> Span:
     return sign("failed") if _is_torn(run) else status_sign(run.status)
+
+
+def counted(run: RunSummary, number: int) -> str:
+    """What was counted in a run: of a damaged one that is unknown where nothing could be read, else at least that."""
+    if not run.damaged:
+        return count(number)
+    return f"{count(number)}+" if number else UNKNOWN
+
+
+def counts(run: RunSummary, number: int, thing: str) -> str:
+    """``3 calls``; ``3+ calls`` or ``– calls`` of a damaged run."""
+    return f"{counted(run, number)} {thing}s" if run.damaged else plural(number, thing)
 
 
 def _is_torn(run: RunSummary) -> bool:
@@ -193,8 +205,9 @@ class CardRows(TextRows):
 def _card(listing: Listing, run: RunSummary) -> list[tuple[str, str]]:
     took = "" if run.seconds is None else f", took {seconds(run.seconds)}"
     by = f", by {', '.join(run.models)}" if run.models else ""
-    numbers = [plural(run.calls, "call"), plural(run.tools, "tool call")]
-    numbers += [f"{count(run.tokens_in)} tokens in", f"{count(run.told_out)} out", spent_words(run.spent) or UNKNOWN]
+    numbers = [counts(run, run.calls, "call"), counts(run, run.tools, "tool call")]
+    tokens_out = UNKNOWN if run.told_out is None else counted(run, run.told_out)
+    numbers += [f"{counted(run, run.tokens_in)} tokens in", f"{tokens_out} out", spent_words(run.spent) or UNKNOWN]
     numbers += [plural(run.warnings, "warning")] if run.warnings else []
     numbers += [plural(run.edited, "edit")] if run.edited else []
     definition = ". It runs another text of the cascade than the run that it came from." if run.redefined else ""

@@ -14,8 +14,7 @@ from workbench.store.families import ORDERS
 from workbench.tui.key_words import told
 from workbench.tui.keys import bindings
 from workbench.tui.lookout import Listing, Lookout, Wanted
-from workbench.tui.rows.numbers import plural
-from workbench.tui.rows.runs import CardRows, RunRows, run_status
+from workbench.tui.rows.runs import CardRows, RunRows, counts, run_status
 from workbench.tui.rows.text import TextRows
 from workbench.tui.screens.list_screen import ListScreen
 from workbench.tui.screens.sized import Grip, SizedScreen
@@ -278,7 +277,7 @@ class RunsScreen(ListScreen, SizedScreen[None]):
         if run.pid or (session is not None and session.running and session.run_id == run.run_id):
             self.app.say(f"{run.name} is running: it is not deleted.", "warning")
             return
-        about = (run.cascade_file or run.cascade_id, run_status(run), plural(run.calls, "call"))
+        about = (run.cascade_file or run.cascade_id, run_status(run), counts(run, run.calls, "call"))
         text = (
             f"{run.name}\n{', '.join(part for part in about if part)}\n\n"
             "Its journal is deleted with all messages and images, also of runs inside it. Forks and frozen tests stay. "
