@@ -80,14 +80,15 @@ class Rooms(SessionApp):
         """Open a file in $VISUAL or $EDITOR, at a place; the run goes on meanwhile."""
         from workbench.tui.external_editor import NoEditor, editor_command
 
+        here = told(": {view.edit} opens the file here") if self.screen is self.bench else ""
         try:
             command = editor_command(os.environ, file, line, column)
             with self.suspend():
                 done = subprocess.run(command, check=False, stdout=sys.__stderr__, stderr=sys.__stderr__)
         except NoEditor as fault:
-            self.say(told("{fault}. {view.edit} opens the file here.", fault=str(fault)), "error")
+            self.say(f"{fault}{here}.", "error")
         except SuspendNotSupported:
-            self.say(told("No other program can take this screen over: {view.edit} opens the file here."), "warning")
+            self.say(f"No other program can take this screen over{here}.", "warning")
         except OSError as fault:
             self.say(f"{command[0]}: {fault.strerror}", "error")
         else:

@@ -31,6 +31,7 @@ class JumpScreen(ModalScreen[str]):
         self._panes = panes
 
     def compose(self) -> ComposeResult:
+        yield Static(id="jump-line")
         for name in LETTERS:
             yield Static(id=f"jump-{name}", classes="jump")
 
@@ -52,6 +53,9 @@ class JumpScreen(ModalScreen[str]):
             label.styles.offset = (region.x, region.y) if region.area else (x, self.size.height - 1)
             label.update(plain(words))
             x += 0 if region.area else len(words) + 1
+        line = self.query_one("#jump-line", Static)
+        line.display = x > 1
+        line.styles.offset = (0, self.size.height - 1)
 
     def on_key(self, event: events.Key) -> None:
         found = next((name for name in self._panes() if LETTERS.get(name, ("",))[0] == event.key), None)
