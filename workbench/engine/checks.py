@@ -10,10 +10,11 @@ from workbench.context.message import canonical
 from workbench.context.place import Place
 from workbench.engine import judging
 from workbench.engine.attempt import Attempted, Failure
-from workbench.engine.faults import PhaseBlocked
+from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.gate import Stop, StopKind
 from workbench.engine.ports import Verdict
 from workbench.engine.toolcalls import first_balanced, first_fenced
+from workbench.language.json_schema import SchemaFault, mismatch
 from workbench.language.model import Ward
 
 if TYPE_CHECKING:
@@ -125,7 +126,10 @@ class Checks:
 
 
 def checked_json(text: str, schema: Any) -> tuple[Any, str]:
-    """The JSON value of an answer, and why it does not match the schema (``at $.path: …``), empty when it does."""
+    """The JSON value of an answer, and why it does not match the schema (``at $.path: …``), empty when it does.
+
+    Raises PhaseFailed for a schema that no answer can be held against.
+    """
     found, value = False, None
     for candidate in _json_candidates(text):
         try:
@@ -138,11 +142,10 @@ def checked_json(text: str, schema: Any) -> tuple[Any, str]:
         break
     if not found:
         return None, "at $: the answer holds no JSON"
-    import jsonschema  # 30 ms: most cascades have no schema
-
-    validator = jsonschema.validators.validator_for(schema)(schema)
     try:
-        error = jsonschema.exceptions.best_match(validator.iter_errors(value))
+        error = mismatch(schema, value)
+    except SchemaFault as fault:
+        raise PhaseFailed(f"output_schema: {fault}", "output_schema") from None
     except RecursionError:
         return None, TOO_DEEP
     return value, "" if error is None else f"at {error.json_path}: {error.message}"

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from workbench.language.json_schema import mismatch
 from workbench.tools.schema import shown_type
 
 if TYPE_CHECKING:
@@ -38,11 +39,7 @@ def checked(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str
     ordered = [name for name in properties if name in arguments]
     ordered += [name for name in arguments if name not in properties]
     taken = {name: _coerced(arguments[name], properties.get(name, {})) for name in ordered}
-    from jsonschema import Draft202012Validator  # 30 ms, which a replay need not pay: no tool runs in it
-    from jsonschema.exceptions import best_match
-
-    error = best_match(Draft202012Validator(schema).iter_errors(taken))
-    if error is not None:
+    if (error := mismatch(schema, taken)) is not None:
         raise ArgumentError(_wrong(error, schema))
     return taken
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from workbench.language.json_schema import unusable
 from workbench.language.problem import Path
 
 
@@ -38,10 +39,11 @@ def bad_schema(schema: dict[str, Any]) -> tuple[Path, str] | None:
         return ("$schema",), "$schema is no text"
     try:
         validator_for(schema, default=Draft202012Validator).check_schema(schema)
+        told = unusable(schema)
     except SchemaError as fault:
         # Of "a name or a list of names" the names are what a person got wrong.
         choice = next((inner for inner in fault.context or () if inner.validator == "enum"), fault)
         return tuple(fault.absolute_path), choice.message
     except RecursionError:
         return (), "it is nested too deeply"
-    return None
+    return ((), told) if told else None
