@@ -143,6 +143,7 @@ def test_b_goes_into_the_file_after_a_look(tmp_path: Path) -> None:
             await it.press("a")
             await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
             assert "+strategy: selective+mask(after=2)" in screen_text(it.app)
+            await check_sizes(it, "apply", picture=True)
             await it.press("k")
             assert file.read_text() == before
             await it.press("a")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.ui.bench import bench
+from tests.ui.snapshot import check_sizes
 from tests.ui.support import Story, entry
 from workbench.context.assembly import Kind
 from workbench.context.message import Message
@@ -44,6 +45,7 @@ def test_a_context_that_is_too_long_points_to_its_largest_messages(tmp_path: Pat
             assert first < shown.index("1  user, task: ")
             assert "mask or clear old tool results" in shown
             assert "c asks again" not in shown, "the same request would be refused again"
+            await check_sizes(it, "failed", picture=True)
 
     asyncio.run(scenario())
 

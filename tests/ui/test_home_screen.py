@@ -91,8 +91,10 @@ def test_an_empty_folder_says_how_to_begin_and_d_opens_the_tour(
         (tmp_path / "empty").mkdir()
         (tmp_path / "tour").mkdir()
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tour"))
+        monkeypatch.setenv("HOME", str(tmp_path))
         async with home(tmp_path / "empty") as (it, _):
             assert "No cascade lies in this folder." in screen_text(it.app)
+            await check_sizes(it, "home-empty")
             await it.press("escape")
             assert isinstance(it.app.screen, HomeScreen), "there is nothing below it"
             await it.press("d")

@@ -15,6 +15,7 @@ import pytest
 from PIL import Image as Pillow
 
 from tests.ui.bench import Bench, bench, session_at
+from tests.ui.snapshot import check_sizes
 from tests.ui.support import LOG_TEXT, Story, entry, triage_story
 from workbench.context.assembly import Kind
 from workbench.context.message import Image, Message, Text
@@ -301,6 +302,7 @@ def test_keys_change_the_form_and_say_why_there_is_none(tmp_path: Path) -> None:
             assert LOG_TEXT.split("\n")[0] in it.text()
             await it.press("w")
             assert '"tool_call_id": "call_1"' in it.text()
+            await check_sizes(it, "message-wire")
             await it.press("h", "g")
             assert "▸ { 3 fields }" in it.text().split("\n")[1]
             await it.press("s")

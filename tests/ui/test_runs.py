@@ -108,6 +108,7 @@ def test_a_filter_works_while_it_is_written_and_says_what_is_wrong_with_it(tmp_p
             await filtered(it, screen, 'text:"rate limit"')
             assert listed(screen) == [FAILED]
             assert "“rate limit” at intake:1: Rate limit exceeded for this key" in screen_text(it.app)
+            await check_sizes(it, "runs-filter", picture=True)
             await it.press("enter", "escape")
             await it.until(lambda: len(screen.listing.members) == 5, "escape did not drop the filter")
             await it.press("escape")

@@ -49,3 +49,17 @@ class Found(NamedTuple):
         if cell_len(words) > width - width_of(title) - TITLE_FRAME:
             words = self.words(short=True)
         return crop(title, max(LEAST_TITLE, width - cell_len(words) - TITLE_FRAME)), ((words, "changed"),)
+
+
+def marked(spans: Sequence[Span], needle: str) -> tuple[Span, ...]:
+    """The spans with every occurrence of the needle in the ``match`` token."""
+    wanted = needle.casefold()
+    result: list[Span] = []
+    for text, token in spans:
+        lowered = text.casefold()
+        start = 0
+        while len(lowered) == len(text) and (at := lowered.find(wanted, start)) >= 0:
+            result += [(text[start:at], token), (text[at : at + len(wanted)], "match")]
+            start = at + len(wanted)
+        result.append((text[start:], token))
+    return tuple(span for span in result if span[0])

@@ -11,11 +11,12 @@ from rich.cells import cell_len
 from workbench.store.summary import RunSummary
 from workbench.tui.key_words import told
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat
+from workbench.tui.rows.found import marked
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.numbers import UNKNOWN, count, day_and_time, plural, seconds, spent_words
 from workbench.tui.rows.run_words import note_of, origin_words
 from workbench.tui.rows.signs import sign, status_sign
-from workbench.tui.rows.text import Line, TextRows
+from workbench.tui.rows.text import Line, TextRows, drawn_line
 
 if TYPE_CHECKING:
     from workbench.store.families import Member
@@ -197,12 +198,25 @@ class CardRows(TextRows):
     """All there is to say of one run."""
 
     def __init__(self, listing: Listing, run: RunSummary) -> None:
-        lines = [Line(text, token) for text, token in _card(listing, run) if text]
+        lines = [*_said(listing, run), *(Line(text, token) for text, token in _card(run) if text)]
         right: tuple[Span, ...] = (_glyph(run), (f" {run_status(run)}", _glyph(run)[1]))
         super().__init__(lines, ((flat(run.name, 80), "title"),), right)
 
 
-def _card(listing: Listing, run: RunSummary) -> list[tuple[str, str]]:
+def _said(listing: Listing, run: RunSummary) -> list[Line]:
+    """Where it says what the filter looks for."""
+    return [
+        drawn_line(
+            [
+                (f"“{phrase}” at {hit.place or 'its beginning or end'}: ", "accent"),
+                *marked([(hit.excerpt, "plain")], phrase),
+            ]
+        )
+        for phrase, hit in listing.hits.get(run.run_id, {}).items()
+    ]
+
+
+def _card(run: RunSummary) -> list[tuple[str, str]]:
     took = "" if run.seconds is None else f", took {seconds(run.seconds)}"
     by = f", by {', '.join(run.models)}" if run.models else ""
     numbers = [counts(run, run.calls, "call"), counts(run, run.tools, "tool call")]
@@ -212,13 +226,8 @@ def _card(listing: Listing, run: RunSummary) -> list[tuple[str, str]]:
     numbers += [plural(run.edited, "edit")] if run.edited else []
     definition = ". It runs another text of the cascade than the run that it came from." if run.redefined else ""
     ended = f"{run.status}: {run.reason}" if run.reason and not _is_torn(run) else ""
-    hits = listing.hits.get(run.run_id, {})
-    said = [
-        (f"“{phrase}” at {hit.place or 'its beginning or end'}: {hit.excerpt}", "match") for phrase, hit in hits.items()
-    ]
     return [
         (f"damaged: {run.fault}" if run.fault else "", "error"),
-        *said,
         (f"{day_and_time(run.started)}{took}{by}", "plain"),
         (" · ".join(numbers), "plain"),
         (ended, status_sign(run.status)[1]),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from workbench.engine.spent import Spent
 from workbench.tui.rows.cells import Row, Span, crop, fit, width_of
 from workbench.tui.rows.numbers import count, seconds, spent_words
 
@@ -47,6 +46,8 @@ def head(label: int, width: int) -> Row:
 
 def figures(calls: Sequence[CallState], width: int, *, counted: bool) -> list[Span]:
     """The columns for some calls; ``counted`` where there may be more than one. What nobody knows is left empty."""
+    from workbench.engine.spent import Spent  # Not before there is a run: the first tree needs no engine.
+
     answered = [call for call in calls if call.answer is not None]
     texts: dict[str, Span] = {"calls": (f"{len(calls):,}" if counted else "", "dim")}
     if shown := answered if counted else calls:

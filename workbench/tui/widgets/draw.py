@@ -12,7 +12,7 @@ from textual.strip import Strip
 from workbench.language.clean import clean
 from workbench.tui.palette import Palette
 from workbench.tui.rows.cells import Row, Span, crop, justify, whole_parts, width_of
-from workbench.tui.rows.found import TITLE_FRAME
+from workbench.tui.rows.found import TITLE_FRAME, marked
 
 
 def strip_of(spans: Sequence[Span], width: int, palette: Palette, base: Style, over: Style | None = None) -> Strip:
@@ -70,20 +70,6 @@ def title_strip(
     if joints and not focus and not lit:
         spans = _jointed(spans, joints)
     return strip_of(spans, width, palette, base)
-
-
-def marked(spans: Sequence[Span], needle: str) -> tuple[Span, ...]:
-    """The spans with every occurrence of the needle in the ``match`` token."""
-    wanted = needle.casefold()
-    result: list[Span] = []
-    for text, token in spans:
-        lowered = text.casefold()
-        start = 0
-        while len(lowered) == len(text) and (at := lowered.find(wanted, start)) >= 0:
-            result += [(text[start:at], token), (text[at : at + len(wanted)], "match")]
-            start = at + len(wanted)
-        result.append((text[start:], token))
-    return tuple(span for span in result if span[0])
 
 
 def _jointed(spans: Sequence[Span], joints: Mapping[int, str]) -> tuple[Span, ...]:
