@@ -22,6 +22,7 @@ from workbench.language.clean import clean
 from workbench.workspace.choice import OFFLINE, ModelChoice, choose_model, goes_offline
 from workbench.workspace.inputs import default_input
 from workbench.workspace.live import Attached, Start, new_options, resume, run_new, start_of
+from workbench.workspace.model_place import DOUBTED, model_words
 from workbench.workspace.wiring import replies_of
 
 if TYPE_CHECKING:
@@ -142,6 +143,8 @@ def driven(
         talk(f"{outcome.status}: {outcome.reason}", "bad")
     if unanswered.get("kind") == "context_length":
         _name_the_largest(project, verdict.run_id)
+    elif unanswered.get("kind") in DOUBTED:
+        _name_the_model(project, verdict.run_id)
     return code
 
 
@@ -181,6 +184,15 @@ def _name_the_largest(project: Project, run_id: str) -> None:
     for call in project.store.state(run_id).calls[-1:]:
         for number, entry in largest(call):
             talk(f"  #{number} {entry.item.message.role}, {origin(entry)}: {count(entry.tokens_sent)} tokens", "dim")
+
+
+def _name_the_model(project: Project, run_id: str) -> None:
+    """Where a model is not there: the line that names it, and names that are like it."""
+    from workbench.models.prices import PriceTable
+
+    state = project.store.state(run_id)
+    for call in state.calls[-1:]:
+        talk(model_words(state, call, PriceTable(project.settings.prices)))
 
 
 def _print_output(text: str) -> None:

@@ -114,6 +114,18 @@ class PriceTable:
         names = {key.rpartition("/")[2] for key in self._loaded()}
         return next(iter(difflib.get_close_matches(model.rpartition("/")[2], names, 1, 0.75)), "")
 
+    def near(self, model: str, number: int = 3) -> list[str]:
+        """Names of the same provider that are most like this one, the nearest first, spelt as this one is."""
+        provider, slash, name = model.rpartition("/")
+        entries = self._loaded()
+        own = {key.rpartition("/")[2] for key, facts in entries.items() if facts.get("litellm_provider") == provider}
+        names = own or {key.rpartition("/")[2] for key in entries}
+        return [f"{provider}{slash}{one}" for one in difflib.get_close_matches(name, sorted(names), number, 0.75)]
+
+    def listed(self, model: str) -> bool:
+        """Whether the map has an entry for the model."""
+        return self._entry(split_effort(model)[0]) is not None
+
     def supports_tools(self, model: str) -> bool | None:
         """Whether the model takes native tools; None where the map does not say."""
         entry = self._entry(split_effort(model)[0])
