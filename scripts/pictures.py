@@ -58,10 +58,8 @@ class Picture:
 
 MASKED_SOONER = ("mask_observations_after: 3", "mask_observations_after: 2")
 PICTURES = (
-    Picture("opened", "log_triage.yaml", ""),
     Picture("held", "log_triage.yaml", "n"),
     Picture("masked", "log_triage.yaml", "n*7"),
-    Picture("finished", "log_triage.yaml", "r"),
     Picture("cost", "debug_agent.yaml", "n*12"),
     Picture("selected", "firmware_brief.yaml", "n*8", (120, 40)),
     Picture("failed", "log_triage.yaml", "r", fault="ctx"),
@@ -83,7 +81,7 @@ PICTURES = (
     Picture("editor", "log_triage.yaml", "e end enter m o", (120, 32)),
     Picture("sql", "log_triage.yaml", "r Q f5 f6", (120, 32)),
     Picture("settings", "log_triage.yaml", "comma j*3", (120, 36)),
-    Picture("small", "log_triage.yaml", "n*7", (80, 24)),
+    Picture("small", "log_triage.yaml", "n", (80, 24)),
 )
 _RUNS = ("n", "c", "r", "i", "o", "R", "ctrl+s")
 
