@@ -7,9 +7,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 KEYS = "nnnn"
 WIDTH, HEIGHT = 1180, 660
+PATIENCE = 120
+"""Looks at the page, half a second apart, until it must have come to rest."""
 
 
 def take(folder: Path, target: Path) -> None:
@@ -42,14 +48,26 @@ def take(folder: Path, target: Path) -> None:
             page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
             page.goto(address)
             page.wait_for_selector("body.-first-byte")
-            page.wait_for_timeout(4000)
+            shown = _at_rest(page, b"")
             for key in KEYS:
                 page.keyboard.press(key)
-                page.wait_for_timeout(1500)
-            page.screenshot(path=target)
+                shown = _at_rest(page, shown)
+            target.write_bytes(shown)
             browser.close()
     finally:
         process.terminate()
         process.wait(20)
         if process.stdout is not None:
             process.stdout.close()
+
+
+def _at_rest(page: Page, before: bytes) -> bytes:
+    """The page as PNG once it is another than before and has been the same for two seconds."""
+    same, shown = 0, before
+    for _ in range(PATIENCE):
+        page.wait_for_timeout(500)
+        seen = page.screenshot()
+        same, shown = (same + 1, shown) if seen == shown else (0, seen)
+        if shown != before and same >= 4:
+            return shown
+    raise RuntimeError("the page does not come to rest")
