@@ -149,6 +149,12 @@ def test_a_key_that_no_terminal_sends_is_reported_with_the_nearest_one(written: 
     assert resolve({"run.edit": written}) == (KEYS, (expected,))
 
 
+@pytest.mark.parametrize(("written", "sent"), [("ctrl+m", "enter"), ("^i", "tab"), ("ctrl+[", "escape")])
+def test_a_key_that_terminals_send_as_another_is_reported(written: str, sent: str) -> None:
+    _, problems = resolve({"run.edit": written})
+    assert problems[0].startswith(f"keys.run.edit: most terminals send {sent} for 'ctrl+")
+
+
 def test_every_key_of_the_table_can_arrive() -> None:
     assert [name for key in KEYS for name in key.keys.split(",") if never_sent(name)] == []
 

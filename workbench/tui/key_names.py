@@ -20,6 +20,8 @@ SHOWN = {
 }
 """Names of the table as they are shown, where that is shorter."""
 
+_ALSO = {"ctrl+m": "enter", "ctrl+i": "tab", "ctrl+h": "backspace", "ctrl+left_square_bracket": "escape"}
+"""Keys that terminals have sent as others since there were terminals."""
 _MODIFIERS = ("ctrl", "alt", "shift", "super", "hyper", "meta")
 _OTHER_WORDS = {
     "control": "ctrl",
@@ -66,6 +68,8 @@ def table_name(key: str) -> str:
 
 def never_sent(key: str) -> str:
     """Why a key of the table's names can never arrive, with the nearest that can; empty for one that can."""
+    if key in _ALSO:
+        return f"most terminals send {_ALSO[key]} for '{key}'"
     *modifiers, name = _parts(key)
     wrong = [modifier for modifier in modifiers if modifier not in _MODIFIERS]
     capital = len(name) == 1 and name.isupper() and bool(modifiers)
