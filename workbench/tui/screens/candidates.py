@@ -14,7 +14,6 @@ from textual.containers import Container
 
 from workbench.context.place import Place
 from workbench.engine.contests import Contest
-from workbench.engine.picking import REJECT
 from workbench.tui.keys import bindings, hints
 from workbench.tui.rows.candidate_docs import beside, candidate_doc, choosing_doc, evaluation_doc
 from workbench.tui.rows.candidates import CandidateRows
@@ -22,6 +21,7 @@ from workbench.tui.rows.model import Rows
 from workbench.tui.rows.picture import Gallery
 from workbench.tui.rows.plot import Drawn
 from workbench.tui.rows.text import TextRows, drawn_line
+from workbench.tui.screens.choosing import ChoosingSheet
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sized import Grip, SizedScreen
 from workbench.tui.widgets.rowview import RowView
@@ -39,7 +39,7 @@ WIDE = 150
 """Cells from which on the plot shows without being asked for."""
 
 
-class CandidatesScreen(Sheet, SizedScreen[None]):
+class CandidatesScreen(ChoosingSheet, SizedScreen[None]):
     """All contests of a run, one at a time."""
 
     CSS_PATH: ClassVar[Any] = ["sheet.tcss", "candidates.tcss"]
@@ -69,21 +69,19 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
     ) -> None:
         """``look`` gives the run, again and again while it goes on; ``place`` is a contest, or inside of one.
 
-        ``answer`` gives a person's choice to the run, False when nobody waits for it; without it nothing is chosen.
         ``go_to`` shows a call in the Bench. ``held`` says in which branch the run is held, if it is.
         ``gallery`` draws the pictures of the run, where it has them.
         """
         state = look()
         found = state.contests.at(place) if place is not None else None
-        self._look, self._answer, self._go_to, self._held, self._gallery = look, answer, go_to, held, gallery
+        self._look, self._go_to, self._held, self._gallery = look, go_to, held, gallery
         self._number = state.contests.all.index(found) if found is not None else max(0, len(state.contests) - 1)
         self._marked: int | None = None
         self._seen: object = None
         self._here: tuple[int, int] | None = None
         self._drawn_at = 0
         """The width for which the cursor was put: at another one there may be more or fewer lines above its row."""
-        self._asked: Event | None = None
-        super().__init__(self._made())
+        super().__init__(self._made(), answer)
         self.view.selecting = True
         self.preview = RowView(TextRows([]), id="preview", selecting=False)
         self.plot = RowView(TextRows([]), id="plot", selecting=False)
@@ -120,16 +118,6 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         found = self._look().contests.all
         return found[min(self._number, len(found) - 1)] if found else None
 
-    @property
-    def rows(self) -> CandidateRows:
-        assert isinstance(self._rows, CandidateRows)
-        return self._rows
-
-    @property
-    def candidate(self) -> Standing | None:
-        """The one under the cursor."""
-        return self.rows.candidate(self.view.cursor)
-
     def _made(self, tick: int = 0) -> CandidateRows:
         state, contest = self._look(), self.contest
         rows = CandidateRows(state, contest or Contest(Place()), tick, self._marked, self._held())
@@ -152,7 +140,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
                 row = self.rows.row_of(self.rows.offered[0])
             self._draw(row, below=fresh)
             if fresh:
-                self._ask_further(state)
+                self.ask_further(state)
 
     def _identity(self) -> tuple[int, int] | None:
         """The round and the number of the candidate that was chosen."""
@@ -319,90 +307,3 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
         place = next((call.place for call in reversed(one.calls) if call.place.turn), one.calls[-1].place)
         self.dismiss()
         self._go_to(place)
-
-    # -- choosing ----------------------------------------------------------------------------------------------------
-
-    def _question(self) -> Event | None:
-        question = self.rows.question
-        if question is None or self._answer is None:
-            self.app.say("The run does not wait for a choice here.")
-            return None
-        return question
-
-    def action_choose(self) -> None:
-        """Give the person's choice, with a reason if there is one."""
-        question, here = self._question(), self.candidate
-        if question is None:
-            return
-        offered = list(question.data["candidates"])
-        mode = question.data.get("mode", "pick_one")
-        if mode != "pick_one":
-            listed = " ".join(f"{number}={self._number_of(index)}" for number, index in enumerate(offered, 1))
-            example = "2, 1, 3" if mode == "rank_all" else "70, 90, 55"
-            words = f"{example}   for the attempts {listed}"
-            self.ask("rank" if mode == "rank_all" else "rate", placeholder=words, done=self._sender(question, ""))
-            return
-        if here is None or here.entrant.index not in offered:
-            self.app.say("Go to one of the candidates that are marked with ?")
-            return
-        number = offered.index(here.entrant.index) + 1
-        needs = bool(self.rows.shown.get("reason"))
-        why = "why: a reason is asked for" if needs else "why, if you like to say"
-        self.ask(
-            f"choose {here.number}",
-            placeholder=f"{why}; enter chooses, esc does not",
-            done=self._sender(question, f"Attempt {number}", needs=needs),
-        )
-
-    def _number_of(self, index: int) -> str:
-        one = self.rows.by_index(index)
-        return one.number if one is not None else str(index)
-
-    def _sender(self, question: Event, pick: str, *, needs: bool = False) -> Callable[[str], str | None]:
-        def done(text: str) -> str | None:
-            said = text.strip()
-            if not pick and not said:
-                return "Give a number for each attempt."
-            if needs and not said:
-                return "Say why: the file asks for a reason."
-            self._send(question, f"{pick}: {said}" if pick and said else pick or said)
-            return None
-
-        return done
-
-    def _send(self, question: Event, text: str) -> None:
-        if self._answer is not None and not self._answer(question, text):
-            self.app.say("Nobody waits for this answer any more.", "warning")
-
-    def action_reject(self) -> None:
-        """Choose none of them, after asking: the phase fails."""
-        from workbench.tui.screens.dialog import Choice
-
-        question = self._question()
-        if question is None:
-            return
-        if REJECT not in question.data.get("options", ()):
-            self.app.say("The file does not let you reject all (allow_reject_all).")
-            return
-
-        def answered(answer: str | None) -> None:
-            if answer == "reject":
-                self._send(question, REJECT)
-
-        answers = (("keep", "k", "Keep choosing"), ("reject", "r", "Reject all"))
-        self.app.push_screen(Choice("Reject all candidates?", "The phase fails then.", answers), answered)
-
-    def _ask_further(self, state: RunState) -> None:
-        """A question that is no choice among candidates, a reason for example, is asked in a dialog."""
-        from workbench.tui.screens.bench_people import question_dialog
-
-        question = next((q for q in state.questions if not q.data.get("candidates")), None)
-        if question is None or question is self._asked or self._answer is None or self.app.screen is not self:
-            return
-        self._asked = question
-
-        def answered(text: str | None) -> None:
-            if text is not None:
-                self._send(question, text)
-
-        self.app.push_unasked(question_dialog(question), answered)
