@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from time import monotonic
 
 import pytest
 from textual import events
@@ -15,13 +14,14 @@ from tests.ui.support import Story
 from workbench.tui import typed_ahead
 from workbench.tui.screens.dialog import Choice
 from workbench.tui.screens.question import QuestionDialog
+from workbench.tui.screens.settings import SettingsScreen
 from workbench.tui.widgets.prompt import Prompt
 
 
 def type_before(it: Bench, key: str) -> None:
-    """A key that was typed a second ago and arrives now."""
+    """A key that was typed long ago and arrives now."""
     event = events.Key(key, key)
-    event.time = monotonic() - 1
+    event.time = 0.0
     it.app.post_message(event)
 
 
@@ -75,5 +75,35 @@ def test_a_question_of_the_run_waits_until_what_is_being_written_is_written(tmp_
             assert not isinstance(it.app.screen, QuestionDialog)
             await it.press("escape")
             await it.until(lambda: isinstance(it.app.screen, QuestionDialog), "the question did not come")
+
+    asyncio.run(scenario())
+
+
+def test_a_question_that_came_behind_another_screen_is_asked_when_that_is_left(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path) as it:
+            await it.press("comma")
+            story = Story().start()
+            place = story.phase("triage")
+            story.emit("human_asked", place._replace(attempt=1, turn=1), index=1, question="Go on?", options=["yes"])
+            await it.feed(story.events)
+            assert isinstance(it.app.screen, SettingsScreen)
+            await it.press("escape")
+            await it.until(lambda: isinstance(it.app.screen, QuestionDialog), "the question did not come")
+            await it.press("escape")
+            await it.pilot.pause()
+            assert len(it.app.screen_stack) == 1, "one that was closed does not come back by itself"
+
+    asyncio.run(scenario())
+
+
+def test_of_plain_notes_the_last_one_stays_however_fast_they_come(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path) as it:
+            it.app.say("one", "warning")
+            for words in ("two", "three", "four"):
+                it.app.say(words)
+            await it.pilot.pause()
+            assert [note.message for note in it.app._notifications] == ["one", "four"]
 
     asyncio.run(scenario())

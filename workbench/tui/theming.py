@@ -10,6 +10,7 @@ from typing import Literal
 
 from textual.app import App
 from textual.filter import Monochrome, NoColor
+from textual.notifications import Notify
 from textual.theme import Theme
 
 from workbench.language.clean import clean
@@ -114,10 +115,13 @@ class ThemedApp(App[int]):
 
     def say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:
         """A short message in the corner. A plain one takes the place of those before it, not that of a fault."""
-        if severity == "information":
-            for note in [note for note in self._notifications if note.severity == severity]:
-                self._unnotify(note, refresh=False)
         self.notify(clean(text), severity=severity, markup=False, timeout=8 if severity == "error" else 4)
+
+    def _on_notify(self, event: Notify) -> None:
+        """Looked at when a message comes, not when it is sent: several may be on their way."""
+        if event.notification.severity == "information":
+            for note in [note for note in self._notifications if note.severity == "information"]:
+                self._unnotify(note, refresh=False)
 
     def say_early(self, more: Iterable[str] = ()) -> None:
         """Say what went wrong before there was a screen."""

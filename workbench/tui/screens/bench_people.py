@@ -6,10 +6,10 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from textual import on
+from textual import events, on
 
 from workbench.tui.screens.bench_look import LookActions
-from workbench.tui.widgets.prompt import Prompt, PromptClosed
+from workbench.tui.widgets.prompt import PromptClosed
 
 if TYPE_CHECKING:
     from workbench.engine.event import Event
@@ -66,14 +66,16 @@ class PeopleActions(LookActions):
 
     def ask_if_asked(self) -> None:
         """Show the dialog of a new question, unless another screen is open, or something is being written."""
-        if (live := self._live()) is None or self.app.screen is not self or self.query(Prompt):
+        if (live := self._live()) is None or self.app.screen is not self or self.is_writing:
             return
         question = live[1].state.current_question()
         if question is not None and question is not self._asked:
             self._ask_person(self.app.push_unasked)
 
     @on(PromptClosed)
-    def _prompt_is_over(self) -> None:
+    @on(events.ScreenResume)
+    def _has_time(self) -> None:
+        """What came up while something else was open, or was being written, is asked now."""
         self.call_after_refresh(self.ask_if_asked)
 
     def close_settled(self) -> None:

@@ -13,7 +13,6 @@ from textual import work
 from workbench.tui.key_words import told
 from workbench.tui.rows.numbers import plural
 from workbench.tui.screens.bench_people import PeopleActions
-from workbench.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from workbench.engine.stepper import Mode
@@ -263,7 +262,7 @@ class RunActions(PeopleActions):
         if (live := self._live()) is None or self.app.screen is not self:
             return
         session, presenter = live
-        if session.running or self.query(Prompt) or (presenter.state.started and not self.shows(self.restored)):
+        if session.running or self.is_writing or (presenter.state.started and not self.shows(self.restored)):
             return
 
         def chosen(answer: str | None) -> None:

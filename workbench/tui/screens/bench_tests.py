@@ -9,7 +9,6 @@ from textual import work
 
 from workbench.tui.key_words import told
 from workbench.tui.screens.bench_travel import TravelActions
-from workbench.tui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -144,7 +143,7 @@ class FreezeActions(TravelActions):
     def show_change(self, show: Callable[..., object]) -> None:
         """Where a re-run is held at the first changed request: both side by side, unless another screen is open, or
         something is being written."""
-        if (live := self._live()) is None or self.app.screen is not self or self.query(Prompt):
+        if (live := self._live()) is None or self.app.screen is not self or self.is_writing:
             return
         session, presenter = live
         changed, held = session.changed, presenter.state.held

@@ -30,13 +30,18 @@ class FootedScreen(Screen[ScreenResultType]):
         self.footer.display = False
         self.mount(Prompt(label, **options), before=self.footer)
 
+    @property
+    def is_writing(self) -> bool:
+        """Whether a line is being written in the place of the footer."""
+        return any(not prompt.closed for prompt in self.query(Prompt))
+
     def refocus(self) -> None:
         """Put the focus where it is when nothing asks for it."""
         raise NotImplementedError
 
     @on(PromptClosed)
     def _prompt_closed(self, event: PromptClosed) -> None:
-        if all(prompt.closed for prompt in self.query(Prompt)):
+        if not self.is_writing:
             self.footer.display = True
             if not event.left:
                 self.refocus()

@@ -298,7 +298,8 @@ class SnapshotsScreen(FindingScreen[None]):
         """Decide about the snapshot under the cursor, and go to the next one."""
         item = self.item
         if item is None or not item.is_open:
-            self.app.say(told("There is nothing to decide here: {snapshots.next} goes to the next changed snapshot."))
+            words = "{snapshots.next} goes to the next changed snapshot, {snapshots.check} checks all again."
+            self.app.say(told("There is nothing to decide here: " + words))
             return
         self._decide([self.list_pane.cursor], Decision(decision))
 
@@ -310,7 +311,7 @@ class SnapshotsScreen(FindingScreen[None]):
         elif indices:
             self._decide(indices, Decision(decision))
         else:
-            self.app.say("No changed snapshot is open.")
+            self.app.say(told("All changed snapshots are decided about: {snapshots.check} checks them again."))
 
     @work(thread=True, group="decide", exit_on_error=False)
     def _decide(self, indices: list[int], decision: Decision) -> None:
