@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tests.engine.support import FunctionTools, ListSink, ScriptedModel, call, ports
@@ -18,10 +19,26 @@ from workbench.engine.scribe import Scribe
 LOOKING = {"name": "p", "instructions": "Look.", "tackle": ["look"], "rules": {"max_turns": 5}}
 
 
-def run(sink: ListSink, model: object) -> None:
-    definition = Definition.of(json.dumps({"cascade_id": "c", "phases": [LOOKING]}), "c.json")
+def run(sink: ListSink, model: object, *phases: Mapping[str, object]) -> None:
+    definition = Definition.of(json.dumps({"cascade_id": "c", "phases": phases or [LOOKING]}), "c.json")
     outside = replace(ports(model, tools=FunctionTools({"look": lambda x="": "seen"})), sink=sink)
     assert asyncio.run(Run(definition, {}, Options("s", "gpt-4o"), outside).execute()).status == "success"
+
+
+class Waiting(ScriptedModel):
+    """Answers the call that follows an event of a kind when that event is durable."""
+
+    def __init__(self, sink: ListSink, kind: str, replies: list[str]) -> None:
+        super().__init__(replies)
+        self.sink, self.kind = sink, kind
+
+    async def complete(self, request: Request, place: Place, *rest: object) -> Answer:
+        if self.requests:
+            at = [event.kind for event in self.sink.events].index(self.kind) + 1
+            async with asyncio.timeout(10):
+                while not any(synced >= at for synced in self.sink.synced_at):
+                    await asyncio.sleep(0)
+        return await super().complete(request, place, *rest)  # type: ignore[arg-type]
 
 
 def test_a_turn_is_durable_with_the_tool_that_follows_it_in_one_write() -> None:
@@ -32,24 +49,18 @@ def test_a_turn_is_durable_with_the_tool_that_follows_it_in_one_write() -> None:
     starts = [number for number, kind in enumerate(kinds, 1) if kind == "tool_started"]
     assert len(starts) == 4
     assert sink.synced_at[:4] == starts
-    assert [kinds[at - 1] for at in sink.synced_at[4:]] == ["call_finished", "phase_finished", "run_finished"]
+    assert [kinds[at - 1] for at in sink.synced_at[4:]] == ["call_finished", "run_finished"]
 
 
 def test_a_turn_is_durable_while_the_next_answer_is_awaited() -> None:
     sink = ListSink()
 
-    class Waiting(ScriptedModel):
-        """Answers its second call when all that was journaled before it is durable."""
+    run(sink, Waiting(sink, "tool_finished", [call("look"), "done"]))
 
-        async def complete(self, request: Request, place: Place, *rest: object) -> Answer:
-            if place.turn == 2:
-                finished = [event.kind for event in sink.events].index("tool_finished")
-                async with asyncio.timeout(10):
-                    while not any(at > finished for at in sink.synced_at):
-                        await asyncio.sleep(0)
-            return await super().complete(request, place, *rest)  # type: ignore[arg-type]
 
-    run(sink, Waiting([call("look"), "done"]))
+def test_the_end_of_a_phase_is_durable_while_the_next_one_waits() -> None:
+    sink, second = ListSink(), {"name": "q", "instructions": "And then?"}
+    run(sink, Waiting(sink, "phase_finished", ["done", "over"]), LOOKING | {"handoffs": ["q"]}, second)
 
 
 def test_those_who_ask_while_the_disk_is_busy_share_its_next_write() -> None:

@@ -214,7 +214,7 @@ class Visit:
         world, passed = self.world, status == "success"
         scribe, output = self.engine.scribe, execution.output
         event = scribe.emit("phase_finished", self.place(), status=status, output=output, reason=reason, check=check)
-        scribe.sync()
+        scribe.sync_soon()  # Its answer is durable already; a tool that follows syncs first.
         world.records.append(
             VisitRecord(
                 branch=self._place.branch,
