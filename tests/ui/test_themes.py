@@ -10,14 +10,17 @@ import pytest
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
+from textual.content import Content
 
-from tests.ui.bench import bench
+from tests.ui.bench import Bench, bench
 from tests.ui.support import triage_story
 from workbench.resources import folder
 from workbench.tui.colourless import Colourless
 from workbench.tui.palette import PAINTS, TONES, Palette
+from workbench.tui.screens.form import FormDialog
 from workbench.tui.themes import ThemeError, find_theme, load_theme, load_themes
 from workbench.tui.theming import ThemedApp
+from workbench.tui.widgets.choices import Choices
 
 SHIPPED = folder("themes")
 
@@ -243,3 +246,25 @@ def test_only_a_no_color_that_says_something_takes_colours(
     app = ThemedApp("workbench-dark")
     assert app.no_color is colourless
     assert app.current_theme.ansi is colourless
+
+
+def test_the_options_of_an_open_form_take_the_colours_of_another_theme(tmp_path: Path) -> None:
+    form = {"sections": [{"type": "select", "id": "how", "label": "How?", "options": ["now", "never"]}]}
+
+    def styles(it: Bench) -> list[str]:
+        prompts = [it.app.screen.query_one(Choices).get_option_at_index(at).prompt for at in range(2)]
+        return [str(span.style) for prompt in prompts if isinstance(prompt, Content) for span in prompt.spans]
+
+    async def scenario() -> None:
+        story = triage_story()
+        question = {"question": "How?", "context": "", "options": [], "type": "form", "form": form}
+        story.emit("human_asked", story.events[-1].place, index=1, **question)
+        async with bench(tmp_path, events=story.events) as it:
+            await it.until(lambda: isinstance(it.app.screen, FormDialog))
+            assert "$primary" in styles(it)
+            it.app.theme = "ansi-dark"
+            await it.until(lambda: "$primary" not in styles(it), "an option kept a colour that cannot be read")
+            it.app.theme = "workbench-light"
+            await it.until(lambda: "$primary" in styles(it))
+
+    asyncio.run(scenario())

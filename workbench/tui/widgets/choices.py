@@ -55,6 +55,14 @@ class Choices(OptionList):
             shown = [(text, "" if style.startswith("$") else style) for text, style in shown]
         return styled(shown)
 
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._prompt_anew())
+
+    def _prompt_anew(self) -> None:
+        """The theme changed, perhaps to one of sixteen colours, or from one."""
+        for position in range(len(self._offered)):
+            self.replace_option_prompt_at_index(position, self._prompt(position))
+
     def toggle(self, at: int) -> None:
         """Choose the option at a position, or take it back."""
         if not 0 <= at < len(self._offered):
