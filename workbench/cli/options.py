@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 from workbench.cli.errors import Exit, Failure
 
 if TYPE_CHECKING:
+    from workbench.engine.state import RunState
     from workbench.workspace.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -102,6 +103,22 @@ def find_run(project: Project, session: str | None) -> str:
     if not runs:
         raise Failure(Exit.USAGE, f"no runs in {project.store.root}", hint="workbench run FILE makes one")
     return next((run for run in runs if not run.depth), runs[0]).run_id
+
+
+def read_run(project: Project, session: str | None, *, defined: bool = False) -> RunState:
+    """The run behind a name, or the newest, as far as its journal holds it; what it lacks is said on stderr.
+
+    Raises UnknownRun, and Failure where there is no run, or (``defined``) not the text of the cascade that it ran."""
+    from workbench.cli.output import talk
+
+    run_id = find_run(project, session)
+    summary, state = project.store.summary(run_id), project.store.state(run_id)
+    if defined and not state.cascade_text:
+        said = f"the journal of {summary.name} does not hold the cascade that it ran"
+        raise Failure(Exit.STORE, said, hint=summary.fault or "no record of its start is there")
+    if summary.fault:
+        talk(f"{summary.name} is damaged, and shown as far as it can be read: {summary.fault}", "warn")
+    return state
 
 
 def starting(function: F) -> F:

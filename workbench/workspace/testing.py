@@ -180,7 +180,9 @@ class Snapshots(SnapshotFolder):
         if path.exists() and isinstance(self.read(path), Original):  # What is no snapshot raises here.
             raise SnapshotError("a snapshot of the original is not replaced", file=self.project.shown(path))
         kept = self._stored(run_id)
-        started = kept.events[0].data if kept.events else {}
+        if not kept.events:
+            raise SnapshotError("this run cannot be frozen: its journal is empty")
+        started = kept.events[0].data
         if started.get("ports", {}).get("imported"):
             raise SnapshotError("this run was imported: no engine made it, so none can replay it")
         file = started.get("cascade_file", "")

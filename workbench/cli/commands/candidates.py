@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, find_run, plain, project_here, session_argument
+from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
 from workbench.cli.output import Printer, write_json
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def command(session: str | None, phase: str | None, text: bool, plot: bool, json
     from workbench.cli.views.candidates import contests_json, print_contest
 
     project = project_here()
-    state = project.store.state(find_run(project, session))
+    state = read_run(project, session)
     contests = [c for c in state.contests if phase is None or c.place.phase == phase]
     if json:
         write_json(contests_json(state, contests))

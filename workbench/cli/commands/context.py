@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, find_run, plain, project_here, session_argument
+from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
 from workbench.cli.output import Printer, talk, write_json
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def command(
       workbench context --json | jq '.[] | {at, tokens_sent, cost}'
     """
     project = project_here()
-    state = project.store.state(find_run(project, session))
+    state = read_run(project, session, defined=strategy is not None)
     calls = _chosen(state, phase, turn, at)
     if wire:
         if strategy is not None:

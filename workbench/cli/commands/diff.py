@@ -10,7 +10,7 @@ import click
 
 from workbench.cli.comparing import pricing
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import SessionName, as_json, find_run, plain, project_here
+from workbench.cli.options import SessionName, as_json, find_run, plain, project_here, read_run
 from workbench.cli.output import Cell, Printer, talk, write_json
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def command(
     else:
         if len(sessions) > 1:
             raise Failure(Exit.USAGE, "with --strategies, name one run", hint="or leave it out for the newest")
-        state = project.store.state(find_run(project, sessions[0] if sessions else None))
+        state = read_run(project, sessions[0] if sessions else None, defined=True)
         comparison = _strategies(state, strategies, prices)
         title = f"{state.session_id or state.run_id}  {state.cascade_file or state.cascade_id}"
     if not comparison.pairs:
@@ -113,7 +113,7 @@ def _runs(project: Project, sessions: tuple[str, ...], prices: Prices) -> Compar
 
     sides = []
     for session in sessions:
-        side, note = recorded(project.store.state(find_run(project, session)), prices)
+        side, note = recorded(read_run(project, session), prices)
         sides.append(side)
         if note:
             talk(note, "warn")

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import find_run, project_here, session_argument
+from workbench.cli.options import project_here, read_run, session_argument
 from workbench.cli.output import talk
 from workbench.language.clean import clean
 from workbench.workspace.exporting import FORMATS, TEXTS
@@ -44,7 +44,10 @@ def command(session: str | None, format_name: str, output: str | None) -> None:
     from workbench.workspace.exporting import export_file, text_of
 
     project = project_here()
-    run_id = find_run(project, session)
+    state = read_run(project, session, defined=format_name == "cascade")
+    run_id = state.run_id
+    if not state.visits and format_name == "messages":
+        raise Failure(Exit.FAILED, f"no phase of {state.session_id or run_id} ran: there are no messages")
     if output is None and format_name not in TEXTS:
         what = "a folder" if format_name == "checkpoint" else "a file"
         raise Failure(Exit.USAGE, f"{format_name} goes to {what}", hint=f"--output {what.split()[1].upper()}")

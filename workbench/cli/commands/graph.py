@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import as_json, find_run, plain, project_here
+from workbench.cli.options import as_json, plain, project_here, read_run
 from workbench.cli.output import Printer, write_json
 
 if TYPE_CHECKING:
@@ -51,5 +51,5 @@ def _graph(project: Project, what: str) -> tuple[Graph, Walked]:
             first = opened.errors[0]
             raise Failure(Exit.USAGE, first.message, file=first.file, line=first.span.line, column=first.span.column)
         return opened.graph, Walked()
-    state = project.store.state(find_run(project, what))
+    state = read_run(project, what, defined=True)
     return Definition.of(state.cascade_text, state.cascade_file).graph, Walked(state)

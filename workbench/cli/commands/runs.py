@@ -111,6 +111,8 @@ def found_json(found: Found) -> dict[str, Any]:
     predicted = body.pop("predicted") or None
     billed = None if run.unknown_costs and run.unknown_costs == run.calls + run.embedded else run.cost
     body |= {"cost": billed, "predicted_cost": predicted, "seconds": run.seconds, "tokens_out": run.told_out}
+    if run.fault:  # What no record tells is not nothing.
+        body |= {name: body[name] or None for name in ("calls", "tools", "tokens_in", "tokens_out", "cost")}
     return body | {"found": {phrase: asdict(hit) for phrase, hit in found.hits.items()}}
 
 
@@ -129,7 +131,8 @@ def _print(found: list[Found], printer: Printer) -> None:
 
 def _row(found: Found, note: str, plain: bool) -> list[str | Cell]:
     from workbench.cli.views.run import local_time, status_cell
-    from workbench.tui.rows.numbers import UNKNOWN, count, seconds, spent_words
+    from workbench.tui.rows.numbers import UNKNOWN, seconds, spent_words
+    from workbench.tui.rows.run_words import counted
 
     run = found.run
     return [
@@ -137,9 +140,9 @@ def _row(found: Found, note: str, plain: bool) -> list[str | Cell]:
         status_cell(run.status, plain),
         local_time(run.started),
         "" if run.seconds is None else seconds(run.seconds),
-        count(run.calls),
-        count(run.tokens_in),
-        count(run.told_out),
+        counted(run, run.calls),
+        counted(run, run.tokens_in),
+        UNKNOWN if run.told_out is None else counted(run, run.told_out),
         spent_words(run.spent) or UNKNOWN,
         run.cascade_file or run.cascade_id,
         Cell(note, "bad" if run.fault else "dim"),

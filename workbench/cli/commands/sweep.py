@@ -8,7 +8,7 @@ import click
 
 from workbench.cli.comparing import pricing
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.options import SessionName, as_json, find_run, plain, project_here
+from workbench.cli.options import SessionName, as_json, find_run, plain, project_here, read_run
 from workbench.cli.output import Printer, talk, write_json
 
 
@@ -54,7 +54,7 @@ def command(
     project = project_here()
     prices = prices_of(project, provider, prices_file)
     names = list(dict.fromkeys(find_run(project, session) for session in sessions or (None,)))
-    states = [project.store.state(name) for name in names]
+    states = [read_run(project, name, defined=True) for name in names]
     subjects = [Subject(state.session_id or state.run_id, state, definition_of(state)) for state in states]
     if len({subject.name for subject in subjects}) < len(subjects):
         subjects = [Subject(subject.state.run_id, subject.state, subject.definition) for subject in subjects]

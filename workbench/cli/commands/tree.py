@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from workbench.cli.options import as_json, find_run, plain, project_here, session_argument
-from workbench.cli.output import Printer, write_json
+from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
+from workbench.cli.output import Printer, talk, write_json
 
 
 @click.command(short_help="The execution tree of a run.")
@@ -24,8 +24,7 @@ def command(session: str | None, json: bool, react_flow: bool, plain: bool) -> N
     """
     from workbench.engine.tree import execution_tree
 
-    project = project_here()
-    state = project.store.state(find_run(project, session))
+    state = read_run(project_here(), session)
     if react_flow:
         from workbench.engine import react_flow as drawing
 
@@ -36,4 +35,6 @@ def command(session: str | None, json: bool, react_flow: bool, plain: bool) -> N
         return
     from workbench.cli.views.run import print_tree
 
+    if not state.visits:
+        talk("no phase of it ran")
     print_tree(state, Printer(plain))

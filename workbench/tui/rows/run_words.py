@@ -5,7 +5,7 @@ from __future__ import annotations
 from workbench.context.place import Place
 from workbench.store.store import INTERRUPTED
 from workbench.store.summary import RunSummary
-from workbench.tui.rows.numbers import plural
+from workbench.tui.rows.numbers import UNKNOWN, count, plural
 
 _INSIDE = {"sub": "sub-cascade", "async": "async cascade", "spawn": "spawned"}
 
@@ -51,3 +51,10 @@ def note_of(run: RunSummary, *, named: bool = True) -> str:
         run.reason if run.reason not in (run.fault, INTERRUPTED) else "",
     ]
     return " · ".join(part for part in parts if part)
+
+
+def counted(run: RunSummary, number: int) -> str:
+    """What was counted in a run: of a damaged one that is unknown where nothing could be read, else at least that."""
+    if not run.fault:
+        return count(number)
+    return f"{count(number)}+" if number else UNKNOWN

@@ -13,8 +13,8 @@ from workbench.tui.key_words import told
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat
 from workbench.tui.rows.found import marked
 from workbench.tui.rows.model import Rows
-from workbench.tui.rows.numbers import UNKNOWN, count, day_and_time, plural, seconds, spent_words
-from workbench.tui.rows.run_words import note_of, origin_words
+from workbench.tui.rows.numbers import UNKNOWN, day_and_time, plural, seconds, spent_words
+from workbench.tui.rows.run_words import counted, note_of, origin_words
 from workbench.tui.rows.signs import sign, status_sign
 from workbench.tui.rows.text import Line, TextRows, drawn_line
 
@@ -137,16 +137,9 @@ def _glyph(run: RunSummary) -> Span:
     return sign("failed") if _is_torn(run) else status_sign(run.status)
 
 
-def counted(run: RunSummary, number: int) -> str:
-    """What was counted in a run: of a damaged one that is unknown where nothing could be read, else at least that."""
-    if not run.damaged:
-        return count(number)
-    return f"{count(number)}+" if number else UNKNOWN
-
-
 def counts(run: RunSummary, number: int, thing: str) -> str:
     """``3 calls``; ``3+ calls`` or ``– calls`` of a damaged run."""
-    return f"{counted(run, number)} {thing}s" if run.damaged else plural(number, thing)
+    return f"{counted(run, number)} {thing}s" if run.fault else plural(number, thing)
 
 
 def _is_torn(run: RunSummary) -> bool:

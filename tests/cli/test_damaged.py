@@ -1,0 +1,67 @@
+"""Runs whose journals are damaged or partly written, in every command that shows runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+
+READING = (
+    ("tree", "s"),
+    ("context", "s"),
+    ("candidates", "s", "--json"),
+    ("graph", "s"),
+    ("diff", "s", "--strategies", "selective", "snowball"),
+    ("sweep", "s", "--strategy", "mask(after=1)"),
+    ("export", "s"),
+)
+
+
+@pytest.fixture
+def journal(cli: Cli, workspace: Path) -> Path:
+    """The only segment of a run named ``s``; no summary lies beside it."""
+    assert cli("run", "greet.yaml", "--session", "s").code == 0
+    (folder,) = (workspace / ".workbench" / "journal").iterdir()
+    (folder / "summary.json").unlink()
+    return folder / "000001.jsonl"
+
+
+def test_of_a_run_without_a_record_no_number_is_shown(cli: Cli, journal: Path) -> None:
+    journal.write_bytes(b"")
+    (run,) = cli("runs", "--json").json
+    assert [run[name] for name in ("calls", "tools", "tokens_in", "tokens_out", "cost", "seconds")] == [None] * 6
+    assert run["fault"] == "its journal is empty"
+    assert cli("runs").out.splitlines()[1].split()[2:6] == ["–"] * 4
+
+
+@pytest.mark.parametrize("command", READING, ids=lambda command: command[0])
+def test_a_damaged_run_is_shown_as_far_as_it_goes_and_what_it_lacks_is_said(
+    cli: Cli, journal: Path, command: tuple[str, ...]
+) -> None:
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:-3], b"garbage\n", *lines[-2:]]))
+    ended = cli(*command)
+    assert ended.out or command[0] == "candidates"
+    assert "s is damaged, and shown as far as it can be read: 000001.jsonl damaged at byte" in ended.err
+
+
+@pytest.mark.parametrize("command", READING[3:6], ids=lambda command: command[0])
+def test_what_needs_the_cascade_says_that_the_journal_does_not_hold_it(
+    cli: Cli, journal: Path, command: tuple[str, ...]
+) -> None:
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[1:]))
+    name = journal.parent.name
+    ended = cli(command[0], name, *command[2:])
+    assert ended.code == 5
+    assert f"the journal of {name} does not hold the cascade that it ran (records 1 to 1 are missing)" in ended.err
+
+
+def test_an_empty_run_is_neither_exported_nor_frozen(cli: Cli, journal: Path) -> None:
+    journal.write_bytes(b"")
+    name = journal.parent.name
+    exported, frozen = cli("export", name), cli("test", "freeze", name, "--name", "n")
+    assert (exported.code, exported.out) == (1, "")
+    assert "there are no messages" in exported.err
+    assert "this run cannot be frozen: its journal is empty" in frozen.err
