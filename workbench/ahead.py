@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ _SHARE = 40
 """Files for which another worker is worth what it has to get ready: a process that renders templates, perhaps."""
 _PAUSE_S = 0.02
 """Seconds between two times that answers are told: who awaits each one by itself is woken more often than it works."""
+_LAST = 16
+"""Files, the answers for which are told at once: who awaits them has nothing else to do, and all else is done."""
 _ALL = -1
 """Stands for the number of a file where all have been answered."""
 
@@ -202,37 +204,46 @@ def _answer_all(question: Mapping[str, Any], telling: int, answer: Callable[[Pat
     os.environ.clear()
     os.environ.update(question["environment"])
     sys.path[:] = question["path"]
-    parent, row, files = os.getpid(), question["row"], [*enumerate(map(Path, question["files"]))]
+    parent, row, files = os.getpid(), question["row"], question["files"]
 
-    def tell(share: Sequence[tuple[int, Path]]) -> None:
+    def tell(share: Iterable[int]) -> None:
         told, due = b"", time.monotonic() + _PAUSE_S
-        for number, file in share:
-            line = _line([row, number, answer(file)])
+        for number in share:
+            line = _line([row, number, answer(Path(files[number]))])
             if len(told) + len(line) > select.PIPE_BUF:
                 _write(telling, told)
                 told = b""
             told += line
-            if time.monotonic() >= due:
+            if time.monotonic() >= due or number >= len(files) - _LAST:
                 _write(telling, told)
                 told, due = b"", time.monotonic() + _PAUSE_S
         _write(telling, told)
 
-    tell(files[:1])  # What the first one gets ready serves all of them.
+    tell(range(1))  # What the first one gets ready serves all of them.
+    place = os.memfd_create("place")
     gc.freeze()
     count = min(_WORKERS, len(os.sched_getaffinity(0)), 1 + len(files) // _SHARE) if _is_single() else 1
     others = []
-    for first in range(2, 1 + count):
+    for _ in range(1, count):
         if not (other := os.fork()):
             try:
                 _stay_while(parent)
-                tell(files[first::count])
+                tell(_untaken(place, len(files)))
             finally:
                 os._exit(0)
         others.append(other)
-    tell(files[1::count])
+    tell(_untaken(place, len(files)))
     for other in others:
         os.waitpid(other, 0)
+    os.close(place)
     _write(telling, _line([row, _ALL, None]))
+
+
+def _untaken(place: int, count: int) -> Iterator[int]:
+    """The numbers from 1 to below ``count``, each for the process that comes first: forks share the position in an open
+    file, and the system moves it for one of them at a time."""
+    while (number := os.lseek(place, 1, os.SEEK_CUR)) < count:
+        yield number
 
 
 def _line(answer: list[Any]) -> bytes:

@@ -41,7 +41,7 @@ def answer(file):
     if file.name == "breaks":
         raise RuntimeError(file)
     if file.name == "waits":
-        Path('at').write_text(str(os.getpid()))
+        Path('at').write_text(f"{os.getpid()}\\n")
         threading.Event().wait()
     return file.name * 5000 if file.name == "long" else f"{file.name} {os.environ.get('SAID')} {os.getcwd()}"
 
@@ -126,23 +126,40 @@ def test_a_process_with_two_threads_or_one_that_is_traced_is_not_forked(tmp_path
 
 @pytest.mark.parametrize("end", ["ahead.stop(); input()", "os.kill(os.getpid(), 9)"])
 def test_nothing_remains_of_what_is_in_the_midst_of_an_answer(tmp_path: Path, end: str) -> None:
-    """Whether it is stopped, or who asked is killed. Of so many files, the third is another process's."""
+    """Whether it is stopped, or who asked is killed. Of so many files another process takes some, too."""
     os.mkfifo(tmp_path / "at")
-    at = os.open(tmp_path / "at", os.O_RDONLY | os.O_NONBLOCK)
-    asking = f"ahead.ask([Path(name) for name in ['a', 'b', 'waits', *'c' * 40]]); input(); {end}"
+    at = os.open(tmp_path / "at", os.O_RDWR | os.O_NONBLOCK)  # Its own writer, too: it never comes to an end.
+    asking = f"ahead.ask([Path(name) for name in ['a', 'waits', 'b', 'waits', *'c' * 40]]); input(); {end}"
     with subprocess.Popen([sys.executable, "-c", ASKED + asking], cwd=tmp_path, stdin=subprocess.PIPE) as process:
-        other = os.pidfd_open(int(written(at)))
+        both = [os.pidfd_open(int(line)) for line in written(at, 2)]
         assert process.stdin is not None
         process.stdin.write(b"\n")
         process.stdin.flush()
-        ended, _, _ = select.select([other], [], [], 20)
-        os.close(other)
+        ended = [bool(select.select([one], [], [], 20)[0]) for one in both]
+        for one in both:
+            os.close(one)
         process.kill()
-    assert ended
+    assert ended == [True, True]
 
 
-def written(pipe: int) -> bytes:
-    """What comes out of a pipe; nothing where nobody writes."""
-    select.select([pipe], [], [], 20)
+def written(pipe: int, count: int) -> list[bytes]:
+    """So many lines that come out of a pipe; fewer where nobody writes."""
+    said = b""
     with open(pipe, "rb", buffering=0) as end:
-        return end.read(100)
+        while said.count(b"\n") < count and select.select([pipe], [], [], 20)[0]:
+            said += end.read(100)
+    return said.split()
+
+
+def test_one_process_takes_what_another_that_is_busy_has_not(tmp_path: Path) -> None:
+    """All but two of these files, while the answer for one is being made."""
+    os.mkfifo(tmp_path / "at")
+    at = os.open(tmp_path / "at", os.O_RDWR | os.O_NONBLOCK)  # Its own writer, too: it never comes to an end.
+    asking = (
+        "import signal; signal.alarm(20)\n"
+        "others = [Path(str(number)) for number in range(100)]\n"
+        "ahead.ask([others[0], Path('waits'), *others[1:]])\n"
+        "print(sum(ahead.take(other) is not None for other in others)); ahead.stop()"
+    )
+    assert program(asking, tmp_path) == ["100"]
+    assert len(written(at, 1)) == 1
