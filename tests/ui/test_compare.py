@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.cli.test_compare import CASCADE, HOSTILE, TURNS
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check_sizes
 from workbench.engine.stepper import Mode
 from workbench.tui.rows.compare import CompareRows
+from workbench.tui.rows.compare_html import comparison_html
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import Choice
 from workbench.tui.screens.sweep import SweepSheet
@@ -244,7 +249,17 @@ def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_path: P
     asyncio.run(scenario())
 
 
-def test_a_comparison_is_written_to_a_file_and_none_is_replaced_without_asking(tmp_path: Path) -> None:
+def test_a_comparison_is_written_to_a_file_and_none_is_replaced_without_asking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_in: list[int] = []
+
+    def page(*arguments: Any) -> str:
+        made_in.append(threading.get_ident())
+        return comparison_html(*arguments)
+
+    monkeypatch.setattr("workbench.tui.screens.compare.comparison_html", page)
+
     async def scenario() -> None:
         async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
             sheet = await compared(it, "whole vs masked")
@@ -267,6 +282,8 @@ def test_a_comparison_is_written_to_a_file_and_none_is_replaced_without_asking(t
             await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
             await it.press("r")
             await it.until(lambda: "<html" in (tmp_path / "both.html").read_text(), "nothing was written")
+            assert made_in
+            assert threading.get_ident() not in made_in, "the screen waited for the images"
             await export("both.txt")
             assert not (tmp_path / "both.txt").exists()
 

@@ -222,7 +222,9 @@ class CompareSheet(Sheet, SizedScreen[None]):
         answers = [("keep", "k", "Leave it as it is"), ("replace", "r", "Replace it")]
         self.app.push_screen(Choice(f"Replace {target.name}?", f"{target} is there already.", answers), answered)
 
+    @work(thread=True, group="export", exit_on_error=False)
     def _export(self, target: Path, found: Compared) -> None:
+        """In a worker: images are read and made small."""
         if target.suffix == ".html":
             runs = (found.a.run_id, found.b.run_id)
             text = comparison_html(found.comparison, found.title, images_of(self._project.store, runs))
@@ -231,9 +233,9 @@ class CompareSheet(Sheet, SizedScreen[None]):
         try:
             write_whole(target, text.encode())
         except OSError as fault:
-            self.app.say(f"{target} cannot be written: {fault.strerror}", "error")
+            self.app.call_later(self.app.say, f"{target} cannot be written: {fault.strerror}", "error")
         else:
-            self.app.say(f"written: {target}")
+            self.app.call_later(self.app.say, f"written: {target}")
 
     # -- into the file -----------------------------------------------------------------------------------------------
 
