@@ -72,6 +72,14 @@ class Server:
         return found
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and more than the record of its end."""
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class _Stay(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None

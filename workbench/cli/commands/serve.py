@@ -54,7 +54,7 @@ def command(ctx: click.Context, file: Path | None, port: int, host: str, model: 
         raise Failure(Exit.USAGE, f"WORKBENCH_TOKEN {wrong}", hint="unset it, and a new one is drawn")
     project = project_here()
     words = ["open", *(["--model", model] if model else []), *([str(file)] if file is not None else [])]
-    start = "from workbench.__main__ import main; main()"
+    start = "from workbench.cli.serving.behind import main; main()"
     ctx.exit(asyncio.run(_serve([sys.executable, "-P", "-c", start, *words], project.root.name, token, port)))
 
 

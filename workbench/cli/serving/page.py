@@ -14,8 +14,8 @@ html, body { margin: 0; height: 100%; background: #10141b; color: #d8dee9; font:
 .textual-terminal { position: absolute; inset: 0; }
 .note { position: absolute; inset: 0; display: flex; align-items: center; justify-content: center; text-align: center; }
 body.-first-byte .opening { display: none; }
-.closed { display: none; z-index: 10; background: #10141b; }
-body.-closed .closed { display: flex; }
+.closed, .refused { display: none; z-index: 10; background: #10141b; }
+body.-closed.-first-byte .closed, body.-closed:not(.-first-byte) .refused { display: flex; }
 a { color: #8ab4f8; }
 """
 
@@ -43,6 +43,8 @@ PAGE = """<!doctype html>
 <body>
 <div class="note opening"><p>Opening {title} …</p></div>
 <div class="note closed"><p>The app has ended.<br><a href="/">Open it again</a></p></div>
+<div class="note refused"><p>No app has come up: {most} pages may be open at once.<br>
+Close one, and <a href="/">open it again</a>.</p></div>
 <div id="start" hidden></div>
 <div id="terminal" class="textual-terminal"
      data-session-websocket-url="{socket}" data-font-size="{size}"></div>
@@ -51,9 +53,10 @@ PAGE = """<!doctype html>
 """
 
 
-def page(title: str, host: str, size: int = 15) -> str:
-    """The page for a host such as ``127.0.0.1:8321``; ``size`` is that of the letters, in pixels."""
-    return PAGE.format(title=escape(title), style=STYLE, socket=escape(f"ws://{host}/ws"), size=size)
+def page(title: str, host: str, most: int, size: int = 15) -> str:
+    """The page for a host such as ``127.0.0.1:8321``; ``most``: how many may be open; ``size``: of the letters, in
+    pixels."""
+    return PAGE.format(title=escape(title), style=STYLE, socket=escape(f"ws://{host}/ws"), most=most, size=size)
 
 
 def static_folder() -> Path:

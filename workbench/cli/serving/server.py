@@ -119,7 +119,7 @@ class Served:
 
     async def _index(self, request: web.Request) -> web.Response:
         size = min(40, max(6, int(request.query.get("fontsize", "15")))) if _is_number(request, "fontsize") else 15
-        return web.Response(text=page(self._title, request.host, size), content_type="text/html")
+        return web.Response(text=page(self._title, request.host, MOST_APPS, size), content_type="text/html")
 
     async def _script(self, request: web.Request) -> web.Response:
         return web.Response(text=SCRIPT, content_type="text/javascript")
