@@ -61,4 +61,4 @@ def print_sweep(sweep: Sweep, printer: Printer, *, plot: bool = False) -> None:
 
 def sweep_svg(sweep: Sweep) -> str:
     """The plot as an SVG document."""
-    return svg_scatter(points(sweep), X_TITLE, Y_TITLE)
+    return svg_scatter(points(sweep), X_TITLE, Y_TITLE, tuple(fallback_lines(sweep)))
