@@ -31,8 +31,8 @@ from workbench.tui.widgets.line import Footer
 
 LONGEST = 8000
 """Characters of a context that are shown; the rest is in the journal."""
-LINES = 16
-"""Of a picture."""
+LINES, SHARE = 16, 3
+"""Of a picture at most, and which part of the terminal's height: what is asked of it stands below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +185,13 @@ class FormDialog(Dialog[str]):
         session, presenter = self.app.session, self.app.bench.presenter
         if session is None or presenter is None or not presenter.gallery.enabled:
             return
+        lines = max(1, min(LINES, self.app.size.height // SHARE))
         for thumbnail in list(self.query(Thumbnail)):
             shown, room = thumbnail.image, max(20, min(70, thumbnail.room))
             folder, run_id = session.file.parent, self._question.run_id
             try:
                 image = image_of(session.project, folder, run_id, digest=shown.digest, path=shown.path)
-                size = fitted(shown.width or image.width or 640, shown.height or image.height or 400, room, LINES)
+                size = fitted(shown.width or image.width or 640, shown.height or image.height or 400, room, lines)
                 drawn = make(image.data, Wanted(shown.digest, *size))
             except (NoImage, CannotDraw) as fault:
                 self.app.call_later(thumbnail.fail, str(fault))
