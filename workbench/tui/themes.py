@@ -11,6 +11,7 @@ from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from workbench.dataclass import dataclass
+from workbench.plain_file import read_plain
 from workbench.resources import folder
 
 DEFAULT = "workbench-dark"
@@ -58,7 +59,7 @@ def load_theme(file: Path) -> Theme:
     import yaml
 
     try:
-        text = file.read_text("utf-8")
+        text = read_plain(file).decode("utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise ThemeError(f"{file}: cannot be read: {fault}") from fault
     if len(text) > LONGEST:

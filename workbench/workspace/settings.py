@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.dataclass import dataclass
+from workbench.plain_file import read_plain
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,7 @@ def settings_schema() -> dict[str, Any]:
 
 def _file(path: Path) -> Mapping[str, Any]:
     try:
-        text = path.read_text("utf-8")
+        text = read_plain(path).decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError) as fault:

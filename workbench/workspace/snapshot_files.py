@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.dataclass import dataclass
+from workbench.plain_file import read_plain
 from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.freeze import Label
 from workbench.snapshots.original import Original
@@ -111,8 +112,7 @@ def is_ours(file: Path) -> bool:
     """Whether a JSON file says that it is a snapshot; one that is empty or cannot be read counts, so that it is named
     as broken."""
     try:
-        with file.open("rb") as opened:
-            head = opened.read(HEAD_BYTES)
+        head = read_plain(file, HEAD_BYTES)
     except OSError:
         return True
     return HEAD in head or not head.strip()
@@ -135,7 +135,7 @@ def names(files: Sequence[Path]) -> str:
 def text_of(file: Path, shown: str) -> str:
     """A file of the workspace. Raises SnapshotError."""
     try:
-        return file.read_bytes().decode("utf-8")
+        return read_plain(file).decode("utf-8")
     except FileNotFoundError:
         raise SnapshotError("no such file", file=shown) from None
     except UnicodeDecodeError:

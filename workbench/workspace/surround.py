@@ -71,7 +71,9 @@ class Around:
     def code(self, folder: Path) -> Code:
         """The files of a workspace that could act, read once: what was judged is what runs."""
         env_file = self._project.root / ".env"
-        tool_files = [path for d in self._tackle_folders(folder) for path in sorted(d.glob("*.tool.json"))]
+        tool_files = [
+            path for d in self._tackle_folders(folder) for path in sorted(d.glob("*.tool.json")) if path.is_file()
+        ]
         return Code(
             tuple(PythonFolder.read(path) for path in python_folders(folder, self._project.root)),
             {str(path): path.read_text("utf-8", "replace") for path in tool_files},

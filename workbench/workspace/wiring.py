@@ -15,6 +15,7 @@ from workbench.models.names import NoKey, resolve
 from workbench.models.offline import Offline
 from workbench.models.prices import PriceTable, answered_by
 from workbench.models.replies import SUFFIX, Replies, read_replies
+from workbench.plain_file import read_plain
 from workbench.tools.hooks import RegisteredHooks
 from workbench.workspace.choice import ModelChoice
 from workbench.workspace.project import Project
@@ -113,9 +114,11 @@ def replies_of(file: Path | None) -> Replies:
         return Replies()
     path = file.with_name(file.stem + SUFFIX)
     try:
-        text = path.read_bytes()
+        text = read_plain(path)
     except FileNotFoundError:
         return Replies(file=str(path))
+    except OSError as fault:
+        raise RepliesError(f"{path.name}: error: cannot be read: {fault.strerror}") from fault
     replies, problems = read_replies(text, path.name)
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:

@@ -1,0 +1,67 @@
+"""A folder that a stranger packed may hold pipes under any name: no command waits for who never writes to them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import run_cli
+
+PATIENCE = 20.0
+"""Seconds until somebody opens the pipe after all, so that a command that waits for that fails instead of hanging."""
+
+
+@pytest.fixture
+def pipe(workspace: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A pipe in the workspace that nobody writes to."""
+    pipe = workspace / str(request.param)
+    pipe.parent.mkdir(exist_ok=True)
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    waited_for, over = list[int](), threading.Event()
+
+    def let_go() -> None:
+        while not over.wait(PATIENCE):
+            with suppress(OSError):  # Nobody has it open.
+                os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+                waited_for.append(1)
+
+    watching = threading.Thread(target=let_go)
+    watching.start()
+    yield pipe
+    over.set()
+    watching.join()
+    assert not waited_for
+
+
+@pytest.mark.parametrize(
+    ("pipe", "command", "told"),
+    [
+        (
+            "greet.replies.yaml",
+            "run greet.yaml --model offline",
+            "greet.replies.yaml: error: cannot be read",
+        ),
+        ("workbench.yaml", "config show", "it is no plain file"),
+        ("snapshots/a.json", "test run", "snapshots/a.json: error: cannot be read: it is no plain file"),
+        ("tackle/a.tool.json", "check greet.yaml", "no problems"),
+        ("tools/a.py", "check greet.yaml", "no problems"),
+    ],
+    indirect=["pipe"],
+)
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(pipe: Path, command: str, told: str) -> None:
+    ended = run_cli(*command.split())
+    assert told in ended.out + ended.err
+
+
+@pytest.mark.parametrize("pipe", ["themes/a.yaml"], indirect=True)
+def test_a_theme_that_is_a_pipe_is_named(pipe: Path) -> None:
+    from workbench.tui.themes import load_themes
+
+    (problem,) = load_themes([pipe.parent]).problems
+    assert "it is no plain file" in problem
