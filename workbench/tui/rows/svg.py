@@ -60,9 +60,8 @@ def svg_lines(title: str, names: Sequence[str], lines: Sequence[Sequence[float |
             told = f"{name} {escape(clean(names[index]))}: {value:,.6g}"
             parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"><title>{told}</title></circle>')
         parts.append(f'<path d="{" ".join(path)}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(
-            f'<text x="{frame.width - 30}" y="{30 + 18 * "AB".index(name)}" fill="{colour}" font-weight="bold">{name}</text>'
-        )
+        look = f'fill="{colour}" font-weight="bold"'
+        parts.append(f'<text x="{frame.width - 30}" y="{30 + 18 * "AB".index(name)}" {look}>{name}</text>')
     return "\n".join([*parts, "</svg>"])
 
 
