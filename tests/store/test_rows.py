@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.support import Reply, native, play
-from tests.store.examples import Writer, candidate_run, rich_run
+from tests.store.examples import Writer, candidate_run, plain_run, rich_run
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.event import Event
@@ -181,6 +182,17 @@ def test_a_run_without_an_end_is_still_running_in_the_tables() -> None:
     events = rich_run()[:-1]
     (run,) = [row for row in rows_of(events) if isinstance(row, RunRow)]
     assert (run.status, run.finished, run.journal_rows) == ("running", None, len(events))
+
+
+def test_sums_of_which_nothing_is_known_are_null() -> None:
+    def run_of(**said: Any) -> RunRow:
+        events = [replace(e, data={**e.data, **said}) if e.kind == "call_finished" else e for e in plain_run()]
+        return next(row for row in rows_of(events) if isinstance(row, RunRow))
+
+    unknown = run_of(cost=None, cost_grade="unknown", usage={})
+    assert (unknown.calls, unknown.cost, unknown.unknown_costs, unknown.tokens_out) == (2, None, 2, None)
+    known = run_of(cost=0.25, cost_grade="exact", usage={"input": 9, "output": 3})
+    assert (known.cost, known.unknown_costs, known.tokens_out) == (0.5, 0, 6)
 
 
 def test_a_time_that_is_none_does_not_refuse_a_batch() -> None:

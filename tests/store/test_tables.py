@@ -66,3 +66,8 @@ def test_a_removed_run_leaves_no_rows_and_the_others_stay(seen: Observed) -> Non
 
 def test_a_run_that_makes_no_sense_is_named_and_hinders_no_other(seen: Observed) -> None:
     assert seen["bad run"] == {"refused": ["nonsense"], "fault": "", "other": seen["written in one"]}
+
+
+def test_a_sum_that_was_0_because_nothing_was_known_becomes_null(seen: Observed) -> None:
+    ((unknown, with_calls),) = seen["migrated"]
+    assert unknown == with_calls > 0

@@ -68,7 +68,8 @@ CREATE TABLE IF NOT EXISTS {name} (
   cascade_id LowCardinality(String), cascade_file String, cascade_hash String, strategy String,
   status LowCardinality(String), failed_check String, reason String,
   started Nullable(DateTime64(6,'UTC')), finished Nullable(DateTime64(6,'UTC')),
-  visits UInt32, calls UInt32, tools UInt32, tokens_in UInt64, tokens_out UInt64, cost Float64, unknown_costs UInt32,
+  visits UInt32, calls UInt32, tools UInt32, tokens_in UInt64, tokens_out Nullable(UInt64), cost Nullable(Float64),
+  unknown_costs UInt32,
   output String CODEC(ZSTD(3)), imported Bool, journal_rows UInt32, row_version UInt64
 ) ENGINE=ReplacingMergeTree(row_version) ORDER BY run_id"""
 
@@ -133,6 +134,13 @@ _UNIFIED_LOGS = f"""SELECT
   response_hash, model_requested, cost_grade, token_grade, tokens_cached, tokens_written, tokens_reasoning,
   schema_version, row_version
 FROM messages FINAL"""
+
+UNKNOWN_IS_NULL: tuple[str, ...] = (
+    "ALTER TABLE runs MODIFY COLUMN cost Nullable(Float64), MODIFY COLUMN tokens_out Nullable(UInt64)",
+    "ALTER TABLE runs UPDATE cost = NULL WHERE cost = 0 AND unknown_costs > 0 SETTINGS mutations_sync = 1",
+    "ALTER TABLE runs UPDATE tokens_out = NULL WHERE tokens_out = 0 AND calls > 0 SETTINGS mutations_sync = 1",
+)
+"""For tables that were made when a sum of nothing known was 0."""
 
 VIEWS: tuple[str, ...] = (
     f"CREATE OR REPLACE VIEW unified_logs AS {_UNIFIED_LOGS}",

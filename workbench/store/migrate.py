@@ -28,6 +28,7 @@ class Step:
 STEPS: tuple[Step, ...] = (
     Step(1, "tables", tuple(ddl.create_table(table) for table in ddl.TABLES)),
     Step(2, "bodies", (ddl.DICTIONARY,)),
+    Step(3, "unknown sums of runs are null", ddl.UNKNOWN_IS_NULL),
 )
 VERSION = STEPS[-1].version
 

@@ -61,6 +61,8 @@ class RowBase:
         state = self.state
         made = Embeddings.of(state.embedded)
         embedding = made.cost if made is not None and made.texts else 0.0
+        costs = [row.cost for row in self._paid()] + ([embedding] if embedding != 0.0 else [])
+        known = [cost for cost in costs if cost is not None]
         return RunRow(
             run_id=self.run_id,
             session_id=state.session_id,
@@ -80,9 +82,9 @@ class RowBase:
             calls=sum(1 for call in state.calls if call.answer is not None),
             tools=sum(len(call.tools) for call in state.calls),
             tokens_in=state.tokens_in,
-            tokens_out=state.tokens_out,
-            cost=sum(row.cost for row in self._paid() if row.cost is not None) + (embedding or 0.0),
-            unknown_costs=sum(1 for row in self._paid() if row.cost is None) + (embedding is None),
+            tokens_out=state.told_out,
+            cost=sum(known) if known or not costs else None,
+            unknown_costs=len(costs) - len(known),
             output=state.output,
             imported=bool(state.ports.get("imported")),
             journal_rows=state.seq,

@@ -201,8 +201,8 @@ class RunRow(Row):
     calls: int
     tools: int
     tokens_in: int
-    tokens_out: int
-    cost: float
+    tokens_out: int | None
+    cost: float | None
     unknown_costs: int
     output: str
     imported: bool
