@@ -46,7 +46,7 @@ from workbench.tui.rows.form import (
 from workbench.tui.rows.picture import Drawn
 from workbench.tui.text import plain, styled
 from workbench.tui.widgets.choices import Choices
-from workbench.tui.widgets.entry import LineInput
+from workbench.tui.widgets.entry import InOrder, LineInput
 
 WIDEST, AROUND = 150, 6
 """Cells of a form at most, as ``form.tcss`` says; and of them what frame, margins and the sign of a choice take more
@@ -133,6 +133,10 @@ class Thumbnail(Static):
         self.display = True
 
 
+class Lines(InOrder, TextArea):
+    """Several lines to write."""
+
+
 class FieldBox(Vertical):
     """A section that takes an answer, with room to say what is wrong with it."""
 
@@ -180,7 +184,7 @@ class FieldBox(Vertical):
         default = "" if default is None else str(default)
         text = clean(str(default if self._given is None else self._given))
         if section.kind == "multiline":
-            return TextArea(text, soft_wrap=True, show_line_numbers=False, classes="lines", tab_behavior="focus")
+            return Lines(text, soft_wrap=True, show_line_numbers=False, classes="lines", tab_behavior="focus")
         hint = section.placeholder or ("" if how(section) == "text" else how(section))
         return LineInput(text, placeholder=clean(hint))
 
