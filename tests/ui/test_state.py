@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -164,7 +165,15 @@ def test_a_resumed_run_that_tells_its_journal_again_loses_and_repeats_nothing() 
     assert len(state.log.lines) == lines
     story.emit("run_resumed", ports={"model": "offline"})
     state.absorb(story.events[-1:], (), 0.0)
-    assert state.log.lines[-1].text == "resumed"
+    assert state.log.lines[-1].text == "resumed; times are those of now again"
+
+
+def test_a_run_with_recorded_answers_says_that_their_times_are_those_of_then() -> None:
+    first = triage_story().events[0]
+    state = BenchState()
+    parent = {"run_id": "r0", "session_id": "log_triage-7f3a", "kind": "rerun"}
+    state.absorb([replace(first, data={**first.data, "parent": parent})], (), 0.0)
+    assert "a re-run of log_triage-7f3a: what is recorded keeps its times" in state.log.lines[-1].text
 
 
 def test_a_nested_cascade_is_told_about_but_does_not_replace_its_parent() -> None:

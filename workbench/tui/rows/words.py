@@ -47,7 +47,12 @@ def brief(value: object, limit: int = 200) -> str:
 
 def _run_started(it: Happened) -> Words:
     given = ", ".join(f"{key} {brief(value, 60)}" for key, value in it.data.get("input", {}).items())
-    return "run", f"started {it.data.get('cascade_id', '')}" + (f" with {given}" if given else ""), "bold"
+    started = f"started {it.data.get('cascade_id', '')}" + (f" with {given}" if given else "")
+    parent = it.data.get("parent")
+    if isinstance(parent, dict) and parent.get("kind") in ("fork", "rerun"):
+        kind = "fork" if parent["kind"] == "fork" else "re-run"
+        started += f", a {kind} of {parent.get('session_id', '')}: what is recorded keeps its times"
+    return "run", started, "bold"
 
 
 def _phase_started(it: Happened) -> Words:
@@ -263,7 +268,7 @@ def _child_finished(it: Happened) -> Words:
 
 _WORDS: dict[str, Callable[[Happened], Words]] = {
     "run_started": _run_started,
-    "run_resumed": lambda _: ("run", "resumed", "bold"),
+    "run_resumed": lambda _: ("run", "resumed; times are those of now again", "bold"),
     "phase_started": _phase_started,
     "context_assembled": _context,
     "context_selected": _selected,
