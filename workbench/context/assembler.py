@@ -57,7 +57,9 @@ class Assembler:
 
         Raises SpecError when the file's own ``strategy`` cannot be read.
         """
-        self.strategy = strategy.over(Strategy.of(scope.cascade, scope.phase, scope.base, scope.came_from))
+        if not strategy.whole:
+            strategy = strategy.over(Strategy.of(scope.cascade, scope.phase, scope.base, scope.came_from))
+        self.strategy = strategy
         self._spec = str(self.strategy)
         self.work = Work()
         self._scope = scope
@@ -355,10 +357,10 @@ class Assembler:
                 self._altered_faults[index] = fault
         if changed:
             self._recheck(position)
-        first = next((i for i, m in enumerate(ledger.messages) if m.role != "system"), len(ledger.messages) - 1)
-        ends = {0: first, 1: len(ledger.messages) - 1} if ledger.messages else {}
+        last = len(ledger.messages) - 1
+        first = next((i for i, m in enumerate(ledger.messages) if m.role != "system"), last)
         problems = [*self._run_faults, *self._altered_faults.values()]
-        problems += check_ends([self._sent(i) for i in ends.values()])
+        problems += check_ends([self._sent(first), self._sent(last)] if ledger.messages else [])
         problems += check_presence(ledger.entries, self._tasks, self._scope.tool_text)
         if self._previous is not None:
             problems += check_tools(self._scope.tools, self._previous.request.tools)

@@ -48,7 +48,7 @@ def next_digest(digest: str, message: Message) -> str:
 
 def request_digest(digest: str, parameters: Mapping[str, Any]) -> str:
     """The fingerprint of a request: the last link and the parameters, which no cache is keyed by."""
-    return sha256(digest + canonical(dict(parameters)))
+    return sha256(digest + (canonical(dict(parameters)) if parameters else "{}"))
 
 
 class Ledger:

@@ -30,6 +30,8 @@ class Strategy:
     """None leaves it to the file."""
     name: str = field(default="", compare=False)
     """Under which it is known, if any."""
+    whole: bool = field(default=False, compare=False, repr=False)
+    """It has what the file says: nothing is left open to be taken from there."""
 
     @classmethod
     def of(cls, cascade: Cascade, phase: Phase, base: Path = (), came_from: str = "") -> Strategy:
@@ -43,7 +45,7 @@ class Strategy:
             base = ("phases", next((i for i, p in enumerate(cascade.phases) if p is phase), 0))
         file = PhaseInFile(cascade, phase, base, came_from)
         found = [part for read in FROM_FILE if (part := read(file)) is not None]
-        written = _composed([*found, Selective()])
+        written = replace(_composed([*found, Selective()]), whole=True)
         for spec, path in ((phase.strategy, (*base, "strategy")), (cascade.strategy, ("strategy",))):
             if spec is not None:
                 named = with_named(cascade.strategies)(spec)
@@ -58,7 +60,8 @@ class Strategy:
         does not keeps what enters, and what it names replaces all of what survives. The budget stays unless named.
         """
         survives = self.survives if self.survives or self.enters is not None else base.survives
-        return replace(self, enters=self.enters or base.enters, survives=survives, fits=self.fits or base.fits)
+        enters, fits = self.enters or base.enters, self.fits or base.fits
+        return replace(self, enters=enters, survives=survives, fits=fits, whole=base.whole)
 
     @property
     def parts(self) -> tuple[Part, ...]:
