@@ -351,6 +351,9 @@ def test_a_form_of_a_newer_version_is_asked_as_text(tmp_path: Path) -> None:
             await it.until(lambda: it.app.screen is not it.screen)
             assert not isinstance(it.app.screen, FormDialog)
             assert "What now?" in screen_text(it.app)
+            await it.type("half")
+            await it.press("escape", "a")
+            await it.until(lambda: it.app.screen is not it.screen and "half" in screen_text(it.app), "it was lost")
 
     asyncio.run(scenario())
 

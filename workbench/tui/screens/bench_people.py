@@ -21,19 +21,20 @@ if TYPE_CHECKING:
     from workbench.workspace.session import Session
 
 
-def question_dialog(question: Event, written: Written | None = None) -> Dialog[str]:
+def question_dialog(question: Event, written: Written | str | None = None) -> Dialog[str]:
     """The dialog of a ``human_asked`` event: its form, where it has one, with what was put into it before."""
     from workbench.engine.forms.spec import FormInvalid
     from workbench.tui.screens.form import FormDialog
     from workbench.tui.screens.question import QuestionDialog
 
+    typed = written if isinstance(written, str) else ""
     if question.data.get("form") is None:
-        return QuestionDialog(question)
+        return QuestionDialog(question, typed)
     try:
-        return FormDialog(question, written)
+        return FormDialog(question, None if isinstance(written, str) else written)
     except FormInvalid:
         # Of a newer version: it can still be answered as text.
-        return QuestionDialog(question)
+        return QuestionDialog(question, typed)
 
 
 TURNS_PER_SECOND = 8
@@ -45,7 +46,7 @@ class PeopleActions(LookActions):
 
     _asked: Event | None = None
     """The question whose dialog was shown, so that one that was closed does not come back by itself."""
-    _written: Written | None = None
+    _written: Written | str | None = None
     """What was put into its form, if that was left."""
 
     def _live(self) -> tuple[Session, Presenter] | None:

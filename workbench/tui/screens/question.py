@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual import on
+from textual.await_complete import AwaitComplete
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
@@ -21,8 +22,10 @@ LONGEST = 8000
 class QuestionDialog(Dialog[str]):
     """Shows a ``human_asked`` event. Gives the answer as text; escape leaves the run waiting."""
 
-    def __init__(self, question: Event) -> None:
+    def __init__(self, question: Event, written: str = "") -> None:
+        """``written``: what was typed into it before."""
         super().__init__()
+        self.written = written
         self.question = self._question = question
         phase = question.place.phase
         self.heading = f"{phase} asks" if phase else "The run asks"
@@ -42,13 +45,18 @@ class QuestionDialog(Dialog[str]):
         ]
         words = "or another answer" if self._options else "your answer"
         hint = told("{words}; enter sends it, {dialog.close} leaves the run waiting", words=words)
-        parts.append(LineInput(placeholder=hint, id="answer", classes="after" if self._options else ""))
+        parts.append(LineInput(self.written, placeholder=hint, id="answer", classes="after" if self._options else ""))
         return parts
 
     def on_mount(self) -> None:
         entry = self.query_one(Input)
         first = self.query("#option-1").first(Button) if self._options else entry
         first.focus()
+
+    def dismiss(self, result: str | None = None) -> AwaitComplete:
+        """Left without an answer, it keeps what was typed."""
+        self.written = "".join(entry.value for entry in self.query(LineInput))
+        return super().dismiss(result)
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:
