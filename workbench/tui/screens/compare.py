@@ -25,7 +25,6 @@ from workbench.tui.rows.model import Lines
 from workbench.tui.screens.dialog import Choice
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sized import Grip, SizedScreen
-from workbench.tui.text import styled
 from workbench.tui.widgets.rowview import RowView
 from workbench.workspace.comparing import (
     Change,
@@ -267,8 +266,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
         more = [f"… {len(lines) - SHOWN} more lines"] if len(lines) > SHOWN else []
         note = ["The file has changed since this run.", ""] if change.is_stale else []
         shown = [*note, *lines[:SHOWN], *more]
-        text = styled((f"{line}\n", DIFFERS.get(line[:1], "")) for line in shown[:-1])
-        text = text + styled([(shown[-1], DIFFERS.get(shown[-1][:1], ""))])
+        text = [("\n" * bool(at) + line, DIFFERS.get(line[:1], "")) for at, line in enumerate(shown)]
         answers = [("keep", "k", "Leave the file as it is"), ("write", "w", "Write it")]
 
         def answered(answer: str | None) -> None:

@@ -50,8 +50,11 @@ class Dialog(ModalScreen[Result]):
     def edge(self) -> Content:
         """What the lower edge says: the keys."""
         (_, closes, word), *_ = hints(("dialog.close",), self.app.keys)
-        parts = [((key, "bold $primary"), (f" {said}", "")) for key, said in (*self.offered, (closes, word))]
-        return Content("  ").join(styled(part) for part in parts)
+        keys = (*self.offered, (closes, word))
+        parts = [
+            ((f"{'  ' if at else ''}{key}", "bold $primary"), (f" {said}", "")) for at, (key, said) in enumerate(keys)
+        ]
+        return styled(piece for part in parts for piece in part)
 
     def content(self) -> Sequence[Widget]:
         """The widgets inside the box, top to bottom."""
@@ -74,18 +77,20 @@ class Choice(Dialog[str]):
 
     offered = (("enter", "choose"),)
 
-    def __init__(self, heading: str, text: str | Content, answers: Sequence[tuple[str, str, str]]) -> None:
-        """``answers`` are ``(id, key, words)``; the first has the focus."""
+    def __init__(
+        self, heading: str, text: str | Sequence[tuple[str, str]], answers: Sequence[tuple[str, str, str]]
+    ) -> None:
+        """``text`` may be pieces, each with a style; ``answers`` are ``(id, key, words)``; the first has the focus."""
         super().__init__()
         self.heading = heading
-        self._text = plain(text) if isinstance(text, str) else text
+        self._text = ((text, ""),) if isinstance(text, str) else tuple(text)
         self._answers = tuple(answers)
 
     def content(self) -> Sequence[Widget]:
         buttons = [
             Button(plain(f"{words}  ({key})"), id=f"answer-{id}", compact=True) for id, key, words in self._answers
         ]
-        return (Static(self._text, id="text"), *buttons)
+        return (Static(styled(self._text), id="text"), *buttons)
 
     def on_mount(self) -> None:
         self.query(Button).first().focus()
