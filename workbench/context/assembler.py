@@ -24,7 +24,7 @@ from workbench.context.invariants import (
     check_tools,
     in_order,
 )
-from workbench.context.ledger import GRADES, Ledger, Work, request_digest, seed_digest, worse
+from workbench.context.ledger import Ledger, Work, request_digest, seed_digest, worse
 from workbench.context.message import Message, canonical
 from workbench.context.opening import opening
 from workbench.context.own import RecentImages, own_verdict
@@ -71,7 +71,7 @@ class Assembler:
         self._overhead = counter.overhead(scope.model)
         if schema := _answer_schema(scope.parameters):
             self._overhead += counter.text(schema, scope.model)
-            self._tools_grade = max(self._tools_grade, Grade.ESTIMATE, key=GRADES.index)
+            self._tools_grade = worse(self._tools_grade, Grade.ESTIMATE)
         self._table = Table(tools_tokens + self._overhead)
         self._ledger = Ledger(seed_digest(scope.model, scope.tools), tools_tokens, self.work)
         self._fitter = self._fitting()
@@ -360,7 +360,7 @@ class Assembler:
         last = len(ledger.messages) - 1
         first = next((i for i, m in enumerate(ledger.messages) if m.role != "system"), last)
         problems = [*self._run_faults, *self._altered_faults.values()]
-        problems += check_ends([self._sent(first), self._sent(last)] if ledger.messages else [])
+        problems += check_ends([Sent(ledger.messages[i], ledger.sent[i]) for i in (first, last) if i >= 0])
         problems += check_presence(ledger.entries, self._tasks, self._scope.tool_text)
         if self._previous is not None:
             problems += check_tools(self._scope.tools, self._previous.request.tools)
@@ -374,9 +374,6 @@ class Assembler:
         fresh = ledger.messages[start:]
         self._run_faults += check_run(fresh, ledger.sent[start:], ledger.messages[start - 1] if start else None)
         self.work.checked += len(fresh)
-
-    def _sent(self, position: int) -> Sent:
-        return Sent(self._ledger.messages[position], self._ledger.sent[position])
 
     def _unrepeated(self, place: Place, request: Request) -> list[Broken]:
         """Rule 13: the same place, with nothing added, gives the same request."""
