@@ -221,9 +221,18 @@ def keys() -> str:
 
     parts = ["# Keys\n", "Every command has an id; `keys:` in the settings binds it to other keys.\n"]
     for group in dict.fromkeys(key.group for key in KEYS):
-        rows = [(f"`{key.keys}`", key.help, key.context, f"`{key.id}`") for key in KEYS if key.group == group]
+        rows = [(_keys(key.keys), key.help, key.context, f"`{key.id}`") for key in KEYS if key.group == group]
         parts += [f"## {group}\n", table(("key", "does", "where", "id"), rows)]
     return "\n".join(parts)
+
+
+def _keys(keys: str) -> str:
+    """Keys of the table as the guide writes them: ``[`` and ``ctrl+p``, without what terminals make of another one."""
+    from workbench.tui.key_names import SHOWN
+
+    signs = {name: sign for name, sign in SHOWN.items() if len(sign) == 1 and sign.isascii()}
+    names = (name.strip() for name in keys.split(","))
+    return ", ".join(f"`{signs.get(name, name)}`" for name in names if name != "ctrl+@")
 
 
 def contexts() -> str:
@@ -291,7 +300,7 @@ def tools() -> str:
 
 def _tool(spec: ToolSpec) -> tuple[str, str, str]:
     parameters = [p.name + ("" if p.required else f"={_json(p.default)}") for p in spec.parameters]
-    return f"`{spec.name}`", f"`{', '.join(parameters)}`", spec.description.partition("\n")[0]
+    return f"`{spec.name}`", f"`{', '.join(parameters)}`" if parameters else "", spec.description.partition("\n")[0]
 
 
 def events() -> str:
