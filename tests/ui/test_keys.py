@@ -258,6 +258,7 @@ def test_the_palette_the_help_and_the_themes_are_at_hand_on_a_sheet(tmp_path: Pa
             found = [str(hit.text) async for hit in Commands(sheet).discover()]
             assert {"The text as Markdown, typeset", "Find in the text", "One row down", "Keys and signs"} <= set(found)
             assert not any("stored runs" in words for words in found), "a room would lie over the sheet"
+            assert found[0] == "The next form that there is of this message", "what is the sheet's own comes first"
             await it.press("ctrl+p")
             await it.until(lambda: isinstance(it.app.screen, CommandPalette))
             await it.press("escape", "f2")

@@ -29,13 +29,16 @@ class Commands(Provider):
         return self.app  # type: ignore[return-value]
 
     def _entries(self) -> list[tuple[str, str, str]]:
-        """``(key, words, command)``; a theme's command is ``theme:name``, and has no key."""
-        contexts = ("app", *getattr(self.screen, "PALETTE", CONTEXTS))
-        entries = [
-            (display(key.keys), key.help, key.id)
-            for key in self._app.keys
-            if key.context in contexts and key.id != "app.palette" and self._works(key)
+        """``(key, words, command)``, those of a screen's own before those that it shares; a theme's command is
+        ``theme:name``, and has no key."""
+        own = getattr(self.screen, "PALETTE", ())
+        contexts = (*own, "app") if own else CONTEXTS
+        offered = [
+            key for key in self._app.keys if key.context in contexts and key.id != "app.palette" and self._works(key)
         ]
+        if own:
+            offered.sort(key=lambda key: contexts.index(key.context))
+        entries = [(display(key.keys), key.help, key.id) for key in offered]
         current = self._app.current_theme.name
         for name in sorted(self._app.available_themes):
             mark = "  (now)" if name == current else ""
