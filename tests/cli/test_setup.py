@@ -10,6 +10,7 @@ import pytest
 
 import workbench
 from tests.cli.conftest import Cli
+from tests.support.endless import ENDLESS
 from workbench.resources import folder
 
 TOOL = '''"""Tools of this workspace."""
@@ -62,6 +63,9 @@ def test_a_mistake_in_the_settings_has_its_place(cli: Cli, workspace: Path) -> N
         ("tackle_dirs: [5]", "'tackle_dirs' must be a list of texts, got [5]"),
         ("keys: {run.over: [c]}", "'keys' must be a mapping of texts, got {'run.over': ['c']}"),
         ("prices: {m: 1}", "'prices' must be a mapping of mappings of numbers, got {'m': 1}"),
+        (f"theme: {ENDLESS}", "'theme' must be a text, got [['x', 'x', 'x', 'x', 'x', 'x', ...], [[...], "),
+        (f"theme: {'[' * 900}{']' * 900}", "'theme' must be a text, got [[[...]]]"),
+        (f"keys: {ENDLESS}", "'keys' must be a mapping of texts, got [['x', 'x', 'x', 'x', 'x', 'x', ...], [[...], "),
         ("prices: {m: {input: x}}", "'prices' must be a mapping of mappings of numbers, got {'m': {'input': 'x'}}"),
     ],
 )

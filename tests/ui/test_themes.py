@@ -12,6 +12,7 @@ from rich.style import Style
 from textual.color import Color
 from textual.content import Content
 
+from tests.support.endless import ENDLESS
 from tests.ui.bench import Bench, bench
 from tests.ui.support import triage_story
 from workbench.resources import folder
@@ -102,6 +103,22 @@ def test_a_file_that_is_no_theme_at_all_is_refused(tmp_path: Path) -> None:
     for text in ("", "- a", "\x00", "a: &a [*a]"):
         with pytest.raises(ThemeError):
             load_theme(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("primary: 2026-99-99\n", "odd.yaml: is no YAML"),
+        (f"luminosity_spread: {'1' * 5000}\n", "odd.yaml: is no YAML"),
+        (GOOD.replace('"#00ffcc"', ENDLESS), "is no colour"),
+        (f"{GOOD}variables: {{border: {ENDLESS}}}\n", "is no text"),
+    ],
+)
+def test_values_that_a_stranger_wrote_end_no_app(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "odd.yaml").write_text(text)
+    (problem,) = load_themes([tmp_path]).problems
+    assert words in problem
+    assert len(problem) < 500
 
 
 @pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.yaml")), ids=lambda file: file.stem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from reprlib import Repr
 
 _REPLACED = "\ufffd"
 _BIDI = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
@@ -33,3 +34,11 @@ def clean_line(text: str, limit: int = sys.maxsize) -> str:
     if len(text) > limit:
         text = text[: limit - 1] + _MARK
     return clean(text).translate(_LINE_BREAKS)
+
+
+def shown(value: object) -> str:
+    """A value of a file as a message shows it: clean, and short though a few lines can stand for one without end."""
+    short = Repr()
+    short.maxlevel = 2
+    short.maxstring = short.maxother = 80
+    return clean(short.repr(value))

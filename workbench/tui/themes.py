@@ -11,6 +11,7 @@ from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from workbench.dataclass import dataclass
+from workbench.language.clean import shown
 from workbench.plain_file import read_plain
 from workbench.resources import folder
 
@@ -66,7 +67,7 @@ def load_theme(file: Path) -> Theme:
         raise ThemeError(f"{file}: a theme has at most {LONGEST:,} characters")
     try:
         body = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, RecursionError) as fault:
+    except (yaml.YAMLError, RecursionError, ValueError) as fault:  # A date that there is not is a ValueError.
         mark = getattr(fault, "problem_mark", None)
         where = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
         raise ThemeError(f"{file}{where}: {getattr(fault, 'problem', None) or 'is no YAML'}") from fault
@@ -114,7 +115,7 @@ def theme_of(body: Any, default_name: str) -> Theme:
 
 def _color(value: Any, key: str) -> None:
     if not isinstance(value, str):
-        raise _BadKey(key, f"'{value}' is no colour (in YAML a colour with # needs quotes)")
+        raise _BadKey(key, f"'{shown(value)}' is no colour (in YAML a colour with # needs quotes)")
     try:
         Color.parse(value)
     except ColorParseError:
@@ -132,7 +133,7 @@ def _variable(key: Any, value: Any) -> None:
     if not isinstance(key, str) or not key.replace("-", "").isalnum():
         raise _BadKey(label, "no name of a variable")
     if not isinstance(value, str):
-        raise _BadKey(label, f"'{value}' is no text")
+        raise _BadKey(label, f"'{shown(value)}' is no text")
     words = value.split()
     if "style" in key.split("-"):
         if not words or any(word not in _STYLES for word in words):

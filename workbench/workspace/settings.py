@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.dataclass import dataclass
+from workbench.language.clean import shown
 from workbench.plain_file import read_plain
 
 
@@ -278,7 +279,7 @@ def _checked(setting: Setting, value: Any, origin: str) -> Any:
         converted = _of(setting.of, _converted(setting.type, value))
     except (TypeError, ValueError):
         wanted = " of ".join(filter(None, (_IN_WORDS[setting.type], setting.of)))
-        raise SettingsError(f"{origin}: error: '{setting.name}' must be {wanted}, got {value!r}") from None
+        raise SettingsError(f"{origin}: error: '{setting.name}' must be {wanted}, got {shown(value)}") from None
     if setting.choices and converted not in setting.choices:
         raise SettingsError(f"{origin}: error: '{setting.name}' must be one of {', '.join(setting.choices)}")
     if setting.least is not None and not setting.least <= converted < math.inf:
@@ -318,6 +319,6 @@ def _converted(wanted: type, value: Any) -> Any:
         raise TypeError(value)
     if wanted is list and isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
-    if wanted in (list, dict, bool) and not isinstance(value, wanted):
+    if (wanted in (list, dict, bool) or isinstance(value, (list, dict))) and not isinstance(value, wanted):
         raise TypeError(value)
     return wanted(value)
