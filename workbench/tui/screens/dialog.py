@@ -50,11 +50,10 @@ class Dialog(ModalScreen[Result]):
     def edge(self) -> Content:
         """What the lower edge says: the keys."""
         (_, closes, word), *_ = hints(("dialog.close",), self.app.keys)
-        keys = (*self.offered, (closes, word))
-        parts = [
-            ((f"{'  ' if at else ''}{key}", "bold $primary"), (f" {said}", "")) for at, (key, said) in enumerate(keys)
-        ]
-        return styled(piece for part in parts for piece in part)
+        pieces: list[tuple[str, str]] = []
+        for key, said in (*self.offered, (closes, word)):
+            pieces += [("  " if pieces else "", ""), (key, "bold $primary"), (f" {said}", "")]
+        return styled(pieces)
 
     def content(self) -> Sequence[Widget]:
         """The widgets inside the box, top to bottom."""
