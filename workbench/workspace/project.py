@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.dataclass import dataclass
-from workbench.store.store import Store
 from workbench.workspace.folders import Folders, workspace_root
 from workbench.workspace.settings import Settings, SettingsError, load_settings
 
 if TYPE_CHECKING:
     from workbench.engine.redact import Redactor
     from workbench.language.load import Loaded
+    from workbench.store.store import Store
     from workbench.workspace.opened import Opened
     from workbench.workspace.surround import Around
 
@@ -58,18 +58,31 @@ class Project:
     def store(self) -> Store:
         """The journals: in the workspace, or in the user's state folder where the workspace cannot be written; runs
         that lie in it all the same can be read."""
-        named = self.settings.data_dir
-        if named:
-            return Store(Path(named).expanduser())
-        home = self.root / ".workbench"
-        if os.access(home if home.exists() else self.root, os.W_OK):
-            return Store(home)
-        digest = hashlib.sha256(str(self.root).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        elsewhere = self.folders.state / "stores" / digest
+        from workbench.store.store import Store
+
+        home, place = self.root / ".workbench", self._store_place
+        if self.settings.data_dir or place == home:
+            return Store(place)
         old = home if (home / "journal").is_dir() and os.access(home / "journal", os.R_OK | os.X_OK) else None
         and_old = "; those in the workspace can be read" if old else ""
-        self.notes.append(f"the workspace cannot be written: runs are kept in {elsewhere}{and_old}")
-        return Store(elsewhere, fixed=old)
+        self.notes.append(f"the workspace cannot be written: runs are kept in {place}{and_old}")
+        return Store(place, fixed=old)
+
+    @property
+    def store_folder(self) -> Path:
+        """``store.root``, for those who only keep out of it: a replay has no use for a store."""
+        return self._store_place.resolve()
+
+    @cached_property
+    def _store_place(self) -> Path:
+        named = self.settings.data_dir
+        if named:
+            return Path(named).expanduser()
+        home = self.root / ".workbench"
+        if os.access(home if home.exists() else self.root, os.W_OK):
+            return home
+        digest = hashlib.sha256(str(self.root).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        return self.folders.state / "stores" / digest
 
     @property
     def unsaved(self) -> Path:
@@ -104,11 +117,12 @@ class Project:
 
     def environment(self, *, trusted: bool) -> Mapping[str, str]:
         """The process's variables, over those of the workspace's ``.env`` where a person has trusted the folder."""
-        if not trusted:
+        file = self.root / ".env"
+        if not trusted or not os.path.lexists(file):
             return self.env
         from workbench.models.env import load
 
-        return load(self.root / ".env").over(self.env)
+        return load(file).over(self.env)
 
     def redactor(self, *, base_url: str = "", shapes: bool | None = None) -> Redactor:
         """What replaces secrets in texts of runs. The values of ``.env`` are secrets in any folder: only setting them

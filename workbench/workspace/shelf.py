@@ -13,7 +13,6 @@ from workbench.engine.ports import Ports
 from workbench.tools.toolbox import ChildTools, Toolbox
 from workbench.workspace.opened import Reader, included
 from workbench.workspace.project import Project
-from workbench.workspace.saving import Saving
 
 
 class Shelf:
@@ -42,6 +41,8 @@ class Shelf:
 
     @contextmanager
     def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
+        from workbench.workspace.saving import Saving
+
         project = self._project
         with (
             project.store.create_anyway(run_id) as sink,

@@ -19,7 +19,6 @@ from workbench.language.lint import Surroundings, ToolFacts, ValidatorFacts
 from workbench.language.load import load, read_source
 from workbench.language.model import Cascade
 from workbench.language.template import Renderer
-from workbench.models.prices import PriceTable
 from workbench.tools.manifest import BROWSER, Manifest, function_named, manifest
 from workbench.tools.paths import PathRefused, Workspace
 from workbench.tools.python_files import PythonFolder, python_folders
@@ -30,6 +29,7 @@ from workbench.tools.trust import Trust
 from workbench.workspace.opened import Reader
 
 if TYPE_CHECKING:
+    from workbench.models.prices import PriceTable
     from workbench.workspace.project import Project
 
 T = TypeVar("T")
@@ -63,8 +63,14 @@ class Around:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self.prices = PriceTable(project.settings.prices)
         self._shelves: dict[Path, dict[str, Shelved]] = {}
+
+    @functools.cached_property
+    def prices(self) -> PriceTable:
+        """What calls cost, with the workspace's own prices."""
+        from workbench.models.prices import PriceTable
+
+        return PriceTable(self._project.settings.prices)
 
     # -- trust -------------------------------------------------------------------------------------------------------
 
@@ -116,7 +122,7 @@ class Around:
 
     def workspace(self, folder: Path) -> Workspace:
         """The folders that tools may read."""
-        return Workspace.of(self._project.root, folder, store=self._project.store.root)
+        return Workspace.of(self._project.root, folder, store=self._project.store_folder)
 
     def toolbox(self, folder: Path, *, sandbox: str = "", code: Code | None = None) -> Toolbox:
         """The tools for a cascade in ``folder``. Python tools are imported only where the folder is trusted."""
@@ -126,7 +132,7 @@ class Around:
         code = code or self.code(folder)
         return Toolbox.of(
             workspace,
-            Sandbox(workspace.root, level=level, also_hidden=(project.store.root,)),
+            Sandbox(workspace.root, level=level, also_hidden=(project.store_folder,)),
             code.python,
             trusted=self.trusted(folder, code=code),
             beside=folder,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import TYPE_CHECKING
 
-from workbench.language.lint.facts import Check, Facts
 from workbench.language.lint.not_run import not_run
 from workbench.language.lint.surroundings import (
     BUILTIN_TOOLS,
@@ -17,6 +17,9 @@ from workbench.language.lint.surroundings import (
 )
 from workbench.language.load import Loaded
 from workbench.language.problem import Problem
+
+if TYPE_CHECKING:
+    from workbench.language.lint.facts import Check
 
 __all__ = [
     "BUILTIN_TOOLS",
@@ -54,6 +57,8 @@ def _found(loaded: Loaded, around: Surroundings) -> Iterator[Problem]:
     cascade, graph = loaded.cascade or loaded.draft, loaded.graph
     if cascade is None or graph is None or not cascade.phases:
         return
+    from workbench.language.lint.facts import Facts
+
     facts = Facts(cascade, graph, loaded.source, around)
     local, whole = _checks()
     checks = local if loaded.cascade is None else (*local, *whole)
