@@ -87,6 +87,7 @@ def test_the_first_frame_and_the_first_tree_import_neither_the_language_nor_the_
         "workbench.dataclass",
         "workbench.language",
         "workbench.language.clean",
+        "workbench.plain_file",
         "workbench.resources",
     )
     assert ours == str(list(small))
