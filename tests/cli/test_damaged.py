@@ -65,3 +65,27 @@ def test_an_empty_run_is_neither_exported_nor_frozen(cli: Cli, journal: Path) ->
     assert (exported.code, exported.out) == (1, "")
     assert "there are no messages" in exported.err
     assert "this run cannot be frozen: its journal is empty" in frozen.err
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        (("export", "s", "-o", "no/x.jsonl"), 2, "no/x.jsonl: error: cannot be written: No such file or directory"),
+        (("sql", "SELECT 1", "-o", "no/x.csv"), 2, "no/x.csv: error: cannot be written: No such file or directory"),
+        (("analyze", "absent.yaml"), 2, "absent.yaml: error: no such file, and no stored run of it"),
+        (("graph", "absent.yaml"), 2, "absent.yaml: error: no such file, and no run of that name"),
+    ],
+    ids=lambda command: command[0] if isinstance(command, tuple) else "",
+)
+def test_a_file_that_is_not_there_is_named_with_what_was_to_become_of_it(
+    cli: Cli, journal: Path, command: tuple[str, ...], code: int, said: str
+) -> None:
+    ended = cli(*command)
+    assert (ended.code, ended.err.strip()) == (code, said)
+    assert journal.parents[2].joinpath(".gitignore").read_text() == "*\n"
+
+
+def test_settings_that_cannot_be_saved_are_an_error_of_the_file(cli: Cli, workspace: Path) -> None:
+    (workspace / "workbench.yaml").symlink_to("/proc/absent/settings.yaml")
+    ended = cli("config", "set", "theme", "workbench-light", "--workspace")
+    assert (ended.code, "not saved: " in ended.err, "unexpected" in ended.err) == (2, True, False)

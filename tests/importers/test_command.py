@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from tests.cli.conftest import alone, run_cli
 from tests.importers.examples import ANSWER, EXAMPLES, inspect_zip
 from workbench.importers.conversation import Conversation
 from workbench.importers.journal import Origin, Outside, write_journal
+from workbench.store.disk import LocalFile
 
 
 @pytest.fixture
@@ -175,6 +178,18 @@ def test_a_file_that_is_damaged_further_on_leaves_no_run(folder: Path) -> None:
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("lines.jsonl: error: looks like JSON lines, but line 3 is no JSON")
     assert run_cli("runs", "--json").json == []
+
+
+def test_an_import_that_finds_no_room_leaves_no_run_and_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: LocalFile, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(LocalFile, "write", full)
+    ended = run_cli("import", "openai.json", "--json")
+    assert (ended.code, ended.out) == (5, "")
+    assert "openai.json is not imported: " in ended.err
+    assert "cannot be written: No space left on device" in ended.err
+    assert list((folder / ".workbench" / "journal").iterdir()) == []
 
 
 def test_an_import_that_is_told_to_end_leaves_no_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,7 @@ _KNOWN = (
     ("workbench.snapshots.faults", "SnapshotError", Exit.USAGE),
     ("workbench.workspace.settings", "SettingsError", Exit.USAGE),
     ("workbench.workspace.opened", "CannotOpen", Exit.USAGE),
+    ("workbench.workspace.text_file", "CannotSave", Exit.USAGE),
     ("workbench.workspace.wiring", "RepliesError", Exit.USAGE),
     ("workbench.engine.definition", "DefinitionError", Exit.USAGE),
 )

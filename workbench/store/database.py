@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from workbench.collector import no_collection
+from workbench.store.disk import make_root
 from workbench.store.faults import StoreError
 from workbench.store.handlers import handlers_kept
 from workbench.store.lock import FileLock
@@ -104,6 +105,10 @@ class Handle:
         self._connection.close()
 
 
+_LEAST_ROOM = 1 << 20
+"""Bytes without which the engine is not opened: it would leave files that it cannot read again."""
+
+
 class Engine:
     """The engine of this process and the lock that makes it the only one."""
 
@@ -113,7 +118,7 @@ class Engine:
         if "?" in str(self.root):
             raise StoreError(f"no SQL here: the engine cannot open a folder with '?' in its path ({self.root})")
         try:
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_root(self.root)
         except OSError as error:
             raise StoreError(f"cannot write to {self.root}: {error.strerror}") from error
         self._lock = FileLock(self.root / "owner.lock", "the index is open")
@@ -133,8 +138,8 @@ class Engine:
     def _open(self) -> None:
         folder = self.root / "ch"
         try:
-            with tempfile.TemporaryFile(dir=self.root):
-                pass
+            with tempfile.TemporaryFile(dir=self.root) as probe:
+                probe.write(bytes(_LEAST_ROOM))
         except OSError as error:
             raise StoreError(f"the index cannot be opened: {self.root} is not writable: {error.strerror}") from error
         with _quoted_stderr() as said:

@@ -115,6 +115,15 @@ class LocalDisk:
 _data_sync = getattr(os, "fdatasync", os.fsync)
 
 
+def make_root(root: Path) -> None:
+    """Make the folder of a store: private, and never taken for a part of a repository. Raises OSError."""
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ignore = root / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n")
+        ignore.chmod(0o600)
+
+
 def write_whole(disk: Disk, path: Path, data: bytes) -> None:
     """Write a file so that it is there completely or not at all, also after power loss. Raises OSError."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ def write_parquet(arrow: bytes, path: Path) -> int:
     try:
         parquet.write_table(table, path)
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+        raise StoreError(f"cannot write {path}: {os.strerror(error.errno) if error.errno else error}") from error
     return int(table.num_rows)
 
 

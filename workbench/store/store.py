@@ -15,7 +15,7 @@ from workbench.engine.event import Event
 from workbench.engine.state import RunState
 from workbench.language.clean import clean_line
 from workbench.store import summary
-from workbench.store.disk import Disk, LocalDisk
+from workbench.store.disk import Disk, LocalDisk, make_root
 from workbench.store.faults import StoreBusy, StoreError, UnknownRun
 from workbench.store.journal import Journal, writer_lock
 from workbench.store.late_folder import LateFolder
@@ -248,11 +248,7 @@ class Store:
     def _prepare(self) -> None:
         if self.journals.is_dir():
             return
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        ignore = self.root / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n")
-            ignore.chmod(0o600)
+        make_root(self.root)
         self.journals.mkdir(mode=0o700, exist_ok=True)
 
     def _journal(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, field, fields
 from datetime import datetime
 from pathlib import Path
@@ -294,4 +295,5 @@ def keep(folder: Path, summary: RunSummary, now: dict[str, int]) -> None:
         part.chmod(0o600)
         part.replace(folder / FILE)
     except OSError:
-        return
+        with suppress(OSError):
+            part.unlink()

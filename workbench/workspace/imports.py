@@ -267,6 +267,9 @@ def _stored(project: Project, run_id: str, shown: str, redact: Redactor) -> Iter
         with project.store.create(run_id) as sink:
             prices = PriceTable(project.settings.prices)
             yield Outside(sink, SystemClock(), encodings(), prices, cost, redact)
+            sink.sync()
+            if sink.unsaved:
+                raise StoreError(f"{shown} is not imported: {sink.folder} cannot be written: {sink.fault}")
     except BaseException as fault:
         with suppress(StoreError):
             project.store.remove(run_id)

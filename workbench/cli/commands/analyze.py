@@ -53,6 +53,8 @@ def command(file: Path, phase: str, min_runs: int, json: bool, plain: bool) -> N
             talk(
                 f"{one.phase}: soundings of {one.runs} of {min_runs} runs; --min-runs {one.runs} looks at them", "warn"
             )
+    if not runs and not file.exists():
+        raise Failure(Exit.USAGE, "no such file, and no stored run of it", file=shown)
     if not found:
         where = f"phase '{phase}' of " if phase else ""
         raise Failure(Exit.FAILED, f"no stored run has soundings with a winner in {where}{shown}")

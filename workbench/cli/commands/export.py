@@ -60,5 +60,5 @@ def command(session: str | None, format_name: str, output: str | None) -> None:
     except StoreError as fault:
         raise Failure(Exit.STORE, str(fault)) from fault
     except OSError as fault:
-        raise Failure(Exit.USAGE, f"{output}: {fault.strerror}") from fault
+        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=output) from fault
     talk(f"written: {output}")

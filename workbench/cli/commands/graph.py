@@ -51,5 +51,7 @@ def _graph(project: Project, what: str) -> tuple[Graph, Walked]:
             first = opened.errors[0]
             raise Failure(Exit.USAGE, first.message, file=first.file, line=first.span.line, column=first.span.column)
         return opened.graph, Walked()
+    if Path(what).suffix and not project.store.matches(what):
+        raise Failure(Exit.USAGE, "no such file, and no run of that name", file=what)
     state = read_run(project, what, defined=True)
     return Definition.of(state.cascade_text, state.cascade_file).graph, Walked(state)

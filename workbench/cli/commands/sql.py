@@ -71,4 +71,6 @@ def command(query: str, form: str, limit: int | None, output: Path | None) -> No
     if output is None:
         sys.stdout.write(text)
     else:
-        output.write_text(text, "utf-8", errors="backslashreplace")
+        from workbench.cli.comparing import write_file
+
+        write_file(output, text.encode("utf-8", "backslashreplace").decode())
