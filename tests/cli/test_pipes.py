@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import run_cli
-
-PATIENCE = 20.0
-"""Seconds until somebody opens the pipe after all, so that a command that waits for that fails instead of hanging."""
+from tests.support.pipes import unattended
 
 
 @pytest.fixture
@@ -22,21 +17,8 @@ def pipe(workspace: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     pipe = workspace / str(request.param)
     pipe.parent.mkdir(exist_ok=True)
     pipe.unlink(missing_ok=True)
-    os.mkfifo(pipe)
-    waited_for, over = list[int](), threading.Event()
-
-    def let_go() -> None:
-        while not over.wait(PATIENCE):
-            with suppress(OSError):  # Nobody has it open.
-                os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-                waited_for.append(1)
-
-    watching = threading.Thread(target=let_go)
-    watching.start()
-    yield pipe
-    over.set()
-    watching.join()
-    assert not waited_for
+    with unattended(pipe):
+        yield pipe
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.pipes import unattended
 from workbench.models.env import Dotenv, load, read
 
 
@@ -92,8 +92,8 @@ def test_no_file_is_no_problem(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / ".env")
-    assert "not a file" in str(load(tmp_path / ".env").problems[0])
+    with unattended(tmp_path / ".env"):
+        assert "not a file" in str(load(tmp_path / ".env").problems[0])
 
 
 def test_a_file_in_another_encoding_is_a_problem_not_a_crash(tmp_path: Path) -> None:

@@ -78,7 +78,8 @@ def pytest_over(many: Path, conftest: str) -> tuple[int, str, bool]:
 def program(rest: str, folder: Path) -> list[str]:
     """What such a program prints."""
     command = [sys.executable, "-c", ASKED + rest]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.splitlines()
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=60)
+    return ended.stdout.splitlines()
 
 
 def test_verdicts_and_words_are_those_of_a_replay_by_pytest_itself(many: Path) -> None:
