@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.cli.conftest import CASCADE, REPLIES, Cli, alone, run_cli
 
 READING = (
     ("tree", "s"),
@@ -19,10 +20,22 @@ READING = (
 )
 
 
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store of a workspace with a run named ``s``."""
+    home = tmp_path_factory.mktemp("damaged")
+    with pytest.MonkeyPatch.context() as patch:
+        alone(patch, home, home / "work")
+        Path("greet.yaml").write_text(CASCADE)
+        Path("greet.replies.yaml").write_text(REPLIES)
+        assert run_cli("run", "greet.yaml", "--session", "s", "--input", "{}").code == 0
+    return home / "work" / ".workbench"
+
+
 @pytest.fixture
-def journal(cli: Cli, workspace: Path) -> Path:
-    """The only segment of a run named ``s``; no summary lies beside it."""
-    assert cli("run", "greet.yaml", "--session", "s").code == 0
+def journal(stored: Path, workspace: Path) -> Path:
+    """The only segment of that run, in a store of its own; no summary lies beside it."""
+    shutil.copytree(stored, workspace / ".workbench")
     (folder,) = (workspace / ".workbench" / "journal").iterdir()
     (folder / "summary.json").unlink()
     return folder / "000001.jsonl"
@@ -71,7 +84,6 @@ def test_an_empty_run_is_neither_exported_nor_frozen(cli: Cli, journal: Path) ->
     ("command", "code", "said"),
     [
         (("export", "s", "-o", "no/x.jsonl"), 2, "no/x.jsonl: error: cannot be written: No such file or directory"),
-        (("sql", "SELECT 1", "-o", "no/x.csv"), 2, "no/x.csv: error: cannot be written: No such file or directory"),
         (("analyze", "absent.yaml"), 2, "absent.yaml: error: no such file, and no stored run of it"),
         (("graph", "absent.yaml"), 2, "absent.yaml: error: no such file, and no run of that name"),
     ],

@@ -188,6 +188,8 @@ def review(pattern: str, json: bool) -> None:
         changed = [verdict for verdict in verdicts if not verdict.passed]
         if json:
             write_json([verdict_json(verdict) for verdict in changed])
+        elif not verdicts:
+            talk(f"no snapshots in {snapshots.folder}", "warn")
         elif not changed:
             talk(f"{plural(len(verdicts), 'snapshot')}: nothing is other than frozen", "good")
         elif sys.stdin.isatty() and sys.stdout.isatty():
