@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from rich.cells import cell_len
 
 from tests.ui.support import triage_story
 from workbench.engine.state import RunState
-from workbench.tui.rows.cells import Row
+from workbench.tui.rows.cells import Row, Target, target_at
 from workbench.tui.rows.header import Facts, header, run_label, totals, waiting
 
 FACTS = Facts(cascade="log_triage", file="log_triage.yaml", saved="14:02:11", model="offline as openai/gpt-4.1-mini")
@@ -94,3 +95,26 @@ def test_what_is_waited_for_counts_retries_not_tries() -> None:
         "provider 34 s, retry 2",
         "retry 2 in 4 s",
     ]
+
+
+def test_what_names_a_file_a_run_a_model_or_a_cost_does_what_its_key_does() -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    facts = replace(FACTS, base_url="http://localhost:8080", errors=2)
+    for width in (80, 120, 200):
+        spans = header(run, facts, width)
+        shown = Row(spans).text
+        for words, command in (
+            ("log_triage", "view.edit"),
+            ("2 errors", "tab.problems"),
+            ("7f3a", "app.runs"),
+            ("offline", "app.settings"),
+            ("$", "app.runs"),
+        ):
+            if (at := shown.find(words)) >= 0:
+                target = target_at(spans, at)
+                assert target is not None, words
+                assert target.command == command
+        assert target_at(spans, 0) is None, "the rest is no target"
+    (badge,) = [text for text, token in header(run, replace(FACTS, question=True), 120) if token == "waiting-badge"]
+    assert isinstance(badge, Target)
+    assert badge.command == "run.answer"

@@ -17,7 +17,9 @@ from tests.ui.support import LOG_TEXT, triage_story
 from workbench.engine.ports import Notice
 from workbench.tui import clipboard
 from workbench.tui.screens.editor import EditorScreen
+from workbench.tui.screens.settings import SettingsScreen
 from workbench.tui.screens.sheet import Sheet
+from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
 
 
@@ -423,5 +425,26 @@ def test_a_plain_note_takes_the_place_of_the_one_before_but_not_of_a_fault(tmp_p
                 await it.until(lambda words=words: f"▌ {words}" in it.text(), words)  # type: ignore[misc]
             assert "▌ grave" in it.text()
             assert "▌ one" not in it.text()
+
+    asyncio.run(scenario())
+
+
+def test_a_click_in_the_header_does_what_the_key_does_and_shows_where(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with run_story(tmp_path) as it:
+            line = it.text().splitlines()[0]
+            await it.pilot.hover("#header", offset=(line.index("offline"), 0))
+            before = it.screen.query_one("#header", SpanLine).render_line(0)
+            await it.pilot.hover("#header", offset=(0, 0))
+            assert it.screen.query_one("#header", SpanLine).render_line(0) != before, (
+                "it does not show what can be clicked"
+            )
+            await it.pilot.click("#header", offset=(0, 0))
+            assert it.app.screen is it.screen
+            await it.pilot.click("#header", offset=(line.index("offline"), 0))
+            await it.until(lambda: isinstance(it.app.screen, SettingsScreen))
+            await it.press("escape")
+            await it.pilot.click("#header", offset=(line.index("log_triage") + 2, 0))
+            await it.until(lambda: isinstance(it.app.screen, EditorScreen))
 
     asyncio.run(scenario())

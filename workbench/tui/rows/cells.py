@@ -17,6 +17,26 @@ Span = tuple[str, str]
 Align = Literal["left", "right"]
 
 
+class Target(str):
+    """Text of a span that does what a key does where it is clicked."""
+
+    command: str
+
+    def __new__(cls, text: str, command: str) -> Target:
+        made = super().__new__(cls, text)
+        made.command = command
+        return made
+
+
+def target_at(spans: Iterable[Span], x: int) -> Target | None:
+    """What a click on a cell of a line is meant for."""
+    at = 0
+    for text, _ in spans:
+        if at <= x < (at := at + cell_len(text)):
+            return text if isinstance(text, Target) else None
+    return None
+
+
 class Row(NamedTuple):
     """One line. ``tone`` colours the whole line: ``rule``, ``held``, ``gone``, ``match`` or nothing."""
 

@@ -14,7 +14,7 @@ from workbench.engine.state import CallState
 from workbench.tui.rows import back, entry
 from workbench.tui.rows.back import Live
 from workbench.tui.rows.bar import bar, cache_line
-from workbench.tui.rows.cells import Row, Span, dropping, flat
+from workbench.tui.rows.cells import Row, Span, Target, dropping, flat
 from workbench.tui.rows.columns import columns
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.numbers import count, money, plural
@@ -210,7 +210,8 @@ def summary(call: CallState, width: int, budget: int | None = None) -> tuple[Spa
     full = f" of {count(predicted.full)}" if call.tokens_full != call.tokens_sent else ""
     parts: list[list[Span]] = [[("sends ", "dim"), (count(predicted.tokens, call.grade), "bold"), (full, "dim")]]
     if call.problems:
-        parts.append([sign("broken"), (f" {plural(len(call.problems), 'broken rule')}", "error")])
+        rules = Target(f" {plural(len(call.problems), 'broken rule')}", "tab.problems")
+        parts.append([sign("broken"), (rules, "error")])
     if call.forecast is not None:
         parts.append([("cached ", "dim"), (count(predicted.cached, call.grade if predicted.scale else ""), "cached")])
         parts.append([("fresh ", "dim"), (count(predicted.fresh), "plain")])

@@ -6,7 +6,7 @@ from workbench.dataclass import dataclass
 from workbench.engine.spent import Spent
 from workbench.engine.state import RunState
 from workbench.tui.key_words import told
-from workbench.tui.rows.cells import Span, crop, flat, joined, width_of
+from workbench.tui.rows.cells import Span, Target, crop, flat, joined, width_of
 from workbench.tui.rows.numbers import count, money, plural
 from workbench.tui.rows.signs import sign, status_sign
 
@@ -42,12 +42,13 @@ class Facts:
 
 def header(run: RunState | None, facts: Facts, width: int) -> tuple[Span, ...]:
     """One line; what matters least goes first when there is little room."""
-    name: list[Span] = [(flat(facts.cascade) or flat(facts.file), "bold")]
+    name: list[Span] = [(Target(flat(facts.cascade) or flat(facts.file), "view.edit"), "bold")]
     status, model = _status(run, facts, brief=width < ROOMY), flat(facts.model)
     doing = _doing(run, facts) if run is not None and run.run_id else status
-    where: list[Span] = [("at ", "faint"), (flat(facts.base_url), "dim")] if facts.base_url else []
-    long: list[Span] = [("model ", "faint"), (model, "plain")] if model else []
-    short: list[Span] = [(model.partition(" as ")[0].rpartition("/")[2], "dim")] if model else []
+    server, brand = flat(facts.base_url), model.partition(" as ")[0].rpartition("/")[2]
+    where: list[Span] = [("at ", "faint"), (Target(server, "app.settings"), "dim")] if server else []
+    long: list[Span] = [("model ", "faint"), (Target(model, "app.settings"), "plain")] if model else []
+    short: list[Span] = [(Target(brand, "app.settings"), "dim")] if model else []
     file, brief = _file(facts), _file(facts, brief=True)
     # An offline run must never be taken for a real one: that it is offline gives way last.
     who = short if model.startswith("offline") else []
@@ -80,31 +81,33 @@ def _totals(run: RunState | None) -> tuple[tuple[Span, ...], tuple[Span, ...], t
     if not whole:
         return (), (), ()
     calls, _, (cost, token), more = whole
-    return whole, (calls, (cost, token), more), ((cost.strip(), token), more)
+    return whole, (calls, (cost, token), more), ((Target(cost.strip(), "app.runs"), token), more)
 
 
 def _file(facts: Facts, *, brief: bool = False) -> list[Span]:
     """What there is to say of the file; ``brief`` says only what is wrong or new."""
     if facts.errors:
         more = "" if brief or not facts.good else "; the last good version stays"
-        return [sign("failed"), (f" {plural(facts.errors, 'error')} in the file{more}", "error")]
+        words = f" {plural(facts.errors, 'error')} in the file{more}"
+        return [sign("failed"), (Target(words, "tab.problems"), "error")]
     if facts.changed:
-        return [sign("changed"), (f" saved {facts.saved}" if facts.saved and not brief else " changed", "changed")]
-    return [(f"saved {facts.saved}", "faint")] if facts.saved and not brief else []
+        said = f" saved {facts.saved}" if facts.saved and not brief else " changed"
+        return [sign("changed"), (Target(said, "view.edit"), "changed")]
+    return [(Target(f"saved {facts.saved}", "view.edit"), "faint")] if facts.saved and not brief else []
 
 
 def _status(run: RunState | None, facts: Facts, *, brief: bool) -> list[Span]:
     if run is None or not run.run_id:
         return [sign("pending"), (" no run yet", "dim")]
-    name: list[Span] = [("" if brief else "run ", "faint"), (run_label(run), "plain"), ("  ", "plain")]
-    return [*name, *_doing(run, facts)]
+    name = Target(run_label(run), "app.runs")
+    return [("" if brief else "run ", "faint"), (name, "plain"), ("  ", "plain"), *_doing(run, facts)]
 
 
 def _doing(run: RunState, facts: Facts) -> list[Span]:
     """What the run does, or how it ended; before that, that the disk does not take it."""
     lost: list[Span] = [sign("failed"), (" not saved", "error"), ("  ", "plain")] if facts.unsaved else []
     if facts.question:
-        return [*lost, (told(" ? waits for you: {run.answer} answers "), "waiting-badge")]
+        return [*lost, (Target(told(" ? waits for you: {run.answer} answers "), "run.answer"), "waiting-badge")]
     if facts.held:
         return [*lost, (f" ‖ held {flat(facts.held)} ", "held-badge")]
     if run.status == "running":
@@ -128,11 +131,12 @@ def totals(run: RunState | None) -> tuple[Span, ...]:
     answered = sum(1 for call in run.calls if call.answer is not None)
     if not answered:
         return ()
-    calls: Span = (plural(answered, "call"), "dim")
+    calls: Span = (Target(plural(answered, "call"), "app.runs"), "dim")
     spent = Spent.of(run.calls, run.embedded)
     cost = money(spent.total)
     more: Span = (" +?", "warning") if 0 < spent.unknown < answered + spent.embedded else ("", "plain")
-    return (calls, (f"  {count(run.tokens_in + run.tokens_out)} tok", "dim"), (f"  {cost}", "plain"), more)
+    tokens = Target(f"  {count(run.tokens_in + run.tokens_out)} tok", "app.runs")
+    return (calls, (tokens, "dim"), (Target(f"  {cost}", "app.runs"), "plain"), more)
 
 
 def waiting(since_s: float, tries: int, pause_s: float = 0.0) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.tui.key_words import told
 from workbench.tui.rows import tree_columns
-from workbench.tui.rows.cells import Row, Span, crop, flat, justify, width_of
+from workbench.tui.rows.cells import Row, Span, Target, crop, flat, justify, width_of
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.signs import sign, status_sign
 from workbench.tui.rows.tree_nodes import Node, NodeId, Nodes, PhaseOutline, TreeView, ended
@@ -128,7 +128,7 @@ def _nested_crumb(view: TreeView, width: int) -> tuple[Span, ...]:
     if selected is not None:
         spans.append((f"{flat(selected.phase)} ", "bold"))
         spans.append((f"› turn {selected.turn}" if selected.turn else "› beside the turns", "bold"))
-    return crop((*spans, (told("   {run.out} goes back"), "faint")), width)
+    return crop((*spans, ("   ", "plain"), (Target(told("{run.out} goes back"), "run.out"), "faint")), width)
 
 
 def nested_title(run: RunState, title: Sequence[Span]) -> tuple[Span, ...]:

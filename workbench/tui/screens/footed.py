@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from textual import on
 from textual.screen import Screen, ScreenResultType
 
-from workbench.tui.widgets.line import Footer
+from workbench.tui.widgets.line import Footer, SpanLine
 from workbench.tui.widgets.prompt import Prompt, PromptClosed
 
 if TYPE_CHECKING:
@@ -46,6 +46,6 @@ class FootedScreen(Screen[ScreenResultType]):
             if not event.left:
                 self.refocus()
 
-    @on(Footer.Pressed)
-    async def _footer_pressed(self, event: Footer.Pressed) -> None:
+    @on(SpanLine.Pressed)
+    async def _line_pressed(self, event: SpanLine.Pressed) -> None:
         await self.app.run_command(event.command)

@@ -10,18 +10,27 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from workbench.tui.palette import Palette
-from workbench.tui.rows.cells import Span, width_of
+from workbench.tui.rows.cells import Span, Target, target_at, width_of
 from workbench.tui.widgets.draw import strip_of
 
 
 class SpanLine(Widget):
-    """Shows spans in one line."""
+    """Shows spans in one line. A click on a ``Target`` is a press of its key; where the mouse is on one, it shows."""
 
     ALLOW_SELECT = False
+
+    class Pressed(Message):
+        """A click on what stands for a command."""
+
+        def __init__(self, command: str) -> None:
+            super().__init__()
+            self.command = command
 
     def __init__(self, spans: Sequence[Span] = (), *, id: str) -> None:
         super().__init__(id=id)
         self._spans: tuple[Span, ...] = tuple(spans)
+        self._over = ""
+        """The command under the mouse."""
 
     def show(self, spans: Sequence[Span]) -> None:
         """Draw other spans; nothing happens when they are the same."""
@@ -32,18 +41,35 @@ class SpanLine(Widget):
 
     def render_line(self, y: int) -> Strip:
         palette: Palette = self.app.palette  # type: ignore[attr-defined]
-        return strip_of(self._spans if y == 0 else (), self.size.width, palette, self.rich_style)
+        spans = [(text, "link" if self._is_under_mouse(text) else token) for text, token in self._spans]
+        return strip_of(spans if y == 0 else (), self.size.width, palette, self.rich_style)
+
+    def _is_under_mouse(self, text: str) -> bool:
+        return bool(self._over) and isinstance(text, Target) and text.command == self._over
+
+    def command_at(self, x: int) -> str:
+        """The command of what stands at a cell; empty where a click does nothing."""
+        target = target_at(self._spans, x)
+        return target.command if target is not None else ""
+
+    def on_click(self, event: events.Click) -> None:
+        if command := self.command_at(event.x):
+            self.post_message(self.Pressed(command))
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._point_at(self.command_at(event.x))
+
+    def on_leave(self) -> None:
+        self._point_at("")
+
+    def _point_at(self, command: str) -> None:
+        if command != self._over:
+            self._over = command
+            self.refresh()
 
 
 class Footer(SpanLine):
     """The keys that matter now. A click on one is a press."""
-
-    class Pressed(Message):
-        """A click on a command's key."""
-
-        def __init__(self, command: str) -> None:
-            super().__init__()
-            self.command = command
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -83,11 +109,8 @@ class Footer(SpanLine):
             x += width_of(part)
         self.show(spans)
 
-    def on_click(self, event: events.Click) -> None:
-        for stretch, command in self._stretches:
-            if event.x in stretch:
-                self.post_message(self.Pressed(command))
-                return
+    def command_at(self, x: int) -> str:
+        return next((command for stretch, command in self._stretches if x in stretch), "")
 
 
 def _spans(hint: tuple[str, str, str]) -> list[Span]:

@@ -10,12 +10,13 @@ from textual.geometry import Offset, Size
 from textual.message import Message
 
 from workbench.tui.keys import bindings
-from workbench.tui.rows.cells import Row, Span
+from workbench.tui.rows.cells import Row, Span, Target, target_at
 from workbench.tui.rows.found import Found
 from workbench.tui.rows.model import Filtered, Rows
 from workbench.tui.rows.tally import Tally
 from workbench.tui.rows.text import explained
 from workbench.tui.widgets.draw import thumb
+from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.lineview import Line, LineView
 
 WHEEL_LINES = 3
@@ -329,6 +330,8 @@ class RowView(LineView, can_focus=True):
         if event.y == 0:
             self.post_message(self.TitleClicked(self, event.x))
             return
+        if event.y < self.head_count and (target := self._head_target(event)) is not None:
+            self.post_message(SpanLine.Pressed(target.command))
         index = round(self.scroll_y) + event.y - self.head_count
         if event.x == self.size.width - 1 or event.y < self.head_count or not 0 <= index < self._count:
             return
@@ -336,6 +339,9 @@ class RowView(LineView, can_focus=True):
             self._move_to(index)
         if event.chain >= 2:
             self.action_open()
+
+    def _head_target(self, event: events.Click) -> Target | None:
+        return target_at(self._shown.heads(self.inner_width)[event.y - 1].spans, event.x)
 
     # -- lines -------------------------------------------------------------------------------------------------------
 
