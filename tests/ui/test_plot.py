@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
+from workbench.engine.sweep import Sweep
+from workbench.tui.lookout import Listing, Wanted
 from workbench.tui.rows.plot import Drawn, Point, axis, lines_over_calls, scatter
+from workbench.tui.rows.runs import RunRows
+from workbench.tui.rows.sweep import SweepRows
 
 
 def texts(drawn: list[Drawn]) -> list[str]:
@@ -54,3 +58,11 @@ def test_both_sides_in_one_cell_are_marked_as_both_and_a_call_of_one_side_alone_
     drawn = texts(lines_over_calls(["a", "b", "c"], [[1.0, 4.0, 1.0], [1.0, None, 4.0]], "tokens", 40, 5))
     assert sum(text.count("=") for text in drawn) == 1
     assert sum(text.count("B") for text in drawn) == 1
+
+
+@pytest.mark.parametrize("width", [39, 59, 79, 119])
+def test_the_heads_of_a_sweep_and_of_runs_stand_whole_or_not_at_all(width: int) -> None:
+    sweep = SweepRows(Sweep((), (), ()), "night", 0, is_over=True).heads(width)[0].text.split()
+    assert sweep == ["strategy", "tokens", "cost", *(["peak", "invalid"] if width > 39 else [])]
+    runs = RunRows(Listing(wanted=Wanted())).heads(width)[0].text.split()
+    assert width == 39 or "cost" in runs

@@ -26,6 +26,10 @@ ROOMY = 100
 """Cells from which on dates have their year and cascades a column."""
 
 
+CLOSE = 64
+"""Cells below which numbers stand closer."""
+
+
 class _Columns(NamedTuple):
     """Cells of each column; 0 where it is left out."""
 
@@ -43,7 +47,9 @@ class _Columns(NamedTuple):
 def _columns(width: int, longest: int, named: int) -> _Columns:
     """``longest``: cells of a session's name, ``named``: of a cascade's. What they leave is the note's."""
     roomy = width >= ROOMY
-    when, took, calls, tokens, cost = (18, 9, 7, 11, 11) if roomy else (13, 0, 6, 10, 10)
+    when, took, calls, tokens, cost = (
+        (18, 9, 7, 11, 11) if roomy else (13, 0, 6, 10, 10) if width >= CLOSE else (12, 0, 6, 9, 9)
+    )
     rest = max(20, width - 4 - when - took - calls - tokens - cost)
     name = min(40, max(16, min(longest, rest * 45 // 100 if roomy else rest * 65 // 100)))
     cascade = min(28, max(9, named + 2), (rest - name) * 45 // 100) if roomy else 0

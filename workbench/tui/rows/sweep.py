@@ -16,8 +16,10 @@ from workbench.tui.rows.signs import sign
 from workbench.tui.rows.sweep_words import LEGEND, X_TITLE, Y_TITLE, fallback_lines, marks, median, points
 from workbench.tui.rows.text import DrawnRows, Line, drawn_line
 
-NUMBERS = 4 + 9 + 9 + 10 + 9
-"""Cells of all columns but the name and the bars."""
+SHARES, MORE = 4 + 9 + 9, 10 + 9
+"""Cells of the mark and the shares, and of the columns that a narrow list leaves out."""
+NARROW = 56
+"""Cells below which a list is narrow."""
 BAR = 30
 """Cells of a bar at most."""
 SAME = 0.005
@@ -47,14 +49,17 @@ class SweepRows(Rows):
     def heads(self, width: int) -> Sequence[Row]:
         room, bar = self._widths(width)
         parts = (fit(name, 9, "right") + " " * bar for name in ("tokens", "cost"))
-        text = f"    {fit('strategy', room)}{''.join(parts)}{fit('peak', 10, 'right')}{fit('invalid', 9, 'right')}"
+        text = f"    {fit('strategy', room)}{''.join(parts)}"
+        if width >= NARROW:
+            text += f"{fit('peak', 10, 'right')}{fit('invalid', 9, 'right')}"
         return (Row(crop(((text, "head"),), width)),)
 
     def _widths(self, width: int) -> tuple[int, int]:
         """Cells of the name and of each bar; no bar where it would say nothing."""
         names = max((cell_len(_named(tried)) for tried in self.sweep.rows), default=0)
-        room = max(20, min(names, width - NUMBERS - 1))
-        bar = min(BAR, (width - NUMBERS - 1 - room) // 2)
+        left = width - 1 - SHARES - (MORE if width >= NARROW else 0)
+        room = max(12, min(names, left))
+        bar = min(BAR, (left - room) // 2)
         return room, bar if bar >= 8 else 0
 
     def row(self, index: int, width: int) -> Row:
@@ -68,9 +73,10 @@ class SweepRows(Rows):
             (fit(_named(tried), room), token),
             *self._share(lambda one: one.tokens, tried, bar),
             *self._share(lambda one: one.cost, tried, bar),
-            (fit(count(tried.peak), 10, "right"), "dim"),
-            (fit(str(tried.invalid) if tried.invalid else "0", 9, "right"), "error" if tried.invalid else "faint"),
         ]
+        if width >= NARROW:
+            invalid = (fit(f"{tried.invalid:,}", 9, "right"), "error" if tried.invalid else "faint")
+            spans += [(fit(count(tried.peak), 10, "right"), "dim"), invalid]
         return Row(crop(spans, width))
 
     def _share(self, of: Callable[[Tried], Spread | None], tried: Tried, bar: int) -> list[Span]:
