@@ -39,7 +39,7 @@ def test_the_offer_of_an_unfinished_run_takes_no_key_from_before_it_opened(tmp_p
             await it.pilot.pause()
             assert isinstance(it.app.screen, Choice), "it was answered by a key that was meant for the Bench"
             assert not it.session.running
-            assert "before this opened" in notes(it)
+            assert notes(it).count("before this opened") == 1
             await it.press("l")
             assert it.screen.shows(FORK)
 

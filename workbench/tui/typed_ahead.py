@@ -79,7 +79,7 @@ class TypedAhead(WatchingApp):
 
     def _leave_out(self, event: events.Event) -> None:
         event.prevent_default()
-        self.say("What was typed before this opened was not taken.", "warning")
+        self.say("What was typed before this opened was not taken.")
 
     def _keep(self, event: events.Key) -> None:
         if not self._ahead:
