@@ -109,6 +109,8 @@ def test_escape_ends_a_drag_and_puts_the_panes_back(tmp_path: Path) -> None:
             await it.pilot.pause()
             assert sizes(it) == before
             assert it.screen.view_now().tree_width is None  # type: ignore[union-attr]
+            corner = it.screen.tree_pane.region.right - 1
+            await it.until(lambda: it.screen.dock_pane.joints == {corner: "┴"}, "the lines meet where the edge is")
 
     asyncio.run(scenario())
 

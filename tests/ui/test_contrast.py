@@ -10,6 +10,7 @@ import pytest
 from rich.cells import cell_len
 from textual.color import Color
 from textual.geometry import Region
+from textual.selection import Selection
 from textual.strip import Strip
 
 from tests.ui.bench import bench
@@ -102,3 +103,22 @@ def unreadable(strips: Iterable[Strip], region: Region | None, least: float) -> 
             color, back = reversed(pair) if style.reverse else pair
             if contrast(color, back) < least:
                 yield f"{text.strip()}: {color.hex} on {back.hex} at {began},{y}"
+
+
+def test_selected_text_can_be_read_in_every_theme(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, events=triage_story().events) as it:
+            pane = it.screen.context_pane
+            it.screen.selections = {pane: Selection(None, None)}
+            for name in THEMES:
+                it.app.theme = name
+                await it.pilot.pause()
+                styles = [part.style for part in pane.render_line(6) if part.text.strip() and part.style]
+                assert styles
+                for style in styles:
+                    assert style.color is not None
+                    assert style.bgcolor is not None
+                    ratio = contrast(Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor))
+                    assert ratio >= READABLE, f"{name}: {ratio:.2f}"
+
+    asyncio.run(scenario())

@@ -16,6 +16,8 @@ from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
 
 if TYPE_CHECKING:
+    from textual.geometry import Region
+
     from workbench.context.place import Place
     from workbench.tui.app import WorkbenchApp
     from workbench.tui.presenter import Presenter
@@ -66,6 +68,8 @@ class BenchView(FindingScreen[None]):
         self.last_pane = "context"
         self._tree_width: int | None = None
         self._dock_height: int | None = None
+        self._settled_at: tuple[Region, Region, Region, Region] | None = None
+        """Where the panes were when their lines were joined."""
 
     def compose(self) -> ComposeResult:
         yield self._header
@@ -81,6 +85,7 @@ class BenchView(FindingScreen[None]):
     def on_mount(self) -> None:
         self.offer_keys()
         self.app.theme_changed_signal.subscribe(self, lambda _: self.forget())
+        self.screen_layout_refresh_signal.subscribe(self, lambda _: self._laid_out())
 
     def forget(self) -> None:
         """The theme changed: everything drawn is out of date."""
@@ -273,11 +278,18 @@ class BenchView(FindingScreen[None]):
     def on_resize(self) -> None:
         self.call_after_refresh(self._size_panes)
 
+    def _regions(self) -> tuple[Region, Region, Region, Region]:
+        return self.tree_pane.region, self.context_pane.region, self.detail_pane.region, self.dock_pane.region
+
+    def _laid_out(self) -> None:
+        """A layout may come later than what was to follow it."""
+        if self._settled_at is not None and self._settled_at != self._regions():
+            self.settle()
+
     def settle(self) -> None:
         """After a layout: join the lines of neighbouring panes, and redraw what depends on sizes."""
-        tree, main, detail, dock = (
-            view.region for view in (self.tree_pane, self.context_pane, self.detail_pane, self.dock_pane)
-        )
+        self._settled_at = self._regions()
+        tree, main, detail, dock = self._settled_at
         for view in self.query(RowView):
             view.joints, view.edge_joints = {}, {}
         beside = bool(detail.area) and detail.y == main.y and detail.x > main.x

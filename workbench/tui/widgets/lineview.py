@@ -6,6 +6,7 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.geometry import Region
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
@@ -84,13 +85,21 @@ class LineView(ScrollView):
         if strip is None:
             strip = self._draw(line, focus=focus)
             if span is not None:
-                strip = selected(strip, span, self.screen.get_component_rich_style("screen--selection"))
+                strip = selected(strip, span, self._selection())
             self._strips[key] = strip
             if len(self._strips) > CACHED_STRIPS:
                 self._strips.popitem(last=False)
         else:
             self._strips.move_to_end(key)
         return strip.apply_offsets(0, number)
+
+    def _selection(self) -> Style:
+        """How selected text looks: in the colours of the theme, and where it names no colour of the text, in one that
+        can be read."""
+        style = self.screen.get_component_rich_style("screen--selection")
+        if style.color != style.bgcolor:
+            return style
+        return self.palette.on("plain", style.bgcolor) + Style(bgcolor=style.bgcolor)
 
     def _draw(self, line: Line, *, focus: bool) -> Strip:
         palette, base, width = self.palette, self.rich_style, self.size.width
