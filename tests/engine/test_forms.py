@@ -142,6 +142,13 @@ def test_a_question_says_between_which_limits_its_answer_lies(field: dict[str, A
     assert how(section) == words
 
 
+def test_a_form_with_an_option_that_needs_a_comment_has_room_for_one() -> None:
+    options = ["keep", {"id": "drop", "comment": True}]
+    made = Form.of({"sections": [{"type": "select", "id": "x", "options": options}], "comment": "none"})
+    assert made.comment == "optional"
+    assert check_values(made, {"x": "drop"}, "too old").comment == "too old"
+
+
 def test_a_remark_behind_yes_or_no_is_the_comment() -> None:
     answered = read_answer(form({"type": "confirmation", "id": "x", "required": True}), "no, too long")
     assert (answered.values, answered.comment) == ({"x": False}, "too long")

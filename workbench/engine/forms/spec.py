@@ -314,6 +314,9 @@ class Form(_Value):
             raise ValueError(f"two sections have the id '{twice}'")
         if "comment" in ids:
             raise ValueError("no section may have the id 'comment': that is the person's remark")
+        options = (option for field in fields_of(self) for option in getattr(field, "options", ()))
+        if self.comment == "none" and any(option.comment for option in options):
+            return self.model_copy(update={"comment": "optional"})  # Without one it could not be answered.
         return self
 
     def to_json(self) -> dict[str, Any]:
