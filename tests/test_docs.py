@@ -40,6 +40,21 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
+def test_every_picture_is_shown_and_every_page_of_the_guide_is_listed() -> None:
+    shown = {Path(target).name for page in DOCS for target in LINK.findall(page.read_text("utf-8"))}
+    assert [file.name for file in (ROOT / "docs" / "pictures").iterdir() if file.name not in shown] == []
+    for index in (ROOT / "README.md", ROOT / "docs" / "README.md"):
+        listed = {(index.parent / target).resolve() for target in LINK.findall(index.read_text("utf-8"))}
+        assert [page.name for page in (ROOT / "docs" / "guide").iterdir() if page not in listed] == [], index
+
+
+def test_the_front_page_tells_what_the_page_on_masking_measured() -> None:
+    page = (ROOT / "docs" / "guide" / "what-masking-costs.md").read_text("utf-8")
+    measured = re.search(r"sends (\d+%) fewer tokens and costs (\d+%) more", page)
+    assert measured is not None
+    assert f"{measured[1]} fewer tokens, {measured[2]} more money" in (ROOT / "README.md").read_text("utf-8")
+
+
 def test_every_room_has_its_place_on_the_page_on_architecture() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     package = ROOT / "workbench"
@@ -69,6 +84,8 @@ def test_the_tutorial_runs_as_it_is_written(tmp_path: Path, monkeypatch: pytest.
     Path("commits.txt").write_text(blocks(page, "text")[0])
     checked = run_cli("check", "release.yaml", "release.replies.yaml")
     assert (checked.code, checked.out) == (0, "")
+    Path("typo.yaml").write_text(cascade.replace("tackle", "tackel"))
+    assert run_cli("check", "typo.yaml").out.split(" [")[0].replace("typo", "release") in page.read_text("utf-8")
     ran = run_cli("run", "release.yaml")
     assert (ran.code, ran.out) == (0, "- New: a dark theme\n- Fixed: a crash when the file is empty\n")
     assert "↪ sort.output" in run_cli("context", "--phase", "write").out
