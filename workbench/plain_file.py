@@ -14,3 +14,8 @@ def read_plain(path: Path, most: int = -1) -> bytes:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is no plain file")
         return file.read(most)
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file. Of a name that no file can have ``Path.is_file`` raises."""
+    return os.path.isfile(path)  # noqa: PTH113

@@ -264,6 +264,7 @@ def test_a_mistake_is_named_in_one_line(dug: Cli, arguments: tuple[str, ...], me
 def test_prices_that_are_none_are_named_with_their_file(dug: Cli, workspace: Path) -> None:
     for text, message in (
         ("a: [", "not valid YAML"),
+        ("a: 2026-99-99", "not valid YAML: month must be in 1..12"),
         ("a: {in: 1}", "no price 'in'"),
         ("a: {input: x}", "per million"),
     ):

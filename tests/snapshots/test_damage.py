@@ -19,6 +19,8 @@ from workbench.workspace.testing import Snapshots
 
 Body = dict[str, Any]
 
+LONG = "a" * 300
+
 
 def newer(body: Body) -> None:
     body["workbench"]["format"] = 99
@@ -68,6 +70,10 @@ def outside(body: Body) -> None:
     body["cascade_file"] = "../elsewhere.yaml"
 
 
+def a_path_that_no_system_takes(body: Body) -> None:
+    body["cascade_file"] = LONG
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
@@ -82,6 +88,10 @@ def outside(body: Body) -> None:
         (no_expectations, "'expectations' is missing or no object"),
         (a_route_without_place, "'expectations.routes[0].at' is missing"),
         (outside, "the cascade ../elsewhere.yaml lies outside the workspace"),
+        (
+            a_path_that_no_system_takes,
+            f"orphaned: the cascade {LONG} does not exist any more (delete the snapshot, or move it with the file)",
+        ),
     ],
 )
 def test_a_damaged_snapshot_says_what_and_where(

@@ -68,7 +68,7 @@ def read_prices(text: str) -> dict[str, Mapping[str, float]]:
         mark = fault.problem_mark
         where = f"{mark.line + 1}:{mark.column + 1}: " if mark else ""
         raise PricesError(f"{where}not valid YAML: {fault.problem}") from None
-    except yaml.YAMLError as fault:
+    except (yaml.YAMLError, RecursionError, ValueError) as fault:  # A date that there is not is a ValueError.
         raise PricesError(f"not valid YAML: {fault}") from None
     if not isinstance(data, dict) or not data:
         raise PricesError("prices are a mapping of models to input, output, cache_read, cache_write")

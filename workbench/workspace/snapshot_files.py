@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.dataclass import dataclass
-from workbench.plain_file import read_plain
+from workbench.plain_file import is_there, read_plain
 from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.freeze import Label
 from workbench.snapshots.original import Original
@@ -94,7 +94,7 @@ class SnapshotFolder:
             snapshot = self.read(file)
         except SnapshotError as fault:
             return Listed(file.stem, shown, "unreadable", problem=str(fault))
-        orphaned = not (self.project.root / snapshot.cascade_file).is_file()
+        orphaned = not is_there(self.project.root / snapshot.cascade_file)
         return Listed(
             file.stem,
             shown,

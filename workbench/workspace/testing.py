@@ -18,6 +18,7 @@ from workbench.engine.redact import Redactor
 from workbench.engine.state import RunState
 from workbench.language.model import Phase
 from workbench.language.problem import Severity
+from workbench.plain_file import is_there
 from workbench.snapshots.differences import PLUMBING, Difference, differences
 from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.freeze import Label, freeze
@@ -151,7 +152,7 @@ class Snapshots(SnapshotFolder):
         path = (root / file).resolve()
         if not path.is_relative_to(root):
             raise SnapshotError(f"the cascade {file} lies outside the workspace")
-        if not path.is_file():
+        if not is_there(path):
             raise SnapshotError(
                 f"orphaned: the cascade {file} does not exist any more",
                 hint="delete the snapshot, or move it with the file",
