@@ -26,7 +26,7 @@ KEYS: tuple[Key, ...] = (
     Key("run.continue", "c", "step('continue')", "bench", "Go on to the next breakpoint or the end", "Run", "continue"),
     Key("run.pause", "space", "pause", "bench", "Hold at the next stop; go on when held", "Run", "pause"),
     Key("run.start", "r", "start", "bench", "Start a new run of the file as it is now", "Run", "run"),
-    Key("run.stop", "x", "stop", "bench", "Stop the run; n, i, o and c go on with it", "Run", "stop"),
+    Key("run.stop", "x", "stop", "bench", "Stop the run; a step or continuing goes on with it", "Run", "stop"),
     Key("run.answer", "a", "answer", "bench", "Answer the question that the run asks you", "Run", "answer"),
     Key(
         "run.breakpoint",

@@ -13,7 +13,7 @@ EDITOR_KEYS: tuple[Key, ...] = (
         "ctrl+space,ctrl+@",
         "complete",
         "editor",
-        "Offer what may be written here (ctrl+space)",
+        "Offer what may be written here",
         "Editor",
         "complete",
         priority=True,
@@ -37,9 +37,7 @@ FIND_KEYS: tuple[Key, ...] = (
     Key("find.text", "slash", "find", "find", "Find in the list with the focus", "Lists", "find"),
     Key("find.again", "N", "find_again", "find", "Find the same text further down", "Lists"),
     Key("find.before", "P", "find_again(-1)", "find", "Find the same text further up", "Lists"),
-    Key(
-        "find.filter", "f", "filter", "find", "Show only rows that hold a text; esc shows all again", "Lists", "filter"
-    ),
+    Key("find.filter", "f", "filter", "find", "Show only rows that hold a text", "Lists", "filter"),
 )
 
 SQL_KEYS: tuple[Key, ...] = (

@@ -12,6 +12,7 @@ from workbench.tui.rows.signs import SIGNS
 
 MOUSE = (
     ("click", "choose a row or a tab; a second click opens the row"),
+    ("click", "what is underlined in the first line: the same as its key"),
     ("wheel", "scroll; the thumb of a pane can be dragged too"),
     ("drag", "select text; on the edge of the tree or of the lower pane: resize"),
     ("drag, esc", "the pane has the size again that it had"),

@@ -311,7 +311,7 @@ class SnapshotsScreen(FindingScreen[None]):
         elif indices:
             self._decide(indices, Decision(decision))
         else:
-            self.app.say(told("All changed snapshots are decided about: {snapshots.check} checks them again."))
+            self.app.say(told("There is nothing left to decide about: {snapshots.check} checks all again."))
 
     @work(thread=True, group="decide", exit_on_error=False)
     def _decide(self, indices: list[int], decision: Decision) -> None:
