@@ -124,7 +124,7 @@ class Phase(Model):
     ] = "current"
     model: Annotated[str | None, tier1("Overrides the default model; `::effort` sets the reasoning effort.")] = None
     use_native_tools: Annotated[Switch, tier1("Use the provider's tool calls instead of tools as text.")] = False
-    rules: Annotated[Rules, tier1("Turns, attempts, and what opens them.")] = Rules()
+    rules: Annotated[Rules, tier1("Turns, attempts, and what opens them.")] = Rules.model_construct()
     handoffs: Annotated[tuple[Handoff, ...], tier1("Possible next phases.")] = ()
     sub_cascades: Annotated[tuple[SubCascade, ...], tier1("Cascades that run before the turns.")] = ()
     async_cascades: Annotated[tuple[AsyncCascade, ...], tier1("Cascades that run beside the run.")] = ()
@@ -141,7 +141,7 @@ class Phase(Model):
     ] = Field(default_factory=dict)
     intra_context: Annotated[IntraContext | None, tier1("Masking of older turns of this phase.")] = None
     output_schema: Annotated[dict[str, Any] | None, tier1("JSON Schema of the output.")] = None
-    wards: Annotated[Wards, tier1("Checks before, during and after the phase.")] = Wards()
+    wards: Annotated[Wards, tier1("Checks before, during and after the phase.")] = Wards.model_construct()
     soundings: Annotated[Soundings | None, tier1("Several candidates, of which one wins.")] = None
     output_extraction: Annotated[OutputExtraction | None, tier1("A part of the output that goes into the state.")] = (
         None

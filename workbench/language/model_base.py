@@ -54,7 +54,10 @@ _one_at_a_time = threading.RLock()
 
 
 class Model(BaseModel):
-    """One mapping of a cascade file. A key whose value is null counts as not written."""
+    """One mapping of a cascade file. A key whose value is null counts as not written.
+
+    A default that is such a mapping is made with ``model_construct``: no validator has to be made for it.
+    """
 
     model_config = ConfigDict(
         frozen=True, extra="allow", serialize_by_alias=True, protected_namespaces=(), defer_build=True

@@ -138,7 +138,7 @@ class TokenBudget(Model):
     ] = "sliding_window"
     warning_threshold: Annotated[Share, runs("Share of the budget at which a warning is recorded.")] = 0.8
     phase_overrides: Annotated[dict[str, Count], runs("Tokens in all for single phases.")] = Field(default_factory=dict)
-    summarizer: Annotated[Summarizer, runs("Who summarises, strategy summarize only.")] = Summarizer()
+    summarizer: Annotated[Summarizer, runs("Who summarises, strategy summarize only.")] = Summarizer.model_construct()
 
 
 class OutputExtraction(Model):

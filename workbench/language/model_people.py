@@ -95,7 +95,7 @@ class DecisionPoints(Model):
     trigger: Annotated[
         Annotated[Literal["output", "error"], HYPHENS], runs("Read from the output, or after a failure.")
     ] = "output"
-    ui: Annotated[DecisionUi, runs("How the question is shown.")] = DecisionUi()
+    ui: Annotated[DecisionUi, runs("How the question is shown.")] = DecisionUi.model_construct()
     routing: Annotated[dict[str, DecisionRoute], runs("Where each option leads, by its id.")] = Field(
         default_factory=dict
     )
