@@ -93,6 +93,9 @@ KINDS: dict[str, str] = {
 LEFT = "not run"
 """``sandbox`` of the ``tool_finished`` of a call that a person did not let run, or that came too late to be run."""
 
+TOO_LATE = "Not run: no more tool calls are possible."
+"""The result of a native tool call of the closing answer: the next request would be refused without one."""
+
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """What comes of reading a value that is not of the type that a run writes."""
 

@@ -85,9 +85,6 @@ def not_available(name: str, available: Sequence[str]) -> str:
 NOT_RUN = "Not run: the user asks for this turn again."
 """The result of a tool call that a person did not let run."""
 
-TOO_LATE = "Not run: no more tool calls are possible."
-"""The result of a native tool call of the closing answer: the next request would be refused without one."""
-
 
 def unreadable(problem: str) -> str:
     return f'The call could not be read: {problem}. Send one object {{"tool": "…", "arguments": {{…}}}}.'

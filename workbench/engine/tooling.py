@@ -17,7 +17,7 @@ from workbench.engine.children import run_child
 from workbench.engine.editing import before_tool, checked, edit_result, edit_state
 from workbench.engine.edits import SetResult, SetState
 from workbench.engine.engine_tools import ASK_CUSTOM, ASK_HUMAN, ROUTE_TO, SEARCH_CONTEXT, SET_STATE, SPAWN
-from workbench.engine.event import LEFT
+from workbench.engine.event import LEFT, TOO_LATE
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import Stop, StopKind
 from workbench.engine.hooking import fire
@@ -108,7 +108,7 @@ class Tooling:
 
     def close(self, wanted: Sequence[Wanted]) -> None:
         """Answer the calls of an answer behind which no tool may run."""
-        self._leave(wanted, texts.TOO_LATE, [])
+        self._leave(wanted, TOO_LATE, [])
 
     def _leave(self, wanted: Sequence[Wanted], why: str, parts: list[Text | Image], first: int = 1) -> None:
         """A result that says why a call did not run, for each from the ``first`` on."""

@@ -8,10 +8,9 @@ from typing import Any
 
 from workbench.context.place import Place
 from workbench.dataclass import dataclass
-from workbench.engine.event import LEFT, Event
+from workbench.engine.event import LEFT, TOO_LATE, Event
 from workbench.engine.remedies import name_of
 from workbench.engine.state import RunState
-from workbench.engine.texts import TOO_LATE
 from workbench.tui.rows.cells import flat
 from workbench.tui.rows.numbers import count, money, plural, seconds
 
