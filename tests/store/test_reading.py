@@ -51,6 +51,13 @@ def test_any_flipped_bit_is_noticed_and_the_other_records_are_read(
     assert len(read) >= len(EVENTS) - 2
 
 
+def test_a_letter_that_became_nul_is_damage_and_not_the_room_behind_the_records(tmp_path: Path) -> None:
+    spoilt = LINES[2][:50] + b"\0" + LINES[2][51:]
+    read, health = read_run(_run(tmp_path, b"".join([*LINES[:2], spoilt, *LINES[3:]]) + bytes(100)))
+    assert len(read) == len(EVENTS) - 1
+    assert [fault.at for fault in health.damaged] == [len(LINES[0]) + len(LINES[1])]
+
+
 @settings(max_examples=100, deadline=None)
 @given(start=st.integers(0, len(WHOLE)), size=st.integers(1, 400))
 def test_any_stretch_cut_out_is_noticed(tmp_path_factory: pytest.TempPathFactory, start: int, size: int) -> None:

@@ -144,7 +144,9 @@ class Tail:
             with (self.folder / name).open("rb", buffering=_CHUNK) as file:
                 file.seek(self._offset)
                 for raw in file:
-                    if not raw.endswith(b"\n") or b"\0" in raw:
+                    if not raw.endswith(b"\n"):
+                        return
+                    if b"\0" in raw and not (raw := self._settled(name, len(raw))):
                         return  # A record holds no NUL: here begins the room for those to come.
                     start, self._offset = self._offset, self._offset + len(raw)
                     line = self._read(name, start, raw)
@@ -152,6 +154,17 @@ class Tail:
                         yield line
         except OSError as error:
             self._damaged.append(Fault(name, self._offset, 0, f"cannot be read: {error.strerror}"))
+
+    def _settled(self, name: str, size: int) -> bytes:
+        """The line that begins here once more, where a record follows it: then it was written to its end meanwhile, and
+        a NUL that is still in it is damage. Empty where none follows."""
+        with (self.folder / name).open("rb") as file:
+            file.seek(self._offset + size)
+            behind = file.readline()
+            if b"\0" in behind or not behind.endswith(b"\n"):
+                return b""
+            file.seek(self._offset)
+            return file.readline()
 
     def _read(self, name: str, start: int, raw: bytes) -> Line | None:
         body = raw[:-1]
