@@ -112,6 +112,11 @@ def test_a_sheet_is_filtered_and_escape_takes_one_step_at_a_time(tmp_path: Path)
             await it.press("escape")
             assert isinstance(it.app.screen, Sheet)
             assert "filter '" not in it.text()
+            await it.press("slash", *"whole screen", "enter")
+            assert "'whole screen' " in it.text()
+            await it.press("escape")
+            assert isinstance(it.app.screen, Sheet)
+            assert "'whole screen' " not in it.text(), "the marks of the search go first"
             await it.press("escape")
             assert len(it.app.screen_stack) == 1
 

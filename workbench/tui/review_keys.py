@@ -80,7 +80,7 @@ REVIEW_KEYS: tuple[Key, ...] = (
         "escape,q",
         "close",
         "snapshots",
-        "Drop the filter; else back to the bench",
+        "Drop a filter or a search; else back to the Bench",
         "Snapshots",
         "back",
     ),

@@ -72,7 +72,7 @@ SQL_KEYS: tuple[Key, ...] = (
         "escape",
         "close",
         "sql",
-        "Cancel a question that is going; drop a filter; else back",
+        "Cancel a question that is going; drop a filter or a search; else back",
         "SQL",
         "back",
     ),

@@ -29,7 +29,7 @@ RUN_KEYS: tuple[Key, ...] = (
         "escape",
         "close",
         "home",
-        "Drop the filter; else back to the Bench, where a cascade is open",
+        "Drop a filter or a search; else back to the Bench, where a cascade is open",
         "Home",
     ),
 )

@@ -264,9 +264,7 @@ class LookActions(BenchView):
 
     def action_clear(self) -> None:
         """Show all rows again; else take the marks of a search away."""
-        if not self.drop_filter():
-            for view in self.query(RowView):
-                view.mark("")
+        self.clear_found()
 
     def action_copy(self) -> None:
         """Copy what the focused pane means."""

@@ -153,7 +153,7 @@ class EditorFile(EditorView):
 
     def action_close(self) -> None:
         """Drop a filter; without one, go back to the Bench. Changes are not lost without a question."""
-        if self.drop_filter():
+        if self.clear_found():
             return
         if not self.unsaved:
             self._leave()

@@ -73,12 +73,17 @@ class FindingScreen(FootedScreen[ScreenResultType]):
         """Show only the rows of a list that hold a text."""
         view.filter_by(text)
 
-    def drop_filter(self) -> bool:
-        """Show all rows again of the list with the focus, else of any; False where nothing was filtered."""
-        filtered = [view for view in (self.pane(), *self.query(RowView)) if view.filter]
-        if filtered:
-            self.filter(filtered[0], "")
-        return bool(filtered)
+    def clear_found(self) -> bool:
+        """Show all rows again of the list with the focus, else of any; else take the marks of searches away. False
+        where there was neither."""
+        views = (self.pane(), *self.query(RowView))
+        if filtered := next((view for view in views if view.filter), None):
+            self.filter(filtered, "")
+            return True
+        marked = [view for view in views if view.needle]
+        for view in marked:
+            view.mark("")
+        return bool(marked)
 
     def resting(self) -> Widget:
         """What has the focus when nothing asks for it."""

@@ -146,7 +146,7 @@ class HomeScreen(ListScreen, SizedScreen[None]):
 
     def action_close(self) -> None:
         """Drop the filter; without one, back to the Bench, where there is something on it."""
-        if self.drop_filter():
+        if self.clear_found():
             return
         if self.app.session is not None:
             self.app.pop_screen()

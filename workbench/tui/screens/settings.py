@@ -235,7 +235,7 @@ class SettingsScreen(FindingScreen[None]):
 
     def action_close(self) -> None:
         """Drop the filter; without one, back."""
-        if not self.drop_filter():
+        if not self.clear_found():
             self.dismiss()
 
     def pane(self) -> RowView:

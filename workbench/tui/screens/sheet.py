@@ -67,8 +67,8 @@ class Sheet(FindingScreen[None], ModalScreen[None]):
         return self.view
 
     def action_close(self) -> None:
-        """Drop the filter; without one, back."""
-        if not self.drop_filter():
+        """Drop the filter, else the marks of a search; without either, back."""
+        if not self.clear_found():
             self.dismiss()
 
     def action_copy(self) -> None:

@@ -393,6 +393,6 @@ class SnapshotsScreen(FindingScreen[None]):
             self.app.say("There is no review to copy.")
 
     def action_close(self) -> None:
-        """Drop the filter; without one, back."""
-        if not self.drop_filter():
+        """Drop the filter, else the marks of a search; without either, back."""
+        if not self.clear_found():
             self.dismiss()

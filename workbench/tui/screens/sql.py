@@ -228,7 +228,7 @@ class SqlScreen(FindingScreen[None]):
             self._number += 1
             self._stop(cancel)
             self._say("cancelled", "warning")
-        elif not self.drop_filter():
+        elif not self.clear_found():
             self.dismiss()
 
     def action_history(self, step: int) -> None:
