@@ -61,6 +61,9 @@ def test_a_failed_call_can_be_resumed_when_the_provider_is_back(cli: Cli, provid
     assert cli("run", "one.yaml", "--base-url", provider.url, "-m", "500@1", "--session", "s").code == 4
     resumed = cli("resume", "s", "--base-url", provider.url)
     assert (resumed.code, resumed.out) == (0, "Hello, Ada.\n")
+    first, second = provider.requests
+    assert first.raw == second.raw
+    assert cli("context", "s", "--wire").out == f"{first.raw.decode()}\n", "the request as it was sent, once"
 
 
 @pytest.mark.fault("F22")

@@ -86,7 +86,7 @@ def record_answer(
         provider_id=answer.provider_id,
         first_token_s=answer.first_token_s,
         duration_s=answer.duration_s,
-        wire=scribe.wire(place.branch, answer.wire, style=answer.wire_style, beside=beside),
+        wire=scribe.wire(answer.wire, style=answer.wire_style, beside=beside),
         partial=answer.partial,
         recorded=answer.recorded,
     )

@@ -252,7 +252,7 @@ def _journal_fault(
     data: dict[str, Any] = {
         "try": number,
         "retry_in": wait,
-        "wire": run.scribe.wire(place.branch, fault.wire, style=fault.wire_style, beside=sender.beside),
+        "wire": run.scribe.wire(fault.wire, style=fault.wire_style, beside=sender.beside),
     }
     run.scribe.emit("call_failed", place, digest=digest, error=error, purpose=purpose, **data)
 

@@ -57,6 +57,10 @@ class Scribe:
         """By the event loop's clock."""
         self._seen: set[str] = set()
         self._wires: dict[str, tuple[str, ...]] = {}
+        """By branch, the messages of the request that the journal's newest record of one comes to."""
+        for event in journaled:
+            if wire := event.data.get("wire"):
+                self._wired(event.place.branch, wire)
 
     def emit(self, kind: str, place: Place = Place(), /, **data: Any) -> Event:
         """Journal one event, or find it in the journal of the run that is resumed."""
@@ -93,6 +97,8 @@ class Scribe:
             self._resume()
         self.seq += 1
         self.last_at = self._clock.now()
+        if wire := data.get("wire"):
+            data = {**data, "wire": self._spliced(place.branch, wire)}
         event = Event(self.seq, self.last_at, self.run_id, kind, place, data)
         self._sink.append(event)
         self._observe(event)
@@ -204,30 +210,45 @@ class Scribe:
             for s in assembly.splices
         ]
 
-    def wire(
-        self, branch: str, body: Mapping[str, Any] | None, *, style: str = "", beside: bool = False
-    ) -> dict[str, Any] | None:
-        """A request body as sent: messages and tools by hash, messages as a splice against the body before.
+    def wire(self, body: Mapping[str, Any] | None, *, style: str = "", beside: bool = False) -> dict[str, Any] | None:
+        """A request body as sent: messages and tools by hash. What is emitted has the messages as a splice against the
+        body that the journal has before it.
 
         ``beside``: the body stands alone, and none is spliced against it. ``style``: how it became bytes."""
         if body is None:
             return None
-        hashes = tuple(self._wire_part(message) for message in body.get("messages", ()))
-        before = () if beside else self._wires.get(branch, ())
-        at = _common(before, hashes)
-        tail = _common(before[at:][::-1], hashes[at:][::-1])
-        if not beside:
-            self._wires[branch] = hashes
         return {
             "beside": beside,
             "style": style,
             "order": list(body),
             "keys": {key: value for key, value in body.items() if key not in ("messages", "tools")},
-            "at": at,
-            "remove": len(before) - at - tail,
-            "messages": list(hashes[at : len(hashes) - tail]),
+            "at": 0,
+            "remove": 0,
+            "messages": [self._wire_part(message) for message in body.get("messages", ())],
             "tools": self._wire_part(body["tools"]) if "tools" in body else "",
         }
+
+    def _spliced(self, branch: str, wire: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A body with all its messages, told by what it has other than the one before."""
+        if wire["beside"]:
+            return wire
+        before, messages = self._wires.get(branch, ()), tuple(wire["messages"])
+        at = _common(before, messages)
+        tail = _common(before[at:][::-1], messages[at:][::-1])
+        self._wires[branch] = messages
+        return {
+            **wire,
+            "at": at,
+            "remove": len(before) - at - tail,
+            "messages": list(messages[at : len(messages) - tail]),
+        }
+
+    def _wired(self, branch: str, wire: Mapping[str, Any]) -> None:
+        """What a journaled splice made of the body before it."""
+        if not wire.get("beside", False):
+            before = self._wires.get(branch, ())
+            after = before[wire["at"] + wire["remove"] :]
+            self._wires[branch] = (*before[: wire["at"]], *wire["messages"], *after)
 
     def _wire_part(self, part: object) -> str:
         text = _encode(part)
