@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.collector import no_collection
 from workbench.dataclass import dataclass
@@ -33,7 +33,6 @@ from workbench.workspace.live import (
     watched,
 )
 from workbench.workspace.project import Project, new_session_id
-from workbench.workspace.saving import Saving
 from workbench.workspace.system import SystemIds
 
 if TYPE_CHECKING:
@@ -55,6 +54,11 @@ class Past:
     @property
     def definition_sha256(self) -> str:
         return self.recording.state.cascade_sha256
+
+    def parent_of(self, kind: str, at: str) -> Parent:
+        """What a run that starts from this one says of where it comes from."""
+        name = self.recording.state.prompt_id
+        return Parent(self.run_id, self.session_id, kind, cascade_sha256=self.definition_sha256, at=at, prompt_id=name)
 
 
 def past_of(project: Project, run_id: str) -> Past:
@@ -135,29 +139,12 @@ async def _travel(
     point: ForkPoint | None,
     edits: tuple[Edit, ...],
 ) -> tuple[Outcome, bool]:
-    run_id = run_id or SystemIds().run_id()
-    with ExitStack() as stack, ExitStack() as taking_over:
+    with LateSink(project, attached, run_id or SystemIds().run_id()) as sink, ExitStack() as taking_over:
         taking_over.enter_context(no_collection())
-        saving: list[Saving] = []
-
-        def created() -> Sink:
-            journal = stack.enter_context(project.store.create_anyway(run_id))
-            saving.append(stack.enter_context(saving_of(project, journal, attached)))
-            return journal
-
-        sink = LateSink(created)
-
-        def observe(event: Event) -> None:
-            if sink.watch is not None:
-                sink.watch(event)
-            attached.observe(event)
 
         def opened() -> None:
             taking_over.close()
             sink.open()
-            sink.watch = watched(project, Attached(), *saving)
-            for event in sink.kept:
-                sink.watch(event)
 
         live = ports_of(project, start, attached, sink)
         replay = Replay(past.recording, live, children_in(project.store), pins=pins, forks=kind == "fork", new_run=True)
@@ -169,21 +156,15 @@ async def _travel(
             replay.cut_all()
         else:
             gate = _opening(attached.gate, sink, opened)
-        at = str(point) if point is not None else ""
-        name = past.recording.state.prompt_id
-        parent = Parent(
-            past.run_id, past.session_id, kind, cascade_sha256=past.definition_sha256, at=at, prompt_id=name
-        )
-        ports = replay.ports(replace(live, gate=gate))
         run = Run(
             start.definition,
             start.input,
             start.options,
-            ports,
-            run_id=run_id,
-            observe=observe,
+            replay.ports(replace(live, gate=gate)),
+            run_id=sink.run_id,
+            observe=sink.observe,
             observe_child=attached.observe_child,
-            parent=parent,
+            parent=past.parent_of(kind, str(point or "")),
         )
         outcome = await executed(run, live)
         if kind == "rerun" and not sink.is_open:
@@ -210,31 +191,45 @@ class LateSink:
     Nothing is lost by waiting: what is written before can be replayed from the run that it is taken from.
     """
 
-    def __init__(self, create: Callable[[], Sink]) -> None:
-        self._create = create
+    def __init__(self, project: Project, attached: Attached, run_id: str) -> None:
+        self.run_id = run_id
+        self._project = project
+        self._attached = attached
+        self._stack = ExitStack()
         self._memory = MemorySink()
         self._sink: Sink | None = None
-        self.watch: Callable[[Event], None] | None = None
+        self._watch: Callable[[Event], None] | None = None
         """Told of each event once the journal is there."""
+
+    def __enter__(self) -> LateSink:
+        return self
+
+    def __exit__(self, *fault: Any) -> None:
+        self._stack.__exit__(*fault)
 
     @property
     def is_open(self) -> bool:
         return self._sink is not None
 
-    @property
-    def kept(self) -> Sequence[Event]:
-        """What was written before the journal was opened."""
-        return self._memory.events
-
     def open(self) -> None:
         """Make the journal, with everything so far. Raises StoreError."""
-        sink = self._create()
+        journal = self._stack.enter_context(self._project.store.create_anyway(self.run_id))
+        saving = self._stack.enter_context(saving_of(self._project, journal, self._attached))
         for digest, data in self._memory.blobs.items():
-            sink.blob(digest, data)
+            journal.blob(digest, data)
         for event in self._memory.events:
-            sink.append(event)
-        sink.sync()
-        self._sink = sink
+            journal.append(event)
+        journal.sync()
+        self._sink = journal
+        self._watch = watched(self._project, Attached(), saving)
+        for event in self._memory.events:
+            self._watch(event)
+
+    def observe(self, event: Event) -> None:
+        """Tell of an event that was written."""
+        if self._watch is not None:
+            self._watch(event)
+        self._attached.observe(event)
 
     def append(self, event: Event) -> None:
         (self._sink or self._memory).append(event)
