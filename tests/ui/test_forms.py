@@ -154,6 +154,38 @@ def test_one_choice_and_enter_are_an_answer(tmp_path: Path, keys: tuple[str, ...
     asyncio.run(scenario())
 
 
+def test_an_option_of_several_lines_goes_on_below_its_own_words(tmp_path: Path) -> None:
+    option = {"id": "a", "title": "Alpha " * 20, "description": "Because " * 20}
+    form = {"sections": [{"type": "card_grid", "id": "plan", "options": [option]}]}
+
+    async def scenario() -> None:
+        async with asked(tmp_path, form, size=(80, 24)) as it:
+            lines = screen_text(it.app).splitlines()
+            starts = {word: [line.index(word) for line in lines if word in line] for word in ("Alpha", "Because")}
+            assert [len(set(found)) for found in starts.values()] == [1, 1]
+            assert all(len(found) > 1 for found in starts.values())
+
+    asyncio.run(scenario())
+
+
+def test_enter_on_a_line_that_is_refused_stays_there(tmp_path: Path) -> None:
+    fields = [{"type": "input", "id": "days", "kind": "integer"}, {"type": "input", "id": "why"}]
+
+    async def scenario() -> None:
+        async with asked(tmp_path, {"sections": fields}) as it:
+            await it.type("soon")
+            await it.press("enter")
+            assert "✗" in screen_text(it.app)
+            assert it.app.screen.focused is it.app.screen.query(LineInput).first()
+            await it.press("ctrl+u", "4", "enter")
+            assert "✗" not in screen_text(it.app)
+            assert it.app.screen.focused is not it.app.screen.query(LineInput).first()
+            await it.press("enter")
+            assert it.app.screen.focused is not it.app.screen.query(LineInput)[1], "an empty line is left"
+
+    asyncio.run(scenario())
+
+
 def test_the_mouse_chooses_and_opens_panels(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with asked(tmp_path, PARTS) as it:

@@ -10,7 +10,6 @@ import pytest
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
-from textual.content import Content
 
 from tests.support.endless import ENDLESS
 from tests.ui.bench import Bench, bench
@@ -21,7 +20,7 @@ from workbench.tui.palette import PAINTS, TONES, Palette
 from workbench.tui.screens.form import FormDialog
 from workbench.tui.themes import ThemeError, find_theme, load_theme, load_themes
 from workbench.tui.theming import ThemedApp
-from workbench.tui.widgets.choices import Choices
+from workbench.tui.widgets.choices import Choices, Hanging
 
 SHIPPED = folder("themes")
 
@@ -270,7 +269,7 @@ def test_the_options_of_an_open_form_take_the_colours_of_another_theme(tmp_path:
 
     def styles(it: Bench) -> list[str]:
         prompts = [it.app.screen.query_one(Choices).get_option_at_index(at).prompt for at in range(2)]
-        return [str(span.style) for prompt in prompts if isinstance(prompt, Content) for span in prompt.spans]
+        return [str(span.style) for prompt in prompts if isinstance(prompt, Hanging) for span in prompt.content.spans]
 
     async def scenario() -> None:
         story = triage_story()

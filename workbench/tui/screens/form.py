@@ -165,7 +165,8 @@ class FormDialog(Dialog[str]):
         focused = self.focused
         if focused is None:
             return ""
-        return next((box.section.id for box in focused.ancestors if isinstance(box, FieldBox)), focused.id or "")
+        box = _box_of(focused)
+        return focused.id or "" if box is None else box.section.id
 
     def _enter_again(self, entered: str) -> None:
         boxes = {box.section.id: box for box in self.query(FieldBox)}
@@ -261,8 +262,8 @@ class FormDialog(Dialog[str]):
     @on(TextArea.Changed)
     def _changed(self, event: Choices.Changed | Input.Changed | TextArea.Changed) -> None:
         """Once the form was checked, it is checked again as an answer changes: what is mended is no longer told."""
-        box = next((parent for parent in event.control.ancestors if isinstance(parent, FieldBox)), None)
-        if self._checked:
+        box = _box_of(event.control)
+        if self._checked or (box is not None and box.problem):
             self._check_again(box)
         if isinstance(event, Choices.Changed) and box is not None and self._is_all(box) and box.answer is not None:
             # One choice is the whole form: what is left is a comment, or to send it.
@@ -285,9 +286,14 @@ class FormDialog(Dialog[str]):
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
+        """On to the next question, from a line that fits or is left empty; from the comment the form is sent."""
         if event.input.id == "comment":
             self.action_send()
-        else:
+            return
+        box = _box_of(event.input)
+        if box is not None and (box.answer is not None or box.problem):
+            self._check_again(box)
+        if box is None or not box.problem:
             self.focus_next()
 
     @on(Button.Pressed, "#send")
@@ -297,6 +303,11 @@ class FormDialog(Dialog[str]):
     @on(Footer.Pressed)
     async def _footer(self, event: Footer.Pressed) -> None:
         await self.app.run_command(event.command)
+
+
+def _box_of(widget: Widget) -> FieldBox | None:
+    """The section of the form that a widget is a part of."""
+    return next((parent for parent in widget.ancestors if isinstance(parent, FieldBox)), None)
 
 
 def _time(seconds: float) -> str:

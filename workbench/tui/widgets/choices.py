@@ -8,13 +8,50 @@ from typing import Any, ClassVar
 from textual import events, on
 from textual.binding import BindingType
 from textual.content import Content
+from textual.css.styles import RulesMap
 from textual.message import Message
+from textual.strip import Strip
+from textual.style import Style
+from textual.visual import RenderOptions, Visual
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from workbench.tui.keys import bindings
 from workbench.tui.rows.form import SIGNS, Piece
 from workbench.tui.text import styled
+
+
+class Hanging(Visual):
+    """Lines that hang: each goes on below where its own words begin."""
+
+    def __init__(self, content: Content, least: int) -> None:
+        """``least``: the cells of the first line that its words come after; later lines begin there, or further in."""
+        first, *rest = content.split("\n", allow_blank=True)
+        spaces = [len(line.plain) - len(line.plain.lstrip()) for line in rest]
+        blank = Content(" " * least)
+        self.pieces = (
+            (first[:least], first[least:]),
+            *((blank if n < least else line[:n], line[n:]) for n, line in zip(spaces, rest, strict=True)),
+        )
+        """What stands before the words of each line, and the words."""
+        self.content = content
+
+    def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:
+        return max(lead.cell_length + words.cell_length for lead, words in self.pieces)
+
+    def get_height(self, rules: RulesMap, width: int) -> int:
+        return sum(words.get_height(rules, max(1, width - lead.cell_length)) for lead, words in self.pieces)
+
+    def render_strips(self, width: int, height: int | None, style: Style, options: RenderOptions) -> list[Strip]:
+        strips: list[Strip] = []
+        for lead, words in self.pieces:
+            cells = lead.cell_length
+            (before,) = lead.render_strips(cells, 1, style, options)
+            after = Strip.blank(cells, style.rich_style)
+            for line in words.render_strips(max(1, width - cells), None, style, options):
+                strips.append(Strip.join((before, line)))
+                before = after
+        return strips[:height]
 
 
 class Choices(OptionList):
@@ -47,13 +84,13 @@ class Choices(OptionList):
         self.chosen = [value for value, _ in offered if value in chosen]
         super().__init__(*(Option(self._prompt(at)) for at in range(len(self._offered))), markup=False, **options)
 
-    def _prompt(self, at: int) -> Content:
+    def _prompt(self, at: int) -> Hanging:
         value, pieces = self._offered[at]
         shown = [(SIGNS[self._multiple, value in self.chosen], "$primary"), *pieces]
         if self.app.current_theme.ansi:
             # Of sixteen colours none can be read on that of the cursor but its own.
             shown = [(text, "" if style.startswith("$") else style) for text, style in shown]
-        return styled(shown)
+        return Hanging(styled(shown), len(SIGNS[self._multiple, False]))
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _: self._prompt_anew())
