@@ -124,8 +124,21 @@ def test_the_smallest_terminal_has_room_for_a_list_and_the_footer(tmp_path: Path
             for key, row in (("comma", "▌  default_model"), ("H", "log_triage.yaml")):
                 await it.press(key)
                 await it.until(partial(shows, it, row), f"{row} does not show")
-                assert "^p palette" in screen_text(it.app).splitlines()[11]
+                assert "? help" in screen_text(it.app).splitlines()[11]
                 await it.press("escape")
+
+    asyncio.run(scenario())
+
+
+def test_the_footer_of_the_smallest_terminal_has_a_key_of_what_goes_on_and_the_help(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, size=(40, 12), events=triage_story().events, notices=[HELD]) as it:
+            footer = it.text().splitlines()[-1]
+            assert footer.startswith(" n next turn ")
+            assert footer.rstrip().endswith("? help  q quit")
+            x = footer.index("? help")
+            await it.pilot.click("#footer", offset=(x, 0))
+            await it.until(partial(shows, it, "Help"), "a click on the help that is left does not open it")
 
     asyncio.run(scenario())
 

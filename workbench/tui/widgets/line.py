@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from textual import events
 from textual.message import Message
@@ -68,6 +68,10 @@ class SpanLine(Widget):
             self.refresh()
 
 
+KEPT = "app.help"
+"""The command that the footer names in the narrowest terminal, too."""
+
+
 class Footer(SpanLine):
     """The keys that matter now. A click on one is a press."""
 
@@ -78,7 +82,8 @@ class Footer(SpanLine):
         self._stretches: list[tuple[range, str]] = []
 
     def offer(self, hints: Sequence[tuple[str, str, str]], fixed: Sequence[tuple[str, str, str]] = ()) -> None:
-        """Show ``(command, key, word)``, as many as there is room for; the fixed ones always, at the right."""
+        """Show ``(command, key, word)``, as many as there is room for, and the fixed ones at the right. Those give way
+        in their order, all but the help, where the first hint would have no room."""
         if (tuple(hints), tuple(fixed)) != (self._hints, self._fixed):
             self._hints, self._fixed = tuple(hints), tuple(fixed)
             self._lay_out()
@@ -88,8 +93,9 @@ class Footer(SpanLine):
 
     def _lay_out(self) -> None:
         width = self.size.width
-        right = [_spans(hint) for hint in self._fixed]
-        room = width - sum(width_of(spans) for spans in right) - 1
+        fixed = self._beside_the_first(width)
+        right = [_spans(hint) for hint in fixed]
+        room = width - _cells(fixed) - 1
         spans: list[Span] = [(" ", "plain")]
         self._stretches = []
         x = 1
@@ -103,14 +109,25 @@ class Footer(SpanLine):
             x += need
         spans.append((" " * max(0, room - x), "plain"))
         x = max(x, room)
-        for hint, part in zip(self._fixed, right, strict=True):
+        for hint, part in zip(fixed, right, strict=True):
             self._stretches.append((range(x, x + width_of(part)), hint[0]))
             spans += part
             x += width_of(part)
         self.show(spans)
 
+    def _beside_the_first(self, width: int) -> tuple[tuple[str, str, str], ...]:
+        fixed = self._fixed
+        while _cells((*self._hints[:1], *fixed)) + 2 > width and any(hint[0] != KEPT for hint in fixed):
+            gone = next(hint for hint in fixed if hint[0] != KEPT)
+            fixed = tuple(hint for hint in fixed if hint != gone)
+        return fixed
+
     def command_at(self, x: int) -> str:
         return next((command for stretch, command in self._stretches if x in stretch), "")
+
+
+def _cells(hints: Iterable[tuple[str, str, str]]) -> int:
+    return sum(width_of(_spans(hint)) for hint in hints)
 
 
 def _spans(hint: tuple[str, str, str]) -> list[Span]:
