@@ -10,8 +10,9 @@ from pathlib import Path
 
 import workbench.tui
 from tests.ui.bench import bench
-from workbench.tui.key_words import told
-from workbench.tui.keys import KEYS
+from workbench.tui.key_words import take_keys, told
+from workbench.tui.keys import KEYS, resolve
+from workbench.tui.rows.home import CascadeRows
 from workbench.workspace.settings import Settings
 
 SOURCES = Path(workbench.tui.__file__).parent
@@ -54,3 +55,12 @@ def test_a_rebound_key_is_what_every_sentence_says(tmp_path: Path) -> None:
         assert told("{run.start}") == "r", "what an app took, it gives back"
 
     asyncio.run(look())
+
+
+def test_the_first_words_in_an_empty_folder_name_the_key_that_is_bound() -> None:
+    take_keys(resolve({"home.demo": "f12"})[0])
+    try:
+        assert CascadeRows((), {}, {}).empty[2].startswith("f12  opens the tour")
+        assert CascadeRows(None, {}, {}).empty == ("Looking …",)
+    finally:
+        take_keys(KEYS)

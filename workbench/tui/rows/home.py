@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
+from workbench.tui.key_words import told
 from workbench.tui.rows.cells import Row, Span, crop, fit, flat
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.numbers import plural
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 HOW_TO_BEGIN = (
     "No cascade lies in this folder.",
     "",
-    "d  opens the tour: examples in a new folder of your own, scripted replies, no key and no network",
+    "{home.demo}  opens the tour: examples in a new folder of your own, scripted replies, no key and no network",
     "   A cascade is a YAML or JSON file with a cascade_id and phases; save one here, and it shows.",
     "   workbench open FILE opens one from elsewhere.",
 )
@@ -49,7 +50,7 @@ class CascadeRows(Rows):
         done = plural(broken, "file") + " with errors" if broken else "no errors"
         words = "looking …" if listed is None else f"checking, {waiting:,} to go" if waiting > 0 else done
         self.title_right = ((words, "running" if waiting or listed is None else "error" if broken else "dim"),)
-        self.empty = ("Looking …",) if listed is None else HOW_TO_BEGIN
+        self.empty = ("Looking …",) if listed is None else tuple(map(told, HOW_TO_BEGIN))
         if not self.listed and listed is not None:
             self.title_right = ()
 

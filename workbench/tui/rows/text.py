@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -86,12 +87,15 @@ def _chunks(line: str) -> Sequence[str]:
     return [line[i : i + CHUNK] for i in range(0, len(line), CHUNK)]
 
 
+_LEAD = re.compile(r"^\s*(?:\S{1,6}  )?")
+"""Before the words of such a line: spaces, and perhaps the key that they are about."""
+
+
 def explained(words: Iterable[str], room: int) -> tuple[str, ...]:
     """What a list says when it is empty, in lines of at most ``room`` cells; they go on where their text began."""
     lines: list[str] = []
     for line in words:
-        hang = len(line) - len(line.lstrip())
-        hang += 3 if line[hang + 1 : hang + 3] == "  " else 0
+        hang = len(line) - len(_LEAD.sub("", line))
         wrapped = textwrap.wrap(line[hang:], max(8, room - hang)) or [""]
         lines += [line[:hang] + wrapped[0], *(" " * hang + part for part in wrapped[1:])]
     return tuple(lines)

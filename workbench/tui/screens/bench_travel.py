@@ -75,8 +75,9 @@ class TravelActions(RunActions):
             return
         presenter.stepping = True
         session.fork(run_id, place, Mode.OVER)
-        keys = told("{run.edit} edits, {run.over} goes on.")
-        self.app.say(f"A fork of {presenter.state.run.session_id}, held before {said or place}. {keys}")
+        words = "A new run, forked from {run} and held before {place}: {run.edit} edits, {run.over} goes on. "
+        back = "{run} stays as it is; {app.runs} lists both."
+        self.app.say(told(words + back, run=presenter.state.run.session_id, place=said or place))
         self._begun()
 
     def action_rerun(self) -> None:
