@@ -206,6 +206,16 @@ def test_the_bar_names_its_parts_and_shows_what_is_held_back_and_what_the_budget
     assert "free" in text
 
 
+def test_a_bar_without_colours_has_a_line_between_its_parts() -> None:
+    call = last_call(triage_story())
+    cells = shares(tuple(part.tokens for part in stretches(call, budget=4000)), 98)
+    text = bar(call, 100, budget=4000, divided=True).text
+    ends = [sum(cells[: number + 1]) for number in range(len(cells) - 1)]
+    assert [x for x, glyph in enumerate(text) if glyph == "│"] == ends
+    assert len(text) == len(bar(call, 100, budget=4000).text)
+    assert "│" not in bar(call, 100, budget=4000).text
+
+
 def test_what_was_dropped_is_told_from_what_was_masked() -> None:
     call = dropped_story()
     assert [part.sort for part in stretches(call)] == ["task", "dropped"]

@@ -242,6 +242,7 @@ def test_without_colour_the_focus_the_cursor_and_the_signs_still_show(
             assert "─ Cascade" in text
             assert "▌8" in text
             assert "◌" in text
+            assert "│" in it.pane("context").splitlines()[2], "the parts of the bar run together"
 
     asyncio.run(scenario())
 

@@ -104,8 +104,8 @@ class Presenter:
 
     # -- the context -------------------------------------------------------------------------------------------------
 
-    def context(self, *, compact: bool) -> Rows:
-        """The middle pane: the selected call, or what the file says of a phase that did not run."""
+    def context(self, *, compact: bool, divided: bool = False) -> Rows:
+        """The middle pane: the selected call, or what the file says of a phase that did not run. See ``View``."""
         call = self.state.call
         if call is None:
             return self._card()
@@ -135,6 +135,7 @@ class Presenter:
                 before=before,
                 budget=budget_of(cascade, call.place.phase),
                 max_turns=visit.max_turns if visit else 0,
+                divided=divided,
             )
             rows = ContextRows(call, view)
             if state.selected_run:
@@ -218,7 +219,7 @@ class Presenter:
         if ref.kind == "tool":
             return documents.tool_doc(call.tools[ref.index], whole=whole, gallery=self.gallery)
         if ref.kind == "failure":
-            return failed.failure_doc(call, ref.index)
+            return failed.failure_doc(call, ref.index, self.state.shown)
         if ref.kind == "tools":
             return documents.tools_doc(call, self.state.shown)
         if ref.kind == "break":

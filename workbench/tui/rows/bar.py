@@ -82,14 +82,16 @@ _TOKENS = {
 _FILL = {"masked": "◌", "dropped": "·", "free": "┈"}
 
 
-def bar(call: CallState, width: int, budget: int | None = None) -> Row:
-    """The bar as one row; each stretch carries its name and tokens where they fit."""
+def bar(call: CallState, width: int, budget: int | None = None, *, divided: bool = False) -> Row:
+    """The bar as one row; each stretch carries its name and tokens where they fit. ``divided``: no colours tell them
+    apart, so that the last cell of each but the last is a line."""
     room = width - 2
     parts = stretches(call, budget)
     cells = shares(tuple(part.tokens for part in parts), room)
     spans: list[Span] = [(" ", "plain")]
-    for part, length in zip(parts, cells, strict=True):
-        spans.append((_label(part, length), _TOKENS[part.sort]))
+    for number, (part, length) in enumerate(zip(parts, cells, strict=True), 1):
+        line = "│" if divided and length and number < len(parts) else ""
+        spans.append((_label(part, length - len(line)) + line, _TOKENS[part.sort]))
     return Row(crop(spans, width))
 
 

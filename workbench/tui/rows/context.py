@@ -47,6 +47,8 @@ class View:
     budget: int | None = None
     """Tokens that the file allows."""
     max_turns: int = 0
+    divided: bool = False
+    """Whether no colours tell the parts of the bar apart."""
 
 
 class ContextRows(Rows):
@@ -133,10 +135,12 @@ class ContextRows(Rows):
 
     def heads(self, width: int) -> Sequence[Row]:
         if self._heads[0] != width:
-            rows = [Row(summary(self.call, width, self.view.budget)), bar(self.call, width, self.view.budget)]
-            if not self.view.compact:
-                rows.append(cache_line(self.call, width, self.view.budget))
-            rows.append(columns(width, len(self.call.entries), marked=self.view.compare).head())
+            view = self.view
+            parts = bar(self.call, width, view.budget, divided=view.divided)
+            rows = [Row(summary(self.call, width, view.budget)), parts]
+            if not view.compact:
+                rows.append(cache_line(self.call, width, view.budget))
+            rows.append(columns(width, len(self.call.entries), marked=view.compare).head())
             self._heads = (width, tuple(rows))
         return self._heads[1]
 

@@ -152,7 +152,7 @@ class BenchView(FindingScreen[None]):
     def show_context(self, presenter: Presenter) -> None:
         """Redraw the context, and the detail of its row."""
         self.set_class(not presenter.state.started, "-idle")
-        rows = presenter.context(compact=self.has_class("-short"))
+        rows = presenter.context(compact=self.has_class("-short"), divided=self.app.no_color)
         cursor: int | None = None
         selected, home = presenter.state.selected, presenter.home_row()
         nested = presenter.state.selected_run
