@@ -69,6 +69,14 @@ def test_adding_or_changing_a_capability_asks_again_and_names_it(trust: Trust, r
     assert not trust.is_trusted(root, of(tools))
 
 
+def test_a_cascade_that_another_one_runs_is_no_question_of_its_own(trust: Trust, root: Path, tools: Path) -> None:
+    parent = cascade("cascade_id: c\nphases: [{name: a, instructions: A., sub_cascades: [{ref: part.yaml}]}]\n")
+    both = manifest(python=[PythonFolder.read(tools)], cascades=[parent])
+    assert len(trust.missing(root, both)) == 2
+    trust.grant(root, of(tools), AT)
+    assert trust.is_trusted(root, both)
+
+
 def test_taking_a_capability_away_and_editing_prompts_keeps_trust(trust: Trust, root: Path, tools: Path) -> None:
     before = cascade("cascade_id: c\nphases: [{name: a, instructions: one}]")
     after = cascade("cascade_id: c\nphases: [{name: a, instructions: two}]")

@@ -53,15 +53,15 @@ class Trust:
         return False
 
     def missing(self, folder: Path, manifest: Manifest) -> tuple[Capability, ...]:
-        """The capabilities that a person would have to allow; all of them where the record is damaged."""
-        if not manifest.needs_trust:
-            return ()
+        """The capabilities that a person would have to allow; all of them where the record is damaged. None where only
+        such are new as need no trust of their own."""
         granted: frozenset[str] = frozenset()
         with contextlib.suppress(TrustDamaged):
             grant = self.grants().get(str(folder.resolve()))
             if grant is not None and not folder.is_symlink():
                 granted = grant.keys
-        return tuple(capability for capability in manifest.capabilities if capability.key not in granted)
+        missing = tuple(capability for capability in manifest.capabilities if capability.key not in granted)
+        return missing if Manifest(missing).needs_trust else ()
 
     def grant(self, folder: Path, manifest: Manifest, at: str) -> None:
         """Allow these capabilities to a folder, besides what it has: another cascade's are not taken away.
