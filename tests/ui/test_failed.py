@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from tests.engine.support import play
 from tests.ui.bench import bench
 from tests.ui.snapshot import check_sizes
 from tests.ui.support import Story, entry
 from workbench.context.assembly import Kind
 from workbench.context.message import Message
+from workbench.engine.ports import ModelFault
+from workbench.tui.presenter import Presenter
+from workbench.tui.state import BenchState
 
 LONG = Message("user", "[Tool result: read_log]\n" + "a line of the log\n" * 400)
 
@@ -67,3 +71,17 @@ def test_what_had_arrived_is_kept_and_c_asks_again(tmp_path: Path) -> None:
             assert "The next try: 2.0s later." in it.pane("detail")
 
     asyncio.run(scenario())
+
+
+def test_a_model_that_is_not_there_is_named_with_its_line_and_names_like_it() -> None:
+    cascade = "cascade_id: c\nphases:\n  - name: p\n    instructions: go\n    model: openai/gpt-4.1-minii\n"
+    state = BenchState()
+    state.show_stored(play(cascade, [ModelFault("not_found", "no such model", status=404)] * 3).events)
+    presenter = Presenter(state)
+    rows = presenter.context(compact=False)
+    row = next(i for i in range(len(rows)) if "try 1: " in rows.row(i, 120).text)
+    shown = [line.text for line in presenter.detail(row).lines]
+    where = next(line for line in shown if "is named here" in line)
+    assert where.startswith("test.yaml:5:12: 'openai/gpt-4.1-minii' is named here; known names like it: ")
+    assert "openai/gpt-4.1-mini" in where.partition("known names")[2]
+    assert shown.index(where) < shown.index("What to do")

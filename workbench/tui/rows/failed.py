@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.context.reasons import origin
 from workbench.engine.remedies import largest, name_of, remedy_of
-from workbench.engine.state import CallState
+from workbench.engine.state import CallState, RunState
 from workbench.tui.key_words import told
 from workbench.tui.rows.cells import flat
 from workbench.tui.rows.documents import painter, pretty
@@ -12,8 +12,9 @@ from workbench.tui.rows.numbers import count, seconds
 from workbench.tui.rows.text import Line, TextRows, text_lines
 
 
-def failure_doc(call: CallState, index: int) -> TextRows:
-    """One failed try of a call. Where the request was too long, its largest messages are named."""
+def failure_doc(call: CallState, index: int, run: RunState) -> TextRows:
+    """One failed try of a call. Where the request was too long, its largest messages are named; where the model is not
+    there, the line that names it and names like it."""
     data = call.failures[index]
     error = data.get("error") or {}
     remedy = remedy_of(error)
@@ -21,6 +22,8 @@ def failure_doc(call: CallState, index: int) -> TextRows:
     lines = [Line(remedy.happened.capitalize() + ".", "error"), *text_lines(message)]
     if error.get("kind") == "context_length":
         lines += [Line(""), Line("The largest messages of this request", "head"), *_largest(call)]
+    elif words := _model(run, call, str(error.get("kind", ""))):
+        lines += [Line(""), Line("The model", "head"), *text_lines(words)]
     if (wait := data.get("retry_in")) is not None:
         lines += [Line(""), Line(f"The next try: {seconds(wait)} later.", "dim")]
     else:
@@ -42,6 +45,14 @@ def _keys(*, again: bool) -> str:
     """The keys that go on from here."""
     starts = "After an edit of the file, {run.again} runs it up to its first changed request; {run.start} starts over."
     return told("{run.continue} asks again, and what was answered stays. " + starts if again else starts)
+
+
+def _model(run: RunState, call: CallState, kind: str) -> str:
+    """Where the model of the call is named, if that may be what is wrong."""
+    from workbench.models.prices import PriceTable
+    from workbench.workspace.model_place import DOUBTED, model_words
+
+    return model_words(run, call, PriceTable()) if kind in DOUBTED else ""
 
 
 def _largest(call: CallState) -> list[Line]:
