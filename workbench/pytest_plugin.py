@@ -239,10 +239,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         for name, value in report.user_properties
         if name == _UPDATED
     ]
-    unused = [str(path) for path in config.stash.get(_unused, [])]
+    unused = config.stash.get(_unused, [])
     if updated or unused:
         terminalreporter.section("snapshots")
     for file in updated:
         terminalreporter.line(f"updated: {file}")
     for file in unused:
-        terminalreporter.line(f"unused: {file} is no snapshot of a cascade")
+        shown = file.relative_to(config.rootpath) if file.is_relative_to(config.rootpath) else file
+        terminalreporter.line(f"unused: {_clean(str(shown))} is no snapshot of a cascade")

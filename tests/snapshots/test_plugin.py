@@ -56,7 +56,7 @@ def test_what_is_no_snapshot_is_told_and_what_is_orphaned_fails(frozen: Path) ->
     assert code == 1
     assert "1 failed, 1 passed" in out
     assert "snapshots/lost.json: error: orphaned: the cascade gone.yaml does not exist any more" in out
-    assert f"unused: {frozen.with_name('other.json')} is no snapshot of a cascade" in out
+    assert "\nunused: snapshots/other.json is no snapshot of a cascade\n" in out
 
 
 def test_collecting_imports_nothing_heavy_and_running_no_screen_and_no_provider(frozen: Path) -> None:
