@@ -59,6 +59,21 @@ def test_an_image_follows_the_result_as_a_user_message_and_the_next_call_sees_it
     )
 
 
+def test_an_image_that_an_earlier_result_of_the_turn_shows_is_sent_once_and_counted() -> None:
+    pages = iter([(0, 0), (0, 1), (1, 0)])
+    look = {"look": lambda: ToolResult("seen", images=tuple(picture(number) for number in next(pages)))}
+    phase = {"name": "p", "instructions": "Look.", "tackle": ["look"], "rules": {"max_turns": 2}}
+    played = play(cascade(phase), ["\n".join([call("look")] * 3), "done"], input={"what": "it"}, tools=look)
+    told = played.model.requests[1][1].messages[-1]
+    assert images(told) == [digest(0), digest(0), digest(1)], "one result shows all that it has"
+    header = "[Images from look]:"
+    assert told.text == f"{header}\n{header} (1 of 2 shown above)\n{header} (2 of 2 shown above)"
+    assert [len(tool.pictures) for tool in played.state.calls[0].tools] == [2, 2, 2]
+    events, status, _ = replayed(played)
+    assert status == "success"
+    assert comparable(events) == comparable(played.events)
+
+
 @pytest.mark.parametrize(("keep", "expected"), [(None, [0, 1]), (1, [1]), (0, [])])
 def test_only_the_newest_images_of_a_phase_are_sent_where_the_setting_says_so(
     keep: int | None, expected: list[int]

@@ -72,6 +72,14 @@ def prompt_calls(calls: Sequence[ReadCall]) -> list[Wanted]:
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
+def _shown(name: str, images: Sequence[Image], before: Sequence[Text | Image]) -> list[Text | Image]:
+    """The images of a result, but for those that earlier ones of the turn show: what a page looks like before a click
+    is what it looked like after the last."""
+    fresh = [image for image in images if image not in before]
+    again = len(images) - len(fresh)
+    return [Text(f"[Images from {name}]:" + (f" ({again} of {len(images)} shown above)" if again else "")), *fresh]
+
+
 class Tooling:
     """The tools of one turn."""
 
@@ -180,7 +188,7 @@ class Tooling:
         text, redacted = self.engine.ports.redact(result.text)
         images = [self.engine.scribe.image(image) for image in result.images]
         if images:
-            parts += [Text(f"[Images from {call.name}]:"), *images]
+            parts += _shown(call.name, images, parts)
         items = [self._item(call, text, result.is_error, redacted)]
         if last and parts:
             items.append(Item(Message("user", tuple(parts)), Kind.IMAGES, self.place, call.name))
