@@ -69,6 +69,8 @@ def test_enter_opens_full_and_sent_side_by_side_and_escape_comes_back(tmp_path: 
             await it.press("enter")
             assert "09:14:59Z" in it.text()
             await it.press("escape")
+            assert isinstance(it.app.screen, Sheet), "the first escape takes the marks away"
+            await it.press("escape")
             assert len(it.app.screen_stack) == 1
 
     asyncio.run(scenario())
