@@ -15,8 +15,9 @@ from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.gate import Stop
 from workbench.engine.parts import CallState
 from workbench.engine.recording import Recording
+from workbench.engine.sole_change import SoleChange
 from workbench.engine.state import RunState
-from workbench.language.problem import Path, path_text
+from workbench.language.problem import Path, path_of, path_text
 
 WINDOW = 60
 """Characters of a text that are shown around its first difference."""
@@ -155,16 +156,33 @@ def recorded_definition(run: RunState) -> Definition | None:
         return None
 
 
-def compared(place: Place, old: Asked, new: Asked, today: Definition, recorded: Definition | None) -> ChangedCall:
-    """What lies between two requests. ``recorded`` is the definition of the old one, for the values of its rules."""
-    return ChangedCall(place, old, new, tuple(_Comparison(place, old, new, today, recorded).parts()))
+def compared(
+    place: Place,
+    old: Asked,
+    new: Asked,
+    today: Definition,
+    recorded: Definition | None,
+    sole: SoleChange | None = None,
+) -> ChangedCall:
+    """What lies between two requests. ``recorded`` is the definition of the old one, for the values of its rules;
+    ``sole`` is named instead of a rule that is what it was, where nothing but the file can have made a difference."""
+    return ChangedCall(place, old, new, tuple(_Comparison(place, old, new, today, recorded, sole).parts()))
 
 
 class _Comparison:
-    def __init__(self, place: Place, old: Asked, new: Asked, today: Definition, recorded: Definition | None) -> None:
+    def __init__(
+        self,
+        place: Place,
+        old: Asked,
+        new: Asked,
+        today: Definition,
+        recorded: Definition | None,
+        sole: SoleChange | None,
+    ) -> None:
         self.place = place
         self.old, self.new = old, new
         self.today, self.recorded = today, recorded
+        self.sole = sole
 
     @cached_property
     def _moved(self) -> dict[int, int]:
@@ -207,6 +225,8 @@ class _Comparison:
         new: int = -1,
     ) -> ChangedPart:
         told = kind in _SETTINGS or kind == ChangeKind.REWORDED  # Their values are ``was`` and ``now``.
+        if self.sole is not None and not self.sole.holds(rule) and not self._described_otherwise:
+            rule, is_recorded, told = self.sole.rule, self.sole.recorded, False
         before, after = ("", "") if told or not rule.line else self._values(rule, is_recorded)
         if before == after:
             before = after = ""
@@ -214,7 +234,7 @@ class _Comparison:
 
     def _values(self, rule: Rule, is_recorded: bool) -> tuple[str, str]:
         """What a rule says in the recorded text and in today's; nothing for what is no single value."""
-        path = _path(rule.path)
+        path = path_of(rule.path)
         if self.recorded is None or not path:
             return "", ""
         before, after = path, path
@@ -228,6 +248,12 @@ class _Comparison:
         return _value(self.recorded, before), _value(self.today, after)
 
     # -- beside the messages -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def _described_otherwise(self) -> bool:
+        """Whether a tool's own file may have changed the request."""
+        before, after = _by_name(self.old.tools), _by_name(self.new.tools)
+        return any(before[name] != after[name] for name in before if name in after)
 
     def _settings(self) -> Iterator[ChangedPart]:
         old, new = self.old, self.new
@@ -296,15 +322,6 @@ def around(old: str, new: str, width: int = WINDOW) -> tuple[str, str]:
 def _window(text: str, start: int, width: int) -> str:
     piece = text[start : start + width].replace("\n", "⏎")
     return f'"{"…" if start else ""}{piece}{"…" if start + width < len(text) else ""}"'
-
-
-def _path(text: str) -> Path:
-    """The path behind its text: ``phases[0].rules.max_turns``; empty for what is none."""
-    path: list[str | int] = []
-    for part in text.replace("[", ".[").split("."):
-        number = part[1:-1] if part.startswith("[") and part.endswith("]") else ""
-        path.append(int(number) if number.isdigit() else part)
-    return tuple(path)
 
 
 def _value(definition: Definition, path: Path) -> str:

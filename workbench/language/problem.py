@@ -68,3 +68,12 @@ def path_text(path: Path) -> str:
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+def path_of(text: str) -> Path:
+    """The path behind its text: ``phases[0].rules.max_turns``; empty for what is none."""
+    path: list[str | int] = []
+    for part in text.replace("[", ".[").split("."):
+        number = part[1:-1] if part.startswith("[") and part.endswith("]") else ""
+        path.append(int(number) if number.isdigit() else part)
+    return tuple(path)

@@ -21,6 +21,7 @@ from workbench.snapshots.kept import Kept
 
 if TYPE_CHECKING:
     from workbench.engine.changed import ChangedCall
+    from workbench.engine.sole_change import SoleChange
 
 
 class Kinds(StrEnum):
@@ -125,6 +126,13 @@ class _Comparison:
         return self._frozen()
 
     @cached_property
+    def sole(self) -> SoleChange | None:
+        """The one value of the file that has changed: answers and input are the recorded ones, so it made the rest."""
+        from workbench.engine.sole_change import sole_change
+
+        return sole_change(self.frozen, self.definition)
+
+    @cached_property
     def old_state(self) -> RunState:
         """The frozen run; worked out only where something is different."""
         return self.old.recording.state
@@ -138,8 +146,7 @@ class _Comparison:
         for event in self.new.events:
             yield from self._event(event)
         finished = next((e.data for e in reversed(self.new.events) if e.kind == "run_finished"), {})
-        diverged = finished.get("status") == "diverged"
-        yield from self._left(diverged)
+        yield from self._left(diverged := finished.get("status") == "diverged")
         if not diverged:
             yield from _maps(Kinds.STATE, "state", self.expected.final_state, finished.get("state", {}))
             yield from _maps(Kinds.OUTPUT, "output of", self.expected.outputs, outputs_of(self.new.events))
@@ -194,7 +201,7 @@ class _Comparison:
         from workbench.engine.changed import Asked, compared  # What compares texts is loaded where texts differ.
 
         before, after = Asked.of_call(old, self.old_state), Asked.of_call(new, self.new_state)
-        changed = compared(place, before, after, self.definition, self.frozen)
+        changed = compared(place, before, after, self.definition, self.frozen, self.sole)
         if not changed.parts:
             words = f"{where}: the digest of the request is {new.digest[:12]}, not the frozen one"
             return Difference(Kinds.REQUEST, words, self._rule(place.phase), at=str(place), call=changed)
@@ -329,7 +336,8 @@ class _Comparison:
     def _rule(self, phase: str, *field: str) -> Rule:
         from workbench.engine.changed import rule_of
 
-        return rule_of(self.definition, phase, *field)
+        rule = rule_of(self.definition, phase, *field)
+        return rule if self.sole is None or self.sole.recorded or self.sole.holds(rule) else self.sole.rule
 
 
 def _check_field(row: Row) -> tuple[str, ...]:
