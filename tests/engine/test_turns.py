@@ -236,3 +236,12 @@ def test_a_native_call_of_the_closing_answer_has_a_result_when_the_answer_is_rej
         "Not run: no more tool calls are possible.",
     ]
     assert [event.kind for event in played.events].count("tool_started") == 1
+
+
+def test_a_condition_in_inject_from_holds_beside_context_where_the_strategy_reads_it() -> None:
+    sources = [{"phase": "a", "condition": condition} for condition in ("{{ input.n > 9 }}", "{{ input.n < 9 }}")]
+    own = {"name": "b", "instructions": "Go.", "strategy": "inject", "context": {"from": ["a"]}}
+    phases = [{"name": "a", "instructions": "First."}, {**own, "inject_from": sources}]
+    played = play({"cascade_id": "c", "phases": phases}, ["one", "two"], input={"n": 1})
+    injected = [entry for entry in played.state.calls[1].entries if entry.rule.path.startswith("phases[1].inject_from")]
+    assert {entry.rule.path for entry in injected} == {"phases[1].inject_from[1]"}

@@ -262,12 +262,13 @@ class Visit:
         return tuple(specs.values())
 
     def _conditions(self, execution: Execution) -> dict[str, bool]:
-        """Evaluate the conditions of context sources now: assembling never renders."""
-        sources: dict[Path, ContextSource] = {}
-        if self.phase.context is not None:
-            sources = {(*self.path, "context", "from", i): s for i, s in enumerate(self.phase.context.from_)}
-        elif self.phase.inject_from:
-            sources = {(*self.path, "inject_from", i): s for i, s in enumerate(self.phase.inject_from)}
+        """Evaluate the conditions of context sources now: assembling never renders, and which of them are read is for
+        the strategy to say, here or in a what-if."""
+        selected = self.phase.context.from_ if self.phase.context is not None else ()
+        sources: dict[Path, ContextSource] = {
+            **{(*self.path, "context", "from", i): source for i, source in enumerate(selected)},
+            **{(*self.path, "inject_from", i): source for i, source in enumerate(self.phase.inject_from or ())},
+        }
         return {
             path_text(path): execution.holds(source.condition, (*path, "condition"))
             for path, source in sources.items()

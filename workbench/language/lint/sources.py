@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from workbench.language.lint.facts import Check, Facts, Finding
 from workbench.language.lint.place import PhaseAt
+from workbench.language.lint.strategies import read_by_strategy
 from workbench.language.model import ContextSource
 from workbench.language.problem import Path
 
@@ -25,9 +26,10 @@ class Named(NamedTuple):
     conditional: bool
 
 
-def _listed(at: PhaseAt) -> Iterator[tuple[Path, ContextSource]]:
-    """The sources that take effect, with their paths: those of ``context``, else those of ``inject_from``."""
-    context = at.phase.context
+def _listed(facts: Facts, at: PhaseAt) -> Iterator[tuple[Path, ContextSource]]:
+    """The sources that take effect, with their paths: those of ``context``, else, or where the strategy reads them
+    instead, those of ``inject_from``."""
+    context = None if "inject_from" in read_by_strategy(facts, at) else at.phase.context
     path: Path = (*at.path, "inject_from") if context is None else (*at.path, "context", "from")
     for i, source in enumerate((at.phase.inject_from or ()) if context is None else context.from_):
         yield (*path, i), source
@@ -35,7 +37,7 @@ def _listed(at: PhaseAt) -> Iterator[tuple[Path, ContextSource]]:
 
 def _named(facts: Facts) -> Iterator[Named]:
     for at in facts.phases:
-        for path, source in _listed(at):
+        for path, source in _listed(facts, at):
             yield Named(at, (*path, "phase"), source.phase, source.condition is not None)
         anchors = at.phase.context.anchors if at.phase.context else None
         if anchors is not None and "from_phases" in anchors.model_fields_set:
@@ -87,14 +89,14 @@ def overruled(facts: Facts) -> Iterator[Finding]:
         winner = "context" if phase.context is not None else "inject_from" if phase.inject_from is not None else ""
         losers = ("inject_from", "fidelity", "thread_id") if winner == "context" else ("fidelity", "thread_id")
         for field in losers if winner else ():
-            if field in written:
+            if field in written and field not in read_by_strategy(facts, at):
                 yield facts.report("L403", (*at.path, field), at_key=True, field=field, because=f"'{winner}' is set")
         for i, handoff in enumerate(phase.handoffs):
             target = facts.by_name.get(handoff.target)
             if target is None or (target.phase.context is None and target.phase.inject_from is None):
                 continue
             for field in ("fidelity", "thread_id"):
-                if field in handoff.model_fields_set:
+                if field in handoff.model_fields_set and field not in read_by_strategy(facts, target):
                     because = f"phase '{handoff.target}' says what it sees"
                     yield facts.report(
                         "L403", (*at.path, "handoffs", i, field), at_key=True, field=field, because=because
@@ -139,7 +141,7 @@ def exclusions(facts: Facts) -> Iterator[Finding]:
 def idle_settings(facts: Facts) -> Iterator[Finding]:
     """L407, L408, L411: settings without what they act on."""
     for at in facts.phases:
-        for path, source in _listed(at):
+        for path, source in _listed(facts, at):
             written = source.model_fields_set
             idle = {
                 "images_filter": "images" not in source.include and "include: images",
@@ -170,7 +172,7 @@ def native_messages(facts: Facts) -> Iterator[Finding]:
     """L409, once for each source."""
     native = [at.name for at in facts.phases if at.phase.use_native_tools and facts.has_tools(at.phase)]
     for at in facts.phases:
-        for path, source in _listed(at):
+        for path, source in _listed(facts, at):
             if native and "messages" in source.include:
                 names = [name for name in native if _stands_for(facts, at, source.phase, name)]
                 if names:
@@ -197,7 +199,7 @@ def repetitions(facts: Facts) -> Iterator[Finding]:
             continue
         excluded = {_identity(facts, at, name) for name in (context.exclude if context else ())}
         seen: dict[tuple[str, str], dict[str, str]] = {}
-        for path, source in _listed(at):
+        for path, source in _listed(facts, at):
             name = _identity(facts, at, source.phase)
             if source.condition is not None or name in excluded:
                 continue

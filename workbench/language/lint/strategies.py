@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from workbench.language.lint.facts import Check, Facts, Finding
+from workbench.language.lint.place import PhaseAt
 from workbench.language.problem import Path
 
 ENTERING = frozenset({"snowball", "inject", "auto", "fidelity", "entities"})
@@ -52,6 +53,13 @@ def void_fields(parts: frozenset[str]) -> tuple[str, ...]:
     entering = tuple(field for field in entering if _READ_BY.get(field) not in parts)
     masking = ("intra_context",) if parts & (ENTERING | SURVIVING | {"selective"}) else ()
     return (*entering, *masking)
+
+
+def read_by_strategy(facts: Facts, at: PhaseAt) -> frozenset[str]:
+    """The fields that the strategy of a phase reads itself, whatever else the phase says."""
+    spec = at.phase.strategy or facts.cascade.strategy
+    parts = _parts(facts, spec) if spec is not None else frozenset()
+    return frozenset(field for field, part in _READ_BY.items() if part in parts)
 
 
 def overruled(facts: Facts) -> Iterator[Finding]:

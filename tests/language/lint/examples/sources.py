@@ -49,6 +49,12 @@ SOURCES = (
     ),
     Example("L402", TWO + "context: {from: [«aa]}}", TWO + "context: {from: [a]}}", fix="a"),
     Example("L402", TWO + "context: {from: [«prevous]}}", TWO + "context: {from: [PREVIOUS]}}", fix="previous"),
+    Example(
+        "L402",
+        TWO + "strategy: inject, context: {from: [bb]}, inject_from: [«aa]}",
+        TWO + "strategy: inject, context: {from: [bb]}, inject_from: [a]}",
+        id="where the strategy reads inject_from",
+    ),
     Example("L403", TWO + "context: {from: [a]}, «inject_from: [a]}", TWO + "inject_from: [a]}"),
     Example("L403", TWO + "context: {}, «fidelity: full}", TWO + "fidelity: full}", id="fidelity"),
     Example(
@@ -80,6 +86,12 @@ SOURCES = (
         TWO + "strategy: inject, «context: {from: [a]}}",
         TWO + "strategy: inject, inject_from: [a]}",
         id="inject takes its own sources",
+    ),
+    Example(
+        "L403",
+        TWO + "strategy: inject, «context: {from: [a]}, inject_from: [a]}",
+        TWO + "strategy: inject, inject_from: [a]}",
+        id="inject_from wins over context where the strategy reads it",
     ),
     Example(
         "L403",
