@@ -180,6 +180,29 @@ def test_a_file_that_is_damaged_further_on_leaves_no_run(folder: Path) -> None:
     assert run_cli("runs", "--json").json == []
 
 
+def test_a_run_that_cannot_be_taken_back_is_named_and_the_others_go(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = json.dumps({"messages": EXAMPLES["openai"]})
+    (folder / "lines.jsonl").write_text(f"{line}\n{line}\n{line}\nnot json\n{line}\n")
+    stuck: list[str] = []
+    rename = Path.rename
+
+    def busy_at_first(path: Path, target: Path) -> Path:
+        if not stuck and target.name.endswith(".removed"):
+            stuck.append(path.name)
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", busy_at_first)
+    ended = run_cli("import", "lines.jsonl")
+    assert ended.code == 2
+    stays, refused = ended.err.splitlines()
+    assert stays == f"not taken back: cannot remove run {stuck[0]}: Device or resource busy"
+    assert refused.startswith("lines.jsonl: error: looks like JSON lines, but line 4 is no JSON")
+    assert [run["run_id"] for run in run_cli("runs", "--json").json] == stuck
+
+
 def test_an_import_that_finds_no_room_leaves_no_run_and_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(file: LocalFile, data: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

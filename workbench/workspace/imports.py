@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -25,7 +25,7 @@ from workbench.importers.source import MAX_BYTES
 from workbench.importers.threads import joined
 from workbench.models.cost import cost
 from workbench.models.prices import PriceTable
-from workbench.store.faults import StoreError
+from workbench.store.faults import StoreError, UnknownRun
 from workbench.workspace.opened import CannotOpen
 from workbench.workspace.project import Project, new_session_id
 from workbench.workspace.system import SystemClock, SystemIds
@@ -103,7 +103,8 @@ def import_file(
 
     ``wanted``: the name of its format, where it should not be told from the file. ``model``: of calls whose file names
     none. ``told`` hears after each run how many there are by now. Raises CannotOpen, also for what is no such file, and
-    StoreError. A file that cannot be read whole leaves no run behind.
+    StoreError. A file that cannot be read whole leaves no run behind; a note of the exception names those that stay,
+    because they cannot be removed.
     """
     runs: list[ImportedRun] = []
     if file.is_dir():
@@ -112,11 +113,21 @@ def import_file(
         for origin, found in _read(project, file, wanted):
             runs.append(_written(project, with_model(found.conversation, model), origin, file, found))
             told(len(runs))
-    except BaseException:
+    except BaseException as fault:
         for run in runs:
-            project.store.remove(run.run_id)
+            _take_back(project, run.run_id, fault)
         raise
     return runs
+
+
+def _take_back(project: Project, run_id: str, fault: BaseException) -> None:
+    """Remove a run of an import that failed; why it stays, if it does, becomes a note of the fault."""
+    try:
+        project.store.remove(run_id)
+    except UnknownRun:
+        return
+    except StoreError as stuck:
+        fault.add_note(f"not taken back: {stuck}")
 
 
 def _import_checkpoint(project: Project, folder: Path) -> ImportedRun:
@@ -270,9 +281,10 @@ def _stored(project: Project, run_id: str, shown: str, redact: Redactor) -> Iter
             sink.sync()
             if sink.unsaved:
                 raise StoreError(f"{shown} is not imported: {sink.folder} cannot be written: {sink.fault}")
+    except RecursionError:
+        refused = CannotOpen(f"{shown}: error: a value in it is nested too deep")
+        _take_back(project, run_id, refused)
+        raise refused from None
     except BaseException as fault:
-        with suppress(StoreError):
-            project.store.remove(run_id)
-        if isinstance(fault, RecursionError):
-            raise CannotOpen(f"{shown}: error: a value in it is nested too deep") from None
+        _take_back(project, run_id, fault)
         raise
