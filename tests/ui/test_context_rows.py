@@ -128,6 +128,29 @@ def test_a_comparison_marks_what_is_new_and_what_is_treated_differently() -> Non
     assert "".join(text for text, _ in rows.title_right) == "against turn 2: +2 new ±1 altered"
 
 
+LONG = "selective+mask(after=2,window=5,min_masked_size=200)+loop(limit=3)"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "width", "words"),
+    [
+        (LONG, 110, LONG),
+        (LONG, 87, "selective+mask(after=2,window=5,…)+loop(limit=3)"),
+        (LONG, 79, "selective+mask(after=2,…)+loop(limit=3)"),
+        (LONG, 62, "selective+mask(…)+loop(…)"),
+        (LONG, 45, LONG),
+        ("pinned(tags=a+b,last=200000)+full", 60, "pinned(tags=a+b,…)+full"),
+        ("of another make (with a note, and more", 60, "of another make (with a note, and more"),
+    ],
+)
+def test_the_title_names_every_part_of_a_strategy_and_as_many_parameters_as_fit(
+    strategy: str, width: int, words: str
+) -> None:
+    rows = ContextRows(replace(last_call(triage_story()), strategy=strategy), View(max_turns=8))
+    rows.lay_out(width)
+    assert "".join(text for text, _ in rows.title_right) == words
+
+
 def test_what_came_back_follows_with_the_providers_numbers() -> None:
     lines = shown(ContextRows(last_call(triage_story(finished=True)), View()))
     assert lines[-2].strip() == "predicted → reported  in 602 → 602 exact   cached 512 → 512 exact"
@@ -221,6 +244,14 @@ def test_what_was_dropped_is_told_from_what_was_masked() -> None:
     assert [part.sort for part in stretches(call)] == ["task", "dropped"]
     assert "dropped" in bar(call, 100).text
     assert "masked" not in bar(call, 100).text
+
+
+def test_a_fold_has_its_key_whole_or_not_at_all() -> None:
+    rows = ContextRows(dropped_story(), View())
+    fold = next(i for i, ref in enumerate(rows.refs) if ref.kind == "fold")
+    whole = rows.row(fold, 80).text
+    assert whole.endswith("   u unfolds")
+    assert rows.row(fold, len(whole) - 1).text == whole.removesuffix("   u unfolds")
 
 
 def test_the_cached_part_is_drawn_to_the_scale_of_the_bar() -> None:

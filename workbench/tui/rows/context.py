@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
+
+from rich.cells import cell_len
 
 from workbench.context.assembly import Entry
 from workbench.context.place import Place
@@ -14,8 +17,9 @@ from workbench.engine.state import CallState
 from workbench.tui.rows import back, entry
 from workbench.tui.rows.back import Live
 from workbench.tui.rows.bar import bar, cache_line
-from workbench.tui.rows.cells import Row, Span, Target, dropping, flat
+from workbench.tui.rows.cells import Row, Span, Target, dropping, flat, width_of
 from workbench.tui.rows.columns import columns
+from workbench.tui.rows.found import TITLE_FRAME
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.numbers import count, money, plural
 from workbench.tui.rows.signs import sign
@@ -70,6 +74,12 @@ class ContextRows(Rows):
         self.title_right = ((flat(call.strategy), "dim"),) if call.strategy else ()
         if view.compare and view.before is not None:
             self.title_right = _against(view.before, self.changes)
+
+    def lay_out(self, width: int) -> None:
+        if self.call.strategy and not (self.view.compare and self.view.before is not None):
+            # The pane has one cell more than its rows.
+            room = width + 1 - width_of(self.title) - TITLE_FRAME
+            self.title_right = ((brief(flat(self.call.strategy), room), "dim"),)
 
     # -- which rows there are ----------------------------------------------------------------------------------------
 
@@ -206,6 +216,23 @@ def title_of(place: Place, max_turns: int = 0) -> tuple[Span, ...]:
     if place.branch:
         parts.append(flat(place.branch))
     return (("Context", "title"), ("  " + " · ".join(parts), "name"))
+
+
+def brief(strategy: str, room: int) -> str:
+    """A strategy with as many parameters as there is room for; each part stays named: ``mask(after=2,…)+loop(…)``. As
+    it is where even its names do not fit."""
+    parts = re.split(r"\+(?![^(]*\))", strategy)
+    given = [part[:-1].partition("(") if part.endswith(")") else (part, "", "") for part in parts]
+    names, values = [name for name, _, _ in given], [text.split(",") if mark else [] for _, mark, text in given]
+    text, kept = strategy, [len(found) for found in values]
+    while cell_len(text) > room and any(kept):
+        most = kept.index(max(kept))
+        kept[most] -= 1
+        text = "+".join(
+            f"{name}({','.join([*found[:left], *['…'][: len(found) - left]])})" if found else name
+            for name, found, left in zip(names, values, kept, strict=True)
+        )
+    return text if cell_len(text) <= room else strategy
 
 
 def summary(call: CallState, width: int, budget: int | None = None) -> tuple[Span, ...]:

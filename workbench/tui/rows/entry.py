@@ -9,7 +9,7 @@ from workbench.context.place import Place
 from workbench.context.reasons import explain, origin
 from workbench.engine.state import CallState
 from workbench.tui.key_words import told
-from workbench.tui.rows.cells import Row, Span, crop, fit, flat
+from workbench.tui.rows.cells import Row, Span, crop, dropping, fit, flat
 from workbench.tui.rows.columns import LINE, ROLE, Columns
 from workbench.tui.rows.numbers import UNKNOWN, count
 from workbench.tui.rows.signs import sign
@@ -97,7 +97,8 @@ def fold_row(columns: Columns, entries: Sequence[Entry]) -> Row:
     """Dropped entries that are folded: how many, and how much."""
     tokens = sum(entry.tokens_full for entry in entries)
     text = f"{columns.indent}· {len(entries):,} dropped, {tokens:,} tokens"
-    return Row(crop(((text, "faint"), (told("   {view.dropped} unfolds"), "faint")), columns.width))
+    hint = told("{view.dropped} unfolds")
+    return Row(dropping([[(text, "faint")], [(hint, "faint")]], columns.width))
 
 
 def note_row(columns: Columns, note: str) -> Row:
