@@ -155,6 +155,12 @@ def test_b_goes_into_the_file_after_a_look(tmp_path: Path) -> None:
             await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
             await it.press("w")
             assert "strategy: selective+mask(after=2)" in file.read_text()
+            assert "a again takes it back" in screen_text(it.app)
+            await it.press("a")
+            await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
+            assert "-strategy: selective+mask(after=2)" in screen_text(it.app)
+            await it.press("w")
+            assert file.read_text() == before
 
     asyncio.run(scenario())
 

@@ -117,6 +117,12 @@ def test_accepting_writes_and_rejecting_does_not(tmp_path: Path) -> None:
             assert [item.status for item in screen.board.items] == ["rejected", "accepted", "skipped"]
             assert (first.read_bytes(), third.read_bytes()) == (before[first], before[third])
             assert "✓ 1 accepted" in screen_text(it.app)
+            await it.press("k", "s")
+            await it.until(lambda: screen.board.items[1].status == "skipped", "what was accepted cannot be taken back")
+            assert second.read_bytes() == before[second]
+            await it.press("a")
+            await it.until(lambda: screen.board.items[1].status == "accepted", "a decision cannot be changed")
+            assert "s on it takes it back" in screen_text(it.app)
             await it.press("c")
             await it.until(lambda: screen.board.items[1].status == "passed" and not screen.board.busy)
             assert [item.status for item in screen.board.items] == ["changed", "passed", "changed"]

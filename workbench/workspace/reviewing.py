@@ -18,6 +18,7 @@ from workbench.snapshots.faults import SnapshotError
 
 if TYPE_CHECKING:
     from workbench.engine.event import Event
+    from workbench.snapshots.snapshot import Snapshot
     from workbench.workspace.testing import Snapshots, Verdict
 
 
@@ -161,11 +162,16 @@ class Review:
         self.changed = tuple(changed)
         self.decided: dict[str, Decision] = {}
         """By the name of the snapshot."""
+        self._written: dict[str, Snapshot] = {}
+        """What was accepted, by the name too."""
 
     def decide(self, verdict: Verdict, decision: Decision) -> None:
-        """Decide about one. Raises SnapshotError for one that cannot be accepted: it stays as it was."""
+        """Decide about one; what was accepted is taken back by another decision. Raises SnapshotError for one that
+        cannot be accepted, or whose file was written meanwhile: it stays as it was."""
         if decision is Decision.ACCEPTED:
-            self._snapshots.accept(verdict)
+            self._written[verdict.name] = self._snapshots.accept(verdict)
+        elif self.decided.get(verdict.name) is Decision.ACCEPTED:
+            self._snapshots.take_back(verdict, self._written[verdict.name])
         self.decided[verdict.name] = decision
 
     def decide_rest(self, decision: Decision) -> list[SnapshotError]:

@@ -207,6 +207,13 @@ class Snapshots(SnapshotFolder):
         self.write(self.project.root / verdict.file, snapshot)
         return snapshot
 
+    def take_back(self, verdict: Verdict, accepted: Snapshot) -> None:
+        """Write what was expected before that was accepted. Raises SnapshotError where the file is another by now."""
+        path = self.project.root / verdict.file
+        if verdict.snapshot is None or text_of(path, verdict.file) != accepted.to_text():
+            raise SnapshotError("was written meanwhile; nothing is taken back", file=verdict.file)
+        self.write(path, verdict.snapshot)
+
     def _freeze(self, kept: Kept, label: Label) -> Snapshot:
         folder = (self.project.root / kept.events[0].data.get("cascade_file", "")).parent
         work = freeze(kept, label, SystemClock().now(), self._redactor(), self._surround(folder))

@@ -45,7 +45,15 @@ class Item:
     @property
     def is_open(self) -> bool:
         """Something is to be decided about it."""
-        return self.verdict is not None and not self.verdict.passed and self.decision is None
+        return self.decision is None and self._is_changed
+
+    def can_be(self, decision: Decision) -> bool:
+        """Whether that can be decided about it; what was decided before may be another."""
+        return self.decision is not decision and self._is_changed
+
+    @property
+    def _is_changed(self) -> bool:
+        return self.verdict is not None and not self.verdict.passed
 
 
 STATUS: dict[str, tuple[str, str, str]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -75,6 +76,8 @@ class CompareSheet(Sheet, SizedScreen[None]):
         self._found: Compared | None = None
         self._compared: CompareRows | None = None
         self._here: Ref | None = None
+        self._written: Change | None = None
+        """What was written into the file from here, to take it back."""
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._offer)
@@ -259,6 +262,10 @@ class CompareSheet(Sheet, SizedScreen[None]):
         self.app.call_later(self._ask, change)
 
     def _ask(self, change: Change) -> None:
+        written = self._written
+        back = written is not None and change.before == change.after == written.after
+        if back and written is not None:
+            change = replace(change, after=written.before, is_stale=False)
         lines = change.lines
         if not lines:
             self.app.say(f"{change.shown} says so already in every phase of this run.")
@@ -271,11 +278,12 @@ class CompareSheet(Sheet, SizedScreen[None]):
 
         def answered(answer: str | None) -> None:
             if answer == "write":
-                self._write(change)
+                self._write(change, back=back)
 
-        self.app.push_unasked(Choice(f"Write B into {change.shown}?", text, answers), answered)
+        asked = f"Take B out of {change.shown} again?" if back else f"Write B into {change.shown}?"
+        self.app.push_unasked(Choice(asked, text, answers), answered)
 
-    def _write(self, change: Change) -> None:
+    def _write(self, change: Change, *, back: bool) -> None:
         try:
             write_change(change)
         except (ApplyError, CannotOpen) as fault:
@@ -283,4 +291,6 @@ class CompareSheet(Sheet, SizedScreen[None]):
         except OSError as fault:
             self.app.say(f"{change.shown} cannot be written: {fault.strerror}", "error")
         else:
-            self.app.say(f"{change.shown} is written.")
+            self._written = None if back else change
+            words = "{file} is as it was before." if back else "{file} is written; {compare.apply} again takes it back."
+            self.app.say(told(words, file=change.shown))

@@ -297,7 +297,7 @@ class SnapshotsScreen(FindingScreen[None]):
     def action_decide(self, decision: str) -> None:
         """Decide about the snapshot under the cursor, and go to the next one."""
         item = self.item
-        if item is None or not item.is_open:
+        if item is None or not item.can_be(Decision(decision)):
             words = "{snapshots.next} goes to the next changed snapshot, {snapshots.check} checks all again."
             self.app.say(told("There is nothing to decide here: " + words))
             return
@@ -328,7 +328,7 @@ class SnapshotsScreen(FindingScreen[None]):
             done = [self.board.items[index] for index in indices if self.board.items[index].decision is decision]
             names = ", ".join(item.listed.file for item in done[:3])
             more = f" and {len(done) - 3} more" if len(done) > 3 else ""
-            self.app.say(f"Written: {names}{more}.")
+            self.app.say(told("Written: {names}; {snapshots.skip} on it takes it back.", names=names + more))
         if not objections:
             following = self.board.next_open(indices[-1])
             if following is not None:
