@@ -47,6 +47,17 @@ def test_what_a_provider_counts_is_shown_as_it_says(cli: Cli, provider: Loopback
     assert usage["output"] is not None
 
 
+def test_progress_tells_the_tokens_that_are_expected_of_a_call(cli: Cli, provider: Loopback, workspace: Path) -> None:
+    (workspace / "two.yaml").write_text(
+        "cascade_id: two\nphases: [{name: p, instructions: Hello., rules: {max_turns: 2, turn_prompt: Again.}}]\n"
+    )
+    ended = cli("run", "two.yaml", "--base-url", provider.url, "-m", "gpt-x")
+    told = [line.partition("≈")[2].split()[0] for line in ended.err.splitlines() if "≈" in line]
+    second = cli("show", "--json").json["phases"][0]["calls"][1]
+    assert second["predicted"]["tokens"] != second["tokens_sent"]
+    assert told == [str(second["predicted"]["tokens"])]
+
+
 @pytest.mark.parametrize("model", ["401", "429", "500", "empty", "badjson"])
 def test_a_provider_that_fails_is_exit_code_4(cli: Cli, provider: Loopback, model: str) -> None:
     ended = cli("run", "one.yaml", "--base-url", provider.url, "-m", model, "--session", "s")

@@ -136,7 +136,15 @@ def test_parallel_candidates_are_one_step_over_and_are_held_one_at_a_time_steppi
 
 @pytest.mark.parametrize(
     ("text", "column"),
-    [("tokens > > 1", 10), ("open('x')", 1), ("tokns > 1", 1), ("state.a()", 1), ("1 + 1", 1), ("x" * 600, 500)],
+    [
+        ("tokens > > 1", 10),
+        ("tokens >", 9),
+        ("open('x')", 1),
+        ("tokns > 1", 1),
+        ("state.a()", 1),
+        ("1 + 1", 1),
+        ("x" * 600, 500),
+    ],
 )
 def test_a_condition_that_cannot_be_read_says_where(text: str, column: int) -> None:
     with pytest.raises(ConditionError) as fault:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.engine.support import call, play
 from tests.engine.test_soundings import fleet, verdict
 from tests.ui.support import Story, entry, triage_story
-from workbench.context.assembly import Kind
+from workbench.context.assembly import Grade, Kind
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.state import RunState
@@ -52,6 +52,14 @@ def test_a_held_call_and_its_phase_carry_the_same_sign() -> None:
     lines = shown(TreeRows(run, TreeView(OUTLINE, held=place, held_kind="before call", selected=place)))
     assert lines[1].strip().startswith("▾ ‖ triage")
     assert lines[4].strip().startswith("‖ turn 3  before call")
+
+
+def test_a_call_that_waits_shows_the_tokens_that_are_expected_of_it() -> None:
+    run = RunState.of(triage_story().events)
+    held = run.calls[-1]
+    held.grade, held.scale = Grade.CALIBRATED, 2.0
+    lines = shown(TreeRows(run, TreeView(OUTLINE, held=held.place, held_kind="before call", selected=held.place)))
+    assert lines[4].rstrip().endswith(f"≈{2 * held.tokens_sent:,}")
 
 
 def test_changed_phases_and_breakpoints_are_marked_and_listed() -> None:

@@ -12,6 +12,7 @@ from workbench.cli.output import Cell, Printer, talk
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
 from workbench.engine.event import LEFT
+from workbench.engine.prediction import factor_of
 from workbench.engine.remedies import name_of, remedy_of
 from workbench.language.clean import clean_line
 from workbench.tui.rows.numbers import count, money, plural, seconds
@@ -231,8 +232,10 @@ def _phase_finished(_: Place, data: Mapping[str, Any]) -> Cells | None:
 
 def _context_assembled(_: Place, data: Mapping[str, Any]) -> Cells:
     """What is about to be sent, and what is wrong with it."""
-    sent, full, problems = data.get("tokens_sent", 0), data.get("tokens_full", 0), data.get("problems", ())
     grade = Grade(data.get("grade", "exact"))
+    factor = factor_of(grade, data.get("scale"))
+    sent, full = (round(data.get(key, 0) * factor) for key in ("tokens_sent", "tokens_full"))
+    problems = data.get("problems", ())
     less = f" of {count(full, grade)}" if sent != full else ""
     broken = Cell(f"  {len(problems)} broken: {problems[0][1]}", "bad") if problems else ""
     purpose = str(data.get("purpose", "turn"))

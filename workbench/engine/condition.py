@@ -53,7 +53,9 @@ def compile_condition(text: str) -> Callable[[Mapping[str, Any]], bool]:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError) as fault:
-        raise ConditionError("cannot be read", getattr(fault, "offset", None) or 1) from fault
+        if offset := getattr(fault, "offset", None):
+            raise ConditionError("cannot be read", offset) from fault
+        raise ConditionError("ends too early", len(text.strip()) + 1) from fault
     _check(tree)
 
     def condition(names: Mapping[str, Any]) -> bool:

@@ -8,6 +8,11 @@ from workbench.dataclass import dataclass
 from workbench.engine.parts import CallState
 
 
+def factor_of(grade: str, scale: float | None) -> float:
+    """What our count of a request is multiplied by before it is shown: 1 unless it is calibrated."""
+    return scale or 1.0 if grade == Grade.CALIBRATED else 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Predicted:
     """Of the request, before its answer. An estimate is scaled by what the provider reported of the call before."""
@@ -27,7 +32,7 @@ class Predicted:
     @classmethod
     def of(cls, call: CallState) -> Predicted:
         scale = call.scale if call.grade is Grade.CALIBRATED else None
-        factor, forecast = scale or 1.0, call.forecast
+        factor, forecast = factor_of(call.grade, call.scale), call.forecast
         tokens = round(call.tokens_sent * factor)
         cached = None if forecast is None else round(forecast.cached * factor)
         return cls(

@@ -186,7 +186,7 @@ def _call_row(call: CallState, plain: bool) -> list[str | Cell]:
     return [
         f"  {call_name(call)}",
         status_cell("recorded" if call.recorded and call.status == "done" else call.status, plain),
-        count(call.usage.input if told else call.tokens_sent, grade),
+        count(call.usage.input if told else Predicted.of(call).tokens, grade),
         _cached(call),
         count(call.usage.output),
         spent_words(Spent.of([call])),
