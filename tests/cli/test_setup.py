@@ -214,13 +214,56 @@ def test_completion_follows_the_shell_in_use(cli: Cli, monkeypatch: pytest.Monke
     assert (ended.code, ended.err) == (2, "error: no completion for 'tcsh' (name one of bash, zsh, fish)\n")
 
 
+def completed(cli: Cli, monkeypatch: pytest.MonkeyPatch, line: str) -> list[str]:
+    """What bash is given for the end of a command line."""
+    with monkeypatch.context() as patch:
+        patch.setenv("_WORKBENCH_COMPLETE", "bash_complete")
+        patch.setenv("COMP_WORDS", f"workbench {line}")
+        patch.setenv("COMP_CWORD", str(line.count(" ") + 1))
+        ended = cli()
+    assert ended.err == ""
+    return [word.removeprefix("plain,") for word in ended.out.split()]
+
+
 def test_sessions_complete(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     cli("run", "greet.yaml", "--session", "summer")
     cli("run", "greet.yaml", "--session", "winter")
-    monkeypatch.setenv("_WORKBENCH_COMPLETE", "bash_complete")
-    monkeypatch.setenv("COMP_WORDS", "workbench show w")
-    monkeypatch.setenv("COMP_CWORD", "2")
-    assert cli().out == "plain,winter\n"
+    assert completed(cli, monkeypatch, "show w") == ["winter"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("config set max_c", ["max_cost"]),
+        ("config set --workspace sand", []),
+        ("config set sand", ["sandbox"]),
+        ("config unset tim", ["timeout"]),
+        ("config set keys.app.q", ["keys.app.quit"]),
+        ("config set stream ", ["true", "false"]),
+        ("config set sandbox l", ["landlock"]),
+        ("config set theme workbench-l", ["workbench-light"]),
+        ("config set timeout ", []),
+    ],
+)
+def test_settings_and_their_values_complete(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, line: str, words: list[str]
+) -> None:
+    assert completed(cli, monkeypatch, line) == words
+
+
+def test_phases_and_places_of_a_run_complete(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert completed(cli, monkeypatch, "context --at ") == [], "there is no run yet"
+    cli("run", "greet.yaml", "--session", "summer")
+    for line, words in {
+        "context summer --phase ": ["look", "answer"],
+        "context summer -p a": ["answer"],
+        "candidates --phase l": ["look"],
+        "context --at ": ["look:1", "look:2", "look:3", "answer:1"],
+        "fork summer --at a": ["answer:1"],
+        "diff summer --at a": ["answer:1"],
+        "context absent --at ": [],
+    }.items():
+        assert completed(cli, monkeypatch, line) == words, line
 
 
 @pytest.mark.parametrize(

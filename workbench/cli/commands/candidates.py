@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from workbench.cli.completing import PhaseOfRun
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
 from workbench.cli.output import Printer, write_json
@@ -20,7 +21,7 @@ LOOKED_AT = 50
 
 @click.command(short_help="Candidates side by side: scores, costs, who won and why.")
 @session_argument
-@click.option("--phase", "-p", metavar="PHASE", help="Only the candidates of this phase.")
+@click.option("--phase", "-p", type=PhaseOfRun(), metavar="PHASE", help="Only the candidates of this phase.")
 @click.option("--text", is_flag=True, help="Print each output, and what the evaluator was asked and said.")
 @click.option("--plot", is_flag=True, help="Draw quality against cost below each table.")
 @as_json

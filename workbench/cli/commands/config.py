@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from workbench.cli.completing import SettingName, SettingValue
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.layout import Column
 from workbench.cli.options import as_json, plain, project_here
@@ -74,8 +75,8 @@ def _target(workspace: bool) -> Target:
 
 
 @command.command("set", short_help="Write a setting into your file, or the workspace's.")
-@click.argument("name", metavar="NAME[.KEY]")
-@click.argument("value")
+@click.argument("name", type=SettingName(), metavar="NAME[.KEY]")
+@click.argument("value", type=SettingValue())
 @click.option("--workspace", is_flag=True, help="Into workbench.yaml of the workspace.")
 def set_(name: str, value: str, workspace: bool) -> None:
     """Write one setting into config.yaml of your config folder; comments and all else stay. What could act outside of
@@ -122,7 +123,7 @@ def _no_theme(project: Project, name: str) -> str:
 
 
 @command.command(short_help="Take a setting out of your file, or the workspace's.")
-@click.argument("name", metavar="NAME[.KEY]")
+@click.argument("name", type=SettingName(), metavar="NAME[.KEY]")
 @click.option("--workspace", is_flag=True, help="Out of workbench.yaml of the workspace.")
 def unset(name: str, workspace: bool) -> None:
     """Take one setting out of config.yaml of your config folder.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from workbench.cli.completing import PhaseOfRun, PlaceOfRun
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
 from workbench.cli.output import Printer, talk, write_json
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
 
 @click.command(short_help="What a model call saw, entry by entry, and why.")
 @session_argument
-@click.option("--phase", "-p", metavar="PHASE", help="Only calls of this phase (latest visit).")
+@click.option("--phase", "-p", type=PhaseOfRun(), metavar="PHASE", help="Only calls of this phase (latest visit).")
 @click.option("--turn", "-t", type=click.IntRange(1), metavar="N", help="Only calls of this turn (last attempt).")
-@click.option("--at", metavar="PLACE", help="One call: PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL.")
+@click.option(
+    "--at", type=PlaceOfRun(), metavar="PLACE", help="One call: PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL."
+)
 @click.option("--strategy", "-s", metavar="SPEC", help="What-if: under this strategy instead; no call is made.")
 @click.option("--text", is_flag=True, help="Print what was sent below each entry, long messages once.")
 @click.option("--wire", is_flag=True, help="The exact request body as it was sent, JSON; one line per call.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from workbench.cli.comparing import pricing
+from workbench.cli.completing import PlaceOfRun
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SessionName, as_json, find_run, plain, project_here, read_run
 from workbench.cli.output import Cell, Printer, talk, write_json
@@ -23,7 +24,12 @@ if TYPE_CHECKING:
 @click.command(short_help="Two strategies on one run, or two runs, side by side.")
 @click.argument("sessions", type=SessionName(), nargs=-1, metavar="[SESSION] | A B")
 @click.option("--strategies", "-s", nargs=2, metavar="A B", help="Specs, names of the file's strategies, or 'file'.")
-@click.option("--at", metavar="PLACE", help="Messages of this call: PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL.")
+@click.option(
+    "--at",
+    type=PlaceOfRun(),
+    metavar="PLACE",
+    help="Messages of this call: PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL.",
+)
 @click.option("--text", is_flag=True, help="Texts of differing messages whole, with the words that differ marked.")
 @click.option("--html", "html_file", metavar="FILE", help="Write the comparison to one self-contained HTML file.")
 @click.option("--apply", "applied", type=click.Choice(["A", "B"]), help="Write this strategy into the cascade's file.")

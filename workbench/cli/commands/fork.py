@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import click
 
+from workbench.cli.completing import PlaceOfRun
 from workbench.cli.options import SANDBOXES, SessionName, plain, project_here
 
 
 @click.command(short_help="A new run from a stop of a stored one.")
 @click.argument("session", type=SessionName())
-@click.option("--at", metavar="PLACE", help="phase, phase:turn, or phase/visit/attempt/turn/call in full.")
+@click.option(
+    "--at", type=PlaceOfRun(), metavar="PLACE", help="phase, phase:turn, or phase/visit/attempt/turn/call in full."
+)
 @click.option(
     "--stop",
     type=click.Choice(["before_phase", "before_call", "after_call", "before_tool", "after_tool"]),
