@@ -234,7 +234,7 @@ def test_sessions_complete(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("config set max_c", ["max_cost"]),
+        ("config set max_v", ["max_visits"]),
         ("config set --workspace sand", []),
         ("config set sand", ["sandbox"]),
         ("config unset tim", ["timeout"]),
