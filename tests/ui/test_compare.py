@@ -156,11 +156,13 @@ def test_b_goes_into_the_file_after_a_look(tmp_path: Path) -> None:
             await it.press("w")
             assert "strategy: selective+mask(after=2)" in file.read_text()
             assert "a again takes it back" in screen_text(it.app)
+            assert "a take B out" in screen_text(it.app).splitlines()[-1]
             await it.press("a")
             await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
             assert "-strategy: selective+mask(after=2)" in screen_text(it.app)
             await it.press("w")
             assert file.read_text() == before
+            assert "a apply B" in screen_text(it.app).splitlines()[-1]
 
     asyncio.run(scenario())
 

@@ -84,7 +84,10 @@ class CompareSheet(Sheet, SizedScreen[None]):
         self._work_out()
 
     def _offer(self) -> None:
-        self.footer.offer(hints(self.OFFERED, self.app.keys), hints(("sheet.close",), self.app.keys))
+        offered = hints(self.OFFERED, self.app.keys)
+        if self._written is not None:
+            offered = tuple((id, key, "take B out" if id == "compare.apply" else word) for id, key, word in offered)
+        self.footer.offer(offered, hints(("sheet.close",), self.app.keys))
 
     @work(thread=True, exclusive=True, group="compare", exit_on_error=False)
     def _work_out(self) -> None:
@@ -292,5 +295,6 @@ class CompareSheet(Sheet, SizedScreen[None]):
             self.app.say(f"{change.shown} cannot be written: {fault.strerror}", "error")
         else:
             self._written = None if back else change
+            self._offer()
             words = "{file} is as it was before." if back else "{file} is written; {compare.apply} again takes it back."
             self.app.say(told(words, file=change.shown))
