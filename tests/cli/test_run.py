@@ -177,6 +177,9 @@ def test_broken_replies_are_told_with_their_place(cli: Cli, workspace: Path) -> 
 NEEDS_TRUST = {
     "a tool phase": "phases: [{name: p, tool: shout, inputs: {text: x}}]\n",
     "a validator": "phases: [{name: p, instructions: x, wards: {post: [{validator: polite, mode: blocking}]}}]\n",
+    "a validator of candidates": (
+        "phases: [{name: p, instructions: x, soundings: {factor: 2}, wards: {post: [{validator: polite}]}}]\n"
+    ),
 }
 
 
@@ -193,7 +196,9 @@ def test_what_cannot_run_without_trust_is_exit_code_3_and_says_how_to_allow_it(
     (workspace / "act.replies.yaml").write_text("replies: {p: [{text: please}]}\n")
     refused = cli("run", "act.yaml", "-q")
     assert refused.code == 3
+    assert refused.err.count("may not run") == 1
     assert "workbench trust" in refused.err
+    assert "needs trust" in cli("check", "act.yaml").out
     assert cli("trust", "act.yaml", "--yes").code == 0
     assert cli("run", "act.yaml", "-q").code == 0
 

@@ -11,7 +11,7 @@ from workbench.context.message import Image, Message
 from workbench.dataclass import dataclass
 from workbench.engine import judging
 from workbench.engine.execution import Execution
-from workbench.engine.faults import PhaseBlocked, PhaseFailed
+from workbench.engine.faults import TRUST, PhaseBlocked, PhaseFailed
 from workbench.engine.gate import Stop, StopKind
 from workbench.engine.mutation import Mutation, mutations
 from workbench.engine.ports import Verdict
@@ -37,6 +37,8 @@ class Candidate:
     status: str = "success"
     """success, failed or blocked."""
     reason: str = ""
+    check: str = ""
+    """The check that it failed at, as ``PhaseFailed`` names it."""
     applied: str | None = None
     """The mutated instructions, as they were used."""
     verdict: Verdict | None = None
@@ -121,11 +123,13 @@ async def gather(work: Sequence[Coroutine[Any, Any, Candidate]]) -> list[Candida
 
 
 def no_winner(candidates: list[Candidate]) -> PhaseFailed:
-    """Why none of the candidates can win."""
-    reasons = "; ".join(f"{c.index}: {c.reason}" for c in candidates)
+    """Why none of the candidates can win; a reason that all of them share is told once."""
+    told = {candidate.reason for candidate in candidates}
+    reasons = "; ".join(f"{c.index}: {c.reason}" for c in candidates) if len(told) > 1 else "".join(told)
     if all(candidate.status == "blocked" for candidate in candidates):
         return PhaseBlocked(f"every candidate was blocked: {reasons}", "soundings")
-    return PhaseFailed(f"no candidate passed: {reasons}", "soundings")
+    untrusted = all(candidate.check == TRUST for candidate in candidates)
+    return PhaseFailed(f"no candidate passed: {reasons}", TRUST if untrusted else "soundings")
 
 
 def plan(visit: Visit, soundings: Soundings, path: Path) -> tuple[list[Plan], list[float]]:
@@ -207,7 +211,7 @@ async def run_one(candidate: Candidate, kind: str, refine: str = "") -> None:
     except PhaseBlocked as fault:
         candidate.status, candidate.reason = "blocked", fault.reason
     except PhaseFailed as fault:
-        candidate.status, candidate.reason = "failed", fault.reason
+        candidate.status, candidate.reason, candidate.check = "failed", fault.reason, fault.check
     cost, tokens = execution.engine.branch_cost(execution.place().branch)
     scribe.emit(
         "candidate_finished",

@@ -87,7 +87,7 @@ async def _walk(
     except PhaseBlocked as fault:
         candidate.status, candidate.reason = "blocked", fault.reason
     except PhaseFailed as fault:
-        candidate.status, candidate.reason = "failed", fault.reason
+        candidate.status, candidate.reason, candidate.check = "failed", fault.reason, fault.check
     last.state_set = {key: value for key, value in world.state.items() if run.world.state.get(key) != value}
     candidate.shown = "\n\n".join(f"### {entry['phase']}\n{entry['output']}" for entry in world.lineage)
     cost, tokens = run.branch_cost(branch)

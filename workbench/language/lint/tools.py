@@ -58,7 +58,8 @@ def _known(facts: Facts, at: PhaseAt, name: str) -> bool:
 
 
 def refused_tools(facts: Facts) -> Iterator[Finding]:
-    """L504, L507, L802 and L717 for the file of a tool: once for each tool, where it is first named."""
+    """L504, L507, L802 and L717 for the file of a tool: once for each tool, where it is first named. L507 for
+    validators too."""
     told: set[str] = set()
     for _, path, name in _listed(facts):
         tool = facts.around.tools.get(name)
@@ -70,6 +71,12 @@ def refused_tools(facts: Facts) -> Iterator[Finding]:
         if tool.needs:
             yield facts.report("L507", path, name=name, needs=tool.needs)
         yield from _tool_file(facts, path, name, tool)
+    for path, written in _validators(facts):
+        name = written.removeprefix("validator:")
+        tool = None if name in facts.cascade.validators else facts.around.tools.get(name)
+        if tool is not None and tool.needs and name not in told:
+            told.add(name)
+            yield facts.report("L507", path, name=name, needs=tool.needs, hint="until then a phase that asks it fails")
     for at in facts.all_phases:
         tool_name = at.phase.tool or ""
         scheme, named, _ = tool_name.partition(":")

@@ -11,6 +11,7 @@ WORLD = Surroundings(
         "read_file": ToolFacts("function", hides_builtin=True),
         "linux_shell": ToolFacts("builtin", needs="a sandbox: none is installed"),
         "lookup": ToolFacts("function"),
+        "strict": ToolFacts("function", needs="trust: the folder is not trusted"),
         "painter": ToolFacts("declarative", text='{"tool_id": "painter", "type": "gradio"}'),
         "grep": ToolFacts("declarative", text='{"tool_id": "grep", "type": "shell", "error_pattern": "(oops"}'),
     },
@@ -105,6 +106,7 @@ TOOLS = (
         id="of a candidate",
     ),
     Example("L507", listed("«linux_shell"), listed("run_code"), WORLD),
+    Example("L507", warded("«strict"), warded("keen"), WORLD, id="as a validator"),
     Example("L507", "- {name: a, tool: «'python:m.f'}", "- {name: a, tool: create_chart}", WORLD, id="python"),
     Example(
         "L508",
