@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.cli.layout import Column, width_of
-from workbench.cli.output import Cell, Printer, write_json
+from workbench.cli.output import Cell, Printer, write_json, write_json_list
 
 COLUMNS = [Column("name", flexible=True), Column("tokens", right=True)]
 
@@ -179,3 +180,19 @@ def test_json_is_ascii_and_keeps_every_character(capsys: pytest.CaptureFixture[s
     assert written.isascii()
     assert "\x1b" not in written
     assert json.loads(written) == value
+
+
+@pytest.mark.parametrize("values", [[], [{"a": [1, {"b": "one\ntwo"}], "c": {}}, [], None, "\u2028"]])
+def test_a_list_of_json_is_one_document_whose_values_are_written_as_they_come(
+    values: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    written: list[str] = []
+
+    def each() -> Iterator[object]:
+        for number, value in enumerate(values):
+            written.append(capsys.readouterr().out)
+            assert bool(written[-1]) == bool(number), "a value is made when the one before it is written"
+            yield value
+
+    write_json_list(each())
+    assert "".join(written) + capsys.readouterr().out == json.dumps(values, indent=2) + "\n"

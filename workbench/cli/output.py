@@ -170,10 +170,26 @@ def write_json(value: Any, *, lines: bool = False) -> None:
         sys.stdout.write(json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":")) + "\n")
         sys.stdout.flush()
         return
+    _write(value)
+    sys.stdout.write("\n")
+
+
+def write_json_list(values: Iterable[Any]) -> None:
+    """One JSON document on stdout, the list of the values, of which each is written before the next is made: what the
+    calls of a run saw is together as large as the square of its turns."""
+    before = "[\n  "
+    for value in values:
+        sys.stdout.write(before)
+        _write(value, "\n  ")
+        before = ",\n  "
+    sys.stdout.write("[]\n" if before.startswith("[") else "\n]\n")
+
+
+def _write(value: Any, line: str = "\n") -> None:
+    """A value with what begins each line after its first; no text in it holds a line break as it is."""
     pieces = json.JSONEncoder(ensure_ascii=True, allow_nan=False, indent=2).iterencode(value)
     while text := "".join(islice(pieces, _PIECES)):  # A comparison of long runs has a hundred million characters.
-        sys.stdout.write(text)
-    sys.stdout.write("\n")
+        sys.stdout.write(text.replace("\n", line))
 
 
 def talk(text: str, style: str = "") -> None:

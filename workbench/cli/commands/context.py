@@ -11,7 +11,7 @@ import click
 from workbench.cli.completing import PhaseOfRun, PlaceOfRun
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
-from workbench.cli.output import Printer, talk, write_json
+from workbench.cli.output import Printer, talk, write_json_list
 
 if TYPE_CHECKING:
     from workbench.engine.state import CallState, RunState
@@ -65,7 +65,7 @@ def command(
     from workbench.cli.views.context import context_json, print_context
 
     if json:
-        write_json([context_json(call) for call in calls])
+        write_json_list(context_json(call) for call in calls)
         return
     printer = Printer(plain)
     talk(f"{state.session_id or state.run_id}: {state.cascade_file or state.cascade_id}, {state.status}", "dim")
