@@ -65,7 +65,7 @@ def test_a_candidate_that_fails_its_checks_cannot_win() -> None:
 
 
 def test_when_none_passes_the_phase_fails_with_the_reasons_of_all() -> None:
-    played = play(cascade({"factor": 2, "max_parallel": 1}, output_schema={"type": "object"}), ["x", "y"])
+    played = play(cascade({"factor": 2, "max_parallel": 1}, output_schema={"type": "object"}), ["x", "3"])
     assert played.outcome.status == "failed"
     assert "0: " in played.outcome.reason
     assert "1: " in played.outcome.reason

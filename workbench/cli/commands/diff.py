@@ -82,7 +82,9 @@ def command(
     if not json:
         _show(comparison, pair, title, strategies is not None, Printer(plain), whole=text)
         if at is None and len(comparison.differing) > 1:
-            talk(f"{len(comparison.differing) - 1} more calls differ: --at PHASE:TURN shows one, --text whole texts")
+            more = len(comparison.differing) - 1
+            told = "1 more call differs" if more == 1 else f"{more} more calls differ"
+            talk(f"{told}: --at PHASE:TURN shows one, --text whole texts")
         if provider is None and comparison.a.totals.unknown + comparison.b.totals.unknown:
             talk("prices are unknown: --provider openai/gpt-4.1-mini, say, or --prices FILE gives them")
     elif applied is None:
