@@ -18,6 +18,8 @@ class Rows:
     """How they look."""
     title: tuple[Span, ...] = ()
     title_right: tuple[Span, ...] = ()
+    spreads: bool = False
+    """Whether all rows may show whole where there is room for it; else only the one under the cursor does."""
 
     def __len__(self) -> int:
         return 0
@@ -32,6 +34,10 @@ class Rows:
     def row(self, index: int, width: int) -> Row:
         """One row, laid out for ``width`` cells. Raises IndexError outside the rows."""
         raise IndexError(index)
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        """The lines of a row that one line may cut, with nothing lost; none for a row that is as it is."""
+        return ()
 
     def plain(self, index: int) -> str:
         """The row as text without layout: what a search looks at and a copy takes."""
@@ -93,6 +99,7 @@ class Filtered(Rows):
         self.inner = rows
         self.needle = needle
         self.indices = list(rows.kept(needle))
+        self.spreads = rows.spreads
         self._seen = (len(rows), 0)
         """How many rows were looked at, and the width at which they were counted; 0 before any."""
         self.empty = (f"No row holds '{flat(needle)}'.", told(f"{{{clears}}} shows all again."))
@@ -123,6 +130,9 @@ class Filtered(Rows):
 
     def row(self, index: int, width: int) -> Row:
         return self.inner.row(self.indices[index], width)
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        return self.inner.whole(self.indices[index], width)
 
     def plain(self, index: int) -> str:
         return self.inner.plain(self.indices[index])

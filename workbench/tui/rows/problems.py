@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from workbench.engine.event import Event
 from workbench.engine.state import CallState, RunState
-from workbench.language.problem import Problem, Severity, Span
-from workbench.tui.rows.cells import Row, crop, fit, flat
+from workbench.language.problem import Problem, Severity
+from workbench.language.problem import Span as Stretch
+from workbench.tui.rows.cells import Row, Span, crop, fit, flat, width_of
 from workbench.tui.rows.model import Rows
+from workbench.tui.rows.text import wrapped
 
 
 def of_run(run: RunState) -> Iterator[Problem]:
@@ -25,7 +27,7 @@ def _warning(event: Event) -> Problem:
         str(data.get("code", "run")),
         str(data.get("message", "")),
         str(data.get("file", "")),
-        Span(line, column, line, column),
+        Stretch(line, column, line, column),
     )
 
 
@@ -39,13 +41,14 @@ def of_call(call: CallState, file: str) -> Iterator[Problem]:
         line = call.entries[broken.entry].rule.line if 0 <= broken.entry < len(call.entries) else 0
         where = f"{call.place.phase} · turn {call.place.turn}"
         code = f"invariant {broken.invariant}"
-        yield Problem(Severity.ERROR, code, f"{where}: {broken.message}", file, Span(line, 1, line, 1))
+        yield Problem(Severity.ERROR, code, f"{where}: {broken.message}", file, Stretch(line, 1, line, 1))
 
 
 class ProblemRows(Rows):
     """Problems of the file, then what the run warned of: ``L22:5  error  message (hint)``."""
 
     empty = ("No problems.",)
+    spreads = True
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -54,24 +57,25 @@ class ProblemRows(Rows):
         return len(self.problems)
 
     def row(self, index: int, width: int) -> Row:
+        return Row(crop((*self._where(index), *self._words(index)), width))
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        where = self._where(index)
+        indent = width_of(where)
+        first, *more = wrapped(self._words(index), max(12, width - indent))
+        return (Row((*where, *first)), *(Row(((" " * indent, "plain"), *line)) for line in more))
+
+    def _where(self, index: int) -> tuple[Span, ...]:
         problem = self.problems[index]
         token = {"error": "error", "warning": "warning"}.get(str(problem.severity), "dim")
         glyph = {"error": "✗", "warning": "⚠"}.get(str(problem.severity), "·")
-        hint = f"  ({flat(problem.hint)})" if problem.hint else ""
         where = f"L{problem.span.line}:{problem.span.column}" if problem.span.line else ""
-        return Row(
-            crop(
-                (
-                    (" ", "plain"),
-                    (f"{glyph} ", token),
-                    (fit(where, 9), "faint"),
-                    (flat(problem.message), "plain"),
-                    (hint, "dim"),
-                    (f"  {problem.code}", "faint"),
-                ),
-                width,
-            )
-        )
+        return ((" ", "plain"), (f"{glyph} ", token), (fit(where, 9), "faint"))
+
+    def _words(self, index: int) -> tuple[Span, ...]:
+        problem = self.problems[index]
+        hint = f"  ({flat(problem.hint)})" if problem.hint else ""
+        return ((flat(problem.message), "plain"), (hint, "dim"), (f"  {problem.code}", "faint"))
 
     def plain(self, index: int) -> str:
         return flat(str(self.problems[index]))

@@ -229,6 +229,13 @@ class TextRows(Rows):
         return [row + part for part, text in enumerate(line.block.texts(self._room)) if wanted in text.casefold()]
 
 
+def wrapped(spans: Sequence[Span], room: int) -> tuple[tuple[Span, ...], ...]:
+    """Spans in lines of at most ``room`` cells, broken between words where there are any."""
+    text = "".join(part for part, _ in spans)
+    # One of the two blanks that set parts off may be left where a line breaks.
+    return tuple(_cut(spans, start + (text[start : start + 1] == " "), end) for start, end in _words(text, room, 0))
+
+
 def _step(text: str, room: int) -> int:
     return room if text.isascii() else max(1, room // 2)
 

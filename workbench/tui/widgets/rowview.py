@@ -10,7 +10,7 @@ from textual.geometry import Offset, Size
 from textual.message import Message
 
 from workbench.tui.keys import bindings
-from workbench.tui.rows.cells import Row, Span, Target, target_at
+from workbench.tui.rows.cells import Row, Span, target_at
 from workbench.tui.rows.found import Found
 from workbench.tui.rows.model import Filtered, Rows
 from workbench.tui.rows.tally import Tally
@@ -18,6 +18,7 @@ from workbench.tui.rows.text import explained
 from workbench.tui.widgets.draw import thumb
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.lineview import Line, LineView
+from workbench.tui.widgets.spread import Spread
 
 WHEEL_LINES = 3
 SLICE, PAUSE = 0.008, 0.02
@@ -83,6 +84,7 @@ class RowView(LineView, can_focus=True):
         self.lit = ""
         """The border that the mouse can take here: ``edge``, ``title`` or none."""
         self._count = 0
+        self._spread = Spread(rows, 1, 0, -1)
         self._dragging = False
         self._pressed: Offset | None = None
         """Where the button went down, on the screen: what ends elsewhere is no click."""
@@ -149,12 +151,15 @@ class RowView(LineView, can_focus=True):
         at_end = self.follows and self._position(self.cursor) >= self._count - 1
         self._shown.lay_out(self.inner_width)
         self._count = len(self._shown)
-        size = Size(self.size.width, self._count + self.head_count)
-        if size != self.virtual_size:
-            self.virtual_size = size
         wanted = self._position(self.cursor if cursor is None else cursor)
         wanted = self._count - 1 if cursor is None and at_end else wanted
         self.cursor = self._origin(max(0, min(wanted, self._count - 1)))
+        self._spread_out()
+
+    def _spread_out(self) -> None:
+        """Give each row its lines, and keep those of the cursor in view."""
+        self._spread = Spread(self._shown, self.inner_width, self.page, self._position(self.cursor))
+        self.virtual_size = Size(self.size.width, len(self._spread) + self.head_count)
         if self.selecting:
             self.keep_in_view()
 
@@ -189,18 +194,17 @@ class RowView(LineView, can_focus=True):
             return
         index = self._origin(position)
         changed, self.cursor = index != self.cursor, index
-        self.keep_in_view()
+        self._spread_out()
         self.redraw()
         if changed:
             self.post_message(self.Chosen(self, index))
 
     def keep_in_view(self) -> None:
         """Scroll no more than needed to show the cursor."""
-        top, page, at = round(self.scroll_y), self.page, self._position(self.cursor)
-        if at < top:
-            self.scroll_to(y=at, animate=False, force=True)
-        elif at >= top + page:
-            self.scroll_to(y=at - page + 1, animate=False, force=True)
+        top, page, lines = round(self.scroll_y), self.page, self._spread.lines_of(self._position(self.cursor))
+        wanted = min(lines.start, max(top, lines.stop - page))
+        if wanted != top:
+            self.scroll_to(y=wanted, animate=False, force=True)
 
     def _step(self, lines: int) -> None:
         if self.selecting:
@@ -301,7 +305,7 @@ class RowView(LineView, can_focus=True):
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
         self._pressed = event.screen_offset
-        on_track = event.x == self.size.width - 1 and event.y > 0 and self._count > self.page
+        on_track = event.x == self.size.width - 1 and event.y > 0 and len(self._spread) > self.page
         if on_track and (self.scrolls_at_edge or event.y in self.thumb()):
             self._dragging = True
             self.capture_mouse()
@@ -322,7 +326,7 @@ class RowView(LineView, can_focus=True):
 
     def _drag_to(self, y: int) -> None:
         track = max(1, self.size.height - 1)
-        self.scroll_to(y=round((y - 1) / track * self._count - self.page / 2), animate=False, force=True)
+        self.scroll_to(y=round((y - 1) / track * len(self._spread) - self.page / 2), animate=False, force=True)
 
     def on_click(self, event: events.Click) -> None:
         if event.screen_offset != self._pressed:
@@ -330,18 +334,17 @@ class RowView(LineView, can_focus=True):
         if event.y == 0:
             self.post_message(self.TitleClicked(self, event.x))
             return
-        if event.y < self.head_count and (target := self._head_target(event)) is not None:
+        heads = self._shown.heads(self.inner_width)
+        if event.y <= len(heads) and (target := target_at(heads[event.y - 1].spans, event.x)) is not None:
             self.post_message(SpanLine.Pressed(target.command))
-        index = round(self.scroll_y) + event.y - self.head_count
-        if event.x == self.size.width - 1 or event.y < self.head_count or not 0 <= index < self._count:
+        line = round(self.scroll_y) + event.y - self.head_count
+        if event.x == self.size.width - 1 or event.y < self.head_count or not 0 <= line < len(self._spread):
             return
-        if self.selecting:
-            self._move_to(index)
+        # What the first click unfolded may have moved another row under the second.
+        if self.selecting and event.chain < 2:
+            self._move_to(self._spread.at(line)[0])
         if event.chain >= 2:
             self.action_open()
-
-    def _head_target(self, event: events.Click) -> Target | None:
-        return target_at(self._shown.heads(self.inner_width)[event.y - 1].spans, event.x)
 
     # -- lines -------------------------------------------------------------------------------------------------------
 
@@ -355,9 +358,9 @@ class RowView(LineView, can_focus=True):
         edge = self._edge(y)
         if y <= len(heads):
             return Line(heads[y - 1], "bar", edge=edge, needle=self.needle)
-        index = round(self.scroll_y) + y - 1 - len(heads)
+        index, row = self._spread.at(round(self.scroll_y) + y - 1 - len(heads))
         if index < len(self._shown):
-            row = self._shown.row(index, width)
+            row = row or self._shown.row(index, width)
             tone, marker = self._cursor_tone(index, row)
             return Line(row, tone, marker, edge, needle=self.needle)
         words = explained(self._shown.empty, width - 3) if not len(self._shown) else ()
@@ -368,7 +371,7 @@ class RowView(LineView, can_focus=True):
         return y if y < self.head_count else y + round(self.scroll_y)
 
     def lines_in_all(self) -> int:
-        return self.head_count + self._count
+        return self.head_count + len(self._spread)
 
     def line_text(self, number: int) -> str:
         heads = self._shown.heads(self.inner_width)
@@ -376,7 +379,8 @@ class RowView(LineView, can_focus=True):
             return "".join(text for text, _ in self.rows.title)
         if number <= len(heads):
             return heads[number - 1].text
-        return self._shown.row(number - 1 - len(heads), self.inner_width).text
+        index, row = self._spread.at(number - 1 - len(heads))
+        return (row or self._shown.row(index, self.inner_width)).text
 
     def _cursor_tone(self, index: int, row: Row) -> tuple[str, str]:
         if not self.selecting or index != self._position(self.cursor):
@@ -385,7 +389,7 @@ class RowView(LineView, can_focus=True):
 
     def thumb(self) -> range:
         """The lines of the edge that show which part of the rows is in view; none when all of them are."""
-        return thumb(self.size.height, self._count, self.page, round(self.scroll_y))
+        return thumb(self.size.height, len(self._spread), self.page, round(self.scroll_y))
 
     def _edge(self, y: int) -> Span:
         if y in self.thumb():

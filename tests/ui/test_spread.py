@@ -1,0 +1,92 @@
+"""Sentences in lists: what one line cuts goes on below it where there is room, and still is one row."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.ui.bench import bench
+from workbench.language.problem import Problem, Severity, Span
+from workbench.tui.rows.cells import Row
+from workbench.tui.rows.model import Rows
+from workbench.tui.rows.problems import ProblemRows
+from workbench.tui.widgets.spread import Spread
+
+BROKEN = """\
+cascade_id: broken
+phases:
+  - name: write
+    instructions: Write.
+    tackle: [smart, clever, bright]
+    handoffs: [revew]
+"""
+
+
+class Sizes(Rows):
+    """Rows that need so many lines each."""
+
+    def __init__(self, sizes: list[int], *, spreads: bool) -> None:
+        self.sizes = sizes
+        self.spreads = spreads
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def row(self, index: int, width: int) -> Row:
+        return Row(((f"{index}.0", "plain"),))
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        return tuple(Row(((f"{index}.{part}", "plain"),)) for part in range(self.sizes[index]))
+
+
+@given(st.lists(st.integers(1, 5), max_size=12), st.integers(1, 30), st.integers(-1, 11), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_every_line_belongs_to_one_row_and_all_of_a_row_shows_or_its_first_line(
+    sizes: list[int], page: int, selected: int, spreads: bool
+) -> None:
+    rows = Sizes(sizes, spreads=spreads)
+    spread = Spread(rows, 80, page, selected)
+    found = [spread.at(line) for line in range(len(spread))]
+    shown = [(row or rows.row(at, 80)).text for at, row in found]
+    assert shown == [f"{at}.{part}" for at in range(len(sizes)) for part in range(len(spread.lines_of(at)))], (
+        "a line is missing or stands elsewhere"
+    )
+    if spreads and sum(sizes) <= page:
+        assert len(spread) == sum(sizes)
+    elif 0 <= selected < len(sizes):
+        assert len(spread) == len(sizes) + (sizes[selected] - 1 if sizes[selected] <= page else 0)
+
+
+def test_a_problem_in_full_loses_no_word_and_its_lines_hang_under_its_text() -> None:
+    words = "tool 'smart' is not known; it will not be offered"
+    hint = "register it, or put its file into a tackle folder"
+    rows = ProblemRows([Problem(Severity.WARNING, "L501", words, "a.yaml", Span(15, 26, 15, 31), hint=hint)])
+    for width in (30, 38, 60, 79):
+        lines = [row.text for row in rows.whole(0, width)]
+        assert max(map(len, lines)) <= width
+        assert all(line[:12].isspace() and line[12] != " " for line in lines[1:])
+        assert " ".join(line[12:].strip() for line in lines).split() == f"{words} ({hint}) L501".split()
+    assert len(rows.whole(0, 130)) == 1
+
+
+def test_a_problem_in_several_lines_is_one_row_for_keys_and_mouse(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, size=(80, 24), text=BROKEN) as it:
+            await it.press("2")
+            await it.until(lambda: "L501" in it.pane("dock"), "the problems do not show")
+            lines = it.pane("dock").splitlines()
+            at = [y for y, line in enumerate(lines) if line[1:2] in "✗⚠" and line.strip()]
+            assert "…" not in it.pane("dock")
+            assert at[1] - at[0] == 2
+            await it.press("j")
+            assert it.screen.dock_pane.cursor == 1
+            await it.pilot.click("#dock", offset=(20, at[2] + 1))
+            await it.pilot.pause()
+            assert it.screen.dock_pane.cursor == 2
+            marked = [y for y, line in enumerate(it.pane("dock").splitlines()) if line.startswith("▌")]
+            assert marked == [at[2], at[2] + 1]
+
+    asyncio.run(scenario())
