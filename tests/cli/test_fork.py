@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -141,6 +142,24 @@ def test_a_record_that_makes_no_sense_is_named_and_the_rest_of_the_run_is_shown(
     assert shown.code == 0
     assert "answer" in shown.out
     assert stored("context", "a", "--at", "look:1").code == 0
+
+
+def test_a_recording_of_a_later_program_is_told_though_its_name_cannot_be_read(stored: Cli) -> None:
+    store = Project.at().store
+    run_id = store.find("a")
+    path = next(iter(sorted(store.folder(run_id).glob("*.jsonl"))))
+    body = json.loads(path.read_bytes().splitlines()[0]) | {"v": 99}
+    del body["crc"]
+    text = json.dumps(body, separators=(",", ":")).encode()
+    written = b'%b,"crc":"%08x"}\n' % (text[:-1], crc32(text))
+    path.write_bytes(written)
+    ended = stored("fork", "a", "--at", "look")
+    reason = (
+        f"000001.jsonl damaged at byte 0: format 99 of a later program; this one reads up to 1 ({len(written)} bytes)"
+    )
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"error: no run is named 'a' (of {run_id} the name cannot be read: {reason})\n"
+    assert path.read_bytes() == written
 
 
 def test_a_run_that_was_cut_off_is_forked_as_far_as_it_came(stored: Cli) -> None:

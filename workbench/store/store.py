@@ -219,9 +219,12 @@ class Store:
         )
 
     def _meant(self, name: str) -> str:
-        """The newest session whose name is nearly this one, as a hint."""
-        near = get_close_matches(name[:80], [run.session_id for run in self.runs()], 1, 0.7)
-        return f" (did you mean '{near[0]}'?)" if near else ""
+        """As a hint: the newest session whose name is nearly this one, or the run whose name nobody can read."""
+        runs = self.runs()
+        if near := get_close_matches(name[:80], [run.session_id for run in runs], 1, 0.7):
+            return f" (did you mean '{near[0]}'?)"
+        nameless = next((run for run in runs if run.fault and not run.session_id), None)
+        return f" (of {nameless.run_id} the name cannot be read: {nameless.fault})" if nameless is not None else ""
 
     def image_path(self, run_id: str, digest: str) -> Path:
         """Where the bytes of an image lie, for a hard link under a name for people. Raises StoreError."""
