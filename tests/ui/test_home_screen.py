@@ -15,8 +15,10 @@ from tests.ui.snapshot import check_sizes
 from tests.ui.stored import FAILED, stored_runs
 from tests.ui.support import TRIAGE
 from workbench.tui.app import WorkbenchApp
+from workbench.tui.rows.home import CascadeRows
 from workbench.tui.screens.home import HomeScreen
 from workbench.workspace.desk import Desk
+from workbench.workspace.home import Checked, Listed
 from workbench.workspace.project import Project
 
 BROKEN = "cascade_id: broken\nphases:\n  - name: a\n    instructions: Hello.\n    handoffs: [nowhere]\n"
@@ -37,6 +39,19 @@ async def home(folder: Path, size: tuple[int, int] = (120, 40)) -> AsyncIterator
         await it.until(lambda: not screen._listing.searching, "the runs were not read")
         yield it, screen
         await pilot.pause()
+
+
+@pytest.mark.parametrize(("width", "more"), [(120, 1), (70, 3), (40, 4)])
+def test_the_file_under_the_cursor_says_all_that_is_wrong_with_it(tmp_path: Path, width: int, more: int) -> None:
+    words = "6:16: handoff target 'nowhere', which a phase names as the next, is no phase (did you mean 'now'?) [L302]"
+    listed = [Listed(tmp_path / "a.yaml", "a.yaml", "a"), Listed(tmp_path / "b.yaml", "b.yaml", "b")]
+    found = Checked(tmp_path / "a.yaml", phases=1, errors=1, first=words)
+    rows = CascadeRows(listed, {"a.yaml": found}, {})
+    lines = [row.text for row in rows.whole(0, width)]
+    assert len(lines) == 1 + more
+    assert max(map(len, lines)) <= width
+    assert " ".join("".join(line.ljust(width) for line in lines).split()[4:]) == words
+    assert rows.whole(1, width) == ()
 
 
 def test_a_folder_shows_its_cascades_with_their_problems_and_its_runs(

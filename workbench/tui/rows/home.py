@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from workbench.tui.key_words import told
-from workbench.tui.rows.cells import Row, Span, crop, fit, flat
+from workbench.tui.rows.cells import Row, Span, crop, fit, flat, width_of
 from workbench.tui.rows.model import Rows
 from workbench.tui.rows.numbers import plural
 from workbench.tui.rows.signs import sign, status_sign
+from workbench.tui.rows.text import wrapped
 
 if TYPE_CHECKING:
     from workbench.store.summary import RunSummary
@@ -24,6 +25,10 @@ HOW_TO_BEGIN = (
     "   A cascade is a YAML or JSON file with a cascade_id and phases; save one here, and it shows.",
     "   workbench open FILE opens one from elsewhere.",
 )
+
+
+READABLE, BELOW = 24, 5
+"""Cells of its column below which a text in several lines stands below the row, and how far in it does."""
 
 
 class CascadeRows(Rows):
@@ -63,29 +68,39 @@ class CascadeRows(Rows):
         return (Row(crop(((words, "head"),), width)),) if self.listed else ()
 
     def row(self, index: int, width: int) -> Row:
+        text, token = self._about(index)
+        return Row(crop((*self._columns(index, width), (fit(text, self._room(width)), token)), width))
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        text, columns, room = self._about(index), self._columns(index, width), self._room(width)
+        if cell_len(text[0]) <= room:
+            return ()
+        if room >= READABLE:
+            first, *more = wrapped((text,), room)
+            indent = width_of(columns)
+        else:
+            first, more, indent = (), [*wrapped((text,), width - BELOW)], BELOW
+        return (Row((*columns, *first)), *(Row(((" " * indent, "plain"), *line)) for line in more))
+
+    def _room(self, width: int) -> int:
+        return _columns(width, self._longest, self._told)[3]
+
+    def _columns(self, index: int, width: int) -> tuple[Span, ...]:
+        """All but what there is to say of a file."""
         one = self.listed[index]
-        file, status, note, room = _columns(width, self._longest, self._told)
+        file, status, note, _ = _columns(width, self._longest, self._told)
+        mark: Span = sign("changed") if one.shown == self._opened else (" ", "plain")
         checked = self._checked.get(one.shown)
-        about = one.cascade_id if checked is None else checked.description or one.cascade_id
-        token = "dim"
+        name: Span = (fit(one.shown, file), "name")
+        return ((" ", "plain"), mark, (" ", "plain"), name, *_problems(checked, status), *self._run(one.shown, note))
+
+    def _about(self, index: int) -> Span:
+        one = self.listed[index]
+        checked = self._checked.get(one.shown)
         if checked is not None and checked.first:
             # The file and how grave it is stand in columns of their own.
-            about, token = checked.first.removeprefix(f"{one.shown}:").replace(": error: ", ": ", 1), "error"
-        mark: Span = sign("changed") if one.shown == self._opened else (" ", "plain")
-        return Row(
-            crop(
-                (
-                    (" ", "plain"),
-                    mark,
-                    (" ", "plain"),
-                    (fit(one.shown, file), "name"),
-                    *_problems(checked, status),
-                    *self._run(one.shown, note),
-                    (fit(flat(about), room), token),
-                ),
-                width,
-            )
-        )
+            return flat(checked.first.removeprefix(f"{one.shown}:").replace(": error: ", ": ", 1)), "error"
+        return flat(one.cascade_id if checked is None else checked.description or one.cascade_id), "dim"
 
     def _run(self, shown: str, width: int) -> tuple[Span, ...]:
         run = self._last.get(shown)
