@@ -150,6 +150,25 @@ def test_tabs_are_chosen_by_number_and_by_a_click(tmp_path: Path) -> None:
             await it.pilot.click("#dock", offset=(title.index("State") + 1, 0))
             await it.pilot.pause()
             assert "component" in it.pane("dock")
+            await it.press("5", "5", "G", "up", "up", "up")
+            top = it.pane("dock").split("\n")[1]
+            await it.press("3", "5")
+            assert it.pane("dock").split("\n")[1] == top, "a tab comes back as it was left"
+
+    asyncio.run(scenario())
+
+
+def test_a_press_beside_the_thumb_scrolls_where_no_border_is(tmp_path: Path) -> None:
+    phases = "".join(f"  - {{name: p{number}, instructions: hi}}\n" for number in range(60))
+
+    async def scenario() -> None:
+        async with bench(tmp_path, size=(80, 24), text=f"cascade_id: x\nphases:\n{phases}") as it:
+            tree = it.screen.tree_pane
+            it.screen.focus_pane("tree")
+            await it.until(lambda: tree.thumb() and not tree.edge, "all of the tree is in view")
+            await it.pilot.mouse_down("#tree", offset=(tree.size.width - 1, tree.size.height - 1))
+            assert tree.scroll_y > 0
+            await it.pilot.mouse_up("#tree")
 
     asyncio.run(scenario())
 

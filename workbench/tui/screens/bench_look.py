@@ -316,7 +316,7 @@ class LookActions(BenchView):
             last = len(self.dock_pane.rows) - 1 if self.dock_pane.follows else 0
             cursor, top = self._dock_at.get(name, (last, last))
             self.dock_pane.show(None, cursor)
-            self.dock_pane.scroll_to(y=top, animate=False)
+            self.dock_pane.scroll_to(y=top, animate=False, force=True)
         if same or self.has_class("-narrow"):
             self.focus_pane("dock")
 

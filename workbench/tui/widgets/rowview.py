@@ -31,7 +31,7 @@ class RowView(LineView, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("list")
     scrolls_at_edge = True
-    """Whether a press beside the thumb scrolls there; not where the edge is a border that can be dragged."""
+    """Whether a press beside the thumb scrolls also where an edge is; not where that can be dragged."""
 
     class Chosen(Message):
         """The cursor moved to another row."""
@@ -306,7 +306,7 @@ class RowView(LineView, can_focus=True):
     def on_mouse_down(self, event: events.MouseDown) -> None:
         self._pressed = event.screen_offset
         on_track = event.x == self.size.width - 1 and event.y > 0 and len(self._spread) > self.page
-        if on_track and (self.scrolls_at_edge or event.y in self.thumb()):
+        if on_track and (self.scrolls_at_edge or not self.edge or event.y in self.thumb()):
             self._dragging = True
             self.capture_mouse()
             self._drag_to(event.y)
@@ -341,7 +341,7 @@ class RowView(LineView, can_focus=True):
         if event.x == self.size.width - 1 or event.y < self.head_count or not 0 <= line < len(self._spread):
             return
         # What the first click unfolded may have moved another row under the second.
-        if self.selecting and event.chain < 2:
+        if self.selecting:
             self._move_to(self._spread.at(line)[0])
         if event.chain >= 2:
             self.action_open()
