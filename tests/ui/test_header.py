@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from tests.engine.support import play
 from tests.ui.support import triage_story
+from workbench.engine.definition import Options
 from workbench.engine.state import RunState
+from workbench.tui.presenter import Presenter
 from workbench.tui.rows.cells import Row, Target, target_at
 from workbench.tui.rows.header import Facts, header, run_label, totals, waiting
+from workbench.tui.state import BenchState
 
 FACTS = Facts(cascade="log_triage", file="log_triage.yaml", saved="14:02:11", model="offline as openai/gpt-4.1-mini")
 
@@ -118,3 +122,12 @@ def test_what_names_a_file_a_run_a_model_or_a_cost_does_what_its_key_does() -> N
     (badge,) = [text for text, token in header(run, replace(FACTS, question=True), 120) if token == "waiting-badge"]
     assert isinstance(badge, Target)
     assert badge.command == "run.answer"
+
+
+def test_it_names_the_model_of_the_run_that_is_shown_and_not_that_of_the_next_one() -> None:
+    state = BenchState()
+    presenter = Presenter(state, model="acme/next")
+    assert "acme/next" in Row(presenter.header(200)).text
+    cascade = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "Go."}]}
+    state.show_stored(play(cascade, ["Gone."], options=Options("s", "acme/first")).events)
+    assert "acme/first" in Row(presenter.header(200)).text

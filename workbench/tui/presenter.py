@@ -363,7 +363,7 @@ class Presenter:
         if (doing := state.doing(now)) is not None and doing[0] == "waiting":
             pause = doing[2].pause_until
             awaited = waiting(doing[1], doing[2].tries, pause - now if pause is not None else 0.0)
-        cascade = file.cascade if file else None
+        cascade, pinned = file.cascade if file else None, state.run.options.get("default_model")
         facts = Facts(
             cascade=cascade.cascade_id if cascade else state.run.cascade_id,
             file=file.shown if file else state.run.cascade_file,
@@ -371,7 +371,7 @@ class Presenter:
             changed=bool(state.changed),
             errors=sum(p.severity is Severity.ERROR for p in file.problems) if file else 0,
             good=file.good if file else True,
-            model=self.model,
+            model=self.model if self.model.startswith("offline") else str(pinned or self.model),
             base_url=self.base_url,
             held=state.held.words if state.held else "",
             question=state.current_question() is not None,
