@@ -91,8 +91,9 @@ def told(text: str, cost: float | None, tokens: int) -> Answer:
     return Answer(text, usage=Usage(input=tokens, output=tokens // 4), cost=cost, duration_s=0.8)
 
 
-def contested() -> Played:
-    """Candidates of several models, one blocked, one without a known price; refined once. Its clock only steps."""
+def contested(*others: str) -> Played:
+    """Candidates of several models, one blocked, one without a known price; refined once. Its clock only steps.
+    ``others``: further phases with the same candidates."""
     soundings = {
         "factor": 4,
         "max_parallel": 1,
@@ -117,7 +118,8 @@ def contested() -> Played:
         json.dumps({"winner": 2, "scores": scores[1], "reason": "the axes are named"}),
     ]
     validators = {"has_words": lambda text: Verdict(text != "####", "there are no words in it")}
-    return play({"cascade_id": "charts", "phases": [phase]}, replies, validators=validators)
+    phases = [phase | {"name": name} for name in ("generate", *others)]
+    return play({"cascade_id": "charts", "phases": phases}, replies * len(phases), validators=validators)
 
 
 def test_rounds_stand_below_each_other_and_a_plot_takes_the_place_of_the_text(tmp_path: Path) -> None:
@@ -251,10 +253,10 @@ def test_a_hundred_candidates_fit_into_one_list() -> None:
 
 
 def test_who_won_and_why_is_said_in_full_in_a_narrow_terminal(tmp_path: Path) -> None:
-    events = contested().events
+    events = contested("tell").events
 
     async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, events=events) as it:
+        async with bench(tmp_path, text=CASCADE, events=events[:-1]) as it:
             await it.press("C")
             await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
             screen = shown(it)
@@ -267,6 +269,16 @@ def test_who_won_and_why_is_said_in_full_in_a_narrow_terminal(tmp_path: Path) ->
                 lambda: screen.candidate is not None and screen.candidate.number == chosen.number,
                 "the cursor is not on its candidate any more",
             )
+            before = screen.rows
+            await it.feed(events[-1:])
+            await it.until(lambda: screen.rows is not before, "the end of the run is not shown")
+            assert screen.candidate is not None
+            assert screen.candidate.number == chosen.number, "the cursor is not where it was when the run went on"
+            await it.press("left_square_bracket")
+            assert "generate · " in screen_text(it.app)
+            assert screen.contest is not None
+            assert screen.candidate is not None, "the cursor is on none of the other phase's candidates"
+            assert screen.candidate.entrant.index == screen.contest.winner
 
     asyncio.run(scenario())
 
