@@ -30,6 +30,8 @@ replies:
 ATTRIBUTES = {"", *map(str, range(10)), *map(str, range(21, 30)), "39", "49"}
 """Codes of a terminal that set no colour: bold, dim, underlined, reversed, and their ends."""
 
+SIZES = ((60, 20), (80, 24), (200, 50))
+
 
 def step(terminal: Terminal, *texts: str) -> str:
     """Press n and wait for the next hold."""
@@ -166,20 +168,34 @@ def test_a_killed_app_offers_its_run_and_goes_on_where_it_stopped(terminal: Term
     assert store.state(run_id).output.startswith("# checkout down for six seconds")
 
 
-@pytest.mark.parametrize(("columns", "lines"), [(60, 20), (80, 24), (200, 50)])
-def test_the_essentials_fit_every_size(terminal: Terminal, columns: int, lines: int) -> None:
-    terminal.resize(columns, lines)
+def test_the_essentials_fit_every_size(terminal: Terminal) -> None:
+    terminal.resize(*SIZES[0])
     terminal.run("open", "log_triage.yaml", env="NO_COLOR=1")
-    terminal.until("intake · not run yet", "n next", "help", "quit")
+    for columns, lines in SIZES:
+        terminal.resize(columns, lines)
+        fits(terminal, columns, "intake · not run yet", "n next", "help", "quit")
     step(terminal, "intake · turn 1/3", "held")
-    spent = "1 call" if columns > 60 else "offline           <$0.0001"
-    shown = step(terminal, "intake · turn 2/3", spent, "sends ~", "Tool result: read_file", "^p palette", "q quit")
-    assert max(len(line) for line in shown.splitlines()) <= columns
-    codes = {code for found in re.findall(r"\x1b\[([\d;]*)m", terminal.text(colours=True)) for code in found.split(";")}
-    assert codes <= ATTRIBUTES, "NO_COLOR leaves no colour"
-    assert {"1", "7"} <= codes, "bold and reversed text stay"
+    step(terminal, "intake · turn 2/3")
+    for columns, lines in reversed(SIZES):
+        terminal.resize(columns, lines)
+        spent = "1 call" if columns > 60 else "offline           <$0.0001"
+        fits(terminal, columns, spent, "sends ~", "Tool result: read_file", "^p palette", "q quit")
+        coloured = terminal.text(colours=True)
+        codes = {code for found in re.findall(r"\x1b\[([\d;]*)m", coloured) for code in found.split(";")}
+        assert codes <= ATTRIBUTES, "NO_COLOR leaves no colour"
+        assert {"1", "7"} <= codes, "bold and reversed text stay"
     terminal.press("c")
     terminal.until("✓ success")
     terminal.press("q")
     terminal.until("rc=0")
     assert terminal.is_restored
+
+
+def fits(terminal: Terminal, columns: int, *texts: str) -> None:
+    """Wait until the app is drawn over a whole width, and no further, with all the texts."""
+
+    def is_drawn(shown: str) -> bool:
+        width = max(map(len, shown.splitlines()))
+        return columns - 2 <= width <= columns and all(text in shown for text in texts)
+
+    terminal.wait(is_drawn, (columns, *texts))

@@ -11,6 +11,7 @@ from typing import Any
 
 from textual.pilot import Pilot
 
+from tests.ui.pace import quicken
 from tests.ui.support import TRIAGE
 from workbench.engine.event import Event
 from workbench.engine.ports import Notice
@@ -19,6 +20,8 @@ from workbench.tui.presenter import Presenter
 from workbench.tui.screens.bench import BenchScreen
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
+
+quicken()
 
 SAVED = 1_793_628_131
 """When the file of a bench was last saved: 2026-11-02 14:02:11 UTC."""

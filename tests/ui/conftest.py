@@ -7,10 +7,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from textual import _wait
 
+from tests.ui.pace import quicken
 from workbench.tui import typed_ahead
 from workbench.tui.rows.numbers import clock, day_and_time
+
+quicken()
 
 
 @pytest.fixture(autouse=True)
@@ -24,13 +26,6 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
     clock.cache_clear()
     day_and_time.cache_clear()
-
-
-@pytest.fixture(autouse=True)
-def _short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pilot takes an app to rest when a twentieth of a look at it is not used: looks of 4 ms instead of 20 ms."""
-    monkeypatch.setattr(_wait, "SLEEP_GRANULARITY", 0.004)
-    monkeypatch.setattr(_wait, "SLEEP_IDLE", 0.0002)
 
 
 @pytest.fixture(autouse=True)
