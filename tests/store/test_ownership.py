@@ -56,6 +56,7 @@ def test_a_second_process_is_told_the_pid_and_still_journals(tmp_path: Path) -> 
         refused = opening(tmp_path)
         assert refused["pid"] == owner.process.pid
         assert refused["says"].startswith(f"the index is open by pid {owner.process.pid} since 20")
+        assert refused["says"].endswith("): ask there (in the app: Q), or close it"), "after the command that has it"
         assert refused["imported"] is False
         events = plain_run()
         save(store, events)

@@ -121,7 +121,7 @@ class Engine:
             make_root(self.root)
         except OSError as error:
             raise StoreError(f"cannot write to {self.root}: {error.strerror}") from error
-        self._lock = FileLock(self.root / "owner.lock", "the index is open")
+        self._lock = FileLock(self.root / "owner.lock", "the index is open", "ask there (in the app: Q), or close it")
         self.left_by = self._lock.left_by
         """Who had it open last and ended without closing it."""
         self._handles: list[Handle] = []

@@ -30,14 +30,16 @@ class Holder:
 
     def __str__(self) -> str:
         pid = "an unknown process" if self.pid is None else f"pid {self.pid}"
-        return f"{pid} since {self.since}" if self.since else pid
+        since = f"{pid} since {self.since}" if self.since else pid
+        return f"{since} ({self.command})" if self.command else since
 
 
 class FileLock:
     """An exclusive lock on a file, held until ``release`` or the end of the process."""
 
-    def __init__(self, path: Path, what: str) -> None:
-        """Raises StoreBusy, which names the holder after ``what`` ("the run is being written"), and StoreError."""
+    def __init__(self, path: Path, what: str, remedy: str = "") -> None:
+        """Raises StoreBusy, which names the holder after ``what`` ("the run is being written"), with what can be done
+        about it, and StoreError."""
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
@@ -45,7 +47,7 @@ class FileLock:
         if not _locked(self._fd, fcntl.LOCK_EX):
             holder = _read_holder(self._fd)
             os.close(self._fd)
-            raise StoreBusy(f"{what} by {holder}", holder.pid)
+            raise StoreBusy(f"{what} by {holder}" + (f": {remedy}" if remedy else ""), holder.pid)
         self.left_by = _read_holder(self._fd) if os.fstat(self._fd).st_size else None
         """Who held it last and ended without letting go; None where the last one let go."""
         body = {
