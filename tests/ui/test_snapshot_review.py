@@ -120,6 +120,7 @@ def test_accepting_writes_and_rejecting_does_not(tmp_path: Path) -> None:
             await it.press("k", "s")
             await it.until(lambda: screen.board.items[1].status == "skipped", "what was accepted cannot be taken back")
             assert second.read_bytes() == before[second]
+            await it.until(lambda: "Taken back: snapshots/second.json" in screen_text(it.app))
             await it.press("a")
             await it.until(lambda: screen.board.items[1].status == "accepted", "a decision cannot be changed")
             assert "s on it takes it back" in screen_text(it.app)

@@ -47,6 +47,11 @@ class Item:
         """Something is to be decided about it."""
         return self.decision is None and self._is_changed
 
+    @property
+    def is_written(self) -> bool:
+        """Its file was written by this review."""
+        return self.decision is Decision.ACCEPTED
+
     def can_be(self, decision: Decision) -> bool:
         """Whether that can be decided about it; what was decided before may be another."""
         return self.decision is not decision and self._is_changed

@@ -316,10 +316,11 @@ class SnapshotsScreen(FindingScreen[None]):
     @work(thread=True, group="decide", exit_on_error=False)
     def _decide(self, indices: list[int], decision: Decision) -> None:
         with self._lock:
+            back = [one.listed.file for at, one in enumerate(self.board.items) if at in indices and one.is_written]
             objections = self.board.decide(self._review, indices, decision)
-        self.app.call_later(self._decided, indices, decision, objections)
+        self.app.call_later(self._decided, indices, decision, objections, back)
 
-    def _decided(self, indices: list[int], decision: Decision, objections: list[str]) -> None:
+    def _decided(self, indices: list[int], decision: Decision, objections: list[str], back: list[str]) -> None:
         for objection in objections[:3]:
             self.app.say(objection, "error")
         if len(objections) > 3:
@@ -329,10 +330,10 @@ class SnapshotsScreen(FindingScreen[None]):
             names = ", ".join(item.listed.file for item in done[:3])
             more = f" and {len(done) - 3} more" if len(done) > 3 else ""
             self.app.say(told("Written: {names}; {snapshots.skip} on it takes it back.", names=names + more))
-        if not objections:
-            following = self.board.next_open(indices[-1])
-            if following is not None:
-                self.list_pane.cursor = following
+        elif back and not objections:
+            self.app.say(f"Taken back: {', '.join(back)}")
+        if not objections and (following := self.board.next_open(indices[-1])) is not None:
+            self.list_pane.cursor = following
         self._refresh()
 
     def action_next(self) -> None:
