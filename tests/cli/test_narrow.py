@@ -21,6 +21,7 @@ COMMANDS = (
     ("show", "s"),
     ("tree", "s"),
     ("context", "s"),
+    ("context", "s", "--text"),
     ("diff", "s", "--strategies", "selective", "mask(after=1)"),
     ("sweep", "s", "--strategy", "mask(after=1..3)"),
     ("candidates", "c", "--plot"),
@@ -90,3 +91,16 @@ def test_a_question_in_sql_gives_a_block_for_each_row_where_no_table_fits(monkey
     assert written[30][:3] == ["row 1", "session_id", "  a-session-of-24-characters"]
     assert "cost        0.25" in written[30]
     assert written[30][-1] == written[80][-1] == "(2 rows)"
+
+
+def test_a_text_folds_between_words_below_its_own_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    stream, address = Terminal(), "https://example.org/" + "a" * 40
+    prose = "The request failed because the server was busy.\n\n  - and said so, twice, in the very same words"
+    Printer(stream=stream).block(f"{prose}\nsee {address} for more\n{'日本語の文。' * 5}", indent="  ")
+    assert stream.bare() == [
+        *("  The request failed because the server", "  was busy.", ""),
+        *("    - and said so, twice, in the very", "    same words"),
+        *("  see", f"  {address}", "  for more"),
+        *("  日本語の文。日本語の文。日本語の文。日", "  本語の文。日本語の文。"),
+    ]

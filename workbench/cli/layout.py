@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from workbench.dataclass import dataclass
 
@@ -66,19 +66,31 @@ def _cut(
     return at(level) if sum(at(level)) <= room else None
 
 
-def breaks(text: str, room: int) -> list[int]:
+def breaks(text: str, room: int, after: int | None = None) -> list[int]:
     """Where lines begin, when a line is folded to so much room: between fields, else between words. The lines after
-    the first have ``indent`` blanks before them; a word that is longer than a line stays whole."""
+    the first have ``after`` blanks before them, by itself ``indent``. A word that is longer than a line stays whole, so
+    that it can be copied, unless it is a sentence in a script that puts no blanks between words."""
     begin = column = len(text) - len(text.lstrip())
-    after, found = indent(text, room), [0]
+    after, found = indent(text, room) if after is None else after, [0]
     for field in _FIELDS.finditer(text):
         whole = width_of(field[0].rstrip()) <= room - after
-        for part in (field,) if whole else _WORDS.finditer(text, field.start(), field.end()):
-            if column > begin and column + width_of(part[0].rstrip()) > room:
-                found.append(part.start())
+        for start, part in [(field.start(), field[0])] if whole else _words(text, field, room - after):
+            if column > begin and column + width_of(part.rstrip()) > room:
+                found.append(start)
                 begin = column = after
-            column += width_of(part[0])
+            column += width_of(part)
     return found
+
+
+def _words(text: str, field: re.Match[str], room: int) -> Iterator[tuple[int, str]]:
+    """The words of a field, with where they begin; one without blanks for longer than a line, in wide characters, as
+    its characters."""
+    for word in _WORDS.finditer(text, field.start(), field.end()):
+        width = width_of(word[0].rstrip())
+        if width <= room or width == len(word[0].rstrip()):
+            yield word.start(), word[0]
+        else:
+            yield from enumerate(word[0], word.start())
 
 
 def indent(text: str, room: int) -> int:

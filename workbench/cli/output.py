@@ -104,9 +104,16 @@ class Printer:
             self.line(Cell(f"{indent}too narrow for: {', '.join(filter(None, left))} (--plain shows all)", "dim"))
 
     def block(self, text: str, *, indent: str = "") -> None:
-        """A text of several lines, whole."""
+        """A text of several lines, whole; each is folded between words where the terminal is too narrow."""
         for line in clean(text).split("\n"):
-            self._write(f"{indent}{line}".rstrip())
+            whole = f"{indent}{line}".rstrip()
+            if self.width is None or width_of(whole := whole.expandtabs()) <= self.width:
+                self._write(whole)
+                continue
+            before = min(len(whole) - len(whole.lstrip()), self.width // 2)
+            starts = breaks(whole, self.width, before)
+            for start, end in zip(starts, [*starts[1:], len(whole)], strict=True):
+                self._write((" " * before if start else "") + whole[start:end].rstrip())
 
     def _widths(self, columns: Sequence[Column], filled: Sequence[int], before: int) -> list[int | None]:
         """How wide each column is, None for those that are left out: first what no row has anything in."""
