@@ -20,7 +20,7 @@ cascade_id: broken
 phases:
   - name: write
     instructions: Write.
-    tackle: [smart, clever, bright]
+    tackle: [smart, clever, bright, witty, quick]
     handoffs: [revew]
 """
 
@@ -88,5 +88,13 @@ def test_a_problem_in_several_lines_is_one_row_for_keys_and_mouse(tmp_path: Path
             assert it.screen.dock_pane.cursor == 2
             marked = [y for y, line in enumerate(it.pane("dock").splitlines()) if line.startswith("▌")]
             assert marked == [at[2], at[2] + 1]
+            await it.pilot.resize_terminal(80, 12)
+            await it.press("g")
+            lines = it.pane("dock").splitlines()
+            assert lines[2].startswith("▌  "), "the row under the cursor does not show whole"
+            assert sum("…" in line for line in lines) == 4, "others should be cut: there is no room for all"
+            await it.pilot.click("#dock", offset=(20, 7), times=2)
+            assert it.presenter.problem == 5
+            await it.until(lambda: it.screen.last_pane != "dock", "a double click does not open the row that it chose")
 
     asyncio.run(scenario())

@@ -88,8 +88,9 @@ class RowView(LineView, can_focus=True):
         self._dragging = False
         self._pressed: Offset | None = None
         """Where the button went down, on the screen: what ends elsewhere is no click."""
+        self._aimed = False
+        """Whether the first of two clicks chose a row. Shown whole, that may move another one under the second."""
         self._tally: Tally | None = None
-        """Of the needle."""
         self._found = -1
         """The row that the last search found."""
         self._jumping = False
@@ -202,8 +203,7 @@ class RowView(LineView, can_focus=True):
     def keep_in_view(self) -> None:
         """Scroll no more than needed to show the cursor."""
         top, page, lines = round(self.scroll_y), self.page, self._spread.lines_of(self._position(self.cursor))
-        wanted = min(lines.start, max(top, lines.stop - page))
-        if wanted != top:
+        if (wanted := min(lines.start, max(top, lines.stop - page))) != top:
             self.scroll_to(y=wanted, animate=False, force=True)
 
     def _step(self, lines: int) -> None:
@@ -325,8 +325,8 @@ class RowView(LineView, can_focus=True):
         return super().focus_on_click() and self.lit != "edge"
 
     def _drag_to(self, y: int) -> None:
-        track = max(1, self.size.height - 1)
-        self.scroll_to(y=round((y - 1) / track * len(self._spread) - self.page / 2), animate=False, force=True)
+        share = (y - 1) / max(1, self.size.height - 1)
+        self.scroll_to(y=round(share * len(self._spread) - self.page / 2), animate=False, force=True)
 
     def on_click(self, event: events.Click) -> None:
         if event.screen_offset != self._pressed:
@@ -337,13 +337,13 @@ class RowView(LineView, can_focus=True):
         heads = self._shown.heads(self.inner_width)
         if event.y <= len(heads) and (target := target_at(heads[event.y - 1].spans, event.x)) is not None:
             self.post_message(SpanLine.Pressed(target.command))
-        line = round(self.scroll_y) + event.y - self.head_count
-        if event.x == self.size.width - 1 or event.y < self.head_count or not 0 <= line < len(self._spread):
-            return
-        # What the first click unfolded may have moved another row under the second.
-        if self.selecting:
-            self._move_to(self._spread.at(line)[0])
-        if event.chain >= 2:
+        inside = event.y > len(heads) and event.x < self.size.width - 1
+        if inside and event.chain < 2:
+            line = round(self.scroll_y) + event.y - 1 - len(heads)
+            self._aimed = line < len(self._spread)
+            if self._aimed and self.selecting:
+                self._move_to(self._spread.at(line)[0])
+        elif inside and self._aimed:
             self.action_open()
 
     # -- lines -------------------------------------------------------------------------------------------------------
