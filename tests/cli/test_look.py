@@ -282,6 +282,8 @@ def test_the_newest_run_is_not_one_that_it_started_itself(cli: Cli, workspace: P
     assert len(cli("runs", "--all", "--json").json) == 2
     assert [run["session_id"] for run in cli("runs", "--json").json] == ["mine"]
     assert cli("show", "--json").json["session_id"] == "mine"
+    started = next(run for run in cli("runs", "--all", "--json").json if run["session_id"] != "mine")
+    assert f"children {started['session_id']} {started['status']} (not counted above)" in cli("show").out
 
 
 def test_open_without_a_terminal_lists_what_the_folder_holds(ran: Cli, workspace: Path) -> None:

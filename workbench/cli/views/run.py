@@ -94,6 +94,9 @@ def print_head(state: RunState, printer: Printer) -> None:
             Cell(" (in the cost above)" if embeddings.cost else "", "dim"),
             Cell(failed, "warn"),
         )
+    if children := [child for visit in state.visits for child in visit.children]:
+        named = ", ".join(f"{child.get('session_id', '?')} {child.get('status', 'started')}" for child in children)
+        printer.line(f"children {named}", Cell(" (not counted above)", "dim"))
 
 
 COLUMNS = (
