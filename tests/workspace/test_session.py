@@ -162,6 +162,13 @@ def test_a_reload_takes_the_text_that_the_watcher_found_complete(session: Sessio
     assert reload.changed == frozenset({"tell"})
 
 
+def test_replies_that_cannot_be_read_are_named_by_their_place_alone(session: Session) -> None:
+    session.file.with_name(f"{session.file.stem}.replies.yaml").write_text("replies: {a: [\n")
+    session.start({}, Mode.CONTINUE)
+    until(lambda: session.failure, "the fault")
+    assert session.failure.startswith(f"{session.file.stem}.replies.yaml:2:1: error: ")
+
+
 def test_the_header_says_why_it_is_offline(session: Session) -> None:
     assert session.header.model.startswith("offline as ")
     assert session.header.why == "no provider key is set"

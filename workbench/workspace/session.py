@@ -379,7 +379,9 @@ class Session:
         try:
             asyncio.run(main())
         except Exception as fault:  # noqa: BLE001 - whatever ends the engine must reach the screen, not kill the app
-            self.failure = f"{type(fault).__name__}: {fault}"
+            from workbench.workspace.wiring import RepliesError
+
+            self.failure = str(fault) if isinstance(fault, RepliesError) else f"{type(fault).__name__}: {fault}"
             self.notices.append(Notice("failed", Place(), {"message": self.failure}))
         finally:
             ready.set()
