@@ -34,17 +34,24 @@ def is_harmless(node: ast.expr, tree: ast.AST) -> bool:
 
 
 def makers(tree: ast.AST) -> set[str]:
-    """Functions that say that they give ``Content``, and make it by a door alone."""
+    """Functions that say that they give ``Content``, or ``Hanging`` lines of it, and make it by a door alone."""
     return {
         node.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name) and node.returns.id == "Content"
+        if isinstance(node, ast.FunctionDef)
+        and isinstance(node.returns, ast.Name)
+        and node.returns.id in ("Content", "Hanging")
         if all(
-            isinstance(back.value, ast.Call) and name_of(back.value.func) in DOORS
+            isinstance(made := laid_out(back.value), ast.Call) and name_of(made.func) in DOORS
             for back in ast.walk(node)
             if isinstance(back, ast.Return)
         )
     }
+
+
+def laid_out(value: ast.expr | None) -> ast.expr | None:
+    """The ``Content`` that is laid out as hanging lines; what is not so laid out is taken as it is."""
+    return value.args[0] if isinstance(value, ast.Call) and name_of(value.func) == "Hanging" else value
 
 
 def texts_for_widgets(tree: ast.AST) -> Iterator[ast.expr]:
