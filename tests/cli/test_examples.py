@@ -21,6 +21,7 @@ from workbench.workspace.examples import copy_examples, example_files
 
 EXAMPLES = [file.name for file in example_files(folder("cascades"))]
 LATENCY = re.compile(r"^defaults: \{latency: [0-9.]+\}$", re.MULTILINE)
+OF_ONE_REPLY = re.compile(r"(?<=^      )latency: [0-9.]+$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for replies in copy.glob("*.replies.yaml"):
         text, count = LATENCY.subn("defaults: {latency: 0}", replies.read_text("utf-8"))
         assert count == 1, f"{replies.name} says how long its replies take"
-        replies.write_text(text, "utf-8")
+        replies.write_text(OF_ONE_REPLY.sub("latency: 0", text), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         alone(patch, home, home / "work")
         yield copy
