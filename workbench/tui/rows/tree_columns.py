@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from workbench.engine.prediction import Predicted
 from workbench.tui.rows.cells import Row, Span, crop, fit, width_of
 from workbench.tui.rows.numbers import count, seconds, spent_words
 
@@ -65,6 +64,8 @@ def figures(calls: Sequence[CallState], width: int, *, counted: bool) -> list[Sp
 
 def _sent(call: CallState) -> int:
     """The provider's count where it is known, else the predicted one."""
+    from workbench.engine.prediction import Predicted
+
     return Predicted.of(call).tokens if call.usage.input is None else call.usage.input
 
 

@@ -8,7 +8,6 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from workbench.dataclass import dataclass
-from workbench.engine.prediction import Predicted
 from workbench.tui.rows.cells import Span, flat
 from workbench.tui.rows.numbers import count, plural, seconds
 from workbench.tui.rows.signs import sign, status_sign
@@ -304,6 +303,8 @@ def ended(status: str, *, over: bool) -> str:
 
 
 def _took(call: CallState) -> tuple[Span, ...]:
+    from workbench.engine.prediction import Predicted
+
     problems: tuple[Span, ...] = ((f"✗{len(call.problems)} ", "error"),) if call.problems else ()
     if call.status != "done":
         return (*problems, (count(Predicted.of(call).tokens, call.grade), "faint"))
