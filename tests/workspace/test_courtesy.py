@@ -45,7 +45,7 @@ def test_nothing_but_an_answer_waits() -> None:
     assert (clock.now, len(told)) == (100.0, 1)
 
 
-def test_a_key_that_is_held_down_takes_half_of_the_time_at_most() -> None:
+def test_a_key_that_is_held_down_leaves_a_fifth_of_the_time_to_the_run() -> None:
     clock = Time()
     polite, _ = courtesy(clock)
     worked = 0.0
@@ -54,4 +54,4 @@ def test_a_key_that_is_held_down_takes_half_of_the_time_at_most() -> None:
         polite(PIECE)
         clock.now += 0.001
         worked += 0.001
-    assert worked >= 0.45 * (clock.now - 100.0)
+    assert worked >= 0.19 * (clock.now - 100.0)
