@@ -48,8 +48,8 @@ OURS = """
 import asyncio, json, sys, time
 from pathlib import Path
 from workbench.engine.definition import Definition
-from workbench.workspace.choice import ModelChoice
-from workbench.workspace.live import Attached, Start, new_options, run_new
+from workbench.workspace.model_choice import ModelChoice
+from workbench.workspace.run_builder import RunAttachments, Start, new_options, run_new
 from workbench.workspace.project import Project
 url, count, at_once = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 project = Project.at(Path.cwd())
@@ -60,7 +60,7 @@ async def run(count):
     choice = ModelChoice(False, "gpt-4o", base_url=url)
     start = Start(definition, None, {}, choice, new_options(project, "c", choice))
     begin = time.perf_counter()
-    outcome = await run_new(project, start, Attached())
+    outcome = await run_new(project, start, RunAttachments())
     took = time.perf_counter() - begin
     assert outcome.status == "success", outcome.reason
     return took

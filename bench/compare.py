@@ -32,14 +32,14 @@ GRID = "mask(after=1..9,step=[1,5])"
 LOADED = """
 import json, resource, sys, time
 from pathlib import Path
-from workbench.engine.compare import compare, under
-from workbench.tui.rows.compare import CompareRows
+from workbench.analysis.compare import compare, under
+from workbench.views.compare import CompareRows
 from workbench.workspace.comparing import definition_of, strategy_of
 from workbench.workspace.project import Project
-from workbench.workspace.wiring import encodings
+from workbench.models.encodings import encodings
 project = Project.at(Path.cwd())
 state = project.store.state(project.store.find(sys.argv[1]))
-definition, counter, prices = definition_of(state), encodings(), project.around.prices
+definition, counter, prices = definition_of(state), encodings(), project.environment.prices
 strategies = [strategy_of(definition, spec) for spec in sys.argv[2:]]
 def compared():
     return compare(*(under("x", state, definition, each, counter, prices) for each in strategies))
@@ -60,14 +60,14 @@ print(json.dumps({"each": min(taken), "shown": min(shown), "peak": peak}))
 COMPARED = """
 import sys
 from pathlib import Path
-from workbench.tui.rows.compare import CompareRows
+from workbench.views.compare import CompareRows
 from workbench.tui.theming import ThemedApp
 from workbench.tui.widgets.rowview import RowView
 from workbench.workspace.comparing import compare_strategies
 from workbench.workspace.project import Project
 project = Project.at(Path(sys.argv[1]))
 state = project.store.state(project.store.find(sys.argv[2]))
-rows = CompareRows(compare_strategies(state, tuple(sys.argv[3:]), project.around.prices), "run")
+rows = CompareRows(compare_strategies(state, tuple(sys.argv[3:]), project.environment.prices), "run")
 class Shown(ThemedApp):
     def compose(self):
         yield RowView(rows, id="rows")

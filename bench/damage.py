@@ -23,9 +23,9 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from tests.cli.conftest import CASCADE, REPLIES
+from tests.support.workspaces import CASCADE, REPLIES
 from workbench.cli.main import main as command_line
-from workbench.store import record
+from workbench.store.journal import record
 from workbench.store.store import Store
 
 COMMANDS = (

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+from msgspec.structs import replace
+
 from bench.measure import Line, peer, python
 from tests.engine.support import FunctionTools, ScriptedModel, call, ports
 from workbench.engine.definition import Definition, Options
-from workbench.engine.ports import Sink
-from workbench.engine.run import Run
-from workbench.store.journal import MemorySink
+from workbench.engine.journal.journal_writer import Sink
+from workbench.engine.journal.memory_sink import MemorySink
+from workbench.engine.run.run import Run
 from workbench.store.store import Store
 
 TURNS = 500

@@ -24,8 +24,8 @@ Floor().run()
 """
 LIST = """
 import sys
-from workbench.tui.rows.cells import Row
-from workbench.tui.rows.model import Rows
+from workbench.views.cells import Row
+from workbench.views.model import Rows
 from workbench.tui.theming import ThemedApp
 from workbench.tui.widgets.rowview import RowView
 class Many(Rows):

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.context.place import Place
-from workbench.engine.event import Event
-from workbench.store.journal import Journal
-from workbench.store.reading import Tail, read_run, segments
+from workbench.engine.journal.event import Event
+from workbench.store.journal.journal import Journal
+from workbench.store.journal.reading import Tail, read_run, segments
 
 RUN = "killed-run"
 _ROOT = Path(__file__).parents[1]

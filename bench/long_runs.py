@@ -15,14 +15,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
+
+from msgspec.structs import replace
 
 from bench.measure import WORKBENCH, Screen, alone
 from tests.engine.support import FunctionTools, ScriptedModel, call, ports
 from workbench.engine.definition import Definition, Options
-from workbench.engine.run import Run
+from workbench.engine.run.run import Run
 from workbench.store.store import Store
 from workbench.workspace.system import SystemIds
 
@@ -36,7 +37,7 @@ MAKE = (
 INDEX = """
 import json, resource, sys, time
 from pathlib import Path
-from workbench.store.index import Index
+from workbench.store.index.index import Index
 from workbench.store.store import Store
 root = Path(sys.argv[1])
 with Index(Store(root)) as index:

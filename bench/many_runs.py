@@ -13,7 +13,7 @@ import uuid
 from pathlib import Path
 
 from bench.long_runs import command, indexed, long_run, size
-from workbench.store.record import decoded, encoded
+from workbench.store.journal.record import decoded, encoded
 from workbench.store.store import Store
 
 RUNS = (100, 1_000, 3_000)

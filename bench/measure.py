@@ -68,8 +68,10 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def alone(home: Path) -> dict[str, str]:
-    """An environment in which no key and no setting of this machine is seen."""
+    """An environment in which no key and no setting of this machine is seen. Bytecode is kept, as in an installation:
+    compiled anew at each start, the app's modules take longer than Textual's, which pip has compiled."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("WORKBENCH_", "WINDLASS_"))}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     env = {name: value for name, value in env.items() if not name.endswith("_API_KEY")}
     own = {"WORKBENCH_CONFIG_DIR": str(home / "config"), "WORKBENCH_STATE_DIR": str(home / "state")}
     return {**env, **own, "TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPATH": str(ROOT)}

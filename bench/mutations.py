@@ -22,7 +22,7 @@ from tests.snapshots.operators import changes
 from tests.snapshots.oracle import first_difference
 from workbench.resources import folder
 from workbench.workspace.project import Project
-from workbench.workspace.testing import Snapshots, Verdict
+from workbench.workspace.testing import SnapshotResult, Snapshots
 
 ROOT = Path(__file__).parents[1]
 LEAST = 20
@@ -82,7 +82,7 @@ def mutate(snapshots: Snapshots, file: Path, every: int = 1) -> Example:
     return example
 
 
-def _files(root: Path, verdict: Verdict) -> Iterator[Path]:
+def _files(root: Path, verdict: SnapshotResult) -> Iterator[Path]:
     """The cascade of a snapshot and the files of those that its run started, each once."""
     assert verdict.again is not None
     kept = verdict.again.kept
@@ -98,7 +98,7 @@ def written(doc: dict[str, Any]) -> str:
     return json.dumps(doc, indent=2, ensure_ascii=False)
 
 
-def _judge(example: Example, what: str, before: Verdict, now: Verdict) -> None:
+def _judge(example: Example, what: str, before: SnapshotResult, now: SnapshotResult) -> None:
     example.tried += 1
     if now.again is None:
         example.refused += 1

@@ -17,17 +17,17 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from bench.measure import Line, peer, seconds
-from workbench.engine.fork import find_point
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
+from workbench.engine.past.fork import find_point
 from workbench.snapshots.freeze import Label
-from workbench.workspace.choice import choose_model
-from workbench.workspace.live import Attached, Start, new_options, run_new
+from workbench.workspace.model_choice import choose_model
 from workbench.workspace.project import Project
+from workbench.workspace.recorded_runs import past_of
+from workbench.workspace.run_builder import RunAttachments, Start, fork, new_options, restart, run_new
 from workbench.workspace.testing import Snapshots
-from workbench.workspace.travel import fork, past_of, restart
 
 if TYPE_CHECKING:
-    from workbench.workspace.choice import ModelChoice
+    from workbench.workspace.model_choice import ModelChoice
 
 TURNS = 10
 PAGE = "A line of the page that is read, long enough to look like one.\n" * 8
@@ -107,7 +107,7 @@ def ran(root: Path, phases: int, turns: int) -> Project:
     (root / "reader.replies.yaml").write_text(json.dumps({"defaults": {"latency": 0}, "replies": replies}))
     project = Project.at(root, env=surroundings(root))
     start = _start(project)
-    asyncio.run(run_new(project, start, Attached()))
+    asyncio.run(run_new(project, start, RunAttachments()))
     return project
 
 
@@ -134,10 +134,10 @@ def _forked(project: Project, run_id: str, choice: ModelChoice) -> float:
         raise RunStopped("here")
 
     started = time.perf_counter()
-    past = past_of(project, run_id)
+    past = past_of(project.store, run_id)
     point = find_point(past.recording, StopKind.BEFORE_CALL, f"read{FORKED - 1}:100", 0)
     start = restart(project, past, lambda definition, options: choice)
-    asyncio.run(fork(project, past, start, Attached(gate=gate), point=point))
+    asyncio.run(fork(project, past, start, RunAttachments(gate=gate), point=point))
     return held[0] - started
 
 

@@ -11,17 +11,18 @@ import asyncio
 import json
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
+
+from msgspec.structs import replace
 
 from bench.long_runs import text
 from tests.engine.support import FunctionTools, ScriptedModel, call, ports
 from workbench.engine.definition import Definition, Options
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
-from workbench.engine.recording import Recording
-from workbench.engine.replay import Replay
-from workbench.engine.run import Run
+from workbench.engine.past.recording import Recording
+from workbench.engine.past.replay import RESUMED, Replay
+from workbench.engine.run.run import Run
 from workbench.store.store import Store
 
 RESUMES = (0, 1, 4, 16, 64)
@@ -57,7 +58,7 @@ def lived(folder: Path, resumes: int) -> tuple[Store, float]:
         events = list(store.events(RUN)) if part else []
         with store.append_to(RUN) if part else store.create(RUN) as journal:
             outside = replace(ports(model, tools=tools, gate=gate), sink=journal)
-            replayed = Replay(Recording(events), outside).ports(outside) if part else outside
+            replayed = Replay(Recording(events), RESUMED, outside).ports(outside) if part else outside
             asyncio.run(Run(definition, {}, options, replayed, run_id=RUN, journaled=events).execute())
         took = perf_counter() - begin
     return store, took

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from workbench.engine.parts import CallState
-from workbench.engine.prediction import Residual
+from workbench.analysis.prediction import Residual
+from workbench.engine.journal.parts import CallState
 from workbench.models.cache_rules import maker
 from workbench.models.families import bare_name
 from workbench.workspace.imports import files_of, import_file
-from workbench.workspace.opened import CannotOpen
+from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.project import Project
 
 FIRST, LATER = 0.10, 0.02

@@ -12,9 +12,10 @@ import json
 import random
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from statistics import median
 from time import perf_counter
+
+from msgspec.structs import replace
 
 from bench.engine import langgraph
 from bench.keys import latencies
@@ -22,13 +23,13 @@ from bench.measure import Line, interleaved, python, seconds
 from bench.traces import ANSWER, RESULT, length, text
 from tests.context.support import Conversation, alone
 from tests.engine.support import FlatPrices, call, play
+from workbench.analysis.compare import compare, under
 from workbench.context.assembler import Assembler
 from workbench.context.strategy import parse
-from workbench.engine.compare import compare, under
 from workbench.models.encodings import Encodings
-from workbench.tui.rows.compare import CompareRows
-from workbench.tui.rows.context import ContextRows, View
-from workbench.tui.rows.model import Rows
+from workbench.views.compare import CompareRows
+from workbench.views.context import ContextRows, View
+from workbench.views.model import Rows
 
 MESSAGES = 10_000
 WORDS = " ".join(f"word{number % 97} of the log" for number in range(12))

@@ -1,6 +1,8 @@
-"""Does ``requirements.lock`` still fit ``pyproject.toml``? Answered without a network, from installed metadata.
+"""Do the two locks still fit ``pyproject.toml``? Answered without a network, from installed metadata.
 
-Prints one line per finding and exits with 1 if there is one.
+``requirements.lock`` is what the README's first command installs: the project with what its examples need.
+``requirements-dev.lock`` holds the same versions and all that development needs. Prints one line per finding and exits
+with 1 if there is one. ``make lock`` writes both anew.
 """
 
 from __future__ import annotations
@@ -50,11 +52,24 @@ def read_lock(text: str) -> list[Locked]:
     return entries
 
 
-def declared(pyproject: str) -> list[Requirement]:
-    """What the project asks for itself: dependencies, every extra, and the build backend."""
+LOCKS = {"requirements.lock": "examples", "requirements-dev.lock": "dev"}
+"""The locks, each with the extra that it is made for."""
+
+
+def declared(pyproject: str, extra: str) -> list[Requirement]:
+    """What the project asks for itself: dependencies, an extra with those that it names, and the build backend."""
     data = tomllib.loads(pyproject)
-    groups = [data["project"]["dependencies"], *data["project"].get("optional-dependencies", {}).values()]
-    return [Requirement(text) for group in [*groups, data["build-system"]["requires"]] for text in group]
+    extras, own = data["project"].get("optional-dependencies", {}), data["project"]["name"]
+    found = [Requirement(text) for text in (*data["project"]["dependencies"], *data["build-system"]["requires"])]
+    wanted = [extra]
+    while wanted:
+        for text in extras[wanted.pop()]:
+            requirement = Requirement(text)
+            if requirement.name == own:
+                wanted += requirement.extras
+            else:
+                found.append(requirement)
+    return found
 
 
 def _asked_by(name: str, extras: frozenset[str]) -> Iterator[tuple[Requirement, bool]]:
@@ -77,7 +92,7 @@ def _asked_by(name: str, extras: frozenset[str]) -> Iterator[tuple[Requirement, 
             yield requirement, here
 
 
-def findings(pyproject: str, lock: str) -> list[str]:
+def findings(pyproject: str, lock: str, extra: str) -> list[str]:
     """Everything that is wrong: missing hashes, unmet requirements, entries that nothing asks for."""
     entries = read_lock(lock)
     found = [f"{entry.name}=={entry.version}: no hash" for entry in entries if not entry.hashes]
@@ -85,7 +100,7 @@ def findings(pyproject: str, lock: str) -> list[str]:
     for entry in entries:
         versions.setdefault(entry.name, []).append(entry.version)
 
-    todo = [(requirement, True, "pyproject.toml") for requirement in declared(pyproject)]
+    todo = [(requirement, True, "pyproject.toml") for requirement in declared(pyproject, extra)]
     seen: set[tuple[str, frozenset[str]]] = set()
     reached: set[str] = set()
     while todo:
@@ -107,9 +122,12 @@ def findings(pyproject: str, lock: str) -> list[str]:
 
 
 def main() -> int:
-    found = findings((ROOT / "pyproject.toml").read_text("utf-8"), (ROOT / "requirements.lock").read_text("utf-8"))
-    for line in found:
-        print(f"requirements.lock: {line}")
+    pyproject = (ROOT / "pyproject.toml").read_text("utf-8")
+    texts = {name: (ROOT / name).read_text("utf-8") for name in LOCKS}
+    found = [f"{name}: {line}" for name, extra in LOCKS.items() for line in findings(pyproject, texts[name], extra)]
+    small, large = ({f"{one.name}=={one.version}" for one in read_lock(texts[name])} for name in LOCKS)
+    found += [f"requirements-dev.lock: has not {entry} of requirements.lock" for entry in sorted(small - large)]
+    print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 
 

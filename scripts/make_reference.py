@@ -9,14 +9,15 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct
+from msgspec.structs import fields
 
 if TYPE_CHECKING:
-    from workbench.engine.ports import ToolSpec
+    from workbench.engine.contracts import ToolSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -45,7 +46,7 @@ def _sentence(text: str) -> str:
 
 def language() -> str:
     """Every mapping of a cascade file with its fields."""
-    from workbench.language.schema import json_schema
+    from workbench.language.model.schema import json_schema
 
     schema = json_schema()
     parts = [
@@ -217,7 +218,7 @@ def settings() -> str:
 
 def keys() -> str:
     """Every key of the app."""
-    from workbench.tui.keys import KEYS
+    from workbench.views.keys import KEYS
 
     parts = ["# Keys\n", "Every command has an id; `keys:` in the settings binds it to other keys.\n"]
     for group in dict.fromkeys(key.group for key in KEYS):
@@ -228,7 +229,7 @@ def keys() -> str:
 
 def _keys(keys: str) -> str:
     """Keys of the table as the guide writes them: ``[`` and ``ctrl+p``, without what terminals make of another one."""
-    from workbench.tui.key_names import SHOWN
+    from workbench.views.keys import SHOWN
 
     signs = {name: sign for name, sign in SHOWN.items() if len(sign) == 1 and sign.isascii()}
     names = (name.strip() for name in keys.split(","))
@@ -237,9 +238,9 @@ def _keys(keys: str) -> str:
 
 def contexts() -> str:
     """Strategies and the reasons that a context gives."""
-    from workbench.context.catalogue import PARTS
     from workbench.context.parts.auto import SIGNALS, Auto
     from workbench.context.reasons import REASONS
+    from workbench.context.strategy import PARTS
 
     strategies = [
         (
@@ -274,21 +275,15 @@ def contexts() -> str:
     )
 
 
-def _parameters(part: type) -> Iterator[str]:
+def _parameters(part: type[Struct]) -> Iterator[str]:
     for field in fields(part):
-        if (
-            field.init
-            and field.metadata.get("spec", True)
-            and not field.name.startswith("_")
-            and field.name != "written"
-        ):
+        if field.name != "written":
             yield f"`{field.name}={field.default}`"
 
 
 def tools() -> str:
     """The built-in tools, as a model sees them."""
-    from workbench.engine.engine_tools import ENGINE_SPECS
-    from workbench.engine.retrieval_tools import RAG_SPECS, bank_spec
+    from workbench.engine.engine_tools import ENGINE_SPECS, RAG_SPECS, bank_spec
     from workbench.tools.paths import Workspace
     from workbench.tools.sandbox import Sandbox
     from workbench.tools.toolbox import Toolbox
@@ -316,7 +311,7 @@ def _tool(spec: ToolSpec) -> tuple[str, str, str]:
 
 def events() -> str:
     """The journal's events."""
-    from workbench.engine.event import KINDS
+    from workbench.engine.journal.event import KINDS
 
     rows = [(f"`{kind}`", fields_) for kind, fields_ in KINDS.items()]
     return (

@@ -21,14 +21,13 @@ from textual.widgets import Input
 
 from scripts import picture_of_serve
 from tests.support.loopback import Loopback
-from workbench.tui import typed_ahead
+from workbench.tui import early_keys
 from workbench.tui.app import WorkbenchApp
-from workbench.workspace.allowing import allow
-from workbench.workspace.desk import Desk
-from workbench.workspace.examples import copy_examples
-from workbench.workspace.inputs import default_input
+from workbench.workspace.home import copy_examples
+from workbench.workspace.input_file import default_input
+from workbench.workspace.permissions import allow
 from workbench.workspace.project import Project
-from workbench.workspace.session import Session
+from workbench.workspace.session import Session, Workspace
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 SAVED = 1_793_628_131
@@ -150,19 +149,21 @@ async def take(picture: Picture, folder: Path, provider: str) -> str:
     env = {"WORKBENCH_BASE_URL": provider} if picture.fault else {}
     env |= {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
 
-    def make() -> Session | Desk:
+    def make() -> Session | Workspace:
         project = Project.at(folder, env=env)
         if not picture.example:
-            return Desk(project, "offline")
+            return Workspace(project, "offline")
         if picture.files:
             allow(project, [file])
         return Session(project, file, model=picture.fault or picture.model, session=f"{file.stem}-7f3a")
 
     app = WorkbenchApp(make, given=default_input(file) if picture.example else {})
     app.animation_level = "none"
-    typed_ahead.REACTION = 0.0  # nobody has to see what opens by itself
+    early_keys.REACTION = 0.0  # nobody has to see what opens by itself
     async with app.run_test(size=picture.size) as pilot:
-        await _until(pilot, lambda: app.desk is not None and (app.bench.presenter is not None or not picture.example))
+        await _until(
+            pilot, lambda: app.workspace is not None and (app.bench.presenter is not None or not picture.example)
+        )
         if (presenter := app.bench.presenter) is not None:
             presenter.gallery.enabled = True
         for key, times in _keys(picture.keys):

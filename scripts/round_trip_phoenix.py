@@ -23,9 +23,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from workbench.engine.state import RunState
+from workbench.engine.journal.state import RunState
 from workbench.importers.spans import spans_of
-from workbench.workspace.examples import copy_examples
+from workbench.workspace.home import copy_examples
 from workbench.workspace.project import Project
 
 EXAMPLES = ("log_triage", "debug_agent", "help_desk", "diff_review")

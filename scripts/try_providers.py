@@ -22,11 +22,12 @@ from tests.support.loopback import Loopback
 from workbench.context.assembly import Request
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.ports import ModelFault
+from workbench.engine.contracts import ModelFault
+from workbench.models.calls import send_with
 from workbench.models.connections import RecordingClient
 from workbench.models.destinations import located
+from workbench.models.library import imported
 from workbench.models.litellm import LiteLLM
-from workbench.models.loading import Library, imported, send_with
 from workbench.models.names import NoKey, resolve
 from workbench.models.prices import PriceTable
 
@@ -89,11 +90,11 @@ class ToThisMachine(httpx.AsyncBaseTransport):
         return await self._inner.handle_async_request(request)
 
 
-def providers(library: Library) -> list[str]:
+def providers() -> list[str]:
     """All that litellm knows by name."""
     from litellm.llms.openai_like.json_loader import JSONProviderRegistry
 
-    known = {str(getattr(one, "value", one)) for one in library.module.provider_list}
+    known = {str(getattr(one, "value", one)) for one in imported().provider_list}
     return sorted(known | set(JSONProviderRegistry.list_providers()))
 
 
@@ -108,13 +109,13 @@ def value_of(variable: str, provider: str) -> str:
     return f"value-of-{variable.lower().replace('_', '-')}"
 
 
-async def tried(library: Library, provider: str, server: Loopback) -> Trial:
+async def tried(provider: str, server: Loopback) -> Trial:
     """Ask a provider, with what its own errors name."""
     name = f"{provider}/{MODELS.get(provider, 'model')}"
     trial, env = Trial(provider), dict[str, str]()
     for _ in range(4):
         try:
-            resolved = await located(library, resolve(name, "", env), env)
+            resolved = await located(resolve(name, "", env), env)
             break
         except NoKey as fault:
             trial.reason = str(fault)
@@ -155,10 +156,9 @@ async def tried(library: Library, provider: str, server: Loopback) -> Trial:
 
 
 async def all_tried(wanted: list[str]) -> list[Trial]:
-    library = imported()
     with Loopback() as server:
-        send_with(library.module, RecordingClient(ToThisMachine(server.url)))
-        return [await tried(library, one, server) for one in wanted or providers(library)]
+        send_with(RecordingClient(ToThisMachine(server.url)))
+        return [await tried(one, server) for one in wanted or providers()]
 
 
 def page(trials: list[Trial]) -> Iterator[str]:

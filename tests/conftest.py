@@ -1,10 +1,39 @@
-"""The collector leaves what a run of the tests holds anyway alone: it took a quarter of the time of the suite."""
+"""How tests run: each within a time, ``async def`` tests in an event loop of their own, generated values the same in CI
+every time, and the garbage collector without what stays."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import inspect
+import os
+from pathlib import Path
 
+import pytest
+from hypothesis import settings
+
+from tests.support.workspaces import alone
+
+TIME_LIMIT = 120
+"""Seconds until a test is ended with the stack of what it waits for. On an idle machine the slowest takes a tenth."""
+SLOW = {"e2e": 300, "terminal": 300}
+"""Folders whose tests start many processes, each of which may take long on a busy machine."""
+
+# In CI the same values come every time, so that a failure is one of the change; elsewhere they look for more.
+settings.register_profile("suite", deadline=None, derandomize=bool(os.environ.get("CI")))
+settings.load_profile("suite")
 gc.disable()  # Until all is collected: modules and tests stay, so looking at them again and again finds nothing.
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "timeout(seconds): another time limit than that of all tests")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each test its time limit, which pytest-timeout enforces; a mark of its own wins."""
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(SLOW.get(item.path.parent.name, TIME_LIMIT)))
 
 
 def pytest_collection_finish() -> None:
@@ -13,3 +42,20 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(5_000, 10, 20)
     gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function to its end; True says that nobody else must."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    asyncio.run(test(**{name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}))
+    return True
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty workspace, as the current folder; a module with files in all of them overrides it by ``filled``."""
+    alone(monkeypatch, tmp_path, tmp_path / "work")
+    return tmp_path / "work"

@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.conftest import alone, run_cli
+from tests.support.command import run_cli
+from tests.support.workspaces import alone
 from workbench.cli.main import main
-from workbench.workspace.examples import copy_examples
+from workbench.workspace.home import copy_examples
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/guide/*.md")])
@@ -61,6 +62,13 @@ def test_every_room_has_its_place_on_the_page_on_architecture() -> None:
     rooms = [f"{folder.parent.relative_to(package)}/" for folder in package.glob("*/**/__init__.py")]
     modules = [module.name for module in package.glob("*.py") if module.name != "__main__.py"]
     assert [name for name in [*rooms, *modules] if f"`{name}`" not in page] == []
+
+
+def test_every_module_that_the_page_on_architecture_names_is_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    modules = [f"/{file.relative_to(ROOT)}" for top in ("workbench", "tests") for file in (ROOT / top).rglob("*.py")]
+    named = set(re.findall(r"`([\w/]+\.py)`", page))
+    assert sorted(name for name in named if not any(module.endswith(f"/{name}") for module in modules)) == []
 
 
 @pytest.mark.parametrize("page", [page for page in DOCS if commands(page)], ids=lambda page: page.name)

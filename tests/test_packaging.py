@@ -12,37 +12,49 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 import workbench
-from scripts.check_lock import findings, read_lock
+from scripts.check_lock import LOCKS, findings, read_lock
 
 ROOT = Path(__file__).resolve().parent.parent
-LOCK = (ROOT / "requirements.lock").read_text("utf-8")
+TEXTS = {name: (ROOT / name).read_text("utf-8") for name in LOCKS}
 PYPROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
 SETUP = (
-    "python3 -m venv .venv && .venv/bin/pip install -q --require-hashes -r requirements.lock"
+    "python3 -m venv .venv && .venv/bin/pip install -q --require-hashes -r {}"
     " && .venv/bin/pip install -q --no-build-isolation --no-deps -e . && "
 )
+each_lock = pytest.mark.parametrize("name", LOCKS)
 
 
-def test_every_entry_of_the_lock_has_a_hash() -> None:
-    entries = read_lock(LOCK)
+@each_lock
+def test_every_entry_of_a_lock_has_a_hash(name: str) -> None:
+    entries = read_lock(TEXTS[name])
     assert len(entries) > 50
     assert [entry.name for entry in entries if not entry.hashes] == []
 
 
-def test_the_lock_names_no_host() -> None:
-    assert "://" not in LOCK
-    assert not re.search(r"^\s*-", LOCK.replace("\\\n    --hash", " --hash"), re.MULTILINE)
+@each_lock
+def test_a_lock_names_no_host(name: str) -> None:
+    assert "://" not in TEXTS[name]
+    assert not re.search(r"^\s*-", TEXTS[name].replace("\\\n    --hash", " --hash"), re.MULTILINE)
 
 
-def test_the_lock_meets_the_project_and_holds_nothing_else() -> None:
-    assert findings(PYPROJECT, LOCK) == []
+@each_lock
+def test_a_lock_meets_the_project_and_holds_nothing_else(name: str) -> None:
+    assert findings(PYPROJECT, TEXTS[name], LOCKS[name]) == []
+
+
+def test_both_locks_have_the_same_versions_and_the_users_one_no_tool_of_development() -> None:
+    small, large = ({(entry.name, entry.version) for entry in read_lock(text)} for text in TEXTS.values())
+    names = {entry.name for entry in read_lock(TEXTS["requirements.lock"])}
+
+    assert small <= large
+    assert not names & {"pytest", "mypy", "ruff", "hypothesis", "import-linter", "textual-dev", "uv"}
 
 
 @pytest.mark.parametrize(
     ("edit", "finding"),
     [
         (lambda lock: re.sub(r"(?m)^click==\S+", "click==7.0", lock), "click<9,>=8.2 (asked by pyproject.toml)"),
-        (lambda lock: re.sub(r"(?m)^jinja2==.*\\\n(    --hash.*\n)+", "", lock), "Jinja2==3.1.6"),
+        (lambda lock: re.sub(r"(?m)^jinja2==.*\\\n(    --hash.*\n)+", "", lock), "Jinja2<4,>=3.1.6"),
         (lambda lock: re.sub(r"(?m)^markupsafe==.*\\\n(    --hash.*\n)+", "", lock), "asked by jinja2"),
         (lambda lock: lock + "left-pad==1.0\n", "left-pad is locked, but nothing asks for it"),
         (lambda lock: lock + "left-pad==1.0\n", "left-pad==1.0: no hash"),
@@ -50,9 +62,10 @@ def test_the_lock_meets_the_project_and_holds_nothing_else() -> None:
 )
 def test_a_lock_that_drifted_is_found(edit: object, finding: str) -> None:
     assert callable(edit)
-    changed = edit(LOCK)
-    assert changed != LOCK
-    assert any(finding in line for line in findings(PYPROJECT, changed))
+    lock = TEXTS["requirements.lock"]
+    changed = edit(lock)
+    assert changed != lock
+    assert any(finding in line for line in findings(PYPROJECT, changed, "examples"))
 
 
 def test_an_unpinned_entry_is_no_lock() -> None:
@@ -67,9 +80,9 @@ def test_files_that_record_download_hosts_are_ignored() -> None:
 
 def test_the_readme_has_the_two_commands_each_complete_in_itself() -> None:
     lines = (ROOT / "README.md").read_text("utf-8").splitlines()
-    assert [line.removeprefix(SETUP) for line in lines if line.startswith("python3 -m venv")] == [
-        ".venv/bin/workbench demo",
-        ".venv/bin/python -m pytest -q",
+    assert [line for line in lines if line.startswith("python3 -m venv")] == [
+        SETUP.format("requirements.lock") + ".venv/bin/workbench demo",
+        SETUP.format("requirements-dev.lock") + ".venv/bin/python -m pytest -q",
     ]
 
 
@@ -78,7 +91,9 @@ def test_ci_runs_the_readme_line_that_it_finds() -> None:
     pattern = re.search(r"grep -E '([^']+)' README.md", script)
     assert pattern is not None
     readme = (ROOT / "README.md").read_text("utf-8").splitlines()
-    assert [line for line in readme if re.search(pattern[1], line)] == [SETUP + ".venv/bin/python -m pytest -q"]
+    assert [line for line in readme if re.search(pattern[1], line)] == [
+        SETUP.format("requirements-dev.lock") + ".venv/bin/python -m pytest -q"
+    ]
     subprocess.run(["bash", "-n", ROOT / ".ci" / "run"], check=True)
 
 

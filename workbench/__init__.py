@@ -52,14 +52,14 @@ def register_hook(name: str, function: Callable[..., Any]) -> None:
 
 _LATE = {
     "CurrentCall": "workbench.engine.current",
-    "EventBus": "workbench.engine.bus",
+    "EventBus": "workbench.engine.lifecycle",
     "current_call": "workbench.engine.current",
     **dict.fromkeys(
         (
             *("get_cascade_costs", "get_context", "get_request", "get_session_messages", "get_soundings_analysis"),
             *("index_of", "list_runs", "query_unified", "search_text"),
         ),
-        "workbench.workspace.runs_api",
+        "workbench.workspace.api",
     ),
     "run_cascade": "workbench.workspace.api",
     "run_cascade_async": "workbench.workspace.api",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from workbench.engine.steering import HookAction
-from workbench.engine.steering import HookEvent as HookEvent
+from workbench.engine.contracts import HookAction
+from workbench.engine.contracts import HookEvent as HookEvent
 
 CONTINUE = HookAction.CONTINUE
 PAUSE = HookAction.PAUSE

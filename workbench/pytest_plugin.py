@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from workbench.workspace.testing import Snapshots, Verdict
+    from workbench.workspace.testing import SnapshotResult, Snapshots
 
 _HEAD = b'"snapshot_name"'
 _HEAD_BYTES = 4096
@@ -58,19 +58,13 @@ class SnapshotItem(pytest.Item):
     """Replays the snapshot against the cascade of today."""
 
     def runtest(self) -> None:
-        from workbench.collector import no_collection
-
-        with no_collection():  # Until the verdict is gone: it holds all that was recorded, twice.
-            self._replay()
-
-    def _replay(self) -> None:
         snapshots = _snapshots_of(self.config, self.path.parent)
         verdict = snapshots.replay(self.path)
         if verdict.passed:
             return
         if not self.config.getoption("snapshots_update"):
             raise SnapshotFailed(_failure(verdict))
-        from workbench.snapshots.faults import SnapshotError
+        from workbench.snapshots.faults import SnapshotError  # the plugin is loaded in every run of pytest
 
         try:
             snapshots.accept(verdict)
@@ -93,7 +87,7 @@ class SnapshotFailed(Exception):
     """Something is not as frozen."""
 
 
-def _failure(verdict: Verdict) -> str:
+def _failure(verdict: SnapshotResult) -> str:
     """What is not as frozen, in words; empty where nothing is."""
     if verdict.passed:
         return ""
@@ -109,7 +103,7 @@ def _failure(verdict: Verdict) -> str:
 
 
 def _clean(text: str) -> str:
-    from workbench.language.clean import clean
+    from workbench.language.clean import clean  # as above: most runs of pytest have no snapshot
 
     return clean(text)
 
@@ -124,13 +118,11 @@ def _snapshots_of(config: pytest.Config, folder: Path) -> Snapshots:
     """The workspace is the folder around the snapshots; one for the session, because tools are described once."""
     known = config.stash.setdefault(_open, {})
     if folder not in known:
-        from workbench.collector import spare_the_living
+        # The engine: a second, which a run without snapshots does not pay.
         from workbench.workspace.project import Project
         from workbench.workspace.testing import Snapshots
 
         known[folder] = Snapshots(Project.at(folder.parent), folder)
-        if len(known) == 1:
-            spare_the_living()
     return known[folder]
 
 

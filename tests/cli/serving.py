@@ -60,16 +60,21 @@ class Server:
 
     def children(self) -> list[int]:
         """Processes that the server started."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                except OSError:
-                    continue
-                if int(fields[1]) == self.process.pid and fields[0] != "Z":
-                    found.append(int(entry.name))
-        return found
+        return children(self.process.pid)
+
+
+def children(pid: int) -> list[int]:
+    """Processes that a process started."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == pid and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found
 
 
 def is_alive(pid: int) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.conftest import alone, run_cli
+from tests.support.command import run_cli
+from tests.support.workspaces import filled
 
 CASCADE = """\
 cascade_id: write
@@ -31,12 +32,8 @@ replies:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    work = tmp_path / "work"
-    alone(monkeypatch, tmp_path, work)
-    (work / "write.yaml").write_text(CASCADE)
-    (work / "write.replies.yaml").write_text(REPLIES)
-    return work
+def folder(folder: Path) -> Path:
+    return filled(folder, {"write.yaml": CASCADE, "write.replies.yaml": REPLIES})
 
 
 def test_few_runs_are_no_evidence_unless_asked(folder: Path) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.support.command import Cli
 from tests.support.dialects import Reply
 from tests.support.faults import FAULTS
 from tests.support.loopback import Handler, Loopback, Received
 from workbench.context.place import Place
-from workbench.engine.event import Event
-from workbench.engine.unanswered import Unanswered
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.unanswered import Unanswered
 
 ONE = "cascade_id: one\nphases: [{name: p, instructions: Say it.}]\n"
 OLLAMA = {"prompt_eval_count": 11, "eval_count": 5}

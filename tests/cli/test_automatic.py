@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.support.command import Cli
 from tests.support.loopback import Loopback, Received, Reply
 
 CASCADE = """\

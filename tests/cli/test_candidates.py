@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.support.command import Cli
 from tests.ui.test_candidates import CASCADE, HUMAN, REPLIES
 
 

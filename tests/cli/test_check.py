@@ -11,7 +11,8 @@ import jsonschema
 import pytest
 import yaml
 
-from tests.cli.conftest import CASCADE, REPLIES, Cli
+from tests.support.command import Cli
+from tests.support.workspaces import CASCADE, REPLIES
 from workbench.models.replies import EXAMPLE
 
 ROOT = Path(__file__).parents[2]
@@ -199,7 +200,7 @@ def test_what_is_no_file_is_named_and_waited_for_by_nobody(cli: Cli, workspace: 
     os.mkfifo(workspace / "pipe.yaml")
     (workspace / "round.yaml").symlink_to("round.yaml")
     for name, words in (
-        ("pipe.yaml", "is a pipe that nobody writes to"),
+        ("pipe.yaml", "is a pipe without a writer"),
         ("round.yaml", "cannot be read: Too many levels of symbolic links"),
     ):
         ended = cli(command, name)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CASCADE, REPLIES, Cli, alone, run_cli
+from tests.support.command import Cli, run_cli
+from tests.support.workspaces import CASCADE, REPLIES, alone
 
 READING = (
     ("tree", "s"),

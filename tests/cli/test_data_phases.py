@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.support.command import Cli
 from workbench.tools.sandbox.limits import PATH
 
 SALES = """\
@@ -108,7 +108,7 @@ def test_bash_reads_the_latest_table_and_keeps_variables_and_functions_for_the_n
 
 
 def test_a_missing_interpreter_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.tools.data.tools.PATH", "/nowhere")
+    monkeypatch.setattr("workbench.tools.builtin.data.PATH", "/nowhere")
     for tool, program in (("js_data", "node"), ("clojure_data", "bb")):
         assert f"is not installed here: {program} is not in /nowhere" in failed(
             cli, cascade(phase("a", tool, code="1"))

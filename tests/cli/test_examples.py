@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Cli, alone, run_cli
+from tests.support.command import Cli, run_cli
+from tests.support.workspaces import alone
 from workbench.context.strategy import parse
 from workbench.language.load import load
 from workbench.resources import folder
-from workbench.workspace.examples import copy_examples, example_files
+from workbench.workspace.home import copy_examples, example_files
 
 EXAMPLES = [file.name for file in example_files(folder("cascades"))]
 LATENCY = re.compile(r"^defaults: \{latency: [0-9.]+\}$", re.MULTILINE)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.cli.conftest import Cli
+from tests.support.command import Cli
 from tests.support.loopback import Loopback, Reply
-from workbench.cli.progress import Waited
-from workbench.engine.ports import ModelFault
-from workbench.engine.remedies import REMEDIES
+from workbench.analysis.advice import REMEDIES
+from workbench.cli.progress import WaitingLine
+from workbench.engine.contracts import ModelFault
 
 ONE = "cascade_id: one\nphases: [{name: p, instructions: Say hello., handoffs: []}]\n"
 GUIDE = Path(__file__).parents[2] / "docs/guide/when-a-provider-fails.md"
@@ -134,7 +134,7 @@ def test_a_run_that_was_asked_to_be_offline_goes_on_offline(cli: Cli, workspace:
 @pytest.mark.fault("F20")
 def test_a_wait_that_the_provider_asks_for_is_counted_down() -> None:
     now = [0.0]
-    line = Waited("p turn 1: tries again (try 2)", 7.0, lambda: now[0])
+    line = WaitingLine("p turn 1: tries again (try 2)", 7.0, lambda: now[0])
     seen = []
     for now[0] in (0.0, 3.0, 9.0):
         console = Console(file=io.StringIO(), width=80)
@@ -147,7 +147,7 @@ def test_a_wait_that_the_provider_asks_for_is_counted_down() -> None:
 @pytest.mark.fault("F25")
 def test_a_call_without_an_answer_says_how_long_it_has_waited() -> None:
     now = [0.0]
-    line = Waited("p turn 1: waiting for the provider, try 2", clock=lambda: now[0])
+    line = WaitingLine("p turn 1: waiting for the provider, try 2", clock=lambda: now[0])
     now[0] = 34.2
     assert line.__rich__().plain == "p turn 1: waiting for the provider, try 2, 34 s"
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
 import pytest
+from msgspec.structs import replace
 
-from tests.cli.conftest import CASCADE, Cli
-from workbench.store import record
+from tests.support.command import Cli
+from tests.support.workspaces import CASCADE
+from workbench.store.journal import record
 from workbench.workspace.project import Project
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ended, alone, run_cli
+from tests.support.command import Ended, run_cli
 from tests.support.loopback import HOSTILE as REPLY
 from tests.support.loopback import Loopback, Reply
+from tests.support.workspaces import alone
 
 ESCAPES = "\x1b]0;owned\x07\x1b]52;c;eA==\x07\x1b[2J\x9b31m\u202e\u2066\x7f\x00\x1b]8;;http://x.invalid\x1b\\"
 UNSEEN = "\u200b\u2060\ufeff\u2028\u2029"

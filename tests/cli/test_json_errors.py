@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from tests.cli.conftest import Cli, Ended
+from tests.support.command import Cli, Ended
 from workbench.cli.errors import wants_json
 from workbench.cli.main import COMMANDS, main
 

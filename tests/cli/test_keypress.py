@@ -6,7 +6,7 @@ import os
 import pty
 import termios
 
-from workbench.cli.keypress import keys_of
+from workbench.cli.snapshot_review import keys_of
 
 
 def test_a_key_that_is_pressed_before_it_is_asked_for_is_not_lost() -> None:

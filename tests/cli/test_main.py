@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.support.command import Cli
 from workbench.cli.main import COMMANDS, main
 
 NAMES = [(name, text) for group in COMMANDS.values() for name, text in group.items()]
@@ -104,7 +104,15 @@ def test_headless_commands_import_no_screen_no_database_and_no_provider(
 
 def test_what_stands_before_the_first_frame_is_light(workspace: Path) -> None:
     modules = modules_after("import workbench.cli.commands.open, workbench.cli.app", workspace)
-    heavy = ("textual", "pydantic", "jinja2", "rich", "workbench.engine", "workbench.store", "workbench.language.model")
+    heavy = (
+        "textual",
+        "pydantic",
+        "jinja2",
+        "rich",
+        "workbench.engine",
+        "workbench.store",
+        "workbench.language.model.cascade",
+    )
     assert not [name for name in heavy if name in modules]
 
 
@@ -112,5 +120,5 @@ def test_what_stands_before_the_first_frame_is_light(workspace: Path) -> None:
 def test_a_journal_is_read_without_the_language(workspace: Path, cli: Cli, arguments: tuple[str, ...]) -> None:
     cli("run", "greet.yaml", "--session", "s", "-q")
     modules = modules_after(call(*arguments), workspace)
-    assert "workbench.engine.state" in modules
-    assert not {name for name in modules if name in ("pydantic", "jinja2", "workbench.language.model")}
+    assert "workbench.engine.journal.state" in modules
+    assert not {name for name in modules if name in ("pydantic", "jinja2", "workbench.language.model.cascade")}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.support.command import Cli
 
 pytest.importorskip("mcp_server_time", reason="the servers of the dev extra are not installed: pip install -e '.[dev]'")
 pytest.importorskip("mcp_server_git", reason="the servers of the dev extra are not installed: pip install -e '.[dev]'")

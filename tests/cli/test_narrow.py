@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CASCADE, REPLIES, alone, run_cli
 from tests.cli.test_output import Terminal
-from workbench.cli.layout import width_of
+from tests.support.command import run_cli
+from tests.support.workspaces import CASCADE, REPLIES, alone
 from workbench.cli.main import main
-from workbench.cli.output import Printer
-from workbench.cli.views.answer import print_answer
-from workbench.store.table import Column, Table
+from workbench.cli.printer import Printer
+from workbench.store.index.table import Column, ResultTable
+from workbench.views.result import AnswerView
+from workbench.views.value import width_of
 
 COMMANDS = (
     ("runs",),
@@ -87,7 +88,7 @@ def test_no_line_is_wider_than_the_terminal_but_for_one_long_word(
 
 def test_a_question_in_sql_gives_a_block_for_each_row_where_no_table_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    table = Table(
+    table = ResultTable(
         (Column("session_id", "String"), Column("text", "String"), Column("cost", "Nullable(Float64)")),
         (("a-session-of-24-characters", "many words " * 4, 0.25), ("b", "日本", None)),
     )
@@ -95,10 +96,10 @@ def test_a_question_in_sql_gives_a_block_for_each_row_where_no_table_fits(monkey
     for width in (80, 30):
         monkeypatch.setenv("COLUMNS", str(width))
         stream = Terminal()
-        print_answer(table, Printer(stream=stream))
+        Printer(stream=stream).show(AnswerView(table).blocks())
         written[width] = stream.bare()
     assert written[80][0].split() == ["session_id", "text", "cost"]
-    assert written[80][2].split() == ["b", "日本", "–"]
+    assert written[80][2].split() == ["b", "日本", "NULL"]
     assert written[30][:3] == ["row 1", "session_id", "  a-session-of-24-characters"]
     assert "cost        0.25" in written[30]
     assert written[30][-1] == written[80][-1] == "(2 rows)"

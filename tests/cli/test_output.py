@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.cli.layout import Column, width_of
-from workbench.cli.output import Cell, Printer, write_json, write_json_list
+from workbench.cli.printer import Printer, write_json, write_json_list
+from workbench.views.value import Cell, Column, width_of
 
 COLUMNS = [Column("name", flexible=True), Column("tokens", right=True)]
 
@@ -118,7 +118,7 @@ def test_a_long_line_is_folded_between_its_fields(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
     stream = Terminal()
-    Printer(stream=stream).line("started  2026-01-31 09:00:07   took ", Cell("12.3s", "good"), "   model offline")
+    Printer(stream=stream).line("started  2026-01-31 09:00:07   took ", Cell("12.3s", "ok"), "   model offline")
     assert stream.getvalue() == "started  2026-01-31 09:00:07\n  took \x1b[32m12.3s\x1b[0m   model offline\n"
 
 
@@ -150,7 +150,7 @@ def test_colours_obey_the_environment_and_bold_stays(
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv(variable, value)
     stream = Terminal()
-    Printer(stream=stream).line(Cell("failed", "bad"), Cell("done", "good"))
+    Printer(stream=stream).line(Cell("failed", "error"), Cell("done", "ok"))
     assert stream.getvalue() == written
 
 
@@ -164,13 +164,13 @@ def test_force_color_colours_what_is_piped_and_cuts_nothing(
     monkeypatch.setenv("FORCE_COLOR", value)
     monkeypatch.setenv("NO_COLOR", no_color)
     stream = io.StringIO()
-    Printer(stream=stream).line(Cell("done", "good"), " x" * 100)
+    Printer(stream=stream).line(Cell("done", "ok"), " x" * 100)
     assert stream.getvalue() == written + " x" * 100 + "\n"
 
 
 def test_plain_has_no_colours_in_a_terminal() -> None:
     stream = Terminal()
-    Printer(plain=True, stream=stream).line(Cell("failed", "bad"))
+    Printer(plain=True, stream=stream).line(Cell("failed", "error"))
     assert stream.getvalue() == "failed\n"
 
 

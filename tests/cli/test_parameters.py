@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.support.command import Cli
 from tests.support.loopback import Loopback, Reply
 
 CASCADE = """\

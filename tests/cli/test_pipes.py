@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_cli
+from tests.support.command import run_cli
 from tests.support.pipes import unattended
 
 
@@ -43,7 +43,7 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(pipe: Path, command: st
 
 @pytest.mark.parametrize("pipe", ["themes/a.yaml"], indirect=True)
 def test_a_theme_that_is_a_pipe_is_named(pipe: Path) -> None:
-    from workbench.tui.themes import load_themes
+    from workbench.themes import load_themes
 
     (problem,) = load_themes([pipe.parent]).problems
     assert "it is no plain file" in problem

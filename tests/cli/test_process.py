@@ -9,15 +9,18 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from tests.cli.conftest import REPLIES, Cli
-from tests.support.command import WORKBENCH
-from workbench.engine.event import Event
+from tests.cli.serving import children, is_alive
+from tests.store.examples import plain_run, save
+from tests.support.command import WORKBENCH, Cli
+from tests.support.waiting import until
+from tests.support.workspaces import REPLIES
+from workbench.engine.journal.event import Event
 from workbench.store.store import Store
 
 
@@ -280,3 +283,43 @@ def test_the_app_needs_a_terminal(workspace: Path) -> None:
     )
     assert refused.returncode == 2
     assert refused.stderr == "error: the app needs a terminal; without one use `workbench run greet.yaml`\n"
+
+
+def backlog(workspace: Path, runs: int = 26) -> None:
+    """Runs that no process has indexed, in more bytes than one process reads."""
+    store = Store(workspace / ".workbench")
+    for number in range(runs):
+        run = plain_run(f"run-{number}")
+        said = [replace(run[-1], seq=len(run) + at, kind="warning", data={"message": "x" * 50_000}) for at in range(10)]
+        end = replace(run[-1], seq=len(run) + 10)
+        save(store, [*run[:-1], *said, end])
+        os.utime(store.folder(f"run-{number}"), ns=(10**18, 10**18))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for processes in /proc")
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)], ids=["INT", "KILL"]
+)
+def test_a_signal_ends_those_who_share_a_backlog_and_the_next_process_finishes_it(
+    workspace: Path, cli: Cli, number: signal.Signals, code: int
+) -> None:
+    backlog(workspace)
+    question = [*WORKBENCH, "sql", "SELECT count() AS runs, sum(journal_rows) AS records FROM runs", "--format", "json"]
+    with subprocess.Popen(
+        question, cwd=workspace, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        # The two that read, and the one that Python starts to watch over what they share.
+        readers = until(lambda: found if len(found := children(process.pid)) >= 3 else [], "the processes that read")
+        if number is signal.SIGINT:
+            os.killpg(process.pid, number)  # As a terminal does.
+        else:
+            process.send_signal(number)
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode == code
+    if number is signal.SIGINT:
+        assert "Traceback" not in said
+    until(lambda: not any(map(is_alive, readers)), "the end of those who read")
+    again = cli(*question[len(WORKBENCH) :])
+    assert again.code == 0
+    records = 26 * (len(plain_run()) + 10)
+    assert json.loads(again.out) == [{"runs": 26, "records": records}]

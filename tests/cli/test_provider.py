@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CASCADE, Cli
+from tests.support.command import Cli
 from tests.support.loopback import Loopback, Reply
+from tests.support.workspaces import CASCADE
 
 pytestmark = pytest.mark.usefixtures("no_backoff")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import workbench
-from tests.cli.conftest import CASCADE, PLACEHOLDERS, REPLIES, Cli
+from tests.support.command import PLACEHOLDERS, Cli
+from tests.support.workspaces import CASCADE, REPLIES
 
 
 def test_the_output_is_data_and_everything_else_is_talk(cli: Cli) -> None:
@@ -206,6 +207,19 @@ def test_what_cannot_run_without_trust_is_exit_code_3_and_says_how_to_allow_it(
     assert cli("run", "act.yaml", "-q", "--unscripted", "ok").code == 0
 
 
+def test_a_python_tool_may_take_as_long_as_the_setting_says(cli: Cli, workspace: Path) -> None:
+    (workspace / "tools").mkdir()
+    (workspace / "tools" / "own.py").write_text(
+        "import asyncio\n\n\nasync def forever() -> str:\n    await asyncio.Event().wait()\n    return 'done'\n"
+    )
+    (workspace / "wait.yaml").write_text("cascade_id: wait\nphases: [{name: p, tool: forever}]\n")
+    (workspace / "workbench.yaml").write_text("tool_timeout: 0.1\n")
+    assert cli("trust", "wait.yaml", "--yes").code == 0
+    ended = cli("run", "wait.yaml", "-q")
+    assert ended.code == 1
+    assert "no result within 0.1 s" in ended.err
+
+
 def test_quiet_says_why_a_run_failed(cli: Cli, workspace: Path) -> None:
     (workspace / "greet.yaml").write_text(CASCADE.replace("Greet them.", "'{{ 1 / 0 }}'"))
     ended = cli("run", "greet.yaml", "-q")
@@ -234,7 +248,7 @@ def test_answers_of_a_form_are_read_by_its_fields_and_what_was_not_asked_for_is_
     assert cli("show", "s", "--json").json["state"] == {"human_input": {"plan": {"team": "green", "days": 3}}}
     (warning,) = cli("show", "s", "--json").json["warnings"]
     assert warning["message"].startswith("answers: 'plam' is no phase of this cascade (did you mean 'plan'?)")
-    assert "answers.json: nobody asked for 'plam'" in ended.err
+    assert "answers.json: no question asked for 'plam'" in ended.err
 
 
 def test_an_answer_that_does_not_fit_stops_the_run_with_the_reason(cli: Cli, workspace: Path) -> None:

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Cli, alone, run_cli
 from tests.cli.serving import CASCADE, Server, is_alive, served
+from tests.support.command import Cli, run_cli
+from tests.support.waiting import PATIENCE, until
+from tests.support.workspaces import alone
 from workbench.cli.serving.guard import Guard, Request
 
 TOKEN = "a-token-of-a-test-0123"
@@ -243,9 +245,7 @@ def test_a_signal_ends_the_server_and_the_apps_behind_it(tmp_path: Path, number:
         it.process.send_signal(number)
         assert it.process.wait(20) == code
         if number is signal.SIGKILL:  # Nobody is left to end them, so they see to it themselves.
-            give_up = time.monotonic() + 20
-            while any(map(is_alive, apps)) and time.monotonic() < give_up:
-                time.sleep(0.05)
+            until(lambda: not any(map(is_alive, apps)), "the end of the apps")
         assert not any(map(is_alive, apps))
         page.close()
 
@@ -272,9 +272,10 @@ def _press(page: http.client.HTTPConnection, key: str) -> None:
 
 def _read(page: http.client.HTTPConnection, awaited: bytes) -> bytes:
     """What the app drew until it drew this."""
-    seen = b""
+    seen, give_up = b"", time.monotonic() + PATIENCE
     assert page.sock is not None
     while awaited not in seen:
+        assert time.monotonic() < give_up, seen[-400:]
         part = page.sock.recv(65536)
         assert part, seen[-400:]
         seen += part

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 import workbench
-from tests.cli.conftest import Cli
+from tests.support.command import Cli
 from tests.support.endless import ENDLESS
 from workbench.resources import folder
 

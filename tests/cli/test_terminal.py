@@ -3,70 +3,19 @@
 from __future__ import annotations
 
 import os
-import pty
-import re
-import select
 import signal
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli
-from tests.support.command import WORKBENCH
-
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+from tests.support.command import WORKBENCH, Cli
+from tests.support.pseudo_terminal import PseudoTerminal, pseudo_terminal
 
 
-class Terminal:
-    """A process on a terminal of its own, 100 columns wide."""
-
-    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
-        self.process = process
-        self.seen = ""
-        self._master = master
-
-    def until(self, text: str, seconds: float = 60) -> str:
-        """Read until a text stands on the screen's record; all that was read so far."""
-        deadline = time.monotonic() + seconds
-        while text not in self.seen:
-            assert time.monotonic() < deadline, f"'{text}' never came:\n{self.seen}"
-            readable, _, _ = select.select([self._master], [], [], 0.2)
-            if readable:
-                try:
-                    self.seen += ESCAPES.sub("", os.read(self._master, 65536).decode("utf-8", "replace"))
-                except OSError as end:
-                    raise AssertionError(f"'{text}' never came:\n{self.seen}") from end
-        return self.seen
-
-    def type(self, keys: str) -> None:
-        os.write(self._master, keys.encode())
-
-
-@contextmanager
-def terminal(folder: Path, *arguments: str) -> Iterator[Terminal]:
-    """The command line on a pseudo terminal, as the leader of its session."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [*WORKBENCH, *arguments],
-        cwd=folder,
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"},
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-    )
-    os.close(slave)
-    try:
-        yield Terminal(process, master)
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        os.close(master)
+def terminal(folder: Path, *arguments: str) -> AbstractContextManager[PseudoTerminal]:
+    """The command line as the leader of its session."""
+    return pseudo_terminal([*WORKBENCH, *arguments], folder)
 
 
 @pytest.fixture
@@ -86,7 +35,7 @@ def test_a_person_is_asked_and_the_answer_reaches_the_model(asking: Path, cli: C
         screen.type("yes\n")
         screen.until("success")
         assert screen.process.wait(30) == 0
-    lines = [line.strip() for line in screen.seen.replace("\r", "\n").splitlines()]
+    lines = [line.strip() for line in screen.text.replace("\r", "\n").splitlines()]
     assert "Done." in lines
     assert not [line for line in lines if "sends" in line and "starting" in line], "no line runs into the moving one"
     assert cli("show", "s", "--json").json["status"] == "success"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli
 from tests.cli.test_trust_gate import ACT, DECLARED, EVIL, HOOK, acted
+from tests.support.command import Cli
 
 OUTER = "cascade_id: outer\nphases:\n  - {name: n, instructions: x, %s}\n"
 WAYS = {

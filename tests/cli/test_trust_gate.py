@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import workbench
-from tests.cli.conftest import Cli
+from tests.support.command import Cli
 from workbench.workspace.api import run_cascade
 
 ACT = """\
@@ -168,8 +168,8 @@ def test_every_live_run_takes_its_tools_from_the_one_place_that_looks_at_trust()
     def where(pattern: str, holds: str) -> set[str]:
         return {file.stem for file, text in sources.items() if holds in text and re.search(pattern, text)}
 
-    assert where(r"\bRun\(\n|= Run\(", "Run(") == {"live", "travel", "children", "rerun"}
-    assert where(r"\bToolbox\.of\(", "Toolbox.of(") == {"surround"}
-    assert where(r"\bports_of\(project, ", "ports_of(project, ") == {"live", "travel"}
-    assert where(r"\bsession\.(start|resume|fork|rerun)\(", "session.") == {"bench_run", "bench_travel", "tools"}
-    assert where(r"\basks_for_trust\(self\.app, session, ", "asks_for_trust(self") == {"bench_run", "bench_travel"}
+    assert where(r"\bRun\(\n|= Run\(", "Run(") == {"run_builder", "rerun"}
+    assert where(r"\bToolbox\.of\(", "Toolbox.of(") == {"environment"}
+    assert where(r"\blive_ports\(project, ", "live_ports(project, ") == {"run_builder"}
+    assert where(r"\bsession\.(start|resume|fork|rerun)\(", "session.") == {"running", "editing", "tools"}
+    assert where(r"\bif .*\basks_for_trust\(", "asks_for_trust(") == {"running", "editing"}

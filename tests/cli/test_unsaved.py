@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.support.command import Cli
 
 pytestmark = pytest.mark.fault("F8")
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
+
 from workbench.context.assembler import Assembler
-from workbench.context.assembly import Assembly, Broken, Entry, Grade, Item, Kind
+from workbench.context.assembly import Assembly, BrokenInvariant, Entry, Grade, Item, Kind
 from workbench.context.invariants import (
     Sent,
     check_altered,
@@ -18,12 +19,12 @@ from workbench.context.invariants import (
     check_tools,
     in_order,
 )
-from workbench.context.message import Image, Message, Text, ToolCall
+from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope, VisitRecord
 from workbench.context.strategy import Strategy, parse
 from workbench.context.tokens import Counter, OneByOne, Tally
-from workbench.language.model import Cascade, Phase
+from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.problem import Path
 
 
@@ -131,7 +132,7 @@ class Conversation:
         return self
 
     def shows(self, tool: str, *images: Image) -> Conversation:
-        return self._add(Message("user", (Text(f"[Images from {tool}]:"), *images)), Kind.IMAGES, tool)
+        return self._add(Message("user", (TextPart(f"[Images from {tool}]:"), *images)), Kind.IMAGES, tool)
 
     def retry(self, reason: str, text: str = "Try again.") -> Conversation:
         """Open the next attempt."""
@@ -228,7 +229,7 @@ def assemble_calls(
         assembler.add(item)
 
 
-def check_messages(messages: Sequence[Message]) -> tuple[Broken, ...]:
+def check_messages(messages: Sequence[Message]) -> tuple[BrokenInvariant, ...]:
     """Rules 1 to 6 and 8 to 10 on bare messages, such as those of a foreign run; the index is the message's."""
     rows = [Sent(message, i) for i, message in enumerate(messages)]
     return in_order([*check_run(messages, range(len(messages))), *check_ends(rows)])
@@ -239,7 +240,7 @@ def check_entries(
     tool_text: str = "",
     tools: Sequence[Mapping[str, Any]] = (),
     previous_tools: Sequence[Mapping[str, Any]] = (),
-) -> tuple[Broken, ...]:
+) -> tuple[BrokenInvariant, ...]:
     """Rules 1 to 12 on a whole context, from scratch; the index is the entry's."""
     rows = [Sent(e.sent, i) for i, e in enumerate(entries) if e.sent is not None]
     faults = [*check_run([row.message for row in rows], [row.entry for row in rows]), *check_ends(rows)]

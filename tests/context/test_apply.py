@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from workbench.context.apply import ApplyError, apply
 from workbench.context.strategy import Strategy, parse
-from workbench.language.lint import check
-from workbench.language.load import load, read_source
+from workbench.language.lint.linter import check
+from workbench.language.load import load
 from workbench.language.problem import Path
+from workbench.language.read.text import read_source
 
 YAML = """\
 # A file with a layout of its own.

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.context.histories import Visit, scopes, stages, visits
 from tests.context.support import Conversation, WordCounter, assemble_all, assembled, cascade, scope, texts
 from workbench.context.assembler import Assembler
 from workbench.context.assembly import Action, Assembly
-from workbench.context.cards import text_key
-from workbench.context.menu import Choice, Menu
-from workbench.context.parts.auto import Auto
+from workbench.context.cards import Choice, Menu, text_key
+from workbench.context.parts.auto import UNRECORDED, Auto
 from workbench.context.scope import PhaseScope, Vectors, VisitRecord
 from workbench.context.scoring import likeness, recency, relevance, words
-from workbench.context.selecting import UNRECORDED
 from workbench.context.strategy import Strategy, parse
 from workbench.language.lint.not_run import NOT_RUN
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.context.support import Conversation, WordCounter, alone, assembled, cascade, scope, texts
 from workbench.context.assembler import Assembler
-from workbench.context.assembly import Action, Assembly, Fit, Kind
+from workbench.context.assembly import Action, Assembly, BudgetFit, Kind
 from workbench.context.place import Place
-from workbench.context.scope import PhaseScope, Summary
+from workbench.context.scope import Summary
 from workbench.context.strategy import parse
 
 TEN = "w " * 10
@@ -37,7 +38,7 @@ def kept_turns(assembly: Assembly) -> list[int]:
 
 def test_what_fits_is_left_alone() -> None:
     assembly = fitted("budget(max=1000,reserve=0)")
-    assert assembly.fit == Fit(1000, "sliding_window", 0, False)
+    assert assembly.fit == BudgetFit(1000, "sliding_window", 0, False)
     assert kept_turns(assembly) == [1, 2, 3, 4, 5, 6]
 
 
@@ -58,7 +59,7 @@ def test_the_reserve_is_kept_free() -> None:
 
 def test_system_task_and_the_live_turn_never_go() -> None:
     made = talk(3)
-    where = PhaseScope(**{**vars(alone()), "tool_text": "Tools."})
+    where = replace(alone(), tool_text="Tools.")
     assembly = assembled(where, made, made.next_place(4), "selective+budget(max=10,reserve=0)")
     assert [entry.item.kind for entry in assembly.entries if entry.sent is not None] == [
         Kind.SYSTEM, Kind.TASK, Kind.ANSWER, Kind.RESULT,
@@ -84,7 +85,7 @@ def test_pruning_masks_the_oldest_results_before_it_drops_turns() -> None:
 def test_fail_drops_nothing_and_says_by_how_much_it_is_over() -> None:
     assembly = fitted("budget(max=100,reserve=0,mode=fail)")
     assert kept_turns(assembly) == [1, 2, 3, 4, 5, 6]
-    assert assembly.fit == Fit(100, "fail", assembly.tokens_sent - 100, True)
+    assert assembly.fit == BudgetFit(100, "fail", assembly.tokens_sent - 100, True)
 
 
 @pytest.mark.parametrize(("limit", "warns"), [(1000, False), (170, True)])
@@ -178,14 +179,14 @@ def test_a_summary_made_before_gives_the_same_request_from_scratch() -> None:
     summary = Summary(wanted.covers, "Six looks.")
     assembler.add_summary(summary)
     grown = assembler.assemble(made.next_place(7))
-    where = PhaseScope(**{**vars(alone()), "summaries": (summary,)})
+    where = replace(alone(), summaries=(summary,))
     again = assembled(where, made, made.next_place(7), str(assembler.strategy))
     assert again.entries == grown.entries
     assert again.request == grown.request
 
 
 def test_a_summary_of_other_messages_is_not_used() -> None:
-    where = PhaseScope(**{**vars(alone()), "summaries": (Summary("0" * 64, "Lies."),)})
+    where = replace(alone(), summaries=(Summary("0" * 64, "Lies."),))
     made = talk(9)
     assembly = assembled(where, made, made.next_place(10), "selective+budget(max=150,reserve=0,mode=summarize)")
     assert not any("Lies." in text for _, text in texts(assembly))

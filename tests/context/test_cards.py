@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.context.assembly import Item, Kind
-from workbench.context.cards import Card, card_of, has_card, summary_of
-from workbench.context.menu import Menu, UnreadableChoice, read_choice
+from workbench.context.cards import Card, Menu, UnreadableChoice, card_of, has_card, read_choice, summary_of
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
 

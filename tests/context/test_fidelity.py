@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.context.histories import TEXTS, Visit, scopes, stages, visits
 from tests.context.support import Conversation, WordCounter, assemble_all, assembled, cascade, scope, texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.context.frontier import Frontier
+from workbench.context.fitting import Frontier
 
 GAINS = st.lists(st.integers(0, 9), min_size=1, max_size=8)
 

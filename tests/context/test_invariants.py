@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.context.support import Conversation, alone, assembled, cascade, check_entries, check_messages, image, scope
-from workbench.context.assembly import Action, Broken, Entry, Item, Kind, Reason, Rule
+from workbench.context.assembly import Action, BrokenInvariant, Entry, Item, Kind, Reason, Rule
 from workbench.context.invariants import check_tools
-from workbench.context.message import Image, Message, Role, Text, ToolCall
+from workbench.context.message import Image, Message, Role, TextPart, ToolCall
 from workbench.context.place import Place
 
 USER = Message("user", "hello")
@@ -48,7 +47,7 @@ def numbers(messages: list[Message]) -> list[tuple[int, int]]:
         ([replace(USER, tool_calls=asks("1").tool_calls), result("1")], [(1, 0)]),
         ([USER, asks("1", "2"), result("1"), USER], [(2, 1)]),
         ([said("user", " \n\t")], [(3, 0)]),
-        ([Message("user", (Text("x"), Text(" ")))], [(3, 0)]),
+        ([Message("user", (TextPart("x"), TextPart(" ")))], [(3, 0)]),
         ([Message("user", ())], [(3, 0)]),
         ([USER, asks("1"), result("1", "  ")], [(3, 2)]),
         ([said("system", "a"), said("system", "b"), USER], []),
@@ -100,9 +99,9 @@ def test_a_cut_data_url_is_no_image() -> None:
 
 
 def test_the_task_must_be_there_and_sent() -> None:
-    assert check_entries([entry(replace(TASK, kind=Kind.USER), USER)]) == (Broken(11, "the task is missing"),)
+    assert check_entries([entry(replace(TASK, kind=Kind.USER), USER)]) == (BrokenInvariant(11, "the task is missing"),)
     dropped = [entry(TASK, None, Action.DROPPED), entry(replace(TASK, kind=Kind.USER), USER)]
-    assert check_entries(dropped) == (Broken(11, "the task is not sent", 0),)
+    assert check_entries(dropped) == (BrokenInvariant(11, "the task is not sent", 0),)
 
 
 def test_the_tool_text_must_come_first() -> None:
@@ -140,11 +139,11 @@ def test_a_history_that_lost_a_result_is_reported_with_its_entry() -> None:
 
 def test_a_task_that_renders_to_nothing_is_a_broken_request() -> None:
     assembly = assembled(alone(), Conversation().task("  "))
-    assert assembly.problems == (Broken(3, "the content is blank", 0),)
+    assert assembly.problems == (BrokenInvariant(3, "the content is blank", 0),)
 
 
 def test_whole_images_are_fine() -> None:
-    assert numbers([Message("user", (Text("see"), image("a")))]) == []
+    assert numbers([Message("user", (TextPart("see"), image("a")))]) == []
 
 
 IDS = st.sampled_from("ab")
@@ -165,5 +164,5 @@ ANYTHING = st.lists(
 @settings(max_examples=100, deadline=None)
 def test_a_text_breaks_the_rules_that_it_breaks_as_a_part_of_a_message(messages: list[Message]) -> None:
     """Bare texts are looked at in a shorter way than messages in parts."""
-    in_parts = [replace(message, content=(Text(message.text),)) for message in messages]
+    in_parts = [replace(message, content=(TextPart(message.text),)) for message in messages]
     assert check_messages(messages) == check_messages(in_parts)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from tests.context.support import Conversation, WordCounter, alone, assembled, sent_text, texts
 from workbench.context.assembler import Assembler
 from workbench.context.assembly import Action
 from workbench.context.place import Place
-from workbench.context.scope import PhaseScope
 from workbench.context.strategy import Strategy
 
 LOOPED = {"intra_context": {"mask_observations_after": 1, "min_masked_size": 0}}
@@ -80,7 +81,7 @@ def test_long_outputs_are_cut_at_500_characters() -> None:
 def test_calls_are_taken_out_of_the_output() -> None:
     talk = Conversation().task().calls(("route_to", "Routing to x"), text="My answer.").retry("no")
     where = alone(**LOOPED)
-    where = PhaseScope(**{**vars(where), "without_calls": lambda text: text.split("```")[0]})
+    where = replace(where, without_calls=lambda text: text.split("```")[0])
     assert sent_text(assembled(where, talk, place(2)), 1) == "[Attempt #1]\nMy answer."
 
 

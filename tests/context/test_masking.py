@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.context.support import Conversation, WordCounter, alone, assembled, image, sent_text, texts
 from workbench.context.assembler import Assembler
@@ -202,7 +203,7 @@ def test_only_the_newest_images_are_sent() -> None:
     talk = Conversation().task().calls(("draw", "done")).shows("draw", image("a"), image("b"))
     talk.turn(2).calls(("draw", "done")).shows("draw", image("c"))
     where = alone()
-    where = type(where)(**{**vars(where), "keep_recent_images": 2})
+    where = replace(where, keep_recent_images=2)
     assembly = assembled(where, talk, talk.next_place(3))
     assert [part for message in assembly.request.messages for part in message.images] == [image("b"), image("c")]
     assert assembly.entries[3].action is Action.MASKED

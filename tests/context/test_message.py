@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.context.message import Message, Text, ToolCall, canonical, sha256
+from workbench.context.message import Message, TextPart, ToolCall, canonical, sha256
 
 ROLES = st.sampled_from(["system", "user", "assistant", "tool"])
 PARTS = st.text(max_size=40).map(lambda text: text + "\ud800\x00\x7f\u2028") | st.text(max_size=40)
@@ -21,7 +21,7 @@ CALLS = st.lists(st.builds(ToolCall, PARTS, PARTS, PARTS, st.sampled_from([{}, {
 @settings(max_examples=150, deadline=None)
 def test_a_hash_is_that_of_the_canonical_json(text: str, role: Any, calls: list[ToolCall], flags: Any) -> None:
     parted, answers, named, told = flags
-    content: Any = (Text(text),) if parted else text
+    content: Any = (TextPart(text),) if parted else text
     answered, name, extra = text if answers else "", text[::-1] if named else "", {"a": [1]} if told else {}
     message = Message(role, content, tuple(calls), answered, name, extra)
     body = message.to_json()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.context.support import cascade
-from workbench.context.strategy import SpecError, Strategy, grid, parse, with_named
+from workbench.context import parts
+from workbench.context.part import Part
+from workbench.context.strategy import FROM_FILE, PARTS, SpecError, Strategy, grid, parse, with_named
 
 
 def written(phase: dict[str, Any], **fields: Any) -> str:
@@ -151,3 +156,25 @@ def test_a_strategy_is_laid_over_the_files_own(over: str, result: str) -> None:
 def test_a_broken_strategy_of_the_file_is_an_error_of_its_own() -> None:
     with pytest.raises(SpecError, match="column 6"):
         written({"strategy": "mask(x=1)"})
+
+
+def refined(kind: type[Part]) -> Iterator[type[Part]]:
+    """All classes below one."""
+    for below in kind.__subclasses__():
+        yield below
+        yield from refined(below)
+
+
+def test_every_part_can_be_named_and_is_read_from_files_that_write_it() -> None:
+    for module in pkgutil.iter_modules(parts.__path__, f"{parts.__name__}."):
+        importlib.import_module(module.name)
+    found = {kind for kind in refined(Part) if hasattr(kind, "NAME")}
+    assert found == set(PARTS.values()), "a part needs a row in PARTS"
+    read = [kind.from_file for kind in found if hasattr(kind, "from_file")]
+    assert [each for each in read if each not in FROM_FILE] == [], "a part with from_file needs a row in FROM_FILE"
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_part_is_described_and_its_defaults_read_back(name: str) -> None:
+    assert (PARTS[name].__doc__ or "").strip()
+    assert str(parse(str(parse(name)))) == str(parse(name))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.context.support import Conversation, alone, assembled, image
 from workbench.context.assembly import Grade
-from workbench.context.merge import merge_neighbours
-from workbench.context.message import Message, Text, ToolCall
-from workbench.context.wire import MissingImage, to_wire
+from workbench.context.message import Message, TextPart, ToolCall
+from workbench.context.wire import MissingImage, merge_neighbours, to_wire
 
 
 def test_a_native_call_in_the_openai_form() -> None:
@@ -38,7 +38,7 @@ def test_a_tool_result_names_its_call() -> None:
 
 def test_images_become_data_urls() -> None:
     picture = image("a")
-    body = to_wire(Message("user", (Text("See:"), picture)), {picture.digest: b"\x89PNG"})
+    body = to_wire(Message("user", (TextPart("See:"), picture)), {picture.digest: b"\x89PNG"})
     assert body["content"] == [
         {"type": "text", "text": "See:"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}},
@@ -55,7 +55,7 @@ def test_neighbours_of_one_role_are_joined() -> None:
     merged = merge_neighbours(
         [
             Message("user", "one"),
-            Message("user", (Text("two"), image("a"))),
+            Message("user", (TextPart("two"), image("a"))),
             Message("assistant", "a"),
             call,
             Message("tool", "x", (), "1"),
@@ -65,7 +65,7 @@ def test_neighbours_of_one_role_are_joined() -> None:
         ]
     )
     assert [message.role for message in merged] == ["user", "assistant", "tool", "tool", "user"]
-    assert merged[0].content == (Text("one"), Text("two"), image("a"))
+    assert merged[0].content == (TextPart("one"), TextPart("two"), image("a"))
     assert (merged[1].text, merged[1].tool_calls) == ("a\n\nb", call.tool_calls)
     assert merged[4].text == "three\n\nfour"
 
@@ -79,10 +79,10 @@ def test_the_schema_of_an_answer_counts_as_an_estimate() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer", "description": "How many there are."}}}
     asked = {"response_format": {"type": "json_schema", "json_schema": {"name": "found", "schema": schema}}}
     plain = assembled(alone(), Conversation().task("Go."))
-    shaped = assembled(type(alone())(**{**vars(alone()), "parameters": asked}), Conversation().task("Go."))
+    shaped = assembled(replace(alone(), parameters=asked), Conversation().task("Go."))
     assert (plain.overhead_tokens, plain.grade) == (3, Grade.EXACT)
     assert shaped.overhead_tokens > plain.overhead_tokens
     assert shaped.tokens_sent - plain.tokens_sent == shaped.overhead_tokens - plain.overhead_tokens
     assert shaped.grade is Grade.ESTIMATE
-    any_json = type(alone())(**{**vars(alone()), "parameters": {"response_format": {"type": "json_object"}}})
+    any_json = replace(alone(), parameters={"response_format": {"type": "json_object"}})
     assert assembled(any_json, Conversation().task("Go.")).overhead_tokens == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from msgspec.structs import asdict
 
 from tests.context.support import Conversation, WordCounter, alone, cascade, scope
 from workbench.context.assembler import Assembler
@@ -51,12 +52,12 @@ def cost_of_more(spec: str, turns: int) -> dict[str, int]:
     """Operations of twenty more turns after this many."""
     assembler = grown(spec, turns, assembles=False)
     assembler.assemble(place(turns + 1))
-    before = vars(assembler.work).copy()
+    before = asdict(assembler.work)
     for number in range(turns + 1, turns + 21):
         for item in turn(number):
             assembler.add(item)
         assert not assembler.assemble(place(number + 1)).problems
-    return {name: count - before[name] for name, count in vars(assembler.work).items()}
+    return {name: count - before[name] for name, count in asdict(assembler.work).items()}
 
 
 @pytest.mark.parametrize("spec", STRATEGIES)
@@ -69,7 +70,7 @@ def test_twenty_more_turns_cost_the_same_after_100_and_after_10_000_messages(spe
 def test_a_turn_changes_its_own_entries_and_the_one_that_is_masked() -> None:
     assembler = grown("selective+mask(after=2)", 10)
     assembler.assemble(place(11))
-    before = vars(assembler.work).copy()
+    before = asdict(assembler.work)
     for item in turn(11):
         assembler.add(item)
     assembly = assembler.assemble(place(12))

@@ -10,20 +10,12 @@ from subprocess import DEVNULL, PIPE
 
 import pytest
 
-from tests.cli.conftest import Ended, alone, run_cli
-from tests.support.command import WORKBENCH
+from tests.support.command import WORKBENCH, Ended, run_cli
 
 DEADLINE = 120.0
 """Seconds a command may take on a busy machine."""
 
 Workbench = Callable[..., Ended]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty workspace, as the current folder."""
-    alone(monkeypatch, tmp_path, tmp_path / "work")
-    return tmp_path / "work"
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import os
@@ -13,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import alone, run_cli
-from tests.support.command import WORKBENCH
+from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import Loopback, Reply
+from tests.support.waiting import soon
+from tests.support.workspaces import alone
 from workbench.tui.app import WorkbenchApp
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
@@ -166,26 +166,23 @@ def test_sql_finds_none(leaky: tuple[Path, list[str], list[str]]) -> None:
     assert not found(done.stdout)
 
 
-def test_the_app_shows_none(leaky: tuple[Path, list[str], list[str]]) -> None:
+async def test_the_app_shows_none(leaky: tuple[Path, list[str], list[str]]) -> None:
     work, _, _ = leaky
 
-    async def scenario() -> None:
-        def make() -> Session:
-            return Session(Project.at(work), work / "leaky.yaml", model="gpt-4o")
+    def make() -> Session:
+        return Session(Project.at(work), work / "leaky.yaml", model="gpt-4o")
 
-        app = WorkbenchApp(make, given={})
-        async with app.run_test(size=(200, 60)) as pilot:
-            while app.session is None or app.bench.presenter is None:
-                await pilot.pause(0.02)
-            for name in ("s", "refused"):
-                app.session.view(Project.at(work).store.find(name))
-                app.bench.show_what_is_stored()
-                for key in ("1", "2", "3", "4", "5", "w", "p", "["):
-                    await pilot.press(key)
-                    text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
-                    assert not found(text), key
-
-    asyncio.run(scenario())
+    app = WorkbenchApp(make, given={})
+    async with app.run_test(size=(200, 60)) as pilot:
+        await soon(lambda: app.session is not None and app.bench.presenter is not None, "the session")
+        assert app.session is not None
+        for name in ("s", "refused"):
+            app.session.view(Project.at(work).store.find(name))
+            app.bench.show_what_is_stored()
+            for key in ("1", "2", "3", "4", "5", "w", "p", "["):
+                await pilot.press(key)
+                text = "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+                assert not found(text), key
 
 
 OWN = f"""\

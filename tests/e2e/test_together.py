@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import REPLIES as GREETINGS
-from tests.cli.conftest import run_cli
 from tests.e2e.conftest import DEADLINE, Workbench, started
-from workbench.engine.recording import comparable
-from workbench.store.lock import FileLock
+from tests.support.command import run_cli
+from tests.support.workspaces import REPLIES as GREETINGS
+from workbench.engine.past.recording import comparable
+from workbench.store.journal.lock import FileLock
 from workbench.store.store import Store
 
 TURNS = 6

@@ -9,8 +9,9 @@ from typing import Any
 from tests.engine.support import Played, ScriptedModel, call, play
 from workbench.context.assembly import Request
 from workbench.context.place import Place
+from workbench.engine.contracts import Answer, Images
 from workbench.engine.definition import Options
-from workbench.engine.ports import Answer, Images, Usage
+from workbench.engine.journal.usage import Usage
 
 PICKS = {"a": 1, "b": 2, "c": 1}
 """Which attempt the evaluator of a phase picks, from 0; of the refinements it picks the last."""

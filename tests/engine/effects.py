@@ -15,10 +15,11 @@ from tests.engine.test_children import Shelf
 from tests.engine.test_steering import Says
 from workbench.context.assembly import Request
 from workbench.context.place import Place
-from workbench.engine.ports import Answer, Images, Question, ToolImage, ToolResult, Usage, Verdict
-from workbench.language.load import read_source
-from workbench.language.model import Cascade, Model
-from workbench.language.shape import shape
+from workbench.engine.contracts import Answer, Images, Question, ToolImage, ToolResult, ValidatorVerdict
+from workbench.engine.journal.usage import Usage
+from workbench.language.model.cascade import Cascade, Model
+from workbench.language.model.shape import shape
+from workbench.language.read.text import read_source
 
 Row = tuple[str, Any, str]
 """Where in the document, the value, and what the run then shows; empty: it only differs. ``~`` stands before what
@@ -140,11 +141,11 @@ TOOLS: Mapping[str, Callable[..., str | ToolResult]] = {
     "rows": rows,
     "find": find,
 }
-VALIDATORS: Mapping[str, Callable[[str], Verdict]] = {
-    "good": lambda content: Verdict(True, "fine", 80.0),
-    "bad": lambda content: Verdict(False, "too dull", 20.0),
-    "fresh": lambda content: Verdict("again" in content, "not fresh"),
-    "one": lambda content: Verdict("s1" in content, "only s1", 90.0 if "s1" in content else 10.0),
+VALIDATORS: Mapping[str, Callable[[str], ValidatorVerdict]] = {
+    "good": lambda content: ValidatorVerdict(True, "fine", 80.0),
+    "bad": lambda content: ValidatorVerdict(False, "too dull", 20.0),
+    "fresh": lambda content: ValidatorVerdict("again" in content, "not fresh"),
+    "one": lambda content: ValidatorVerdict("s1" in content, "only s1", 90.0 if "s1" in content else 10.0),
 }
 CHILD = {
     "cascade_id": "child",

@@ -13,28 +13,28 @@ from workbench.context.cache import CacheRule, Price
 from workbench.context.message import Message, canonical
 from workbench.context.place import Place
 from workbench.context.tokens import OneByOne, Tally
-from workbench.engine.definition import Definition, Options
-from workbench.engine.event import Event
-from workbench.engine.gate import Gate, open_gate
-from workbench.engine.ports import (
+from workbench.engine.contracts import (
     Answer,
     Images,
     ModelFault,
     NativeCall,
-    NobodyToAsk,
+    NoPersonAttached,
     Notice,
     Parameter,
     Ports,
     Question,
     ToolResult,
     ToolSpec,
-    Usage,
-    Verdict,
+    ValidatorVerdict,
 )
-from workbench.engine.run import Outcome, Run
-from workbench.engine.shapes import problem_of
-from workbench.engine.state import RunState
-from workbench.language.template import Renderer
+from workbench.engine.definition import Definition, Options, Outcome
+from workbench.engine.gate import Gate, open_gate
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.shapes import problem_of
+from workbench.engine.journal.state import RunState
+from workbench.engine.journal.usage import Usage
+from workbench.engine.run.run import Run
+from workbench.language.templates.template import Renderer
 
 Reply = str | Answer | ModelFault
 
@@ -115,19 +115,19 @@ class FunctionTools:
 class FunctionValidators:
     """Validators by name: content in, verdict out."""
 
-    functions: Mapping[str, Callable[[str], Verdict]] = field(default_factory=dict)
+    functions: Mapping[str, Callable[[str], ValidatorVerdict]] = field(default_factory=dict)
 
     def describe(self, name: str) -> str | None:
         return f"Checks {name}" if name in self.functions else None
 
     async def judge(
         self, name: str, content: str, input: Mapping[str, Any], state: Mapping[str, Any], place: Place, index: int
-    ) -> Verdict:
+    ) -> ValidatorVerdict:
         return self.functions[name](content)
 
     async def judge_code(
         self, name: str, language: str, code: str, content: str, input: Mapping[str, Any], place: Place, index: int
-    ) -> Verdict:
+    ) -> ValidatorVerdict:
         return self.functions[language](content)
 
 
@@ -139,7 +139,7 @@ class Answers:
 
     async def ask(self, question: Question, place: Place, index: int) -> str:
         if not self.answers:
-            raise NobodyToAsk(question.question)
+            raise NoPersonAttached(question.question)
         return self.answers.pop(0)
 
 
@@ -291,7 +291,7 @@ def play(
     *,
     input: Mapping[str, Any] | None = None,
     tools: Mapping[str, Callable[..., str | ToolResult]] | None = None,
-    validators: Mapping[str, Callable[[str], Verdict]] | None = None,
+    validators: Mapping[str, Callable[[str], ValidatorVerdict]] | None = None,
     answers: Sequence[str] = (),
     human: Any = None,
     gate: Gate = open_gate,

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engine.support import play
-from workbench.engine.analysis import Key, Variant, analysed, suggestion
-from workbench.engine.event import Event
-from workbench.engine.state import RunState
+from workbench.analysis.soundings import Variant, VariantKey, analysed, suggestion
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.state import RunState
 
 STEPS = "Think step by step."
 BULLETS = "Answer as a list."
@@ -90,6 +90,6 @@ def test_one_phase_can_be_asked_for() -> None:
 @settings(max_examples=60, deadline=None)
 def test_the_lower_end_is_below_the_share_and_grows_with_the_evidence(stood: int, won: int) -> None:
     won = min(won, stood)
-    variant, more = Variant(Key(), stood, won), Variant(Key(), 4 * stood, 4 * won)
+    variant, more = Variant(VariantKey(), stood, won), Variant(VariantKey(), 4 * stood, 4 * won)
     assert 0.0 <= variant.least <= won / stood + 1e-9
     assert more.least >= variant.least - 1e-9

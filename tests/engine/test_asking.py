@@ -12,10 +12,10 @@ import pytest
 from tests.engine.support import Answers, FunctionTools, ListSink, Played, ScriptedModel, StepClock, call, play, ports
 from tests.engine.test_replay import replayed
 from workbench.context.place import Place
+from workbench.engine.contracts import Question, ToolImage, ToolResult
 from workbench.engine.definition import Definition, Options
-from workbench.engine.ports import Question, ToolImage, ToolResult
-from workbench.engine.recording import comparable
-from workbench.engine.run import Run
+from workbench.engine.past.recording import comparable
+from workbench.engine.run.run import Run
 
 CHART = b"\x89PNG chart"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.engine.support import Played, play
-from workbench.engine.ports import Verdict
+from workbench.engine.contracts import ValidatorVerdict
 
 SCHEMA = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 
@@ -49,8 +49,8 @@ def test_loop_until_tells_the_requirement_and_allows_five_attempts() -> None:
     assert played.outcome.status == "failed"
 
 
-def bad(text: str) -> Verdict:
-    return Verdict(False, "not good")
+def bad(text: str) -> ValidatorVerdict:
+    return ValidatorVerdict(False, "not good")
 
 
 def test_silent_validation_names_neither_validator_nor_attempts() -> None:
@@ -98,9 +98,9 @@ def test_an_advisory_ward_warns_and_goes_on() -> None:
 def test_a_pre_ward_judges_the_input() -> None:
     seen: list[str] = []
 
-    def judge(text: str) -> Verdict:
+    def judge(text: str) -> ValidatorVerdict:
         seen.append(text)
-        return Verdict(False, "bad input")
+        return ValidatorVerdict(False, "bad input")
 
     played = play(
         cascade(wards={"pre": [{"validator": "good"}]}), [], input={"b": 1, "a": 2}, validators={"good": judge}
@@ -131,8 +131,8 @@ def test_checks_run_in_order_and_the_first_failure_ends_them() -> None:
     assert [e.data["check"] for e in played.of_kind("check_finished")] == ["output_schema", "output_schema", "post"]
 
 
-def ok(text: str) -> Verdict:
-    return Verdict(True)
+def ok(text: str) -> ValidatorVerdict:
+    return ValidatorVerdict(True)
 
 
 def test_later_phases_read_the_keys_of_a_checked_answer() -> None:

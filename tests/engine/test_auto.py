@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.engine.support import FlatPrices, Played, Words, call, play
+from workbench.analysis.what_if import what_if
 from workbench.context.strategy import parse
-from workbench.engine.whatif import what_if
 
 NOTES: dict[str, Any] = {
     "cascade_id": "notes",

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.engine.support import Played, StepClock, call, play
 from tests.engine.test_replay import replayed
-from workbench.engine.recording import comparable
+from workbench.engine.past.recording import comparable
 
 LONG = "word " * 60
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.context.support import Conversation, WordCounter, alone, assemble_all
 from workbench.context.assembler import Assembler
@@ -14,8 +13,8 @@ from workbench.context.assembly import Assembly, Grade
 from workbench.context.cache import Expected
 from workbench.context.message import Message
 from workbench.context.strategy import Strategy, parse
-from workbench.engine.calibration import Calibration
-from workbench.engine.usage import Usage
+from workbench.engine.forecasting import Calibration
+from workbench.engine.journal.usage import Usage
 
 SHARE = (0.8, 1.25)
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from tests.engine.support import ListSink, Reply, ScriptedModel, call, play, ports
-from workbench.engine.definition import Definition, Options
-from workbench.engine.library import CascadeNotFound
-from workbench.engine.ports import Ports, Verdict
-from workbench.engine.recording import Recording, comparable
-from workbench.engine.replay import Replay
-from workbench.engine.run import Outcome, Run
+from workbench.engine.contracts import CascadeNotFound, Ports, ValidatorVerdict
+from workbench.engine.definition import Definition, Options, Outcome
+from workbench.engine.past.recording import Recording, comparable
+from workbench.engine.past.replay import Replay
+from workbench.engine.run.run import Run
 
 
 @dataclass
@@ -157,7 +158,7 @@ def test_a_validator_cascade_without_a_verdict_rejects_and_warns() -> None:
 
 def test_a_function_validator_wins_over_a_cascade_of_its_name() -> None:
     document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "rules": {"loop_until": "v"}}]}
-    played = play(document, ["a"], validators={"v": lambda text: Verdict(True)})
+    played = play(document, ["a"], validators={"v": lambda text: ValidatorVerdict(True)})
     assert played.of_kind("child_started") == []
 
 

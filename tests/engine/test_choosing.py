@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from tests.engine.support import Answers, FlatPrices, ListSink, Played, Reply, ScriptedModel, Words, play, ports
+from workbench.analysis.what_if import what_if
 from workbench.context.strategy import parse
-from workbench.engine.ports import ModelFault
-from workbench.engine.recording import Recording, comparable
-from workbench.engine.replay import Replay
-from workbench.engine.run import Run
-from workbench.engine.whatif import what_if
+from workbench.engine.contracts import ModelFault
+from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.replay import Replay
+from workbench.engine.run.run import Run
 
 
 def notes(strategy: str = "llm", **selection: Any) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def test_a_replay_asks_nobody_and_gives_an_equal_journal(strategy: str) -> None:
     base = ports(ScriptedModel([]), human=Answers(), sink=sink)
     again = Run(run.definition, {"what": "logs"}, run.options, replay.ports(base))
     assert asyncio.run(again.execute()).status == "success"
-    assert replay.live_calls == 0
+    assert replay.asked[Kind.MODEL] == 0
     assert comparable(sink.events) == comparable(run.events)
 
 

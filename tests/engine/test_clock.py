@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.engine.support import StepClock, play
 from workbench.engine.definition import Options
-from workbench.engine.elapsed import Elapsed
-from workbench.engine.event import Event
-from workbench.engine.state import RunState
+from workbench.engine.journal.elapsed import Elapsed
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.state import RunState
 from workbench.exporters.otel import spans_of_run
 from workbench.store.summary import Summarizer
 from workbench.workspace.system import SystemClock

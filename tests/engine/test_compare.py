@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.engine.support import FlatPrices, Played, Reply, Words, native, play
+from workbench.analysis.compare import Comparison, ComparisonSide, Totals, as_recorded, cheaper, compare, under
 from workbench.context.assembly import Grade
 from workbench.context.cache import CacheRule, Price
 from workbench.context.strategy import Strategy, parse
-from workbench.engine.compare import Comparison, Side, Totals, as_recorded, cheaper, compare, under
-from workbench.engine.ports import Answer, Usage
+from workbench.engine.contracts import Answer
+from workbench.engine.journal.usage import Usage
 
 TURNS = 7
 CASCADE: dict[str, Any] = {
@@ -62,7 +63,7 @@ def played(words: int = 700, usage: Usage | None = None, turns: int = TURNS) -> 
     )
 
 
-def side(run: Played, spec: str, prices: Any = None) -> Side:
+def side(run: Played, spec: str, prices: Any = None) -> ComparisonSide:
     return under(spec, run.state, run.definition, parse(spec), Words(), prices or FlatPrices())
 
 

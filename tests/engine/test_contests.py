@@ -14,18 +14,19 @@ from tests.engine.support import ListSink, Played, ScriptedModel, call, play, po
 from tests.engine.test_children import TOOL, Shelf
 from tests.engine.test_replay import replayed
 from tests.engine.test_soundings import cascade, evaluation, fleet, verdict
+from workbench.analysis.ranking import RankedCandidate, evaluator_calls, question_of, standings
 from workbench.context.assembly import Request
 from workbench.context.place import Place
-from workbench.engine.candidates import Candidate, gather
+from workbench.engine.candidates.candidates import Candidate, gather
+from workbench.engine.candidates.human_choice import read_pick
+from workbench.engine.candidates.trade_off import Scored, best_by_weight, with_known_costs
+from workbench.engine.contracts import Answer, Question, ValidatorVerdict
 from workbench.engine.definition import Definition, Options
-from workbench.engine.picking import read_pick
-from workbench.engine.ports import Answer, Question, Usage, Verdict
-from workbench.engine.recording import comparable
-from workbench.engine.run import Run
-from workbench.engine.selection import Scored, best_by_weight, with_known_costs
-from workbench.engine.standings import Standing, evaluator_calls, question_of, standings
-from workbench.engine.state import RunState
-from workbench.tui.rows.candidates import why_text
+from workbench.engine.journal.state import RunState
+from workbench.engine.journal.usage import Usage
+from workbench.engine.past.recording import comparable
+from workbench.engine.run.run import Run
+from workbench.views.candidates import why_text
 
 INPUT = {"what": "it"}
 
@@ -34,7 +35,7 @@ def costing(text: str, cost: float | None) -> Answer:
     return Answer(text, usage=Usage(input=100, output=10), cost=cost)
 
 
-def rows(played: Played, of: int = 0, contest: int = 0) -> tuple[Standing, ...]:
+def rows(played: Played, of: int = 0, contest: int = 0) -> tuple[RankedCandidate, ...]:
     found = played.state.contests.all[contest]
     return standings(played.state, found, found.rounds[of])
 
@@ -134,7 +135,7 @@ def test_the_frontier_and_who_is_beaten_are_journaled_as_far_as_the_file_asks(ru
 def test_a_validators_score_can_be_the_quality_and_is_journaled() -> None:
     rule = {"enabled": True, "policy": "prefer_quality", "quality_metric": "validator:long"}
     replies = [costing("aaaa", 0.1), costing("bb", 0.1), verdict(2, n1=1, n2=99), "end"]
-    validators = {"long": lambda text: Verdict(True, "", float(len(text)))}
+    validators = {"long": lambda text: ValidatorVerdict(True, "", float(len(text)))}
     played = sounded({"factor": 2, "pareto_frontier": rule}, replies, validators=validators)
     assert played.state.outputs["p"] == "aaaa"
     assert evaluation(played)["qualities"] == {"0": 4.0, "1": 2.0}
@@ -386,7 +387,7 @@ def test_every_candidate_has_a_row_with_what_it_is_and_did() -> None:
         "mutations": ["Be brief."],
     }
     replies: list[Any] = [costing("one", 0.1), costing("two", 0.2), costing("{}", 0.3), verdict(1, n1=70, n2=60), "end"]
-    validators = {"words": lambda text: Verdict(text != "{}", "no words")}
+    validators = {"words": lambda text: ValidatorVerdict(text != "{}", "no words")}
     wards = {"post": [{"validator": "words", "mode": "blocking"}]}
     definition = cascade({"max_parallel": 1, **soundings}, wards=wards)
     played = play(definition, replies, validators=validators)
@@ -453,7 +454,7 @@ def test_walks_of_the_whole_cascade_are_one_contest() -> None:
 def test_when_every_candidate_is_blocked_so_is_the_run() -> None:
     wards = {"post": [{"validator": "no", "mode": "blocking"}]}
     definition = cascade({"max_parallel": 1, "factor": 2}, wards=wards)
-    played = play(definition, ["one", "two"], validators={"no": lambda text: Verdict(False, f"not {text}")})
+    played = play(definition, ["one", "two"], validators={"no": lambda text: ValidatorVerdict(False, f"not {text}")})
     assert played.outcome.status == "blocked"
     assert "not one" in played.outcome.reason
     assert "not two" in played.outcome.reason
@@ -462,7 +463,7 @@ def test_when_every_candidate_is_blocked_so_is_the_run() -> None:
 def test_a_validator_that_accepts_none_leaves_the_verdicts_to_the_evaluator() -> None:
     soundings = {"factor": 2, "validator": "no"}
     played = sounded(
-        soundings, ["one", "two", verdict(2), "end"], validators={"no": lambda text: Verdict(False, "dull")}
+        soundings, ["one", "two", verdict(2), "end"], validators={"no": lambda text: ValidatorVerdict(False, "dull")}
     )
     assert "Rejected by the validator: dull" in played.model.requests[2][1].messages[1].text
     assert played.state.outputs["p"] == "two"
@@ -470,7 +471,7 @@ def test_a_validator_that_accepts_none_leaves_the_verdicts_to_the_evaluator() ->
 
 def test_one_that_passes_the_filter_wins_without_a_call() -> None:
     soundings = {"factor": 2, "validator": "two"}
-    validators = {"two": lambda text: Verdict(text == "two", "other")}
+    validators = {"two": lambda text: ValidatorVerdict(text == "two", "other")}
     played = sounded(soundings, ["one", "two", "end"], validators=validators)
     assert played.state.outputs["p"] == "two"
     assert len(played.model.requests) == 3
@@ -500,7 +501,7 @@ def test_joined_states_clash_with_a_warning_and_the_higher_index_wins() -> None:
 
 def test_a_threshold_that_passes_stops_the_refinement() -> None:
     rule = {"steps": 3, "factor_per_step": 1, "honing_prompt": "More.", "threshold": {"validator": "enough"}}
-    validators = {"enough": lambda text: Verdict(len(text) > 1, "short")}
+    validators = {"enough": lambda text: ValidatorVerdict(len(text) > 1, "short")}
     played = sounded({"factor": 1, "reforge": rule}, ["a", "bb", verdict(2), "end"], validators=validators)
     assert played.state.outputs["p"] == "bb"
     assert len(played.state.contests.all[0].rounds) == 2
@@ -532,7 +533,7 @@ def test_the_first_request_is_sent_before_the_last_is_made() -> None:
     assert happened.index("sent") < 10
 
 
-def test_candidates_that_have_not_begun_leave_nothing_behind_when_the_run_is_stopped() -> None:
+async def test_candidates_that_have_not_begun_leave_nothing_behind_when_the_run_is_stopped() -> None:
     begun: list[int] = []
 
     async def one(number: int) -> Candidate:
@@ -542,15 +543,12 @@ def test_candidates_that_have_not_begun_leave_nothing_behind_when_the_run_is_sto
 
     work = [one(number) for number in range(5)]
 
-    async def scenario() -> None:
-        running = asyncio.create_task(gather(work))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-
-    asyncio.run(scenario())
+    running = asyncio.create_task(gather(work))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
     assert 0 < len(begun) < 5
     assert all(inspect.getcoroutinestate(each) == inspect.CORO_CLOSED for each in work)
 

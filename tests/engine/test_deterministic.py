@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.engine.support import play
-from workbench.engine.ports import ToolResult
+from workbench.engine.contracts import ToolResult
 
 
 def cascade(**phase: Any) -> dict[str, Any]:
@@ -66,6 +66,9 @@ def test_an_inline_fallback_stands_in() -> None:
     )
     assert played.state.outputs["fetch"] == "guessed"
     assert played.model.requests[0][0].phase == "fetch_fallback"
+    (task,) = played.state.calls[0].entries
+    assert task.rule.path == "phases[0].on_error.instructions"
+    assert "Guess." in played.definition.source.text.splitlines()[task.rule.line - 1]
 
 
 def test_a_given_name_of_the_fallback_is_kept() -> None:

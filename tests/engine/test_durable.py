@@ -6,15 +6,17 @@ import asyncio
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tests.engine.support import FunctionTools, ListSink, ScriptedModel, call, ports
+from tests.support.waiting import soon
 from workbench.context.assembly import Request
 from workbench.context.place import Place
+from workbench.engine.contracts import Answer
 from workbench.engine.definition import Definition, Options
-from workbench.engine.ports import Answer
-from workbench.engine.run import Run
-from workbench.engine.scribe import Scribe
+from workbench.engine.journal.journal_writer import JournalWriter
+from workbench.engine.run.run import Run
 
 LOOKING = {"name": "p", "instructions": "Look.", "tackle": ["look"], "rules": {"max_turns": 5}}
 
@@ -35,9 +37,7 @@ class Waiting(ScriptedModel):
     async def complete(self, request: Request, place: Place, *rest: object) -> Answer:
         if self.requests:
             at = [event.kind for event in self.sink.events].index(self.kind) + 1
-            async with asyncio.timeout(10):
-                while not any(synced >= at for synced in self.sink.synced_at):
-                    await asyncio.sleep(0)
+            await soon(lambda: any(synced >= at for synced in self.sink.synced_at), "the write", pause=0)
         return await super().complete(request, place, *rest)  # type: ignore[arg-type]
 
 
@@ -63,7 +63,7 @@ def test_the_end_of_a_phase_is_durable_while_the_next_one_waits() -> None:
     run(sink, Waiting(sink, "phase_finished", ["done", "over"]), LOOKING | {"handoffs": ["q"]}, second)
 
 
-def test_those_who_ask_while_the_disk_is_busy_share_its_next_write() -> None:
+async def test_those_who_ask_while_the_disk_is_busy_share_its_next_write() -> None:
     busy, free = threading.Event(), threading.Event()
 
     class Slow(ListSink):
@@ -72,56 +72,46 @@ def test_those_who_ask_while_the_disk_is_busy_share_its_next_write() -> None:
             busy.set()
             assert free.wait(10)
 
-    async def scenario() -> int:
-        sink = Slow()
-        scribe = Scribe("r", ports(ScriptedModel([])).clock, sink, lambda event: None)
-        first = asyncio.ensure_future(scribe.synced())
-        await asyncio.to_thread(busy.wait, 10)
-        others = [asyncio.ensure_future(scribe.synced()) for _ in range(50)]
-        await asyncio.sleep(0)
-        others[0].cancel()
-        free.set()
-        await first
-        await asyncio.gather(*others[1:])
-        return len(sink.synced_at)
-
-    assert asyncio.run(scenario()) == 2
+    sink = Slow()
+    journal = JournalWriter("r", ports(ScriptedModel([])).clock, sink, lambda event: None)
+    first = asyncio.ensure_future(journal.synced())
+    await asyncio.to_thread(busy.wait, 10)
+    others = [asyncio.ensure_future(journal.synced()) for _ in range(50)]
+    await asyncio.sleep(0)
+    others[0].cancel()
+    free.set()
+    await first
+    await asyncio.gather(*others[1:])
+    assert len(sink.synced_at) == 2
 
 
-def test_turns_that_end_within_a_moment_share_a_write() -> None:
-    async def scenario() -> list[int]:
-        asyncio.get_running_loop().time = lambda: 7.0  # type: ignore[method-assign]
-        sink, writes = ListSink(), list[int]()
-        scribe = Scribe("r", ports(ScriptedModel([])).clock, sink, lambda event: None)
-        for _ in range(5):
-            scribe.sync_soon()
-            while not sink.synced_at:
-                await asyncio.sleep(0)
-            await asyncio.to_thread(lambda: None)
-        writes.append(len(sink.synced_at))
-        await scribe.synced()
-        return [*writes, len(sink.synced_at)]
-
-    assert asyncio.run(scenario()) == [1, 2]
+async def test_turns_that_end_within_a_moment_share_a_write() -> None:
+    asyncio.get_running_loop().time = lambda: 7.0  # type: ignore[method-assign]
+    sink, writes = ListSink(), list[int]()
+    journal = JournalWriter("r", ports(ScriptedModel([])).clock, sink, lambda event: None)
+    for _ in range(5):
+        journal.sync_soon()
+        await soon(lambda: sink.synced_at, "the first write", pause=0)
+        await asyncio.to_thread(lambda: None)
+    writes.append(len(sink.synced_at))
+    await journal.synced()
+    assert [*writes, len(sink.synced_at)] == [1, 2]
 
 
-def test_nothing_is_left_to_be_done_by_a_run_that_is_over() -> None:
+async def test_nothing_is_left_to_be_done_by_a_run_that_is_over() -> None:
     """A loop that ends is not handed a last write that nobody waits for."""
 
-    async def scenario() -> tuple[int, int]:
-        loop, now = asyncio.get_running_loop(), [7.0]
-        loop.time = lambda: now[0]  # type: ignore[method-assign]
-        sink = ListSink()
-        scribe = Scribe("r", ports(ScriptedModel([])).clock, sink, lambda event: None)
-        await scribe.synced()
-        scribe.sync_soon()
-        scribe.sync()
-        now[0] = 8.0
+    loop, now = asyncio.get_running_loop(), [7.0]
+    loop.time = lambda: now[0]  # type: ignore[method-assign]
+    sink = ListSink()
+    journal = JournalWriter("r", ports(ScriptedModel([])).clock, sink, lambda event: None)
+    await journal.synced()
+    journal.sync_soon()
+    journal.sync()
+    now[0] = 8.0
+    await asyncio.sleep(0)
+    left = 0
+    for _ in range(3):
         await asyncio.sleep(0)
-        left = 0
-        for _ in range(3):
-            await asyncio.sleep(0)
-            left = max(left, len(asyncio.all_tasks()) - 1)
-        return len(sink.synced_at), left
-
-    assert asyncio.run(scenario()) == (2, 0)
+        left = max(left, len(asyncio.all_tasks()) - 1)
+    assert (len(sink.synced_at), left) == (2, 0)

@@ -10,13 +10,10 @@ import pytest
 
 from tests.engine.support import ListSink, Played, Reply, ScriptedModel, call, native, play, ports
 from workbench.context.assembly import Action
+from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, MoveMessage
 from workbench.context.message import Message
 from workbench.engine.edits import (
-    AddMessage,
-    ChangeMessage,
-    DropMessage,
     Edit,
-    MoveMessage,
     SetAnswer,
     SetArguments,
     SetModel,
@@ -27,9 +24,9 @@ from workbench.engine.edits import (
     to_json,
 )
 from workbench.engine.gate import Decision, Stop, StopKind
-from workbench.engine.recording import Recording, comparable
-from workbench.engine.replay import Replay
-from workbench.engine.run import Run
+from workbench.engine.past.recording import Recording, comparable
+from workbench.engine.past.replay import Replay
+from workbench.engine.run.run import Run
 
 LOOK: dict[str, Any] = {
     "cascade_id": "c",

@@ -10,9 +10,9 @@ import pytest
 
 from tests.engine.effect_cases import CASES, NAMED
 from tests.engine.effects import Case, proved
-from workbench.engine.recording import comparable
-from workbench.language.model import Cascade, Model
-from workbench.language.shape import shape
+from workbench.engine.past.recording import comparable
+from workbench.language.model.cascade import Cascade, Model
+from workbench.language.model.shape import shape
 
 TESTS = Path(__file__).parents[1]
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.engine.support import call, native, play
 from workbench.context.place import Place
+from workbench.engine.contracts import Answer, ModelFault, NativeCall, ValidatorFault, ValidatorVerdict
 from workbench.engine.definition import Options
-from workbench.engine.event import Event
-from workbench.engine.ports import Answer, ModelFault, NativeCall, ValidatorFault, Verdict
-from workbench.engine.state import RunState
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.state import RunState
 from workbench.store.summary import Summarizer
 
 ONE: dict[str, Any] = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "Do {{ input.key }}."}]}
@@ -144,14 +144,14 @@ _ASKS_A_VALIDATOR: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("asked", _ASKS_A_VALIDATOR)
 def test_a_secret_in_what_a_validator_says_reaches_no_journal_and_no_model(asked: str) -> None:
     document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", **_ASKS_A_VALIDATOR[asked]}]}
-    validators = {"v": lambda text: Verdict(False, "hunter2 is wrong")}
+    validators = {"v": lambda text: ValidatorVerdict(False, "hunter2 is wrong")}
     played = play(document, ["1"] * 9, validators=validators, redact=_hide)
     assert any(event.kind == "check_finished" for event in played.events)
     assert "hunter2" not in repr(played.events) + repr(played.model.requests) + repr(played.outcome)
 
 
 def test_a_secret_in_why_a_validator_could_not_judge_is_not_in_the_reason_of_the_run() -> None:
-    def raises(text: str) -> Verdict:
+    def raises(text: str) -> ValidatorVerdict:
         raise ValidatorFault("no file hunter2")
 
     document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "rules": {"loop_until": "v"}}]}

@@ -17,15 +17,16 @@ from tests.engine.support import (
     play,
     ports,
 )
+from workbench.analysis.what_if import what_if
 from workbench.context.strategy import parse
+from workbench.engine.contracts import ValidatorVerdict
+from workbench.engine.definition import Parent
 from workbench.engine.edits import SetState
 from workbench.engine.gate import Decision, Stop, StopKind
-from workbench.engine.ports import Verdict
-from workbench.engine.recording import Recording
-from workbench.engine.replay import Replay
-from workbench.engine.run import Parent, Run
-from workbench.engine.state import RunState
-from workbench.engine.whatif import what_if
+from workbench.engine.journal.state import RunState
+from workbench.engine.past.recording import Recording
+from workbench.engine.past.replay import Replay
+from workbench.engine.run.run import Run
 
 PIPE: dict[str, Any] = {
     "cascade_id": "pipe",
@@ -79,7 +80,7 @@ def piped() -> Played:
         "brief": ["told"],
         "last": ["end"],
     }
-    verdicts = iter([Verdict(False, "red"), Verdict(True)])
+    verdicts = iter([ValidatorVerdict(False, "red"), ValidatorVerdict(True)])
     return play(PIPE, replies, tools={"t": lambda x: "hit"}, validators={"v": lambda text: next(verdicts)}, gate=door)
 
 
@@ -116,7 +117,7 @@ def test_a_replay_under_another_id_sends_the_same_requests() -> None:
     played = piped()
     sink = ListSink()
     replay = Replay(Recording(played.events))
-    known = FunctionValidators({"v": lambda text: Verdict(False, "never asked")})
+    known = FunctionValidators({"v": lambda text: ValidatorVerdict(False, "never asked")})
     base = ports(ScriptedModel([]), tools=played.tools, validators=known, sink=sink)
     name = played.state.prompt_id
     parent = Parent(played.state.run_id, "test", "replay", prompt_id=name)

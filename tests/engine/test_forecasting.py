@@ -6,11 +6,12 @@ import pytest
 
 from tests.engine.support import FlatPrices, Words, play
 from tests.engine.test_calibration import growing
+from workbench.analysis.compare import under
 from workbench.context.strategy import parse
-from workbench.engine.compare import under
+from workbench.engine.contracts import Answer
 from workbench.engine.forecasting import Forecaster
-from workbench.engine.parts import WINDOW
-from workbench.engine.ports import Answer, Usage
+from workbench.engine.journal.parts import WINDOW
+from workbench.engine.journal.usage import Usage
 
 LONG = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "word " * 300}]}
 

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.engine.support import ListSink, Played, Reply, ScriptedModel, call, play, ports
 from tests.engine.test_children import Shelf
+from workbench.analysis.changed import changed_call
+from workbench.context.edits import ChangeMessage, DropMessage
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.changed import changed_call
-from workbench.engine.definition import Definition
-from workbench.engine.edits import ChangeMessage, DropMessage, Edit, SetAnswer, SetModel, SetResult, SetState
-from workbench.engine.event import Event, seconds_between
-from workbench.engine.fork import ForkGate, ForkPoint, NoSuchPlace, find_place, find_point
+from workbench.engine.debugger.stepper import Mode, Stepper
+from workbench.engine.definition import Definition, Outcome, Parent
+from workbench.engine.edits import Edit, SetAnswer, SetModel, SetResult, SetState
 from workbench.engine.gate import Decision, Gate, Stop, StopKind, open_gate
-from workbench.engine.recording import Recording, comparable
-from workbench.engine.replay import Replay
-from workbench.engine.run import Outcome, Parent, Run
-from workbench.engine.state import RunState
-from workbench.engine.stepper import Mode, Stepper
+from workbench.engine.journal.event import Event, seconds_between
+from workbench.engine.journal.state import RunState
+from workbench.engine.past.fork import ForkGate, ForkPoint, NoSuchPlace, find_place, find_point
+from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.replay import FORKED, REUSED, Policy, Replay
+from workbench.engine.run.run import Run
 
 BEFORE, AFTER = StopKind.BEFORE_CALL, StopKind.AFTER_CALL
 TWO: dict[str, Any] = {
@@ -75,7 +76,7 @@ class Forked:
         self.sink = ListSink()
         self.before = len(played.tools.called)
         live = ports(self.model, tools=played.tools, sink=self.sink)
-        self.replay = Replay(Recording(played.events), live, forks=True, new_run=True, pins=pins)
+        self.replay = Replay(Recording(played.events), FORKED, live, pins=pins)
         gate = ForkGate(self.replay, point, edits, open_gate, lambda: self.opened.append(len(self.model.requests)))
         live.gate = gate
         parent = Parent("run-1", "test", "fork", at=str(point))
@@ -163,10 +164,10 @@ def test_a_fork_of_a_fork_replays_the_edits_of_the_first() -> None:
     first = Forked(played, point(played, "look:2"), [DropMessage(2), DropMessage(3)], ["other", "new"])
     recording = Recording(first.sink.events)
     live = ports(ScriptedModel(["newer"]), tools=played.tools, sink=ListSink())
-    replay = Replay(recording, live, forks=True, new_run=True)
+    replay = Replay(recording, FORKED, live)
     live.gate = ForkGate(replay, find_point(recording, BEFORE, "tell"), (), open_gate)
     outcome = asyncio.run(Run(played.definition, {}, played.options, replay.ports(live)).execute())
-    assert (outcome.status, outcome.output, replay.live_calls) == ("success", "newer", 1)
+    assert (outcome.status, outcome.output, replay.asked[Kind.MODEL]) == ("success", "newer", 1)
 
 
 def test_a_pinned_call_keeps_its_answer_and_results_behind_the_point() -> None:
@@ -252,7 +253,7 @@ def fifty() -> Played:
 def rerun(played: Played, text: str, replies: list[Reply], gate: Gate = open_gate) -> tuple[Outcome, list[str], Replay]:
     model = ScriptedModel(replies)
     live = ports(model, tools=played.tools, gate=gate)
-    replay = Replay(Recording(played.events), live, new_run=True)
+    replay = Replay(Recording(played.events), REUSED, live)
     run = Run(Definition.of(text, "test.yaml"), {}, played.options, replay.ports(live))
     outcome = asyncio.run(run.execute())
     return outcome, [f"{place.phase}:{place.turn}" for place, _ in model.requests], replay
@@ -270,7 +271,7 @@ def test_of_fifty_calls_an_edit_in_the_last_phase_makes_its_five_again_and_no_ot
 def test_a_rerun_of_an_unchanged_file_makes_no_call() -> None:
     played = fifty()
     outcome, made, replay = rerun(played, played.definition.source.text, [])
-    assert (outcome.status, made, replay.live_calls) == ("success", [], 0)
+    assert (outcome.status, made, replay.asked[Kind.MODEL]) == ("success", [], 0)
 
 
 def test_the_debugger_holds_at_the_first_changed_request_and_then_goes_live() -> None:
@@ -336,7 +337,7 @@ def test_a_fork_behind_a_sub_cascade_replays_it_whole(at: str, made: list[str]) 
     recording = Recording(played.events)
     model = ScriptedModel({"p": [], "q": ["asked again"], "tell": ["told again"]})
     live = ports(model, library=Shelf({"child": CHILD}))
-    replay = Replay(recording, live, children.get, forks=True, new_run=True)
+    replay = Replay(recording, FORKED, live, children.get)
     live.gate = ForkGate(replay, find_point(recording, BEFORE, at), (), open_gate)
     outcome = asyncio.run(Run(played.definition, {}, played.options, replay.ports(live)).execute())
     assert (outcome.status, outcome.output) == ("success", "told again")
@@ -361,3 +362,21 @@ def test_two_replays_of_a_fork_give_equal_journals(make: Any) -> None:
 
     first, second = comparable(again()), comparable(again())
     assert first == second == comparable(forked.sink.events)
+
+
+def test_before_the_point_no_tool_runs_whose_result_the_recording_has_lost() -> None:
+    played = recorded()
+    lost = played.of_kind("tool_finished")[0]
+    model, before = ScriptedModel(["other"]), len(played.tools.called)
+    live = ports(model, tools=played.tools, sink=ListSink())
+    replay = Replay(Recording([event for event in played.events if event is not lost]), FORKED, live)
+    live.gate = ForkGate(replay, ForkPoint(BEFORE, Place("", "tell", 1, 1, 1, 1)), (), open_gate)
+    outcome = asyncio.run(Run(played.definition, {}, played.options, replay.ports(live)).execute())
+    assert (outcome.status, len(played.tools.called), model.requests) == ("diverged", before, [])
+    assert outcome.reason == "call look/1/1/1/1: the recording has no result of tool call 1 (search)"
+
+
+@pytest.mark.parametrize("policy", [FORKED, REUSED])
+def test_a_policy_that_goes_live_takes_live_ports(policy: Policy) -> None:
+    with pytest.raises(ValueError, match=f"the policy '{policy.name}' takes live ports"):
+        Replay(Recording([]), policy)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.engine.forms.generate import read_spec
-from workbench.engine.forms.intent import Asked, intent_of, options_of, table_of, template
-from workbench.engine.forms.layout import columns_of
+from workbench.engine.forms.intent import QuestionContent, intent_of, options_of, table_of, template
 from workbench.engine.forms.plain import how, shown_lines, steps
 from workbench.engine.forms.spec import LAYOUTS, TYPES, DataTable, Form, FormInvalid, Image, fields_of
 from workbench.engine.forms.values import AnswerRefused, check_values, read_answer
+from workbench.engine.human.custom_form import read_spec
+from workbench.tui.widgets.form_sections import columns_of
 
 TABLE = {"columns": ["Task", "Status"], "rows": [["Parse", "open"], ["Store", "done"]]}
 PLANS = [
@@ -184,18 +184,18 @@ def test_whatever_is_said_is_read_or_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "level"),
     [
-        (Asked("Go on?"), "low"),
-        (Asked("Which?", options=options_of(["a", "b"])), "low"),
-        (Asked("Which?", options=options_of(PLANS)), "medium"),
-        (Asked("All right?", images=(Image(path="a.png"),)), "medium"),
-        (Asked("Which rows?", data=TABLE), "medium"),
-        (Asked("All?", images=(Image(path="a.png"),), data=TABLE, options=options_of(["a"])), "high"),
-        (Asked("What now?", data={"deep": {"er": [1, {"x": 2}]}}), "high"),
-        (Asked("What now?", ui_hint="dashboard"), "high"),
-        (Asked("What now?", instructions="a form with a map"), "high"),
+        (QuestionContent("Go on?"), "low"),
+        (QuestionContent("Which?", options=options_of(["a", "b"])), "low"),
+        (QuestionContent("Which?", options=options_of(PLANS)), "medium"),
+        (QuestionContent("All right?", images=(Image(path="a.png"),)), "medium"),
+        (QuestionContent("Which rows?", data=TABLE), "medium"),
+        (QuestionContent("All?", images=(Image(path="a.png"),), data=TABLE, options=options_of(["a"])), "high"),
+        (QuestionContent("What now?", data={"deep": {"er": [1, {"x": 2}]}}), "high"),
+        (QuestionContent("What now?", ui_hint="dashboard"), "high"),
+        (QuestionContent("What now?", instructions="a form with a map"), "high"),
     ],
 )
-def test_rules_say_how_much_of_a_form_a_question_needs(asked: Asked, level: str) -> None:
+def test_rules_say_how_much_of_a_form_a_question_needs(asked: QuestionContent, level: str) -> None:
     assert intent_of(asked).level == level
     assert fields_of(template(asked)), "even where a model would write it, the template can be answered"
 
@@ -203,24 +203,27 @@ def test_rules_say_how_much_of_a_form_a_question_needs(asked: Asked, level: str)
 @pytest.mark.parametrize(
     ("asked", "types"),
     [
-        (Asked("Go on?", ui_hint="confirmation"), ["confirmation"]),
-        (Asked("How good?", ui_hint="rating:3"), ["rating"]),
-        (Asked("Which?", options=options_of(["a", "b"])), ["select"]),
-        (Asked("Which?", options=options_of(["a", "b"]), ui_hint="multi_select"), ["multi_select"]),
-        (Asked("Which?", options=options_of(PLANS)), ["comparison"]),
-        (Asked("Which?", options=options_of([{"id": "a", "description": "first"}])), ["card_grid"]),
-        (Asked("Rows?", "See below.", data=TABLE, ui_hint="data_review"), ["markdown", "data_table"]),
-        (Asked("Fine?", images=(Image(path="a.png"),), options=options_of(["yes", "no"])), ["image", "select"]),
-        (Asked("Fine?", data={"before": "a", "after": "b"}), ["code", "input"]),
-        (Asked("Fine?", data={"total": 12, "open": 3}, options=options_of(["ok"])), ["data_table", "select"]),
+        (QuestionContent("Go on?", ui_hint="confirmation"), ["confirmation"]),
+        (QuestionContent("How good?", ui_hint="rating:3"), ["rating"]),
+        (QuestionContent("Which?", options=options_of(["a", "b"])), ["select"]),
+        (QuestionContent("Which?", options=options_of(["a", "b"]), ui_hint="multi_select"), ["multi_select"]),
+        (QuestionContent("Which?", options=options_of(PLANS)), ["comparison"]),
+        (QuestionContent("Which?", options=options_of([{"id": "a", "description": "first"}])), ["card_grid"]),
+        (QuestionContent("Rows?", "See below.", data=TABLE, ui_hint="data_review"), ["markdown", "data_table"]),
+        (
+            QuestionContent("Fine?", images=(Image(path="a.png"),), options=options_of(["yes", "no"])),
+            ["image", "select"],
+        ),
+        (QuestionContent("Fine?", data={"before": "a", "after": "b"}), ["code", "input"]),
+        (QuestionContent("Fine?", data={"total": 12, "open": 3}, options=options_of(["ok"])), ["data_table", "select"]),
     ],
 )
-def test_a_template_shows_what_there_is_and_asks_once(asked: Asked, types: list[str]) -> None:
+def test_a_template_shows_what_there_is_and_asks_once(asked: QuestionContent, types: list[str]) -> None:
     assert [section.type for section in template(asked).sections] == types
 
 
 def test_a_table_beside_options_does_not_ask_for_rows() -> None:
-    table = template(Asked("Fine?", data=TABLE, options=options_of(["ok"]))).sections[0]
+    table = template(QuestionContent("Fine?", data=TABLE, options=options_of(["ok"]))).sections[0]
     assert isinstance(table, DataTable)
     assert (table.selectable, table.label) == ("none", "")
 
@@ -233,7 +236,7 @@ def test_a_list_of_objects_is_a_table() -> None:
 
 def test_a_models_form_is_read_out_of_its_prose() -> None:
     text = 'Here it is:\n```json\n{"sections": [{"type": "rating", "id": "stars"}]}\n```'
-    assert read_spec(text, Asked("How good?")).title == "How good?"
+    assert read_spec(text, QuestionContent("How good?")).title == "How good?"
 
 
 @pytest.mark.parametrize(
@@ -247,7 +250,7 @@ def test_a_models_form_is_read_out_of_its_prose() -> None:
 )
 def test_a_models_form_that_cannot_be_used_is_refused_in_words(text: str, message: str) -> None:
     with pytest.raises(FormInvalid, match=message):
-        read_spec(text, Asked("How good?"))
+        read_spec(text, QuestionContent("How good?"))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

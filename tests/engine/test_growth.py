@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.engine.support import Played, call, play
-from workbench.engine.state import RunState
+from workbench.engine.journal.state import RunState
 from workbench.store.store import Store
 
 STRATEGIES = ("selective", "selective+mask(after=3)", "snowball+mask(after=5,window=5)", "selective+slide(turns=10)")

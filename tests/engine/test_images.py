@@ -12,14 +12,14 @@ import pytest
 
 from tests.engine.support import FlatPrices, Played, Words, call, play
 from tests.engine.test_replay import replayed
+from workbench.analysis.what_if import what_if
 from workbench.context.assembly import Action
-from workbench.context.message import Image, Message, Text
+from workbench.context.message import Image, Message, TextPart
 from workbench.context.pictured import pictured
+from workbench.engine.contracts import ToolImage, ToolResult
 from workbench.engine.definition import Options
-from workbench.engine.parts import Whole
-from workbench.engine.ports import ToolImage, ToolResult
-from workbench.engine.recording import comparable
-from workbench.engine.whatif import what_if
+from workbench.engine.journal.parts import FullResult
+from workbench.engine.past.recording import Kind, comparable
 
 
 def picture(number: int) -> ToolImage:
@@ -137,7 +137,7 @@ def test_all_of_a_result_is_kept_once_beside_what_the_model_saw() -> None:
     played = cut_run()
     assert "middle" not in str(played.texts())
     whole = long_result().whole
-    kept = Whole(hashlib.sha256(whole.encode()).hexdigest(), len(whole))
+    kept = FullResult(hashlib.sha256(whole.encode()).hexdigest(), len(whole))
     assert played.blobs[kept.digest].decode() == whole
     assert [e.data["kind"] for e in played.events if e.data.get("hash") == kept.digest] == ["text"]
     tool = played.state.calls[0].tools[0]
@@ -150,7 +150,7 @@ def test_all_of_a_result_is_kept_once_beside_what_the_model_saw() -> None:
 def test_a_replay_of_a_cut_result_is_equal_event_by_event() -> None:
     played = cut_run()
     events, status, replay = replayed(played)
-    assert (status, replay.live_tools) == ("success", 0)
+    assert (status, replay.asked[Kind.TOOL]) == ("success", 0)
     assert comparable(events) == comparable(played.events)
 
 
@@ -275,5 +275,5 @@ def test_a_phase_that_tries_again_is_told_with_images_too() -> None:
 def test_an_image_that_a_message_has_already_leaves_no_text_of_itself() -> None:
     data = real(1)
     image = Image(hashlib.sha256(data).hexdigest(), "image/png", len(data), 4, 3)
-    made = pictured(Message("user", (Text(f"See {url(data)}."), image)), lambda *_: None)
+    made = pictured(Message("user", (TextPart(f"See {url(data)}."), image)), lambda *_: None)
     assert (made.text, made.images) == ("See [image 1].", (image,))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from workbench.engine.definition import Definition, DefinitionError
-from workbench.engine.own_secrets import labels_in, without_secrets
-from workbench.engine.redact import Redactor
+from workbench.engine.journal.own_secrets import labels_in, without_secrets
+from workbench.engine.journal.redact import Redactor
 
 KEY = "sk-" + "live0123456789abcdefABCDEF"
 redact = Redactor({"DEPLOY_KEY": "correct1-horse2-battery3"})

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.engine.support import Played, call, play
 from tests.engine.test_replay import replayed
-from workbench.engine.recording import comparable
+from workbench.engine.past.recording import comparable
 
 
 def cascade(**phase: Any) -> dict[str, Any]:

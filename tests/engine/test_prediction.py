@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.engine.support import play
+from workbench.analysis.prediction import PredictedUsage, Residual
 from workbench.context.assembly import Grade
 from workbench.context.cache import Forecast
 from workbench.context.place import Place
-from workbench.engine.parts import CallState
-from workbench.engine.ports import Answer, Usage
-from workbench.engine.prediction import Predicted, Residual
-from workbench.tui.rows.residual import off_by, parts
+from workbench.engine.contracts import Answer
+from workbench.engine.journal.parts import CallState
+from workbench.engine.journal.usage import Usage
+from workbench.views.run import off_by, parts
 
 PRICES = {"input": 1e-6, "output": 2e-6, "cache_read": 1e-7, "cache_write": None}
 
@@ -25,19 +26,19 @@ def call(**more: object) -> CallState:
 
 
 def test_an_estimate_is_scaled_by_what_the_call_before_was_off() -> None:
-    predicted = Predicted.of(call(grade=Grade.CALIBRATED, scale=1.1))
+    predicted = PredictedUsage.of(call(grade=Grade.CALIBRATED, scale=1.1))
     assert (predicted.tokens, predicted.cached, predicted.scale) == (2200, 1126, 1.1)
     assert predicted.cost == pytest.approx(1.1 * (1024 * 1e-7 + 976 * 1e-6))
 
 
 def test_what_there_is_in_all_is_scaled_with_what_is_sent_of_it() -> None:
-    predicted = Predicted.of(call(grade=Grade.CALIBRATED, scale=1.1, tokens_full=2500))
+    predicted = PredictedUsage.of(call(grade=Grade.CALIBRATED, scale=1.1, tokens_full=2500))
     assert (predicted.tokens, predicted.full) == (2200, 2750)
     assert predicted.fresh == 2200 - 1126
 
 
 def test_an_exact_count_is_never_scaled() -> None:
-    predicted = Predicted.of(call(grade=Grade.EXACT, scale=1.1))
+    predicted = PredictedUsage.of(call(grade=Grade.EXACT, scale=1.1))
     assert (predicted.tokens, predicted.scale) == (2000, None)
 
 
@@ -47,7 +48,7 @@ def test_the_residual_is_reported_less_predicted_with_the_cost_at_the_same_price
     assert found.share == pytest.approx(0.05)
     assert found.cost == pytest.approx(1280 * 1e-7 + 820 * 1e-6)
     said = list(parts(found))
-    assert said[:2] == ["in ~2,000 → 2,100 +5.0%", "cached 1,024 → 1,280 +256"]
+    assert said[:2] == ["in ~2,000 → 2,100 +5.0%", "cached ~1,024 → 1,280 +256"]
 
 
 def test_what_the_provider_does_not_say_stays_unknown() -> None:
@@ -55,7 +56,7 @@ def test_what_the_provider_does_not_say_stays_unknown() -> None:
     found = Residual.of(call(usage=Usage(2000, 50)))
     assert found is not None
     assert (found.cached, found.cost, off_by(found.share)) == (None, None, "exact")
-    assert "cached 1,024 → not said" in list(parts(found))
+    assert "cached ~1,024 → not said" in list(parts(found))
 
 
 def test_the_prices_of_a_prediction_are_journaled_with_it() -> None:

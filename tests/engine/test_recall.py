@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.engine.support import Answers, ListSink, Played, ScriptedModel, call, play, ports
-from workbench.context.ranking import Ranking
-from workbench.engine.recording import Recording, comparable
-from workbench.engine.replay import Replay
-from workbench.engine.run import Run
+from workbench.context.scoring import Ranking
+from workbench.engine.past.recording import Recording, comparable
+from workbench.engine.past.replay import Replay
+from workbench.engine.run.run import Run
 
 NOTES: dict[str, Any] = {
     "cascade_id": "notes",

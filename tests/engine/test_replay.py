@@ -12,14 +12,15 @@ import pytest
 from tests.engine.support import Answers, ListSink, Played, Reply, ScriptedModel, call, native, play, ports
 from workbench.context.assembly import Request
 from workbench.context.place import Place
+from workbench.engine.contracts import Answer, Images, ModelFault, ToolImage, ToolResult, ValidatorVerdict
 from workbench.engine.definition import Definition
-from workbench.engine.event import Event
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
-from workbench.engine.ports import Answer, Images, ModelFault, ToolImage, ToolResult, Usage, Verdict
-from workbench.engine.recording import Recording, comparable
-from workbench.engine.replay import Replay
-from workbench.engine.run import Run
-from workbench.engine.state import RunState
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.state import RunState
+from workbench.engine.journal.usage import Usage
+from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.replay import RESUMED, Replay
+from workbench.engine.run.run import Run
 
 TWO: dict[str, Any] = {
     "cascade_id": "c",
@@ -80,7 +81,7 @@ def test_a_replay_makes_no_call_and_gives_an_equal_journal() -> None:
     before = len(played.tools.called)
     events, status, replay = replayed(played)
     assert status == "success"
-    assert (replay.live_calls, replay.live_tools) == (0, 0)
+    assert (replay.asked[Kind.MODEL], replay.asked[Kind.TOOL]) == (0, 0)
     assert len(played.tools.called) == before
     assert comparable(events) == comparable(played.events)
 
@@ -107,11 +108,11 @@ def test_with_live_ports_behind_it_only_what_changed_is_asked_again() -> None:
     model = ScriptedModel(['{"b": 2}'])
     sink = ListSink()
     base = ports(model, tools=played.tools, sink=sink)
-    replay = Replay(Recording(played.events, played.blobs), live=base)
+    replay = Replay(Recording(played.events, played.blobs), RESUMED, base)
     outcome = asyncio.run(Run(changed, {"what": "it"}, played.options, replay.ports(base)).execute())
     assert outcome.status == "success"
     assert [place.phase for place, _ in model.requests] == ["tell"]
-    assert replay.live_calls == 1
+    assert replay.asked[Kind.MODEL] == 1
 
 
 def test_a_table_that_was_no_json_is_an_object_again_when_it_is_replayed() -> None:
@@ -154,7 +155,7 @@ def test_a_stopped_run_goes_on_in_its_own_journal_and_ends_as_if_never_stopped(s
     sink = ListSink()
     sink.events = list(stopped.events)
     base = ports(stopped.model, tools=stopped.tools, sink=sink, human=Answers(["the second"]))
-    replay = Replay(Recording(stopped.events, stopped.blobs), live=base)
+    replay = Replay(Recording(stopped.events, stopped.blobs), RESUMED, base)
     run = Run(
         stopped.definition,
         {"what": "it"},
@@ -212,8 +213,9 @@ def test_candidates_that_are_stopped_again_and_again_are_journaled_once(every: i
     sink.events = list(part.events)
     while sink.events[-1].data["status"] == "stopped":
         resumes += 1
+        assert resumes < 100, "a run that is resumed comes no further"
         base = ports(part.model, tools=part.tools, sink=sink, gate=StopLive(every))
-        replay = Replay(Recording(sink.events, part.blobs), live=base)
+        replay = Replay(Recording(sink.events, part.blobs), RESUMED, base)
         again = Run(
             part.definition,
             given["input"],
@@ -247,14 +249,14 @@ def test_native_runs_replay_too() -> None:
 
 def test_recorded_verdicts_are_used_instead_of_validators() -> None:
     document = {"cascade_id": "c", "phases": [{"name": "p", "instructions": "x", "rules": {"loop_until": "v"}}]}
-    verdicts = iter([Verdict(False, "again"), Verdict(True)])
+    verdicts = iter([ValidatorVerdict(False, "again"), ValidatorVerdict(True)])
     played = play(document, ["a", "b"], input={"what": "it"}, validators={"v": lambda text: next(verdicts)})
     assert played.outcome.status == "success"
     replay = Replay(Recording(played.events))
     sink = ListSink()
     from tests.engine.support import FunctionValidators
 
-    known = FunctionValidators({"v": lambda text: Verdict(False, "never asked")})
+    known = FunctionValidators({"v": lambda text: ValidatorVerdict(False, "never asked")})
     base = ports(ScriptedModel([]), validators=known, sink=sink)
     asyncio.run(Run(played.definition, {"what": "it"}, played.options, replay.ports(base)).execute())
     assert comparable(sink.events) == comparable(played.events)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.engine.support import Answers, ListSink, Played, ScriptedModel, call, play, ports
 from workbench.context.place import Place
+from workbench.engine.contracts import BankSource, FolderSource, Memory, RetrievalFault, Source, ToolResult
 from workbench.engine.definition import Options
-from workbench.engine.ports import ToolResult
-from workbench.engine.recording import Recording, comparable
-from workbench.engine.replay import Replay
-from workbench.engine.retrieval import BankSource, FolderSource, Memory, RetrievalFault, Source
-from workbench.engine.run import Run
-from workbench.engine.spent import Embeddings
+from workbench.engine.journal.costs import Embeddings
+from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.replay import RESUMED, Replay
+from workbench.engine.run.run import Run
 
 
 @dataclass
@@ -127,7 +127,7 @@ def test_a_replay_searches_nothing_and_keeps_nothing() -> None:
     base = ports(ScriptedModel([]), tools=run.tools, human=Answers(), sink=sink, retrieval=shelf)
     again = Run(run.definition, {}, run.options, replay.ports(base))
     assert asyncio.run(again.execute()).status == "success"
-    assert (replay.live_tools, shelf.asked, shelf.kept) == (0, [], {})
+    assert (replay.asked[Kind.TOOL], shelf.asked, shelf.kept) == (0, [], {})
     assert comparable(sink.events) == comparable(run.events)
 
 
@@ -136,7 +136,7 @@ def test_a_rerun_searches_anew_behind_the_first_change_and_keeps_what_it_said() 
     shelf = Shelf()
     live = ports(ScriptedModel([*READ[1:], "told"]), tools=run.tools, human=Answers(), retrieval=shelf)
     recording = Recording([e for e in run.events if e.place.turn < 2 or e.place.phase != "read"])
-    replay = Replay(recording, live)
+    replay = Replay(recording, RESUMED, live)
     again = Run(run.definition, {}, run.options, replay.ports(live))
     assert asyncio.run(again.execute()).status == "success"
     assert [name for _, name, _ in shelf.asked] == ["lessons"]
@@ -175,4 +175,6 @@ def test_what_a_search_had_embedded_counts_for_the_run_and_in_its_replay() -> No
         options=Options("test", "gpt-4o-mini", max_cost=0.2),
     )
     assert (limited.outcome.status, limited.outcome.reason.startswith("the limit of 0.2")) == ("stopped", True)
-    assert Recording(run.events).tools[(run.of_kind("tool_finished")[0].place, 1)][2].embedded["cost"] == 0.25
+    found = Recording(run.events).result(run.of_kind("tool_finished")[0].place, 1)
+    assert found is not None
+    assert found[2].embedded["cost"] == 0.25

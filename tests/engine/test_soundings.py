@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.engine.support import Played, call, play
 from tests.engine.test_replay import replayed
-from workbench.engine.ports import Verdict
-from workbench.engine.recording import comparable
-from workbench.engine.selection import Scored, best_by_weight, by_policy, frontier
+from workbench.engine.candidates.trade_off import Scored, best_by_weight, by_policy, frontier
+from workbench.engine.contracts import ValidatorVerdict
+from workbench.engine.past.recording import Kind, comparable
 
 
 def cascade(soundings: dict[str, Any], **phase: Any) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_the_validator_filters_before_the_evaluation() -> None:
     played = play(
         cascade({"factor": 3, "max_parallel": 1, "validator": "even"}),
         ["a1", "a2", "a4", verdict(2), "end"],
-        validators={"even": lambda text: Verdict(int(text[-1]) % 2 == 0, "odd")},
+        validators={"even": lambda text: ValidatorVerdict(int(text[-1]) % 2 == 0, "odd")},
     )
     assert played.state.outputs["p"] == "a4"
 
@@ -133,7 +133,7 @@ def test_parallel_candidates_replay_with_an_equal_journal() -> None:
     )
     events, status, replay = replayed(played)
     assert status == "success"
-    assert replay.live_calls == 0
+    assert replay.asked[Kind.MODEL] == 0
     assert comparable(events) == comparable(played.events)
 
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from tests.engine.support import Played, Reply, ScriptedModel, call, native, play, ports
-from tests.engine.test_replay import replayed
+from tests.engine.support import ListSink, Played, Reply, ScriptedModel, call, native, play, ports
+from tests.engine.test_replay import StopLive, replayed
 from workbench.context.place import Place
 from workbench.context.reasons import explain
 from workbench.engine import texts
+from workbench.engine.contracts import Feedback, HookAction, HookEvent, HookResult
+from workbench.engine.debugger.stepper import Mode, Stepper
 from workbench.engine.gate import Decision, RunStopped, Stop, StopKind
-from workbench.engine.hooking import Injection, Injections
-from workbench.engine.recording import Recording, comparable
-from workbench.engine.replay import Replay
-from workbench.engine.run import Run
-from workbench.engine.steering import Feedback, HookAction, HookEvent, HookResult
-from workbench.engine.stepper import Mode, Stepper
+from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.replay import RESUMED, REUSED, Replay
+from workbench.engine.run.run import Run
+from workbench.engine.services import Injection, Injections
 
 
 class Says:
@@ -57,7 +57,7 @@ def same_again(played: Played) -> None:
     """The replay of a run needs nobody, and gives the same journal."""
     events, reason, replay = replayed(played)
     assert reason == (played.outcome.reason or played.outcome.status)
-    assert (replay.live_calls, replay.live_tools) == (0, 0)
+    assert (replay.asked[Kind.MODEL], replay.asked[Kind.TOOL]) == (0, 0)
     assert comparable(events) == comparable(played.events)
 
 
@@ -88,10 +88,10 @@ def test_a_run_that_reuses_answers_says_again_what_was_said_and_is_not_held_for_
         return Decision()
 
     live = ports(ScriptedModel([]), gate=gate)
-    replay = Replay(Recording(played.events, played.blobs), live, new_run=True)
+    replay = Replay(Recording(played.events, played.blobs), REUSED, live)
     run = Run(played.definition, {"what": "it"}, played.options, replay.ports(live))
     assert asyncio.run(run.execute()).output == played.outcome.output
-    assert replay.live_calls == 0
+    assert replay.asked[Kind.MODEL] == 0
     assert "changed" not in seen
 
 
@@ -312,21 +312,18 @@ def test_a_pause_holds_at_the_gate_and_the_run_goes_on_when_it_is_let_go() -> No
     same_again(played)
 
 
-def test_the_debuggers_gate_holds_where_a_hook_pauses_in_every_mode() -> None:
+async def test_the_debuggers_gate_holds_where_a_hook_pauses_in_every_mode() -> None:
     stop = Stop(StopKind.HOOK, Place("", "p", 1), paused="hook h pauses the run")
 
-    async def scenario() -> str:
-        why: list[str] = []
+    why: list[str] = []
 
-        def held(_: Stop, reason: str) -> None:
-            why.append(reason)
-            stepper.go(Mode.CONTINUE)
+    def held(_: Stop, reason: str) -> None:
+        why.append(reason)
+        stepper.go(Mode.CONTINUE)
 
-        stepper = Stepper(Mode.CONTINUE, on_hold=held)
-        await stepper(stop)
-        return why[0]
-
-    assert asyncio.run(scenario()) == "hook h pauses the run"
+    stepper = Stepper(Mode.CONTINUE, on_hold=held)
+    await stepper(stop)
+    assert why[0] == "hook h pauses the run"
 
 
 def test_a_hook_that_raises_is_a_warning_and_the_run_goes_on() -> None:
@@ -381,3 +378,30 @@ def test_candidates_of_one_walk_being_told_leaves_the_other_walk_to_be_told() ->
     waiting.settled("s0", "s0/s0")
     assert waiting.take("s0") == [], "its candidate was told"
     assert [one.text for one in waiting.take("s1")] == ["for all"]
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_hooks_that_were_not_told_of_the_end_are_told_when_the_run_is_resumed(calls: int) -> None:
+    told = Hooked(every=lambda event: None)
+    stopped = hooked(Hooked(), gate=StopLive(calls))
+    assert stopped.outcome.status == "stopped"
+    sink = ListSink()
+    sink.events = list(stopped.events)
+    base = ports(stopped.model, tools=stopped.tools, sink=sink, hooks=told)
+    replay = Replay(Recording(sink.events, stopped.blobs), RESUMED, base)
+    given: dict[str, Any] = {"run_id": stopped.events[0].run_id, "journaled": list(sink.events)}
+    again = Run(stopped.definition, {"what": "it"}, stopped.options, replay.ports(base), **given)
+    assert asyncio.run(again.execute()).status == "success"
+    types = [event.type for event in told.told]
+    assert types.count("cascade_complete") == 1
+    assert types[-1] == "cascade_complete"
+    assert "cascade_start" not in types, "the recorded run came past it"
+
+
+def test_hooks_are_not_told_again_of_the_end_of_a_run_that_is_replayed_whole() -> None:
+    told, played = Hooked(every=lambda event: None), hooked(Hooked())
+    base = ports(ScriptedModel([]), tools=played.tools, hooks=told)
+    replay = Replay(Recording(played.events, played.blobs), RESUMED, base)
+    run = Run(played.definition, {"what": "it"}, played.options, replay.ports(base))
+    assert asyncio.run(run.execute()).status == "success"
+    assert told.told == []

@@ -11,11 +11,11 @@ import pytest
 
 from tests.engine.support import FunctionTools, Reply, ScriptedModel, call, ports
 from workbench.context.place import Place
-from workbench.engine.condition import ConditionError, compile_condition, matches
-from workbench.engine.definition import Definition, Options
+from workbench.engine.debugger.condition import ConditionError, compile_condition, matches
+from workbench.engine.debugger.stepper import Breakpoint, Mode, Stepper
+from workbench.engine.definition import Definition, Options, Outcome
 from workbench.engine.gate import Stop, StopKind
-from workbench.engine.run import Outcome, Run
-from workbench.engine.stepper import Breakpoint, Mode, Stepper
+from workbench.engine.run.run import Run
 
 CASCADE = {
     "cascade_id": "c",

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.engine.support import Answers, ListSink, Played, Reply, ScriptedModel, play, ports
 from workbench.context.assembly import Request
 from workbench.context.place import Place
+from workbench.engine.contracts import Answer, ModelFault
 from workbench.engine.definition import Options
-from workbench.engine.ports import Answer, ModelFault, Usage
-from workbench.engine.recording import Recording, comparable
-from workbench.engine.replay import Replay
-from workbench.engine.run import Run
-from workbench.store.rows import RowMaker
-from workbench.store.tables import CardRow
+from workbench.engine.journal.usage import Usage
+from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.replay import Replay
+from workbench.engine.run.run import Run
+from workbench.store.index.rows import RowMaker
+from workbench.store.index.tables import CardRow
 
 LONG = "The harbour is full of ships that wait for the crane. " * 9
 CONTEXT: dict[str, Any] = {
@@ -108,7 +109,7 @@ def test_a_replay_asks_nobody_and_gives_an_equal_journal() -> None:
     replay, sink = Replay(Recording(run.events)), ListSink()
     again = Run(run.definition, {}, run.options, replay.ports(ports(ScriptedModel([]), human=Answers(), sink=sink)))
     assert asyncio.run(again.execute()).status == "success"
-    assert replay.live_calls == 0
+    assert replay.asked[Kind.MODEL] == 0
     assert comparable(sink.events) == comparable(run.events)
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.engine.support import FlatPrices, Words
 from tests.engine.test_compare import Unknown, Writing, played
 from tests.importers.test_journal import imported
+from workbench.analysis.sweep import Dominant, Pricing, Subject, candidates, shared_strategies, sweep
+from workbench.analysis.what_if import what_if
 from workbench.context.strategy import parse
 from workbench.engine.definition import Definition
-from workbench.engine.sweep import Dominant, Pricing, Subject, candidates, shared_strategies, sweep
-from workbench.engine.whatif import what_if
-from workbench.tui.rows.sweep_words import sentences
+from workbench.views.sweep import sentences
 
 SIZES = (40, 400, 900)
 

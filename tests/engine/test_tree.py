@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from tests.engine.support import Played, play
-from workbench.engine.react_flow import react_flow
-from workbench.engine.tree import execution_tree
-from workbench.workspace.mermaid import Walked, mermaid
+from workbench.analysis.react_flow import react_flow
+from workbench.analysis.tree import execution_tree
+from workbench.workspace.mermaid import RunPath, mermaid
 
 
 def verdict(winner: int) -> str:
@@ -112,7 +112,7 @@ def test_a_mermaid_graph_of_a_run_shows_the_candidates_and_the_winner() -> None:
     _, played = tree(
         ["one", "a", "b", verdict(2)], {"name": "p"}, {"name": "q", "soundings": {"factor": 2, "max_parallel": 1}}
     )
-    lines = mermaid(played.definition.graph, Walked(played.state)).splitlines()
+    lines = mermaid(played.definition.graph, RunPath(played.state)).splitlines()
     assert lines[0] == "flowchart TD"
     assert "  n0 ==> n1" in lines
     assert '  n1 -.-> n1c0(["candidate 0"])' in lines
@@ -121,7 +121,7 @@ def test_a_mermaid_graph_of_a_run_shows_the_candidates_and_the_winner() -> None:
 
 def test_a_name_cannot_become_mermaid_syntax() -> None:
     _, played = tree(["one"], {"name": 'a"] --> x["<b>'})
-    text = mermaid(played.definition.graph, Walked(played.state))
+    text = mermaid(played.definition.graph, RunPath(played.state))
     assert 'n0["a#quot;] --#gt; x[#quot;#lt;b#gt;"]' in text
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.engine.support import Played, call, native, play
-from workbench.engine.ports import Answer, ToolImage, ToolResult, Verdict
+from workbench.engine.contracts import Answer, ToolImage, ToolResult, ValidatorVerdict
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
 
@@ -114,7 +114,7 @@ def test_an_unreadable_call_is_answered_with_the_problem() -> None:
 
 @pytest.mark.fault("F30")
 def test_unreadable_native_arguments_are_answered_in_role_tool() -> None:
-    from workbench.engine.ports import NativeCall
+    from workbench.engine.contracts import NativeCall
 
     played = play(
         cascade(tackle=["search"], use_native_tools=True, rules={"max_turns": 3}),
@@ -155,7 +155,7 @@ def test_an_early_check_ends_the_turns_when_it_passes() -> None:
     played = play(
         cascade(rules={"max_turns": 4, "loop_until": "long"}),
         ["no", "yes yes"],
-        validators={"long": lambda text: Verdict(len(text) > 3, "too short")},
+        validators={"long": lambda text: ValidatorVerdict(len(text) > 3, "too short")},
     )
     assert played.outcome.output == "yes yes"
     assert users(played)[-1] == "Not accepted yet: too short"
@@ -167,7 +167,7 @@ def test_a_turn_ward_opens_the_next_turn_with_its_reason() -> None:
     played = play(
         cascade(rules={"max_turns": 2}, wards=wards),
         ["rude", "kind"],
-        validators={"polite": lambda text: Verdict(text == "kind", "be kind")},
+        validators={"polite": lambda text: ValidatorVerdict(text == "kind", "be kind")},
     )
     assert users(played)[-1] == "be kind"
     assert played.outcome.status == "success"
@@ -228,7 +228,7 @@ def test_a_native_call_of_the_closing_answer_has_a_result_when_the_answer_is_rej
         phase,
         [native("a", look={}), native("b", look={}), "Done."],
         tools={"look": lambda: "seen"},
-        validators={"done": lambda text: Verdict(text == "Done.", "not done")},
+        validators={"done": lambda text: ValidatorVerdict(text == "Done.", "not done")},
     )
     assert played.outcome.output == "Done."
     assert [event.data["text"] for event in played.of_kind("tool_finished")] == [

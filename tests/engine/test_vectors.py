@@ -20,16 +20,16 @@ from tests.engine.support import (
     play,
     ports,
 )
+from workbench.analysis.what_if import what_if
 from workbench.context.strategy import parse
+from workbench.engine.contracts import EmbeddedTexts, ModelFault
 from workbench.engine.definition import Options
-from workbench.engine.embedding import Embedded, packed, unpacked
-from workbench.engine.ports import ModelFault
-from workbench.engine.recording import Recording, comparable
-from workbench.engine.replay import Replay
-from workbench.engine.run import Run
-from workbench.engine.whatif import what_if
-from workbench.store.rows import RowMaker
-from workbench.store.tables import CardRow
+from workbench.engine.journal.event import packed, unpacked
+from workbench.engine.past.recording import Recording, comparable
+from workbench.engine.past.replay import Replay
+from workbench.engine.run.run import Run
+from workbench.store.index.rows import RowMaker
+from workbench.store.index.tables import CardRow
 
 
 @dataclass
@@ -39,14 +39,14 @@ class Weather:
     faults: list[ModelFault] = field(default_factory=list)
     asked: list[Sequence[str]] = field(default_factory=list)
 
-    async def embed(self, texts: Sequence[str], model: str) -> Embedded:
+    async def embed(self, texts: Sequence[str], model: str) -> EmbeddedTexts:
         self.asked.append(list(texts))
         if self.faults:
             raise self.faults.pop(0)
         await asyncio.sleep(0)
         sea = ("sea", "harbour", "ship")
         vectors = tuple((1.0, 0.1) if any(word in text for word in sea) else (0.1, 1.0) for text in texts)
-        return Embedded(vectors, "weather-1", 7, 0.5)
+        return EmbeddedTexts(vectors, "weather-1", 7, 0.5)
 
 
 def notes(strategy: str = "semantic") -> dict[str, Any]:

@@ -8,9 +8,9 @@ import pytest
 
 from tests.engine.support import FlatPrices, Played, Reply, Words, call, native, play
 from tests.engine.test_replay import recorded
+from workbench.analysis.what_if import what_if
 from workbench.context.align import ChangeKind, align, changes
 from workbench.context.strategy import parse
-from workbench.engine.whatif import what_if
 
 DIALOGUE: dict[str, Any] = {
     "cascade_id": "c",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import pkgutil
 import re
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.cli.conftest import CASCADE, REPLIES, alone, run_cli
 from tests.importers.examples import EXAMPLES
 from tests.importers.test_journal import imported
-from workbench.engine.state import CallState, RunState
+from tests.support.command import run_cli
+from tests.support.workspaces import GREETING, filled
+from workbench import exporters
+from workbench.engine.journal.parts import CallState
+from workbench.engine.journal.state import RunState
 from workbench.exporters.messages import conversations
 from workbench.exporters.otel import spans_of_run
 from workbench.store.store import Store
+from workbench.workspace import exporting
+from workbench.workspace.exporting import FORMATS, TEXTS
 
 PICTURE = "data:image/png;base64,iVBORw0KGgpyZXN0"
 PICTURED = [
@@ -31,17 +37,12 @@ PICTURED = [
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(folder: Path) -> Path:
     """A folder with two stored runs: ``greet``, which was run here, and ``seen``, which was imported with an image."""
-    work = tmp_path / "work"
-    alone(monkeypatch, tmp_path, work)
-    (work / "greet.yaml").write_text(CASCADE)
-    (work / "greet.replies.yaml").write_text(REPLIES)
-    (work / "notes.txt").write_text("Ada likes short greetings.\n" * 4)
-    assert run_cli("run", "greet.yaml", "--input", '{"name": "Ada"}', "--session", "greet", "-q").code == 0
-    (work / "seen.json").write_text(json.dumps({"title": "seen", "messages": PICTURED}))
+    filled(folder, {**GREETING, "seen.json": {"title": "seen", "messages": PICTURED}})
+    assert run_cli("run", "greet.yaml", "--session", "greet", "-q").code == 0
     assert run_cli("import", "seen.json").code == 0
-    return work
+    return folder
 
 
 def state_of(name: str) -> RunState:
@@ -309,3 +310,20 @@ def test_the_same_run_exports_to_the_same_spans_that_name_their_parents(folder: 
     assert all(int(span["endTimeUnixNano"]) >= int(span["startTimeUnixNano"]) > 0 for span in spans)
     failed = [span["name"] for span in spans if span.get("status", {}).get("code") == 2]
     assert failed == ["execute_tool read_file"]
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_every_format_is_written_and_explained(folder: Path, format_name: str) -> None:
+    assert re.search(rf"^  {format_name}\s+\w", run_cli("export", "--help").out, re.MULTILINE)
+    ended = run_cli("export", "greet", "--as", format_name, "-o", "written")
+    assert ended.code == 0, ended.err
+    files = [file for file in (Path("written"), *Path("written").rglob("*")) if file.is_file()]
+    assert sum(file.stat().st_size for file in files) > 0
+    printed = run_cli("export", "greet", "--as", format_name)
+    assert (printed.code, bool(printed.out)) == ((0, True) if format_name in TEXTS else (2, False))
+
+
+def test_every_exporter_is_offered() -> None:
+    offered = Path(exporting.__file__).read_text("utf-8")
+    modules = [module.name for module in pkgutil.iter_modules(exporters.__path__)]
+    assert [name for name in modules if f"from workbench.exporters.{name} import" not in offered] == []

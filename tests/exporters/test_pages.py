@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import CASCADE, REPLIES, alone, run_cli
+from tests.support.command import run_cli
+from tests.support.workspaces import CASCADE, GREETING, filled
 from tests.ui.support import Story, entry, triage_story
 from workbench.context.assembly import Kind
-from workbench.context.message import Image, Message, Text
-from workbench.engine.state import RunState
+from workbench.context.message import Image, Message, TextPart
+from workbench.engine.journal.state import RunState
 from workbench.exporters.html import run_html
 
 EVIL = "</pre><script>alert(1)</script><img src=x onerror=alert(2)> \x1b]0;t\x07 \" onload='x'"
@@ -52,7 +53,7 @@ def hostile() -> RunState:
     )
     phase = story.phase(EVIL)
     turn = phase._replace(attempt=1, turn=1, call=1)
-    image = Message("user", (Text(EVIL), Image(DIGEST, EVIL, len(DATA), 2, 2)))
+    image = Message("user", (TextPart(EVIL), Image(DIGEST, EVIL, len(DATA), 2, 2)))
     story.context(turn, [entry(Message("user", EVIL), Kind.TASK, turn), entry(image, Kind.IMAGES, turn)], strategy=EVIL)
     story.answer(turn, EVIL)
     story.tool(turn, EVIL, EVIL, EVIL, error=True)
@@ -108,14 +109,10 @@ def test_what_is_as_in_the_call_before_is_one_line_where_it_is_long() -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    work = tmp_path / "work"
-    alone(monkeypatch, tmp_path, work)
-    (work / "greet.yaml").write_text(CASCADE)
-    (work / "greet.replies.yaml").write_text(REPLIES)
-    (work / "notes.txt").write_text("Ada likes short greetings.\n" * 4)
-    assert run_cli("run", "greet.yaml", "--input", '{"name": "Ada"}', "--session", "greet", "-q").code == 0
-    return work
+def folder(folder: Path) -> Path:
+    filled(folder, GREETING)
+    assert run_cli("run", "greet.yaml", "--session", "greet", "-q").code == 0
+    return folder
 
 
 def test_the_definition_comes_out_as_it_ran(folder: Path) -> None:

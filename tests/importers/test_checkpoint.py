@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import CASCADE, alone, run_cli
+from tests.support.command import run_cli
+from tests.support.workspaces import CASCADE, filled
 
 REPLIES = """\
 replies:
@@ -28,13 +29,9 @@ VALIDATED = CASCADE.replace("tackle: [read_file]", "tackle: [set_state]").replac
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(folder: Path) -> Path:
     """A folder with a cascade and its replies, as the current folder."""
-    work = tmp_path / "work"
-    alone(monkeypatch, tmp_path, work)
-    (work / "greet.yaml").write_text(VALIDATED)
-    (work / "greet.replies.yaml").write_text(REPLIES)
-    return work
+    return filled(folder, {"greet.yaml": VALIDATED, "greet.replies.yaml": REPLIES})
 
 
 def checkpoint(folder: Path) -> dict[str, str]:

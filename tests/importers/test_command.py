@@ -12,23 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import alone, run_cli
 from tests.importers.examples import ANSWER, EXAMPLES, inspect_zip
-from workbench.importers.archive import Archive
+from tests.support.command import run_cli
+from tests.support.workspaces import filled
 from workbench.importers.conversation import Conversation
-from workbench.importers.journal import Origin, Outside, write_journal
-from workbench.store.disk import LocalFile
+from workbench.importers.journal import JournalServices, Origin, write_journal
+from workbench.importers.reading import Archive
+from workbench.store.journal.disk import LocalFile
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(folder: Path) -> Path:
     """A folder with a file of every format, as the current folder."""
-    work = tmp_path / "work"
-    alone(monkeypatch, tmp_path, work)
-    for name, body in EXAMPLES.items():
-        (work / f"{name}.json").write_text(json.dumps(body))
-    (work / "log.eval").write_bytes(inspect_zip())
-    return work
+    files = {f"{name}.json": json.dumps(body) for name, body in EXAMPLES.items()}
+    return filled(folder, {**files, "log.eval": inspect_zip()})
 
 
 def test_every_format_can_be_imported_shown_and_compared(folder: Path) -> None:
@@ -224,7 +221,9 @@ def test_an_import_that_is_told_to_end_leaves_no_run(folder: Path, monkeypatch: 
     (folder / "lines.jsonl").write_text(f"{line}\n{line}\n")
     begun: list[str] = []
 
-    def told_to_end(conversation: Conversation, origin: Origin, run_id: str, session: str, outside: Outside) -> None:
+    def told_to_end(
+        conversation: Conversation, origin: Origin, run_id: str, session: str, outside: JournalServices
+    ) -> None:
         write_journal(conversation, origin, run_id, session, outside)
         begun.append(run_id)
         if len(begun) == 2:

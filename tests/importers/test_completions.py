@@ -13,9 +13,8 @@ import yaml
 from tests.importers.examples import ANSWER, ARGUMENTS, ASK, RESULT, SYSTEM
 from tests.importers.test_recordings import REQUEST, RESPONSE, answer, events, recorded
 from workbench.importers.conversation import Conversation, Thread, Unreadable
-from workbench.importers.event_stream import events_of
 from workbench.importers.reading import read_file
-from workbench.importers.streams import streamed
+from workbench.importers.streams import events_of, streamed
 
 COHERE: dict[str, Any] = {
     "preamble": SYSTEM,

@@ -12,9 +12,9 @@ import pytest
 from tests.importers.examples import ANSWER, ASK, OPENAI, RESULT, SCHEMA, SYSTEM
 from tests.importers.test_variants import read, said
 from workbench.context.assembly import Grade
-from workbench.context.message import Message, Text
-from workbench.importers.bodies import with_ids
-from workbench.importers.conversation import Said, Unreadable
+from workbench.context.message import Message, TextPart
+from workbench.importers.conversation import ImportedMessage, Unreadable
+from workbench.importers.journal import with_ids
 from workbench.importers.reading import read_file
 from workbench.models.encodings import Encodings
 
@@ -43,7 +43,7 @@ def test_results_without_ids_answer_the_open_calls_before_them_by_name_and_then_
 
 
 def test_a_result_without_any_call_keeps_its_want_of_an_id() -> None:
-    (found,) = with_ids([Said("tool", ("?",))])
+    (found,) = with_ids([ImportedMessage("tool", ("?",))])
     assert found.call_id == ""
 
 
@@ -73,7 +73,7 @@ def test_what_stands_for_a_file_is_never_counted_exactly(text: str) -> None:
     counter = Encodings()
     assert counter.message(Message("user", ASK), "gpt-4o")[1] is Grade.EXACT
     assert counter.message(Message("user", text), "gpt-4o")[1] is Grade.ESTIMATE
-    assert counter.message(Message("user", (Text(ASK), Text(text))), "gpt-4o")[1] is Grade.ESTIMATE
+    assert counter.message(Message("user", (TextPart(ASK), TextPart(text))), "gpt-4o")[1] is Grade.ESTIMATE
 
 
 def test_the_name_of_who_speaks_is_a_part_of_the_request() -> None:

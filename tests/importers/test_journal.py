@@ -18,19 +18,19 @@ from tests.engine.support import FlatPrices, Words
 from tests.importers.examples import ANSWER, EXAMPLES, OPENAI, RESULT, SYSTEM
 from tests.importers.test_reading import JUNK, SINGLE, mutated
 from tests.tools.test_images import png
+from workbench.analysis.what_if import what_if
 from workbench.context.assembly import Grade, Kind
 from workbench.context.cache import Price
 from workbench.context.message import Message
 from workbench.context.strategy import parse
 from workbench.engine.definition import Definition
-from workbench.engine.event import Event
-from workbench.engine.state import RunState
-from workbench.engine.whatif import what_if
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.memory_sink import MemorySink
+from workbench.engine.journal.state import RunState
 from workbench.importers.conversation import Unreadable
-from workbench.importers.journal import FileClock, Origin, Outside, write_journal
+from workbench.importers.journal import FileClock, JournalServices, Origin, write_journal
 from workbench.importers.reading import read_file
 from workbench.models.cost import cost
-from workbench.store.journal import MemorySink
 from workbench.store.summary import Summarizer
 
 FORMATS = list(EXAMPLES)
@@ -48,7 +48,7 @@ def imported(body: Any, counter: Words | None = None, prices: FlatPrices | None 
     found = next(read_file(json.dumps(body).encode()))
     sink = MemorySink()
     clock = FileClock("2026-02-02T00:00:00.000000Z")
-    outside = Outside(
+    outside = JournalServices(
         sink,
         clock,
         counter or Words(),

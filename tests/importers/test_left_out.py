@@ -11,18 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import alone, run_cli
 from tests.exporters.test_export import exported, seen
 from tests.importers.examples import ANSWER, ASK, EXAMPLES, OPENAI, RESULT, SYSTEM
 from tests.importers.test_variants import read
+from tests.support.command import run_cli
 from workbench.importers.conversation import Conversation, Remarks
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    work = tmp_path / "work"
-    alone(monkeypatch, tmp_path, work)
-    return work
 
 
 def _said(author: str, part: dict[str, Any]) -> dict[str, Any]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import gzip
+import importlib
+import inspect
 import io
 import json
+import pkgutil
 import tracemalloc
 import zipfile
 from contextlib import suppress
@@ -19,8 +22,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from tests.importers.examples import ANSWER, ASK, EXAMPLES, RESULT, SYSTEM, inspect_zip
+from workbench.importers import formats
 from workbench.importers.conversation import Conversation, Remarks, Unreadable
-from workbench.importers.formats import BY_NAME, detect
+from workbench.importers.formats.table import BY_NAME, FORMATS, detect
 from workbench.importers.messages import read_message
 from workbench.importers.reading import read_file
 from workbench.importers.source import rows, unpacked
@@ -230,3 +234,12 @@ def test_a_text_that_stands_in_many_rows_of_a_table_takes_its_room_once(tmp_path
         documents = rows(unpacked(stream))
         assert next(documents).where == "row 1"
         assert pyarrow.total_allocated_bytes() - before < 200_000_000
+
+
+def test_every_format_that_a_module_detects_is_in_the_table() -> None:
+    detected = set()
+    for module in pkgutil.iter_modules(formats.__path__, f"{formats.__name__}."):
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if inspect.isfunction(value) and value.__module__ == module.name and name.startswith("is_"):
+                detected.add(value)
+    assert detected <= {format.detect for format in FORMATS}

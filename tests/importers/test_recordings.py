@@ -12,13 +12,14 @@ import pytest
 import yaml
 
 from tests.importers.examples import ANSWER, ARGUMENTS, ASK, EXAMPLES, OPENAI, RESULT, SYSTEM
+from workbench.engine.journal.usage import Usage
 from workbench.importers.conversation import Conversation, Remarks, Unreadable
 from workbench.importers.exchanges import Exchanges
-from workbench.importers.packed_bodies import PackedBodies
-from workbench.importers.plain_yaml import plain_yaml
+from workbench.importers.formats.plain_yaml import plain_yaml
+from workbench.importers.formats.vcr import PackedBodies
 from workbench.importers.reading import read_file
 from workbench.importers.streams import whole_response
-from workbench.importers.usage import usage_of
+from workbench.importers.usage import fuller, usage_of
 
 CASSETTE: dict[str, Any] = EXAMPLES["vcr"]
 REQUEST = json.dumps({"model": "gpt-4o", "messages": OPENAI[:4]})
@@ -222,3 +223,76 @@ def test_usage_of_each_provider_counts_what_was_cached_as_input(
 ) -> None:
     usage = usage_of(body)
     assert (usage.input, usage.output, usage.cached) == expected
+
+
+SPELLINGS = {
+    "input": (
+        *("prompt_tokens", "input_tokens", "inputTokens", "promptTokens", "input", "prompt", "prompt_token_count"),
+        *("promptTokenCount", "prompt_eval_count", "total_input_tokens", "input_token_count", "inputTextTokenCount"),
+        *("num_tokens_prompt_total", "request_tokens"),
+    ),
+    "output": (
+        *("completion_tokens", "output_tokens", "outputTokens", "completionTokens", "output", "completion"),
+        *("candidates_token_count", "candidatesTokenCount", "eval_count", "total_output_tokens"),
+        *("generation_token_count", "generated_token_count", "num_tokens_generated", "response_tokens"),
+    ),
+    "cached": (
+        *("cache_read_input_tokens", "input_tokens_cache_read", "cacheReadInputTokens", "cacheReadTokens"),
+        *("cachedInputTokens", "cache_read_tokens", "prompt_details.cache_read", "input_cached_tokens"),
+        *("cached_input_tokens", "input_cache_read", "cache_read", "cacheReads", "cached_content_token_count"),
+        *("cachedContentTokenCount", "prompt_cache_hit_tokens", "cached_prompt_text_tokens", "total_cached_tokens"),
+    ),
+    "written": (
+        *("cache_creation_input_tokens", "input_tokens_cache_write", "cacheWriteInputTokens"),
+        *("cacheCreationInputTokens", "cacheWriteTokens", "cache_write_tokens", "prompt_details.cache_write"),
+        *("input_cache_creation", "input_cache_write", "cache_creation", "cacheWrites"),
+    ),
+    "reasoning": (
+        *("reasoning_tokens", "reasoningTokens", "completion_details.reasoning", "output_reasoning_tokens"),
+        *("output_reasoning", "reasoning"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("field", "name"), [(field, name) for field, names in SPELLINGS.items() for name in names])
+def test_every_spelling_of_a_count_is_read(field: str, name: str) -> None:
+    beside = {} if field in ("input", "output") else {"prompt_tokens": 90, "completion_tokens": 30}
+    usage = usage_of({**beside, name: 7}, beside=False)
+    assert getattr(usage, field) == 7
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        # What Anthropic calls the input leaves out what was read from the cache and what was written to it.
+        ({"cache_read_input_tokens": 90, "cache_creation_input_tokens": 5}, (105, 90, 5)),
+        ({"cache_read_input_tokens": 90}, (100, 90, None)),
+        ({"cache_creation_input_tokens": 5}, (15, None, 5)),
+        ({"cacheReadInputTokens": 90, "cacheWriteInputTokens": 5}, (105, 90, 5)),
+        ({"cache_creation": {"ephemeral_5m_input_tokens": 16, "ephemeral_1h_input_tokens": 4}}, (30, None, 20)),
+        # A framework's input includes them.
+        ({"input_token_details": {"cache_read": 4, "cache_creation": 3}}, (10, 4, 3)),
+        ({"details": {"cache_read_input_tokens": 4}, "cache_read_input_tokens": 4}, (10, 4, None)),
+    ],
+)
+def test_cached_and_written_tokens_of_anthropic_are_part_of_the_input(body: Any, expected: Any) -> None:
+    usage = usage_of({"input_tokens": 10, "output_tokens": 1, **body})
+    assert (usage.input, usage.cached, usage.written) == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "reported", "expected"),
+    [
+        (Usage(), Usage(20, 5, cached=16), Usage(20, 5, cached=16)),
+        (Usage(output=5), Usage(20, 5), Usage(output=5)),
+        (Usage(4, 5, reasoning=3), Usage(20, 5, cached=16), Usage(20, 5, cached=16, reasoning=3)),
+        (Usage(4, 5, reasoning=3), Usage(20, 5, written=16, reasoning=2), Usage(20, 5, written=16, reasoning=2)),
+        (Usage(4, 5, cached=1), Usage(20, 5, cached=16), Usage(4, 5, cached=1)),
+        (Usage(4, 5, written=1), Usage(20, 5, cached=16), Usage(4, 5, written=1)),
+        (Usage(4, 5), Usage(20, 5), Usage(4, 5)),
+    ],
+)
+def test_of_two_counts_of_a_call_the_one_that_tells_the_cache_is_taken(
+    told: Usage, reported: Usage, expected: Usage
+) -> None:
+    assert fuller(told, reported) == expected

@@ -16,12 +16,12 @@ import pytest
 
 from tests.importers.examples import ADK, ANSWER, ASK, EXAMPLES, OPENAI, RESULT, inspect_zip
 from workbench.importers.conversation import Unreadable
-from workbench.importers.reading import Found, read_file
+from workbench.importers.reading import FoundConversation, read_file
 
 TEXT = json.dumps({"messages": OPENAI}, ensure_ascii=False)
 
 
-def found(data: bytes | str) -> list[Found]:
+def found(data: bytes | str) -> list[FoundConversation]:
     return list(read_file(data.encode() if isinstance(data, str) else data))
 
 
@@ -203,7 +203,7 @@ def test_turns_of_sharegpt_are_messages() -> None:
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists of more than 3,000 bytes are long, and are read 100 bytes at a time."""
     monkeypatch.setattr("workbench.importers.source.WHOLE", 3_000)
-    monkeypatch.setattr("workbench.importers.long_list._PIECE", 100)
+    monkeypatch.setattr("workbench.importers.source._PIECE", 100)
 
 
 @pytest.mark.usefixtures("short")

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import alone, run_cli
 from tests.importers.examples import ANSWER, ASK, EXAMPLES, RESULT, SCHEMA, SYSTEM
 from tests.importers.test_variants import read
+from tests.support.command import run_cli
 from workbench.importers.conversation import Conversation, Thread
 
 ELIDED = "Old environment output: (2 lines omitted)"
@@ -238,13 +238,6 @@ def test_a_compaction_of_atif_that_replaces_begins_a_context_with_the_systems_wo
 
 
 # -- sums --------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    work = tmp_path / "work"
-    alone(monkeypatch, tmp_path, work)
-    return work
 
 
 def test_the_sums_of_a_file_are_those_of_the_run_where_its_calls_state_none(folder: Path) -> None:

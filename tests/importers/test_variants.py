@@ -329,3 +329,29 @@ def test_simulations_of_the_second_tau_bench_are_results() -> None:
 def test_a_trajectory_may_name_its_model_in_json_text() -> None:
     body = EXAMPLES["swe-agent"] | {"replay_config": json.dumps({"agent": {"model": {"name": "gpt-4o"}}})}
     assert read(body, "swe-agent").threads[0].model == "gpt-4o"
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        ("request_data", "response_data"),
+        ("mlflow.spanInputs", "mlflow.spanOutputs"),
+        ("langfuse.observation.input", "langfuse.observation.output"),
+        ("input.value", "output.value"),
+    ],
+)
+def test_a_request_without_a_response_and_a_response_without_a_request_are_calls(asked: str, answered: str) -> None:
+    def texts(**sides: str) -> list[tuple[str, str]]:
+        span = {
+            "name": "chat",
+            "context": {"trace_id": "t"},
+            "start_time": "2026-01-01T09:00:00Z",
+            "attributes": {"gen_ai.request.model": "m", **sides},
+        }
+        (thread,) = read([span]).threads
+        return [(said.role, "".join(part for part in said.parts if isinstance(part, str))) for said in thread.said]
+
+    assert texts(**{asked: REQUEST, answered: RESPONSE}) == [("user", ASK), ("assistant", ANSWER)]
+    assert texts(**{asked: REQUEST}) == [("user", ASK), ("assistant", "")]
+    assert texts(**{answered: RESPONSE}) == [("assistant", ANSWER)]
+    assert texts(**{asked: ASK, answered: ANSWER}) == [("user", ASK), ("assistant", ANSWER)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,14 @@ WORDS = st.sampled_from(
         "line\n  more\n    deep\nback\n",
     )
 )
-TEXTS = st.one_of(WORDS, st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12))
+RUAMEL_FAILS = re.compile(r"[-+]?(0[box]|\.)?_[._]*")
+"""Plain words that ruamel takes for a number and cannot read."""
+TEXTS = st.one_of(
+    WORDS,
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), max_size=12).filter(
+        lambda text: not RUAMEL_FAILS.fullmatch(text)
+    ),
+)
 KEYS = st.one_of(st.sampled_from(["name", "on", "yes", "1", "a b", "é", "k:", "#k"]), st.text("abcxyz_", max_size=5))
 SCALARS = st.one_of(
     TEXTS,

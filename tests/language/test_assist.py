@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.language.assist import Names, complete, field_help, names_of
-from workbench.language.cursor import cursor_at
-from workbench.language.lint.surroundings import Surroundings, ToolFacts
+from workbench.language.edit.completion import Names, complete, field_help, names_of
+from workbench.language.edit.cursor import cursor_at
+from workbench.language.lint.surroundings import LintEnvironment, ToolFacts
 from workbench.language.load import load
-from workbench.language.source import Format
+from workbench.language.read.source import Format
 
 MARK = "|~"
 NAMES = Names(
@@ -152,7 +152,7 @@ def test_help_says_type_default_and_meaning() -> None:
 
 def test_names_come_from_the_file_even_if_it_has_errors() -> None:
     text = "cascade_id: x\ninputs_schema: {log: a file}\nphases:\n  - name: look\n    rules: {max_turns: many}\n"
-    found = names_of(load(text, "x.yaml"), Surroundings({"read_file": ToolFacts("builtin")}))
+    found = names_of(load(text, "x.yaml"), LintEnvironment({"read_file": ToolFacts("builtin")}))
     assert found.phases == {"look": "line 4"}
     assert found.inputs == {"log": "a file"}
     assert "read_file" in found.tools

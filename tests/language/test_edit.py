@@ -10,10 +10,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.language.documents import KEYS, MAPPINGS, PHASES, STYLES, VALUES, as_json, as_yaml, paths
-from workbench.language.edit import EditError, remove, replace, same
-from workbench.language.load import read_source
+from workbench.language.edit.edits import EditError, remove, replace, same
 from workbench.language.problem import Path
-from workbench.language.source import Source
+from workbench.language.read.source import Source
+from workbench.language.read.text import read_source
 
 
 def source_of(text: str, file: str = "x.yaml") -> Source:

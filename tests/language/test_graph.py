@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.language.graph import ESCALATION, Graph, lower
-from workbench.language.lint import check
+from workbench.language.lint.linter import check
 from workbench.language.load import load
-from workbench.language.model import Cascade
+from workbench.language.model.cascade import Cascade
 
 
 def graph_of(*phases: dict[str, Any]) -> Graph:

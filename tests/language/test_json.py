@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.language.documents import MAPPINGS, as_json
-from workbench.language.load import read_source
 from workbench.language.problem import Problem
+from workbench.language.read.text import read_source
 
 
 def problems_of(text: str) -> list[Problem]:

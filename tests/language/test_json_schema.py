@@ -11,7 +11,7 @@ import pytest
 from tests.engine.support import play
 from workbench.language import json_schema
 from workbench.language.json_schema import SchemaFault, mismatch
-from workbench.language.lint import check
+from workbench.language.lint.linter import check
 from workbench.language.load import load
 
 SLOW = r"^(x|x)*(?=y)\1*$"

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.language.documents import PHASES
 from workbench.language.load import Loaded, load
-from workbench.language.model import Cascade, Phase
+from workbench.language.model.cascade import Cascade, Phase
+from workbench.language.model.shape import shape
 from workbench.language.problem import Problem, Severity
-from workbench.language.shape import shape
 
 PHASE = "  - name: a\n    instructions: x\n"
 HEAD = "cascade_id: c\nphases:\n" + PHASE
@@ -38,6 +38,19 @@ def test_a_good_file_has_no_problems() -> None:
     assert loaded.cascade is loaded.draft
     assert loaded.outline == (("look", 4), ("crash", 12), ("noise", 18))
     assert loaded.source.file == "triage.yaml"
+
+
+def test_json_in_a_yaml_file_may_hold_surrogate_pairs() -> None:
+    text = '{"cascade_id": "c", "phases": [{"name": "a", "instructions": "smile \\ud83d\\ude00"}]}'
+    loaded = load(text, "c.yaml")
+    assert not [one for one in loaded.problems if one.severity is Severity.ERROR]
+    assert loaded.cascade is not None
+    assert loaded.cascade.phases[0].instructions == "smile \N{GRINNING FACE}"
+
+
+def test_half_a_surrogate_pair_in_a_yaml_file_is_an_error_at_its_place() -> None:
+    loaded = load('{"cascade_id": "c", "phases": [{"name": "a", "instructions": "\\ud83d"}]}', "c.yaml")
+    assert [(one.code, one.span.line) for one in loaded.problems] == [("L101", 1)]
 
 
 def test_the_same_cascade_as_json_is_the_same() -> None:

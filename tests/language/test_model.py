@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from workbench.language.model import (
+from workbench.language.model.cascade import (
     Cascade,
     ContextRules,
     HumanInput,
@@ -23,7 +23,7 @@ from workbench.language.model import (
     Soundings,
     Ward,
 )
-from workbench.language.shape import shape
+from workbench.language.model.shape import shape
 
 
 def phase(**fields: Any) -> Phase:

@@ -9,9 +9,9 @@ from jsonschema import Draft202012Validator
 
 from tests.language.documents import PHASES
 from workbench.language.load import load
-from workbench.language.model import Cascade
-from workbench.language.schema import json_schema
-from workbench.language.shape import shape
+from workbench.language.model.cascade import Cascade
+from workbench.language.model.schema import json_schema
+from workbench.language.model.shape import shape
 
 SCHEMA = json_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)

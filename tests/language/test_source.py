@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.language.documents import PHASES
-from workbench.language.load import read_source
 from workbench.language.problem import Path, Span
-from workbench.language.source import Source
+from workbench.language.read.source import Source
+from workbench.language.read.text import read_source
 
 
 def source_of(text: str, file: str = "x.yaml") -> Source:

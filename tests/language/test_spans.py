@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.language.documents import MAPPINGS, STYLES, as_json, as_yaml, paths
-from workbench.language.load import read_source
-from workbench.language.source import Source
-from workbench.language.yaml_reader import read_yaml
+from workbench.language.read.source import Source
+from workbench.language.read.text import read_source
+from workbench.language.read.yaml import read_yaml
 
 
 def read(text: str, file: str = "x.yaml") -> Source:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.language.template import Renderer, TemplateFault, condition_template, truth
+from workbench.language.templates.template import Renderer, TemplateFault, condition_template, truth
 
 NAMES: dict[str, Any] = {
     "input": {"a": 1, "items": ["x", "y"], "text": "hi", "nested": {"key": None}},
@@ -39,6 +39,7 @@ def undefined(template: str) -> tuple[tuple[str, int, int], ...]:
         ("{% set ns = namespace(n=0) %}{% for i in range(4) %}{% set ns.n = ns.n + i %}{% endfor %}{{ ns.n }}", "6"),
         ("{{ {'a': '<é>'} | tojson }}", '{"a": "<é>"}'),
         ("{{ input.items | map('upper') | list }}", "['X', 'Y']"),
+        ("{{ input.items | map('upper') }} {{ input.items | reject('eq', 'x') }}", "['X', 'Y'] ['y']"),
         ("{% for k, v in input.nested.items() %}{{ k }}={{ v }}{% endfor %}", "key=None"),
         (
             "{% for i in input.items %}{{ i.upper() }}{% endfor %}{% filter lower %}{{ 'Q'.lower() }}{% endfilter %}",
@@ -194,6 +195,7 @@ def test_output_is_capped_at_one_megabyte() -> None:
         ("a\n{{ x|nope }}", 2, 6, "No filter named 'nope'"),
         ("{{ x is nope }}", 1, 6, "No test named 'nope'"),
         ("{% for i in 5 %}{% endfor %}", 1, 13, "'int' object is not iterable"),
+        ("{{ x }} {{ 'a'.upper }}", 1, 12, "'upper' is a method: write upper() to call it"),
     ],
 )
 def test_a_fault_has_its_line_and_column(template: str, line: int, column: int, words: str) -> None:

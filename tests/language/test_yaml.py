@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from ruamel.yaml import YAML
 
 from tests.language.documents import MAPPINGS, STYLES, as_yaml
-from workbench.language.load import read_source
 from workbench.language.problem import Problem, Severity
-from workbench.language.yaml_reader import read_yaml
+from workbench.language.read.text import read_source
+from workbench.language.read.yaml import read_yaml
 
 
 @settings(max_examples=120, deadline=None)
@@ -51,6 +51,7 @@ def only_problem(text: str | bytes) -> Problem:
         *(("yes", "yes"), ("NO", "NO"), ("on", "on"), ("y", "y"), ("12:30:45", "12:30:45"), ("1.2.3", "1.2.3")),
         *(("012", 12), ("0o14", 12), ("0xC", 12), ("+7", 7), ("1_000", 1000), ("-3", -3), ("_1", "_1")),
         *(("1e3", 1000.0), (".5", 0.5), ("2.", 2.0), ("1e", "1e"), ("0x", "0x"), ("1-2", "1-2")),
+        *(("-_", "-_"), ("0o_", "0o_"), ("._", "._")),
         *(("true", True), ("FALSE", False), ("tRue", "tRue"), ("null", None), ("~", None), ("", None)),
     ],
 )

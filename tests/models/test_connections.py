@@ -17,8 +17,8 @@ from tests.support.loopback import Loopback
 from workbench.context.assembly import Request
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.ports import Answer, ModelFault
-from workbench.models.connections import Answered, RecordingClient
+from workbench.engine.contracts import Answer, ModelFault
+from workbench.models.connections import EventStreamResponse, RecordingClient
 from workbench.models.litellm import LiteLLM
 from workbench.models.names import resolve
 from workbench.models.prices import PriceTable
@@ -125,7 +125,7 @@ def test_lines_end_where_those_of_an_event_stream_do(kind: str, size: int) -> No
                 yield raw[at : at + size]
 
     async def lines() -> list[str]:
-        answer = Answered(
+        answer = EventStreamResponse(
             200, headers={"content-type": kind}, stream=Pieces(), request=httpx.Request("GET", "http://a")
         )
         return [line async for line in answer.aiter_lines()]
@@ -136,7 +136,7 @@ def test_lines_end_where_those_of_an_event_stream_do(kind: str, size: int) -> No
 
 def test_a_response_that_was_read_whole_still_gives_its_lines() -> None:
     async def lines() -> list[str]:
-        answer = Answered(200, stream=httpx.ByteStream(b"a\r\nb"))
+        answer = EventStreamResponse(200, stream=httpx.ByteStream(b"a\r\nb"))
         await answer.aread()
         return [line async for line in answer.aiter_lines()]
 

@@ -15,10 +15,9 @@ from tests.support.loopback import Loopback
 from workbench.context.assembly import Request
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.ports import Answer
+from workbench.engine.contracts import Answer
 from workbench.models.destinations import located
 from workbench.models.litellm import LiteLLM
-from workbench.models.loading import imported
 from workbench.models.names import resolve
 from workbench.models.prices import PriceTable
 
@@ -95,18 +94,15 @@ def test_a_provider_is_asked_where_its_variables_say(
 ROW = re.compile(r"^\| `([^`]+)/` \| ([^|]*) \| `([^`]+)` \| `([^`]+)` \|", re.MULTILINE)
 
 
-def test_the_page_on_providers_tells_where_each_is_asked() -> None:
+async def test_the_page_on_providers_tells_where_each_is_asked() -> None:
     rows = ROW.findall(PAGE.read_text("utf-8"))
     wrong = list[str]()
 
-    async def all_located() -> None:
-        for prefix, variables, host, _ in rows:
-            env = {name: value_of(name, prefix) for name in re.findall(r"`([^`]+)`", variables)}
-            resolved = resolve(f"{prefix}/{MODELS.get(prefix, 'model')}", "", env)
-            address = (await located(imported(), resolved, env)).address
-            if urlsplit(address).netloc != host:
-                wrong.append(f"{prefix}: {address}")
-
-    asyncio.run(all_located())
+    for prefix, variables, host, _ in rows:
+        env = {name: value_of(name, prefix) for name in re.findall(r"`([^`]+)`", variables)}
+        resolved = resolve(f"{prefix}/{MODELS.get(prefix, 'model')}", "", env)
+        address = (await located(resolved, env)).address
+        if urlsplit(address).netloc != host:
+            wrong.append(f"{prefix}: {address}")
     assert wrong == []
     assert len(rows) > 100

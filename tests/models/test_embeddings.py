@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from tests.support.loopback import Loopback
 from workbench.context.scoring import cosine
-from workbench.engine.embedding import Embedded
-from workbench.engine.ports import ModelFault
-from workbench.models.embeddings import LiteLLMEmbedder
-from workbench.models.lexical import LEXICAL, SIZE, LexicalEmbedder, vector_of
+from workbench.engine.contracts import EmbeddedTexts, ModelFault
+from workbench.models.embeddings import LEXICAL, LEXICAL_SIZE, LexicalEmbedder, LiteLLMEmbedder, vector_of
 from workbench.models.names import NoKey, Resolved, resolve
 from workbench.models.prices import PriceTable
 
@@ -35,7 +33,7 @@ def embedder(provider: Loopback, timeout: float = 20.0) -> LiteLLMEmbedder:
     return LiteLLMEmbedder(at, PriceTable({}), timeout_s=timeout)
 
 
-def embed(provider: Loopback, *texts: str, model: str = "tiny", timeout: float = 20.0) -> Embedded:
+def embed(provider: Loopback, *texts: str, model: str = "tiny", timeout: float = 20.0) -> EmbeddedTexts:
     return asyncio.run(embedder(provider, timeout).embed(texts, model))
 
 
@@ -104,6 +102,6 @@ def test_the_lexical_embedder_is_named_and_needs_nobody(provider: Loopback) -> N
 @settings(max_examples=60, deadline=None)
 def test_a_lexical_vector_is_a_unit_vector_or_zero_and_always_the_same(text: str) -> None:
     vector = vector_of(text)
-    assert len(vector) == SIZE
+    assert len(vector) == LEXICAL_SIZE
     assert sum(x * x for x in vector) == pytest.approx(1, abs=1e-4) or not any(vector)
     assert json.loads(json.dumps(vector)) == list(vector_of(text))

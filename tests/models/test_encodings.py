@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.context.assembly import Grade
-from workbench.context.message import Image, Message, Text, ToolCall
+from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.models.encodings import Encodings
 from workbench.models.families import FAMILIES, Family, anthropic_area, family, gemini_tiles, patches, tiles
 
@@ -116,8 +116,8 @@ def test_images_elsewhere_have_their_own_rules() -> None:
 )
 def test_an_image_costs_by_the_formula_of_the_model(model: str, size: tuple[int, int], tokens: int) -> None:
     image = Image("d" * 64, "image/png", 1000, *size)
-    without = COUNTER.message(Message("user", (Text("look"),)), model)[0]
-    assert COUNTER.message(Message("user", (Text("look"), image)), model)[0] - without == tokens
+    without = COUNTER.message(Message("user", (TextPart("look"),)), model)[0]
+    assert COUNTER.message(Message("user", (TextPart("look"), image)), model)[0] - without == tokens
 
 
 def test_patches_never_pass_their_most() -> None:
@@ -130,7 +130,7 @@ def test_an_image_part_adds_its_tiles_to_the_text() -> None:
     image = Image("d" * 64, "image/png", 1000, 1024, 1024)
     text = COUNTER.message(Message("user", "look"), "gpt-4o")[0]
 
-    assert COUNTER.message(Message("user", (Text("look"), image)), "gpt-4o") == (text + 765, Grade.ESTIMATE)
+    assert COUNTER.message(Message("user", (TextPart("look"), image)), "gpt-4o") == (text + 765, Grade.ESTIMATE)
     unsized = Image("e" * 64, "image/png", 1000)
     assert COUNTER.message(Message("user", (unsized,)), "gpt-4o")[0] > 700
 
@@ -187,7 +187,7 @@ def test_what_anthropic_says_about_tools_has_the_tokens_of_its_table(model: str,
 def test_nothing_that_was_only_measured_is_exact(kind: Family) -> None:
     """Exact is text by OpenAI's published encoding and rule; images, tools and factors never are."""
     model = kind.prefix
-    shown = Message("user", (Text("See."), Image("a" * 64, "image/png", 900, 64, 64)))
+    shown = Message("user", (TextPart("See."), Image("a" * 64, "image/png", 900, 64, 64)))
     grades = {COUNTER.message(shown, model)[1], COUNTER.tools([TOOL], model)[1]}
     assert grades == {Grade.ESTIMATE}
     text = COUNTER.message(Message("user", "hello"), model)[1]

@@ -18,11 +18,13 @@ import pytest
 from tests.support.dialects import Reply
 from tests.support.loopback import HOSTILE, Loopback
 from workbench.context.assembly import Request
-from workbench.context.message import Image, Message, Text, ToolCall
+from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.context.place import Place
-from workbench.engine.ports import Answer, ModelFault, Usage
+from workbench.engine.contracts import Answer, ModelFault
+from workbench.engine.journal.usage import Usage
+from workbench.models import calls
+from workbench.models.library import imported
 from workbench.models.litellm import LiteLLM
-from workbench.models.loading import DIRECT, completion, loaded, provider_stream
 from workbench.models.names import NO_KEY, NoKey, Resolved, resolve
 from workbench.models.outgoing import messages_for, parameters_for
 from workbench.models.prices import PriceTable
@@ -237,7 +239,7 @@ def test_the_fast_route_sends_what_the_default_route_sends(start: Start, monkeyp
 
 RICH = (
     Message("system", "Sé brief, \ud800"),
-    Message("user", (Text("Look at "), Image("ab" * 32, "image/png", 3))),
+    Message("user", (TextPart("Look at "), Image("ab" * 32, "image/png", 3))),
     Message("assistant", "I look.", (ToolCall("call_1", "read_file", ODD),)),
     Message("tool", "nothing", tool_call_id="call_1"),
     Message("user", "And now?"),
@@ -266,9 +268,8 @@ def test_what_is_sent_is_what_litellm_sends_when_it_is_asked_as_usual(
     request = Request("some-model", parameters, tools, messages, "digest")
 
     async def usual(resolved: Resolved) -> None:
-        library = await loaded()
-        os.environ[DIRECT] = "true"
-        answer = await library.module.acompletion(
+        os.environ[calls.DIRECT] = "true"
+        answer = await imported().acompletion(
             model=resolved.litellm_name,
             messages=messages_for(request, images, resolved),
             api_key=resolved.api_key or NO_KEY,
@@ -279,7 +280,8 @@ def test_what_is_sent_is_what_litellm_sends_when_it_is_asked_as_usual(
             _skip_mcp_handler=True,
             **parameters_for(request, resolved),
         )
-        await anext(aiter(await provider_stream(library, answer)))
+        await answer.fetch_stream()
+        await anext(aiter(calls.pieces(answer)))
 
     async def both() -> None:
         for via in VIA:
@@ -314,7 +316,7 @@ def test_native_tool_calls_come_back_as_written(start: Start) -> None:
 def test_an_image_goes_out_whole_as_a_data_url(start: Start) -> None:
     session, data = start(), bytes(range(256)) * 20
     image = Image("d" * 64, "image/png", len(data), 8, 8)
-    answer = session.ask(messages=(Message("user", (Text("look"), image)),), images={image.digest: data})
+    answer = session.ask(messages=(Message("user", (TextPart("look"), image)),), images={image.digest: data})
 
     assert answer.wire is not None
     text, part = answer.wire["messages"][0]["content"]
@@ -584,34 +586,6 @@ def test_calls_at_once_keep_their_own_wire_and_usage(start: Start) -> None:
     answers = asyncio.run(scenario())
     said = [answer.wire["messages"][0]["content"] for answer in answers if answer.wire]
     assert said == [f"number {n}" for n in range(12)]
-
-
-def test_equal_requests_are_made_once_and_sent_each_time(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    session, made = start(Reply("one"), Reply("two"), Reply("three")), list[str]()
-
-    def counted(*args: Any, **arguments: Any) -> Any:
-        made.append(arguments["model"])
-        return completion(*args, **arguments)
-
-    monkeypatch.setattr("workbench.models.litellm.completion", counted)
-    same = [Request("500@1", {"temperature": 0.5}, (), (Message("user", "hi"),), "digest") for _ in range(3)]
-    other = Request("500@1", {"temperature": 0.6}, (), (Message("user", "hi"),), "digest")
-
-    async def scenario() -> list[Answer]:
-        llm = session.llm()
-        with pytest.raises(ModelFault, match="answered 500"):
-            await llm.complete(same[0], Place(), {}, lambda text: None)
-        answers = [await llm.complete(request, Place(), {}, lambda text: None) for request in (*same[1:], other)]
-        await llm.aclose()
-        return answers
-
-    answers = asyncio.run(scenario())
-    assert made == ["openai/500@1"] * 2
-    assert [answer.text for answer in answers] == ["one", "two", "three"]
-    raw = [request.raw for request in session.provider.requests]
-    assert raw[0] == raw[1] == raw[2] != raw[3]
-    assert [answer.wire for answer in answers] == [json.loads(sent) for sent in raw[1:]]
-    assert len({request.headers["authorization"] for request in session.provider.requests}) == 1
 
 
 @pytest.mark.parametrize(

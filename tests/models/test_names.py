@@ -6,7 +6,6 @@ from collections.abc import Mapping
 import pytest
 
 from workbench.models.destinations import located
-from workbench.models.loading import imported
 from workbench.models.names import NoKey, Resolved, answered_at, resolve, split_effort
 
 ROUTER = {"OPENROUTER_API_KEY": "router-key"}
@@ -14,7 +13,7 @@ ROUTER = {"OPENROUTER_API_KEY": "router-key"}
 
 def found(name: str, env: Mapping[str, str], base_url: str = "") -> Resolved:
     """With what litellm finds, and without a request that leaves."""
-    return asyncio.run(located(imported(), resolve(name, base_url, env), env))
+    return asyncio.run(located(resolve(name, base_url, env), env))
 
 
 @pytest.mark.parametrize(

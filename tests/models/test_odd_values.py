@@ -15,7 +15,8 @@ from tests.support.loopback import Handler, Loopback, Received
 from workbench.context.assembly import Request
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.ports import Answer, ModelFault, Usage
+from workbench.engine.contracts import Answer, ModelFault
+from workbench.engine.journal.usage import Usage
 from workbench.models.litellm import LiteLLM
 from workbench.models.names import resolve
 from workbench.models.prices import PriceTable

@@ -15,7 +15,8 @@ from workbench.context.assembly import Request
 from workbench.context.cache import Price
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.ports import Answer, ModelFault, Usage
+from workbench.engine.contracts import Answer, ModelFault
+from workbench.engine.journal.usage import Usage
 from workbench.engine.toolcalls import read_calls
 from workbench.models.encodings import Encodings
 from workbench.models.offline import PIECES, Offline

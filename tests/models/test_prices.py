@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.context.cache import Price
-from workbench.engine.ports import Usage
+from workbench.engine.journal.usage import Usage
 from workbench.models import bundled
 from workbench.models.cost import cost
 from workbench.models.prices import PriceTable

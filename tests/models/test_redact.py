@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.engine.redact import Redactor, is_secret, without_password
+from workbench.engine.journal.redact import Redactor, is_secret, without_password
 
 KEY = "s3cret/Value+for=tests"
 NAMED = {"OPENROUTER_API_KEY": KEY}

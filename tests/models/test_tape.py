@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.dialects import Reply, anthropic, gemini
 from tests.support.loopback import chunks
-from workbench.engine.ports import ModelFault
+from workbench.engine.contracts import ModelFault
 from workbench.models.faults import build, fault_of, retry_after
 from workbench.models.names import resolve
 from workbench.models.tape import Tape, wire_bytes, wire_style

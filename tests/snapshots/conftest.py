@@ -7,28 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CASCADE, REPLIES, alone, run_cli
+from tests.support.command import run_cli
+from tests.support.workspaces import GREETING, filled
 from workbench.workspace.project import Project
 from workbench.workspace.testing import Snapshots
 
-INPUT = '{"name": "Ada"}'
-NOTES = "Ada likes short greetings.\n" * 4
-
-
-def fill(folder: Path) -> None:
-    """The files of the workspace."""
-    (folder / "greet.yaml").write_text(CASCADE)
-    (folder / "greet.replies.yaml").write_text(REPLIES)
-    (folder / "greet.input.json").write_text(INPUT)
-    (folder / "notes.txt").write_text(NOTES)
-
 
 @pytest.fixture
-def greeted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def greeted(folder: Path) -> Path:
     """The current folder: a workspace where ``greet.yaml`` ran as session ``one``."""
-    folder = tmp_path / "work"
-    alone(monkeypatch, tmp_path, folder)
-    fill(folder)
+    filled(folder, GREETING)
     ended = run_cli("run", "greet.yaml", "--session", "one", "-q")
     assert ended.code == 0, ended.err
     return folder

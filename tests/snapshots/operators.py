@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from workbench.language.model.schema import json_schema
 from workbench.language.problem import path_text
-from workbench.language.schema import json_schema
 
 Doc = dict[str, Any]
 Change = tuple[str, Doc]

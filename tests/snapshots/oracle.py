@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from workbench.context.place import Place
-from workbench.engine.event import Event
-from workbench.snapshots.kept import Kept
+from workbench.engine.journal.event import Event
+from workbench.snapshots.recorded_run import RecordedRun
 
 Key = tuple[str, str, int]
 """Kind, place (none for phases: they have an order), and which one there."""
@@ -47,7 +47,7 @@ class First:
         return (kind, at) == (self.kind, self.at)
 
 
-def first_difference(old: Kept, new: Kept) -> First | None:
+def first_difference(old: RecordedRun, new: RecordedRun) -> First | None:
     """None where the runs asked, did and chose the same."""
     before, after = ({row.key: row for row in _rows(kept)} for kept in (old, new))
     for key, row in after.items():
@@ -68,7 +68,7 @@ _KINDS = ("request", "phases", "check", "tool", "route")
 """What did not happen any more, in the order in which it is told."""
 
 
-def _in_children(old: Kept, new: Kept) -> First | None:
+def _in_children(old: RecordedRun, new: RecordedRun) -> First | None:
     before, after = _started(old), _started(new)
     for key, run_id in before.items():
         if after.get(key) not in new.children:
@@ -80,15 +80,15 @@ def _in_children(old: Kept, new: Kept) -> First | None:
     return First("child", "") if after.keys() - before.keys() else None
 
 
-def _started(kept: Kept) -> dict[str, str]:
+def _started(kept: RecordedRun) -> dict[str, str]:
     return {e.data["key"]: e.data["run_id"] for e in kept.events if e.kind == "child_started"}
 
 
-def _child(kept: Kept, run_id: str) -> Kept:
-    return Kept(run_id, kept.children[run_id], kept.children, kept.images)
+def _child(kept: RecordedRun, run_id: str) -> RecordedRun:
+    return RecordedRun(run_id, kept.children[run_id], kept.children, kept.images)
 
 
-def _rows(kept: Kept) -> Iterator[Row]:
+def _rows(kept: RecordedRun) -> Iterator[Row]:
     """What a test sees of a run, in its order. A request that was put together again at a stop counts once."""
     seen: Counter[tuple[str, str]] = Counter()
     for event in kept.events:
@@ -123,14 +123,14 @@ def _visit(place: Place) -> str:
     return "/".join(filter(None, (place.branch, place.phase, str(place.visit))))
 
 
-def _end(kept: Kept, what: str) -> object:
+def _end(kept: RecordedRun, what: str) -> object:
     if what == "state":
         return next((e.data["state"] for e in reversed(kept.events) if e.kind == "run_finished"), {})
     ended = [e for e in kept.events if e.kind == "phase_finished" and not e.place.branch]
     return {e.place.phase: e.data["output"] for e in ended if e.data["status"] == "success"}
 
 
-def _messages(old: Kept, new: Kept, at: str) -> frozenset[int]:
+def _messages(old: RecordedRun, new: RecordedRun, at: str) -> frozenset[int]:
     """What the first message that differs is called: its number among all messages of its context, sent or not, then
     or now. None where the model, its parameters or the tools differ, too."""
     before, after = (kept.recording.state.call_at(Place.parse(at)) for kept in (old, new))

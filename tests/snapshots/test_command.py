@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.conftest import run_cli
 from tests.snapshots.conftest import edit
-from workbench.cli.output import Printer
-from workbench.cli.reviewing import TerminalReview
+from tests.support.command import run_cli
+from workbench.cli.printer import Printer
+from workbench.cli.snapshot_review import TerminalReview
 from workbench.snapshots.freeze import Label
 from workbench.workspace.project import Project
 from workbench.workspace.testing import Snapshots

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import alone, run_cli
 from tests.snapshots.conftest import edit
-from workbench.workspace.examples import copy_examples
+from tests.support.command import run_cli
+from tests.support.workspaces import alone
+from workbench.workspace.home import copy_examples
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,7 +13,7 @@ import yaml
 from bench.mutations import LEAST, ROOT, examples, mutate, written
 from tests.snapshots.mutations import Mutation, Ran, mutations
 from tests.snapshots.oracle import first_difference
-from workbench.workspace.testing import Snapshots, Verdict
+from workbench.workspace.testing import SnapshotResult, Snapshots
 
 EXAMPLES = ("csv_questions", "debug_agent", "diff_review", "log_triage", "router")
 """Those whose differences are expected in their words here."""
@@ -35,7 +35,7 @@ def cascade_file(snapshots: Snapshots, name: str) -> Path:
     return file
 
 
-def what_it_did(verdict: Verdict) -> Ran:
+def what_it_did(verdict: SnapshotResult) -> Ran:
     assert verdict.snapshot is not None
     turns: Counter[str] = Counter()
     tools: dict[str, set[int]] = {}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_cli
 from tests.snapshots.conftest import edit
+from tests.support.command import run_cli
 
 ORIGINAL = {
     "snapshot_name": "old",

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import PLACEHOLDERS, alone, run_cli
 from tests.snapshots.conftest import edit
+from tests.support.command import PLACEHOLDERS, run_cli
+from tests.support.workspaces import alone
 from workbench.workspace.project import Project
 from workbench.workspace.testing import Snapshots
 

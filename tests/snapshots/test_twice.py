@@ -9,8 +9,8 @@ import pytest
 
 from bench.mutations import ROOT, examples
 from workbench.context.place import Place
-from workbench.engine.recording import comparable
-from workbench.snapshots.kept import Kept
+from workbench.engine.past.recording import comparable
+from workbench.snapshots.recorded_run import RecordedRun
 from workbench.workspace.testing import Snapshots
 
 FROZEN = sorted(path.stem for path in (ROOT / "snapshots").glob("*.json"))
@@ -22,14 +22,14 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshots]:
         yield opened
 
 
-def journal(snapshots: Snapshots, name: str) -> Kept:
+def journal(snapshots: Snapshots, name: str) -> RecordedRun:
     verdict = snapshots.replay(snapshots.path(name))
     assert verdict.passed, verdict.first
     assert verdict.again is not None
     return verdict.again.kept
 
 
-def told(kept: Kept, run_id: str) -> list[tuple[str, Place, Any]]:
+def told(kept: RecordedRun, run_id: str) -> list[tuple[str, Place, Any]]:
     """What a run did, and each run that it started behind it, without ids and times."""
     events = kept.events if run_id == kept.run_id else kept.children[run_id]
     started = sorted((e.data["key"], e.data["run_id"]) for e in events if e.kind == "child_started")

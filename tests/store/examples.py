@@ -5,18 +5,20 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from tests.engine.support import Reply, call, play
 from workbench.context.assembly import Action, Entry, Item, Kind, Reason, Rule
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.event import Event
-from workbench.engine.ports import Answer, Usage
-from workbench.store.disk import Disk, File, LocalDisk
-from workbench.store.record import START, crc_of, encoded
+from workbench.engine.contracts import Answer
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.usage import Usage
+from workbench.store.journal.disk import Disk, File, LocalDisk
+from workbench.store.journal.record import START, crc_of, encoded
 from workbench.store.store import Store
 
 RUN = "0190a000-0000-7000-8000-000000000001"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.engine.retrieval import Memory
+from workbench.engine.contracts import Memory
 from workbench.store.banks import Bank, Banks
 from workbench.store.faults import StoreError
 
@@ -72,7 +72,7 @@ def test_a_bank_that_is_a_link_is_refused(bank: Bank, tmp_path: Path) -> None:
 _ADD = """
 import sys
 from pathlib import Path
-from workbench.engine.retrieval import Memory
+from workbench.engine.contracts import Memory
 from workbench.store.banks import Bank
 bank = Bank(Path(sys.argv[1]), "lessons")
 for n in range(20):

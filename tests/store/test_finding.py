@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.store.examples import RUN, Writer, plain_run, rich_run
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.event import Event
-from workbench.engine.spent import Spent
+from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.event import Event
 from workbench.store.catalog import Catalog
-from workbench.store.finding import Found, find_runs
-from workbench.store.run_filter import parse_filter
+from workbench.store.run_filter import RunMatch, find_runs, parse_filter
 from workbench.store.store import Store
 from workbench.store.text_search import TextSearch
-from workbench.tui.rows.numbers import spent_words
+from workbench.views.numbers import spent_words
 
 OTHER = "0190a000-0000-7000-8000-000000000002"
 
@@ -30,7 +29,7 @@ def saved(store: Store, events: list[Event]) -> None:
             journal.append(event)
 
 
-def found(store: Store, text: str) -> list[Found]:
+def found(store: Store, text: str) -> list[RunMatch]:
     return list(find_runs(store.runs(), parse_filter(text, datetime.now(UTC)), TextSearch(store)))
 
 
@@ -127,7 +126,7 @@ def test_the_list_and_the_run_itself_tell_the_same_cost(tmp_path: Path, events: 
     store = Store(tmp_path)
     saved(store, events)
     run_id = events[0].run_id
-    assert store.summary(run_id).spent == Spent.of(store.state(run_id).calls, store.state(run_id).embedded)
+    assert store.summary(run_id).spent == CostSum.of(store.state(run_id).calls, store.state(run_id).embedded)
 
 
 @pytest.mark.parametrize(("price", "words"), [(0.5, "~$1.0000"), (None, "~$0.5000 and 1 unknown"), (0.0, "~$0.5000")])
@@ -140,7 +139,7 @@ def test_embeddings_are_in_the_cost_of_a_run_and_unknown_where_their_price_is(
     event = replace(events[-1], kind="embedded", data={**made, "cost": price}, seq=len(events) + 1)
     saved(store, [*events, event])
     summary, state = store.summary(RUN), store.state(RUN)
-    assert summary.spent == Spent.of(state.calls, state.embedded)
+    assert summary.spent == CostSum.of(state.calls, state.embedded)
     assert spent_words(summary.spent) == words
     assert (summary.calls, summary.unknown_costs) == (2, int(price is None))
 

@@ -9,8 +9,8 @@ from zlib import crc32
 import pytest
 
 from tests.store.examples import RUN, plain_run, save
-from workbench.store.health import examine, fix
-from workbench.store.reading import read_run
+from workbench.store.index.health import examine, fix
+from workbench.store.journal.reading import read_run
 from workbench.store.store import Store
 
 

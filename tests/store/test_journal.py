@@ -7,20 +7,21 @@ import hashlib
 import json
 import os
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.store.examples import RUN, FailingDisk, Writer, files_of, plain_run
-from workbench.engine.event import Event
-from workbench.store.disk import File, LocalDisk
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.memory_sink import MemorySink
 from workbench.store.faults import StoreBusy, StoreError
-from workbench.store.journal import Journal, MemorySink
-from workbench.store.reading import read_run
-from workbench.store.record import BadRecord, decoded, encoded
+from workbench.store.journal.disk import File, LocalDisk
+from workbench.store.journal.journal import Journal
+from workbench.store.journal.reading import read_run
+from workbench.store.journal.record import BadRecord, decoded, encoded
 
 
 def _folder(root: Path) -> Path:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.store.examples import RUN, Writer, chained, flipped, plain_run
-from workbench.engine.event import Event
-from workbench.store.journal import Journal
-from workbench.store.reading import Tail, read_run, segments
-from workbench.store.record import crc_of, encoded
+from workbench.engine.journal.event import Event
+from workbench.store.journal.journal import Journal
+from workbench.store.journal.reading import Tail, read_run, segments
+from workbench.store.journal.record import crc_of, encoded
 from workbench.store.store import Store
 
 EVENTS = plain_run(turns=1)

@@ -10,7 +10,7 @@ import pytest
 from tests.store.examples import RUN, FailingDisk, Writer, plain_run
 from workbench.context.message import Message
 from workbench.store.faults import StoreError
-from workbench.store.health import examine, fix
+from workbench.store.index.health import examine, fix
 from workbench.store.restore import rescued, restore
 from workbench.store.store import Store
 

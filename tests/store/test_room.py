@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from tests.store.examples import RUN, chained, plain_run
-from workbench.store.health import examine, fix
-from workbench.store.journal import Journal
-from workbench.store.reading import ROOM, Tail, read_run, written
+from workbench.store.index.health import examine, fix
+from workbench.store.journal.journal import Journal
+from workbench.store.journal.reading import ROOM, Tail, read_run, written
 from workbench.store.store import Store
 from workbench.store.summary import identity, size_of
 from workbench.store.text_search import TextSearch

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.engine.contest_cases import PICKS, WHOLE, many_contests
 from tests.engine.support import Reply, native, play
 from tests.store.examples import Writer, candidate_run, plain_run, rich_run
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.contests import UNUSABLE
-from workbench.engine.event import Event
-from workbench.engine.ports import Answer, ModelFault, ToolImage, ToolResult, Usage, Verdict
-from workbench.store.row_values import row_id, time_of
-from workbench.store.rows import RowMaker
-from workbench.store.run_ingest import newest
-from workbench.store.tables import CardRow, EvalRow, MessageRow, Row, RunRow
-from workbench.store.values import json_rows
+from workbench.engine.contracts import Answer, ModelFault, ToolImage, ToolResult, ValidatorVerdict
+from workbench.engine.journal.candidate_rounds import UNUSABLE
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.usage import Usage
+from workbench.store.index.row_base import row_id, time_of
+from workbench.store.index.rows import RowMaker
+from workbench.store.index.run_ingest import newest
+from workbench.store.index.tables import CardRow, EvalRow, MessageRow, Row, RunRow
+from workbench.store.index.values import json_rows
 
 RUNS = {"rich": rich_run(), "candidates": candidate_run()}
 
@@ -73,7 +74,7 @@ def test_the_rows_of_a_long_run_grow_with_its_turns_and_not_with_their_square() 
         phase = {"name": "p", "instructions": "x", "tackle": ["t"], "use_native_tools": True}
         document = {"cascade_id": "c", "phases": [phase | {"rules": {"max_turns": turns}}]}
         played = play(document, [*(native("", t={}) for _ in range(turns - 1)), "done"], tools={"t": lambda: "r"})
-        return len(json_rows([row.values for row in rows_of(played.events)]))
+        return len(json_rows(rows_of(played.events)))
 
     assert size(400) < 4.6 * size(100)
 
@@ -139,7 +140,7 @@ def test_the_row_of_a_candidate_says_what_the_validator_of_the_soundings_made_of
     played = play(
         cascade,
         ["much too long", "short"],
-        validators={"short": lambda content: Verdict(len(content) < 8, "at most 7", 3)},
+        validators={"short": lambda content: ValidatorVerdict(len(content) < 8, "at most 7", 3)},
     )
     rows = [row for row in messages_of(played.events) if row.node_type == "sounding_attempt"]
     told = {row.sounding_index: json.loads(row.metadata_json) for row in rows}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from workbench.store.filter_fields import FIELDS
-from workbench.store.run_filter import FilterError, parse_filter
+from workbench.store.run_filter import FIELDS, FilterError, parse_filter
 from workbench.store.summary import STATUSES, RunSummary
 
 NOW = datetime(2026, 11, 2, 12, 0, tzinfo=UTC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.store.examples import RUN, Writer, plain_run, save
-from workbench.store.database import DatabaseError
-from workbench.store.ingest import Follower
+from workbench.store.index.database import DatabaseError
+from workbench.store.index.ingest import Follower
+from workbench.store.index.table import Column, ResultTable
+from workbench.store.index.values import Value
 from workbench.store.store import Store
-from workbench.store.table import Column, Table
-from workbench.store.values import Value
 
 
 class Notebook:
@@ -27,14 +28,14 @@ class Notebook:
         self.hates = ""
         """A run whose rows it refuses."""
 
-    def query(self, sql: str, params: Mapping[str, Value] | None = None) -> Table:
+    def query(self, sql: str, params: Mapping[str, Value] | None = None) -> ResultTable:
         if sql.startswith("DELETE"):
             self.deleted.append(sql.split()[2])
-            return Table((), ())
+            return ResultTable((), ())
         names = sql.removeprefix("SELECT ").partition(" FROM")[0].split(", ")
         rows = {row["run_id"]: row for table, rows in self.inserted for row in rows if table == "ingested"}
         columns = tuple(Column(name, "") for name in names)
-        return Table(columns, tuple(tuple(row[name] for name in names) for row in rows.values()))
+        return ResultTable(columns, tuple(tuple(row[name] for name in names) for row in rows.values()))
 
     def command(self, sql: str) -> None:
         raise NotImplementedError
@@ -46,6 +47,9 @@ class Notebook:
         if table != "ingested" and any(row.get("run_id") == self.hates for row in rows):
             raise DatabaseError("cannot parse", 27)
         self.inserted.append((table, rows))
+
+    def insert_encoded(self, table: str, columns: Sequence[str], rows: bytes) -> None:
+        self.insert(table, columns, [json.loads(row) for row in rows.splitlines()])
 
     @property
     def batches(self) -> list[list[int]]:
@@ -162,6 +166,41 @@ def test_a_run_that_the_engine_refuses_keeps_no_other_out(tmp_path: Path) -> Non
         save(store, plain_run(f"run-{number}"))
     database.hates = "run-1"
     follower = Follower(store, lambda: 0.0)
+    follower.follow(database, flush=True)
+    assert follower.refused == {"run-1": "cannot parse"}
+    assert {row["run_id"] for table, rows in database.inserted if table == "runs" for row in rows} == {"run-0", "run-2"}
+
+
+def all_rows(database: Notebook) -> list[str]:
+    """All that was inserted, each row once, as the engine would read it, but for when the ledger was written."""
+    rows = (
+        [table, dict(row) | {"row_version": ""} if table == "ingested" else row]
+        for table, all in database.inserted
+        for row in all
+    )
+    return sorted({json.dumps(row).replace("\\ud800", "\\ufffd") for row in rows})
+
+
+def test_processes_that_share_a_backlog_make_the_same_rows(tmp_path: Path) -> None:
+    store, one_by_one, shared = Store(tmp_path), Notebook(), Notebook()
+    for number in range(4):
+        save(store, plain_run(f"run-{number}"))
+        long_ago(store.folder(f"run-{number}"))
+    Follower(store, lambda: 0.0).follow(one_by_one, flush=True)
+    follower = Follower(store, lambda: 0.0, parallel_bytes=0)
+    follower.follow(shared)
+    assert follower.sent == 4 * len(plain_run())
+    assert follower.waiting == 0, "nothing was left to be read one by one"
+    assert all_rows(shared) == all_rows(one_by_one)
+
+
+def test_a_run_that_the_engine_refuses_keeps_no_other_out_of_a_shared_backlog(tmp_path: Path) -> None:
+    store, database = Store(tmp_path), Notebook()
+    for number in range(3):
+        save(store, plain_run(f"run-{number}"))
+        long_ago(store.folder(f"run-{number}"))
+    database.hates = "run-1"
+    follower = Follower(store, lambda: 0.0, parallel_bytes=0)
     follower.follow(database, flush=True)
     assert follower.refused == {"run-1": "cannot parse"}
     assert {row["run_id"] for table, rows in database.inserted if table == "runs" for row in rows} == {"run-0", "run-2"}

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.store.examples import RUN, FailingDisk, Writer, flipped, plain_run
-from workbench.engine.event import Event
+from workbench.engine.journal.event import Event
 from workbench.store.catalog import Catalog
 from workbench.store.faults import StoreBusy, StoreError, UnknownRun
-from workbench.store.health import fix
+from workbench.store.index.health import fix
 from workbench.store.store import Store
 
 OTHER = "0190a000-0000-7000-8000-000000000002"
@@ -299,7 +299,8 @@ def test_a_run_of_nonsense_does_not_hide_the_others(tmp_path: Path) -> None:
 
 
 def test_importing_the_store_loads_neither_the_database_nor_the_screen() -> None:
-    modules = ("index", "formats", "health", "rebuild", "queries", "store", "journal")
+    index = (f"index.{module}" for module in ("index", "table", "health", "rebuild", "queries"))
+    modules = (*index, "store", "journal.journal")
     code = f"import sys, {', '.join(f'workbench.store.{module}' for module in modules)}\n"
     code += "print(sorted({'chdb', 'textual', 'litellm', 'pyarrow'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

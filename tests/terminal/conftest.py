@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import alone
 from tests.support.command import WORKBENCH
 from workbench.resources import folder as resources
-from workbench.tui.typed_ahead import REACTION
+from workbench.tui.early_keys import REACTION
 
 PATIENCE = 40.0
 """Seconds until a screen must show what is waited for; an idle machine needs one."""
@@ -105,15 +104,13 @@ class Terminal:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(folder: Path) -> Path:
     """A workspace with the examples, whose replies come at once."""
-    work = tmp_path / "work"
-    alone(monkeypatch, tmp_path, work)
-    shutil.copytree(resources("cascades"), work, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".workbench"))
-    for replies in work.glob("*.replies.yaml"):
+    shutil.copytree(resources("cascades"), folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".workbench"))
+    for replies in folder.glob("*.replies.yaml"):
         text = replies.read_text("utf-8")
         replies.write_text(text.replace("defaults: {latency: 0.4}", "defaults: {latency: 0}"), "utf-8")
-    return work
+    return folder
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ import pty
 import re
 import select
 import subprocess
-import termios
 from pathlib import Path
 
 import pytest
 
 from tests.support.command import WORKBENCH
+from tests.support.pseudo_terminal import pseudo_terminal
 from tests.terminal.conftest import PATIENCE, Terminal
 from workbench.store.store import Store
 
@@ -67,51 +67,34 @@ def test_a_terminal_that_is_closed_leaves_a_stopped_run(terminal: Terminal, slow
 @pytest.mark.fault("F3")
 def test_an_app_that_draws_on_a_dead_terminal_without_a_signal_ends(slow: Path) -> None:
     """Its terminal is not the one of its session, so nobody tells it; and it is in the middle of drawing."""
-    master, slave = pty.openpty()
-    command = [*WORKBENCH, "open", "slow.yaml"]
-    env = {**os.environ, "TERM": "xterm-256color"}
-    with subprocess.Popen(command, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True) as app:
-        os.close(slave)
-        seen = b""
-        while b"Cascade" not in seen:
-            seen = seen[-20:] + os.read(master, 1 << 16)
-        os.write(master, b"?" * 200)
-        os.close(master)
-        assert app.wait(PATIENCE) == 129
+    with pseudo_terminal([*WORKBENCH, "open", "slow.yaml"], slow) as app:
+        app.until("Cascade")
+        app.type("?" * 200)
+        app.vanish()
+        assert app.process.wait(PATIENCE) == 129
 
 
 @pytest.mark.fault("F3")
 @pytest.mark.parametrize("own", [True, False])
 def test_a_terminal_that_vanishes_ends_the_app_in_order_and_without_a_word(slow: Path, own: bool) -> None:
     """Whether it is the terminal of its session, whose end is a signal, or not."""
-    master, slave = pty.openpty()
-    termios.tcsetwinsize(slave, (40, 120))
-    opened = ["open", "slow.yaml", "--session", "s"]
     start = ["setsid", "--ctty"] if own else ["setsid"]
-    env = {**os.environ, "TERM": "xterm-256color"}
-    with (slow / "said.txt").open("wb") as said:
-        app = subprocess.Popen([*start, *WORKBENCH, *opened], env=env, stdin=slave, stdout=slave, stderr=said, cwd=slow)
-    with app:
-        os.close(slave)
-        _until(master, b"no run yet", b"No model is called")
-        os.write(master, b"r")
-        _until(master, b"waits for the provider")
-        os.write(master, b"?" * 200)
-        os.close(master)
-        assert app.wait(PATIENCE) == 129
+    command = [*start, *WORKBENCH, "open", "slow.yaml", "--session", "s"]
+    with (
+        (slow / "said.txt").open("wb") as said,
+        pseudo_terminal(command, slow, size=(120, 40), stderr=said.fileno(), own_session=False) as app,
+    ):
+        app.until("no run yet", "No model is called")
+        app.type("r")
+        app.until("waits for the provider")
+        app.type("?" * 200)
+        app.vanish()
+        assert app.process.wait(PATIENCE) == 129
     assert (slow / "said.txt").read_text() == ""
     store = Store(slow / ".workbench")
     run_id = store.find("s")
     assert store.summary(run_id).status == "stopped"
     assert store.health(run_id).whole
-
-
-def _until(master: int, *texts: bytes) -> None:
-    """Read what is drawn until all the texts were."""
-    seen = b""
-    while not all(text in seen for text in texts):
-        assert select.select([master], [], [], PATIENCE)[0], seen
-        seen = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", seen + os.read(master, 1 << 16))
 
 
 @pytest.mark.parametrize("command", ["run", "version"])

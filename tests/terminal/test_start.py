@@ -13,7 +13,7 @@ WITNESS = """\
 import atexit, json, sys, threading
 asked, stalling = [], []
 calls = ("socket.connect", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname")
-heavy = ("litellm", "chdb", "openai", "tiktoken", "pyarrow", "ruamel", "jsonschema", "httpx")
+heavy = ("pydantic", "jinja2", "litellm", "chdb", "openai", "tiktoken", "pyarrow", "ruamel", "jsonschema", "httpx")
 def witness(event, args):
     if event in calls:
         asked.append([event, repr(args[1:])])

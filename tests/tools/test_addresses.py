@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from workbench.tools.addresses import NotPublic, Reach, is_metadata, meant
+from workbench.tools.addresses import NetworkReach, NotPublic, is_metadata, meant
 from workbench.tools.browser.session import allowed
 from workbench.tools.declared.definition import HttpTool
-from workbench.tools.declared.http import RequestRefused, request
+from workbench.tools.declared.tools import RequestRefused, request
 from workbench.workspace.settings import SettingsError, load_settings
 
 INSIDE = [
@@ -23,12 +23,12 @@ INSIDE = [
 @pytest.mark.parametrize("host", INSIDE)
 def test_no_way_of_writing_an_inner_address_is_public(host: str) -> None:
     with pytest.raises(NotPublic, match=r"not in the public network|keys of the machine"):
-        asyncio.run(Reach().addresses(host, 80))
+        asyncio.run(NetworkReach().addresses(host, 80))
 
 
 @pytest.mark.parametrize("host", ["93.184.216.34", "2606:2800:220:1::1"])
 def test_a_public_address_is_the_one_to_connect_to(host: str) -> None:
-    assert asyncio.run(Reach().addresses(host, 80)) == [host]
+    assert asyncio.run(NetworkReach().addresses(host, 80)) == [host]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "169.254.169.254", "ada:pw@127.0.0.1", "2130706433"])
@@ -45,10 +45,10 @@ METADATA = [
 
 @pytest.mark.parametrize("host", METADATA)
 def test_what_hands_out_the_keys_of_a_machine_opens_by_its_very_name_alone(host: str) -> None:
-    for reach, named in ((Reach(), True), (Reach(("0.0.0.0/0", "::/0", "*.internal")), False)):
+    for reach, named in ((NetworkReach(), True), (NetworkReach(("0.0.0.0/0", "::/0", "*.internal")), False)):
         with pytest.raises(NotPublic, match="keys of the machine"):
             asyncio.run(reach.addresses(host, 80, named=named))
-    assert asyncio.run(Reach((host,)).addresses(host, 80))
+    assert asyncio.run(NetworkReach((host,)).addresses(host, 80))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_hands_out_the_keys_of_a_machine_opens_by_its_very_name_alone(host:
     ],
 )
 def test_a_person_opens_hosts_by_name_port_or_network(allowed_host: str, host: str, port: int, opens: bool) -> None:
-    reach = Reach((allowed_host,))
+    reach = NetworkReach((allowed_host,))
     if opens:
         assert asyncio.run(reach.addresses(host, port))
     else:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.tools.arguments import ArgumentError, checked
 from workbench.tools.schema import spec_of
+from workbench.tools.toolbox import ArgumentError, checked
 
 
 def tool(

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from workbench import extras
 from workbench.context.place import Place
-from workbench.engine.ports import ToolResult
-from workbench.tools.addresses import Reach
+from workbench.engine.contracts import ToolResult
+from workbench.tools.addresses import NetworkReach
 from workbench.tools.browser.commands import EXAMPLES, Command, CommandError, read_command
 from workbench.tools.browser.session import BrowserError, allowed, program
-from workbench.tools.browser.tools import EXTRA, NOT_ALLOWED, BrowserTools, browser_tools, installed
+from workbench.tools.browser.tools import NOT_ALLOWED, BrowserTools, browser_tools
 from workbench.tools.paths import Workspace
 from workbench.tools.sandbox import Sandbox
 from workbench.tools.toolbox import Toolbox
@@ -93,12 +94,12 @@ def test_untrusted_folders_and_a_missing_extra_are_refused_with_what_to_do(
     refused = asyncio.run(box.call("browser_start", {"url": "http://127.0.0.1"}, Place(), 1))
     assert (refused.is_error, refused.needs_trust) == (True, True)
     assert NOT_ALLOWED in refused.text
-    monkeypatch.setattr("workbench.tools.browser.tools.installed", lambda: False)
+    monkeypatch.setitem(extras.MODULES, "browser", "no_such_module")
     box = Toolbox.of(workspace, Sandbox(workspace.root), browser=True)
     refused = asyncio.run(box.call("take_screenshot", {"url": "http://127.0.0.1"}, Place(), 1))
-    assert refused.text == f"PermissionError: take_screenshot may not run: {EXTRA}"
+    assert refused.text == f"PermissionError: take_screenshot may not run: {extras.missing('browser')}"
     facts = asyncio.run(box.facts())
-    assert facts["rabbitize_extract"].needs == f"the browser extra: {EXTRA}"
+    assert facts["rabbitize_extract"].needs == "the browser extra: pip install 'cascade-workbench[browser]'"
 
 
 def test_both_families_of_names_are_offered_with_the_same_parameters() -> None:
@@ -164,7 +165,7 @@ class Surfer:
             Workspace.of(root),
             Sandbox(root),
             browser=True,
-            reach=Reach(hosts),
+            reach=NetworkReach(hosts),
             artefacts=self.left,
             redact=lambda text: text.replace("hunter2", "[redacted]"),
         )
@@ -191,7 +192,7 @@ class Surfer:
 
 @pytest.fixture(scope="module")
 def surfer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surfer]:
-    if not installed() or program() is None:
+    if not extras.is_installed("browser") or program() is None:
         if os.environ.get("CI"):
             pytest.fail("CI must have Playwright and a Chromium")
         pytest.skip("there is no Playwright or no Chromium here")

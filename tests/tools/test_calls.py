@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from workbench.tools.sandbox import Finished, Sandbox, bwrap, calls
+from workbench.tools.sandbox import FinishedCommand, Sandbox, bwrap, calls
 
 NO = "[Errno 1] Operation not permitted"
 
 
-def python(sandbox: Sandbox, *statements: str) -> Finished:
+def python(sandbox: Sandbox, *statements: str) -> FinishedCommand:
     """Run statements, and print what each one that fails raised."""
     (sandbox.workspace / "folder" / "inner").mkdir(parents=True)
     script = "import ctypes, fcntl, os\nos.chdir('folder')\nlibc = ctypes.CDLL(None, use_errno=True)\n"

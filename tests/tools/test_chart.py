@@ -14,8 +14,16 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from workbench.context.place import Place
-from workbench.tools.builtin.chart import HEIGHT, TALLEST, WIDTH, create_chart
-from workbench.tools.builtin.chart_points import MAX_POINTS, PointsError, Series, read_points
+from workbench.tools.builtin.chart import (
+    HEIGHT,
+    MAX_POINTS,
+    TALLEST,
+    WIDTH,
+    PointsError,
+    Series,
+    create_chart,
+    read_points,
+)
 from workbench.tools.paths import Workspace
 from workbench.tools.sandbox import Sandbox
 from workbench.tools.toolbox import Toolbox

@@ -17,11 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.context.place import Place
-from workbench.engine.ports import ToolResult
+from workbench.engine.contracts import ToolResult
 from workbench.language.problem import Problem
-from workbench.tools.declared.command import CommandError, render_command
 from workbench.tools.declared.definition import read_declared, spec_of_declared
-from workbench.tools.declared.http import pick
+from workbench.tools.declared.tools import CommandError, pick, render_command
 from workbench.tools.paths import Workspace
 from workbench.tools.sandbox import Sandbox
 from workbench.tools.toolbox import Toolbox

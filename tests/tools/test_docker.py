@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.tools.sandbox import Finished, Sandbox
+from workbench.tools.sandbox import FinishedCommand, Sandbox
 from workbench.tools.sandbox.scratch import SCRATCH
 
 CLIENT = """#!/bin/bash
@@ -46,7 +46,7 @@ def started(client: Path) -> list[str]:
     return argv
 
 
-def run(root: Path, **rest: float) -> Finished:
+def run(root: Path, **rest: float) -> FinishedCommand:
     return asyncio.run(Sandbox(root, level="docker").run(["sh", "-c", "echo 'a b'"], env={"CITY": "Ulm"}, **rest))  # type: ignore[arg-type]
 
 

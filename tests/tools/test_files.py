@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.tools.test_images import png
 from workbench.context.place import Place
-from workbench.language.model_context import Rag
+from workbench.language.model.context import Rag
 from workbench.tools.builtin import search
 from workbench.tools.builtin.files import MAX_CHARS, MAX_ENTRIES, MAX_LINE_CHARS, FileTools
 from workbench.tools.builtin.search import SearchTool

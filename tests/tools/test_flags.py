@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import until
 from tests.tools.test_sandbox import odd_number, sh, sleepers
 from workbench.tools.sandbox import Limits, Sandbox
 from workbench.tools.sandbox.bwrap import Job, command
@@ -77,14 +77,7 @@ def test_nothing_survives_a_killed_parent(
     request.getfixturevalue(level)
     mark = odd_number(tmp_path)
     with subprocess.Popen([sys.executable, "-c", PARENT, str(root), level, mark]) as parent:
-        while len(sleepers(mark)) < 2:
-            with pytest.raises(subprocess.TimeoutExpired):
-                parent.wait(0.02)
+        until(lambda: len(sleepers(mark)) == 2 or parent.poll() is not None, "the two commands")
+        assert parent.poll() is None
         parent.send_signal(signal.SIGKILL)
-
-    async def gone() -> None:
-        async with asyncio.timeout(10):
-            while sleepers(mark):
-                await asyncio.sleep(0.02)
-
-    asyncio.run(gone())
+    until(lambda: not sleepers(mark), "the end of both")

@@ -13,15 +13,15 @@ import pytest
 import workbench
 from workbench import hooks
 from workbench.context.place import Place
-from workbench.engine.bus import LOST, EventBus
-from workbench.engine.steering import HookAction, HookEvent, HookResult
+from workbench.engine.contracts import HookAction, HookEvent, HookResult
+from workbench.engine.lifecycle import LOST, EventBus
 from workbench.tools.hook_registry import HookRegistration, hooks_of, register_hook
 from workbench.tools.hooks import RegisteredHooks, read_answer
 from workbench.tools.trust import Trust
-from workbench.workspace.choice import choose_model
-from workbench.workspace.live import Attached, resume, start_of
-from workbench.workspace.opened import CannotOpen
+from workbench.workspace.input_file import CannotOpen
+from workbench.workspace.model_choice import choose_model
 from workbench.workspace.project import Project
+from workbench.workspace.run_builder import RunAttachments, resume, start_of
 
 EVENT = HookEvent("phase_start", "s", "2026-01-01T00:00:00.000000Z", {"phase_name": "p"})
 CASCADE = "cascade_id: c\nphases: [{name: p, instructions: Go.}]\n"
@@ -140,7 +140,7 @@ def test_hooks_of_a_folder_without_trust_are_not_asked_and_the_run_says_so(folde
     assert warning.startswith("the hooks of hooks.py are not asked: this folder is not trusted")
     assert "workbench trust" in warning
     project = Project.at(folder)
-    Trust(project.folders.state).grant(folder, project.around.manifest(folder), "2026-01-01T00:00:00Z")
+    Trust(project.folders.state).grant(folder, project.environment.manifest(folder), "2026-01-01T00:00:00Z")
     trusted = stored(folder, run(folder).run_id)
     (hook,) = [event.data for event in trusted if event.kind == "hook"]
     assert (hook["name"], hook["action"], hook["text"]) == ("mind", "inject", "Mind p")
@@ -157,7 +157,7 @@ def test_a_run_says_that_hooks_are_not_asked_whose_file_cannot_be_loaded(folder:
     (folder / "tools").mkdir()
     (folder / "tools" / "hooks.py").write_text(HOOKS + more)
     project = Project.at(folder)
-    Trust(project.folders.state).grant(folder, project.around.manifest(folder), "2026-01-01T00:00:00Z")
+    Trust(project.folders.state).grant(folder, project.environment.manifest(folder), "2026-01-01T00:00:00Z")
     events = stored(folder, run(folder).run_id)
     assert not [event for event in events if event.kind == "hook"]
     (warning,) = [event.data["message"] for event in events if event.kind == "warning"]
@@ -169,10 +169,10 @@ def test_functions_of_a_file_with_hooks_are_no_tools(folder: Path) -> None:
     (folder / "tools").mkdir()
     (folder / "tools" / "hooks.py").write_text(HOOKS)
     project = Project.at(folder)
-    assert "mind" not in project.around.toolbox(folder).names()
-    Trust(project.folders.state).grant(folder, project.around.manifest(folder), "2026-01-01T00:00:00Z")
-    assert "mind" not in project.around.toolbox(folder).names()
-    assert [hook.name for hook in project.around.toolbox(folder).hooks] == ["mind"]
+    assert "mind" not in project.environment.toolbox(folder).names()
+    Trust(project.folders.state).grant(folder, project.environment.manifest(folder), "2026-01-01T00:00:00Z")
+    assert "mind" not in project.environment.toolbox(folder).names()
+    assert [hook.name for hook in project.environment.toolbox(folder).hooks] == ["mind"]
 
 
 # -- the bus ---------------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def test_a_run_that_a_hook_stopped_goes_on_when_it_is_resumed(folder: Path) -> N
     def watch(event: HookEvent) -> None:
         told.append(event.data["phase_name"])
 
-    attached = Attached(hooks=hooks_of({"on_phase_complete": watch}))
+    attached = RunAttachments(hooks=hooks_of({"on_phase_complete": watch}))
     outcome = asyncio.run(resume(project, stopped.run_id, start, attached))
     assert (outcome.status, outcome.output) == ("success", "Done.")
     assert told == ["q"], "what the hook said of p stands, and nobody asks again"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.context.sniffing import MAX_BYTES, ImageType, sniff
-from workbench.tools.images import ImageRefused, read_image, read_images
+from workbench.context.pictured import MAX_BYTES, ImageType, sniff
 from workbench.tools.paths import Workspace
+from workbench.tools.results import ImageRefused, read_image, read_images
 
 
 def png(width: int, height: int) -> bytes:

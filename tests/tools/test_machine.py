@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import soon, until
 from tests.tools.conftest import sandbox_at
 from tests.tools.test_sandbox import PYTHON, PYTHON_NEEDS
 from workbench.tools.sandbox import Level, Sandbox
-from workbench.tools.sandbox.ladder import why_not
 from workbench.tools.sandbox.limits import DEFAULT_IMAGE
+from workbench.tools.sandbox.sandbox import why_not
 from workbench.tools.sandbox.scratch import SCRATCH, clear_ownerless
 
 NOBODY = 65534
@@ -150,8 +151,7 @@ def test_nothing_of_the_machine_can_be_opened_for_writing(open_folder: Path, lev
 def test_started_by_root_a_command_is_a_user_whom_nobody_else_is(open_folder: Path, level: Level) -> None:
     async def owner() -> int:
         task = asyncio.create_task(Sandbox(open_folder, level=level).run(["sleep", "41.25"]))
-        while not (found := [p for p in Path("/proc").glob("[0-9]*") if running(p) == [b"sleep", b"41.25"]]):
-            await asyncio.sleep(0.01)
+        found = await soon(lambda: sleeping(b"41.25"), "the command")
         user = found[0].stat().st_uid
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -159,6 +159,11 @@ def test_started_by_root_a_command_is_a_user_whom_nobody_else_is(open_folder: Pa
 
     sandbox_at(level, open_folder)
     assert asyncio.run(owner()) > 65535
+
+
+def sleeping(seconds: bytes) -> list[Path]:
+    """The processes that sleep so long."""
+    return [process for process in Path("/proc").glob("[0-9]*") if running(process) == [b"sleep", seconds]]
 
 
 def running(process: Path) -> list[bytes]:
@@ -201,8 +206,8 @@ def test_what_a_killed_process_leaves_is_cleared_by_the_next_and_nothing_else(op
     ) as process:
         assert process.stdout is not None
         folder = Path(process.stdout.readline().strip())
-        while not [p for p in Path("/proc").glob("[0-9]*") if running(p) == [b"sleep", b"43.5"]]:
-            assert process.poll() is None
+        until(lambda: sleeping(b"43.5") or process.poll() is not None, "the command")
+        assert process.poll() is None
         groups = Path(folder / "cgroups")
         made = [Path(line) for line in groups.read_text().splitlines()] if groups.exists() else []
         assert folder not in clear_ownerless()  # Its owner lives.

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from workbench.context.place import Place
-from workbench.engine.ports import ToolResult
-from workbench.engine.servers import Listing, Served
-from workbench.language.model import McpServer
+from workbench.engine.contracts import Listing, ServerTool, ToolResult
+from workbench.language.model.mcp import McpServer
 from workbench.tools.mcp_servers import McpServers
 from workbench.tools.paths import Workspace
 
@@ -34,7 +33,7 @@ class Pool:
     def __init__(self, servers: McpServers) -> None:
         self.servers = servers
 
-    async def tools(self, server: str = "t", definition: McpServer | None = None) -> Mapping[str, Served]:
+    async def tools(self, server: str = "t", definition: McpServer | None = None) -> Mapping[str, ServerTool]:
         listing = await self.listing(server, definition)
         assert listing.fault == ""
         return {tool.spec.name: tool for tool in listing.tools}
@@ -42,7 +41,7 @@ class Pool:
     async def listing(self, server: str = "t", definition: McpServer | None = None) -> Listing:
         return await self.servers.listing(server, definition, PLACE)
 
-    async def call(self, tool: Served, definition: McpServer | None = None, **arguments: Any) -> ToolResult:
+    async def call(self, tool: ServerTool, definition: McpServer | None = None, **arguments: Any) -> ToolResult:
         return await self.servers.call(tool, definition, arguments, PLACE, 1)
 
 

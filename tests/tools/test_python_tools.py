@@ -187,3 +187,29 @@ def test_a_link_out_of_the_folder_and_helpers_behind_an_underscore_are_no_tools(
     assert "outside.py" not in folder.files
     assert "_shared.py" in folder.hashes
     assert "shared" not in loaded(tools)
+
+
+HINTS = (
+    *("str", "int", "float", "bool", "list", "dict", "None", "Any", "'str'", "typing.Any"),
+    *("list[str]", "list[int]", "List[float]", "typing.List[str]", "dict[str, int]", "Dict[str, float]"),
+    *("list[list[int]]", "dict[str, list[bool]]", "list[dict[str, int]]"),
+    *("Optional[int]", "Optional[list[str]]", "Union[int, str]", "int | None", "list[int] | None"),
+    *("Literal['C', 'F']", "Literal[1, 2]", "Literal['one']", "Annotated[int, 'a note']", "typing.Optional[bool]"),
+)
+
+
+@pytest.mark.parametrize("hint", HINTS)
+@pytest.mark.parametrize("rest", ["", " = None"])
+def test_an_announced_tool_has_the_schema_of_the_loaded_one_for_every_hint(tools: Path, hint: str, rest: str) -> None:
+    text = f"""
+    import typing
+    from typing import Annotated, Any, Dict, List, Literal, Optional, Union
+
+    def hinted(first: {hint}, second: {hint}{rest}, *, third: {hint}{rest or " = None"}) -> None:
+        '''Takes them.'''
+    """
+    write(tools, "hinted.py", text)
+    stranger, known = announced(tools).get("hinted"), loaded(tools).get("hinted")
+    assert stranger is not None
+    assert known is not None
+    assert stranger.spec == known.spec

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from workbench.engine.embedding import Embedded
-from workbench.engine.ports import ModelFault
-from workbench.engine.retrieval import FolderSource
-from workbench.language.model_context import Rag
+from workbench.engine.contracts import EmbeddedTexts, FolderSource, ModelFault
+from workbench.language.model.context import Rag
 from workbench.tools.paths import PathRefused, Workspace
 from workbench.tools.rag.answers import RagTools
-from workbench.tools.rag.passages import passages_of
+from workbench.tools.rag.folder import passages_of
 
 FAQ = "# Refunds\nA refund takes five days.\n\n# Shipping\nParcels leave on Mondays.\n"
 
@@ -44,11 +42,11 @@ class Lengths:
         self.asked: list[str] = []
         self._fault = fault
 
-    async def embed(self, texts: Sequence[str], model: str) -> Embedded:
+    async def embed(self, texts: Sequence[str], model: str) -> EmbeddedTexts:
         if self._fault is not None:
             raise self._fault
         self.asked += texts
-        return Embedded(tuple((float(t.count("refund")), float(t.count("lamp")), 0.1) for t in texts), model)
+        return EmbeddedTexts(tuple((float(t.count("refund")), float(t.count("lamp")), 0.1) for t in texts), model)
 
 
 def tools(root: Path, embedder: Any = None) -> RagTools:
@@ -162,7 +160,7 @@ def test_embeddings_rank_where_a_model_is_named_and_are_made_once(root: Path) ->
 
 def test_what_a_search_embeds_is_counted_the_query_too(root: Path) -> None:
     class Priced(Lengths):
-        async def embed(self, texts: Sequence[str], model: str) -> Embedded:
+        async def embed(self, texts: Sequence[str], model: str) -> EmbeddedTexts:
             return replace(await super().embed(texts, model), tokens=10 * len(texts), cost=0.5)
 
     source = FolderSource(Rag(directory="docs", model="tiny"), "flows/answer.yaml")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tools.test_images import png
-from workbench.engine.ports import ToolResult
+from workbench.engine.contracts import ToolResult
 from workbench.tools.paths import Workspace
 from workbench.tools.results import MAX_CHARS, bounded, error_of, result_of
 

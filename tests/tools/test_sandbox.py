@@ -13,14 +13,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from tests.support.waiting import soon
 from tests.tools.conftest import sandbox_at
-from workbench.tools.sandbox import Finished, Level, Limits, Sandbox, SandboxUnavailable
+from workbench.tools.sandbox import FinishedCommand, Level, Limits, Sandbox, SandboxUnavailable
 from workbench.tools.sandbox.scratch import SCRATCH
 
 TIGHT = Limits(processes=24, cpu_s=5)
@@ -33,11 +34,11 @@ if not PYTHON:
 """A Python that every user has, else this one."""
 
 
-def sh(sandbox: Sandbox, script: str, arguments: Sequence[str] = (), **rest: Any) -> Finished:
+def sh(sandbox: Sandbox, script: str, arguments: Sequence[str] = (), **rest: Any) -> FinishedCommand:
     return asyncio.run(sandbox.run(["sh", "-c", script, "sh", *arguments], **rest))
 
 
-def python(sandbox: Sandbox, code: str, **rest: Any) -> Finished:
+def python(sandbox: Sandbox, code: str, **rest: Any) -> FinishedCommand:
     return asyncio.run(sandbox.run([PYTHON, "-I", "-c", code], readable=PYTHON_NEEDS, **rest))
 
 
@@ -379,7 +380,7 @@ def test_folders_that_a_command_leaves_alone_keep_their_permissions(walled: Sand
 
 
 def test_commands_at_once_keep_what_each_puts_into_the_same_new_folder(walled: Sandbox, root: Path) -> None:
-    async def all_of_them() -> list[Finished]:
+    async def all_of_them() -> list[FinishedCommand]:
         scripts = [f"mkdir -p out; for i in 1 2 3 4 5 6 7 8 9; do echo > out/{n}-$i; done" for n in range(5)]
         return await asyncio.gather(*(walled.run(["sh", "-c", script]) for script in scripts))
 
@@ -458,18 +459,14 @@ def test_a_command_that_ignores_the_polite_signal_ends_in_time(any_level: Sandbo
     assert sleepers(mark) == []
 
 
-def test_a_cancelled_command_ends_too(any_level: Sandbox, tmp_path: Path) -> None:
+async def test_a_cancelled_command_ends_too(any_level: Sandbox, tmp_path: Path) -> None:
     mark = odd_number(tmp_path)
 
-    async def cancelled() -> None:
-        task = asyncio.create_task(any_level.run(["sh", "-c", f"exec sleep {mark}"]))
-        while not sleepers(mark):
-            await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(cancelled())
+    task = asyncio.create_task(any_level.run(["sh", "-c", f"exec sleep {mark}"]))
+    await soon(lambda: sleepers(mark), "the command")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     assert sleepers(mark) == []
 
 
@@ -561,7 +558,7 @@ def test_processes_are_limited_for_all_that_start_them_together(walled: Sandbox,
 
 
 def test_many_commands_at_once_do_not_mix(bwrap: Sandbox) -> None:
-    async def all_of_them() -> list[Finished]:
+    async def all_of_them() -> list[FinishedCommand]:
         return await asyncio.gather(*(bwrap.run(["sh", "-c", f"echo {n}"]) for n in range(12)))
 
     assert [finished.stdout for finished in asyncio.run(all_of_them())] == [f"{n}\n" for n in range(12)]

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.tools.docstrings import parse_docstring
-from workbench.tools.schema import SchemaError, spec_of
+from workbench.tools.schema import SchemaError, parse_docstring, spec_of
 
 
 class Box(TypedDict):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.tools.test_images import png
 from workbench.context.place import Place
-from workbench.engine.ports import ToolResult
+from workbench.engine.contracts import ToolResult
 from workbench.tools.builtin.shell import MAX_CHARS
 from workbench.tools.paths import Workspace
 from workbench.tools.sandbox import Sandbox

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.engine.ports import ToolResult
+from workbench.engine.contracts import ToolResult
 from workbench.tools.builtin import sql as sql_module
 from workbench.tools.builtin.sql import SqlTool
 from workbench.tools.paths import Workspace

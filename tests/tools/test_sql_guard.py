@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.tools.builtin.sql_guard import guard
-from workbench.tools.builtin.sql_tokens import SqlError, tokens
+from workbench.tools.builtin.sql_guard import SqlError, guard, tokens
 from workbench.tools.paths import PathRefused
 
 FILES = {"x.csv": ["x.csv"], "d/y.json": ["d/y.json"], "*.csv": ["a.csv", "x.csv"], "it's.csv": ["it's.csv"]}

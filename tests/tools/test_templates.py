@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.language.checked_text import CheckedText
-from workbench.language.template import Rendered, Renderer, TemplateFault
-from workbench.language.template_sandbox import SANDBOX
-from workbench.tools.templates.limits import RenderLimits
+from workbench.language.templates.sandbox import SANDBOX, CheckedText
+from workbench.language.templates.template import Rendered, Renderer, TemplateFault
+from workbench.tools.templates.child import RenderLimits
 from workbench.tools.templates.worker import ApartRenderer
 
 NAMES: dict[str, Any] = {

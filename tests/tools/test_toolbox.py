@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+import inspect
 import os
+import pkgutil
 import threading
 import time
 from collections.abc import Mapping
@@ -11,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import force_setattr
 
 from tests.tools.test_images import png
 from workbench.context.place import Place
+from workbench.engine.contracts import ToolResult, Tools, Validators
 from workbench.engine.engine_tools import ENGINE_SPECS
-from workbench.engine.ports import ToolResult, Tools, Validators
+from workbench.tools import builtin
 from workbench.tools.paths import Workspace
 from workbench.tools.python_files import PythonFolder
 from workbench.tools.registry import Registry
@@ -132,7 +137,7 @@ def test_a_tool_that_does_not_return_is_given_up_and_holds_nothing_up(box: Toolb
 
     for name, function in (("hang", hang), ("forever", forever)):
         tool = box.registry.register(name, function)
-        object.__setattr__(tool, "timeout_s", 0.1)
+        force_setattr(tool, "timeout_s", 0.1)
     started = time.monotonic()
     assert call(box, "hang").text == "TimedOut: no result within 0.1 s; it may still be running"
     assert call(box, "forever").text == "TimedOut: no result within 0.1 s"
@@ -274,3 +279,15 @@ def test_an_empty_registry_offers_nothing(workspace: Workspace) -> None:
     box = Toolbox.of(workspace, Sandbox(workspace.root))
     assert Registry().names() == []
     assert "add" not in box.names()
+
+
+def test_every_function_that_is_described_for_a_model_is_offered(box: Toolbox) -> None:
+    described: set[str] = set()
+    for module in pkgutil.iter_modules(builtin.__path__, f"{builtin.__name__}."):
+        members = vars(importlib.import_module(module.name))
+        own = [value for value in members.values() if getattr(value, "__module__", "") == module.name]
+        classes = [vars(value).values() for value in own if inspect.isclass(value)]
+        functions = [each for group in (own, *classes) for each in group if inspect.isfunction(each)]
+        described |= {each.__name__ for each in functions if "    Args:\n" in (each.__doc__ or "")}
+    assert len(described) > 10
+    assert described <= set(box.names()), "a built-in tool needs a row in workbench/tools/builtin/__init__.py"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from workbench.language.load import load
-from workbench.language.model import Cascade
-from workbench.tools.manifest import CapabilityKind, Manifest, manifest
+from workbench.language.model.cascade import Cascade
+from workbench.tools.capabilities import CapabilityKind, Manifest, manifest
 from workbench.tools.python_files import PythonFolder
 from workbench.tools.trust import Trust, TrustDamaged
 

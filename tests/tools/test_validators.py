@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from workbench.context.place import Place
-from workbench.engine.ports import ValidatorFault, Verdict
-from workbench.tools.judging import NeedsTrust, read_verdict
+from workbench.engine.contracts import ValidatorFault, ValidatorVerdict
 from workbench.tools.paths import Workspace
 from workbench.tools.python_files import PythonFolder
 from workbench.tools.sandbox import Sandbox
 from workbench.tools.toolbox import Toolbox
+from workbench.tools.validators import NeedsTrust, read_verdict
 
 Given = Mapping[str, Any]
 
@@ -25,7 +25,9 @@ def box(workspace: Workspace, bwrap: Sandbox) -> Toolbox:
     return Toolbox.of(workspace, bwrap)
 
 
-def judge(box: Toolbox, name: str, content: str, given: Given | None = None, state: Given | None = None) -> Verdict:
+def judge(
+    box: Toolbox, name: str, content: str, given: Given | None = None, state: Given | None = None
+) -> ValidatorVerdict:
     return asyncio.run(box.validators.judge(name, content, given or {}, state or {}, Place(), 1))
 
 
@@ -97,22 +99,22 @@ def test_a_function_gets_what_it_takes_and_may_be_async(box: Toolbox) -> None:
 
     validators = own(box, check).validators
     assert validators.describe("own") == "Looks at the state."
-    assert judge(box, "own", "x", {}, {"wanted": "x"}) == Verdict(True, "compared", 80.0)
+    assert judge(box, "own", "x", {}, {"wanted": "x"}) == ValidatorVerdict(True, "compared", 80.0)
     assert "own" in validators.names()
 
 
 @pytest.mark.parametrize(
     ("answer", "verdict"),
     [
-        (True, Verdict(True)),
-        (False, Verdict(False, "not valid")),
-        ('{"valid": false, "reason": "no"}', Verdict(False, "no")),
-        ({"valid": True, "score": 7.5, "more": 1}, Verdict(True, "", 7.5)),
-        ({"valid": True, "score": True}, Verdict(True)),
-        ({"valid": False, "reason": None, "score": "high"}, Verdict(False)),
+        (True, ValidatorVerdict(True)),
+        (False, ValidatorVerdict(False, "not valid")),
+        ('{"valid": false, "reason": "no"}', ValidatorVerdict(False, "no")),
+        ({"valid": True, "score": 7.5, "more": 1}, ValidatorVerdict(True, "", 7.5)),
+        ({"valid": True, "score": True}, ValidatorVerdict(True)),
+        ({"valid": False, "reason": None, "score": "high"}, ValidatorVerdict(False)),
     ],
 )
-def test_a_verdict_is_an_object_its_text_or_a_truth_value(answer: Any, verdict: Verdict) -> None:
+def test_a_verdict_is_an_object_its_text_or_a_truth_value(answer: Any, verdict: ValidatorVerdict) -> None:
     assert read_verdict("own", answer) == verdict
 
 
@@ -147,4 +149,4 @@ def test_a_validator_of_the_workspace_needs_trust(workspace: Workspace, root: Pa
     with pytest.raises(NeedsTrust, match="not trusted"):
         judge(stranger, "strict", "x")
     known = Toolbox.of(workspace, Sandbox(root), [folder], trusted=True)
-    assert judge(known, "strict", "x") == Verdict(False, "not valid")
+    assert judge(known, "strict", "x") == ValidatorVerdict(False, "not valid")

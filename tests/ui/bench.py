@@ -13,11 +13,11 @@ from textual.pilot import Pilot
 
 from tests.ui.pace import quicken
 from tests.ui.support import TRIAGE
-from workbench.engine.event import Event
-from workbench.engine.ports import Notice
+from workbench.engine.contracts import Notice
+from workbench.engine.journal.event import Event
 from workbench.tui.app import WorkbenchApp
-from workbench.tui.presenter import Presenter
-from workbench.tui.screens.bench import BenchScreen
+from workbench.tui.bench.presenter import Presenter
+from workbench.tui.bench.screen import BenchScreen
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.ui.pace import quicken
-from workbench.tui import typed_ahead
-from workbench.tui.rows.numbers import clock, day_and_time
+from workbench.tui import early_keys
+from workbench.views.numbers import clock, day_and_time
 
 quicken()
 
@@ -31,4 +31,4 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test needs no time to see what opens by itself."""
-    monkeypatch.setattr(typed_ahead, "REACTION", 0.0)
+    monkeypatch.setattr(early_keys, "REACTION", 0.0)

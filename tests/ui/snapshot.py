@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from time import monotonic
 
@@ -22,7 +24,7 @@ SCREENS: Mapping[str, str] = {
     "BenchScreen": "held",
     "CandidatesScreen": "candidates",
     "ChangedSheet": "changed",
-    "Choice": "unfinished",
+    "ChoiceDialog": "unfinished",
     "CompareSheet": "compare",
     "EditorScreen": "editor",
     "FeedbackDialog": "feedback",
@@ -42,6 +44,9 @@ SCREENS: Mapping[str, str] = {
     "SweepSheet": "sweep",
 }
 """The picture that is there of every class of screen, at each of the sizes."""
+
+SHOWN_LINES = 40
+"""Lines of a difference that a failing test shows."""
 
 LAID_OUT = 3.0
 """Seconds that a busy machine may take to lay out a screen anew; an idle one takes a hundredth of one."""
@@ -69,8 +74,22 @@ def check(app: WorkbenchApp, name: str, *, picture: bool = False) -> None:
             FOLDER.mkdir(exist_ok=True)
             file.write_text(content)
             continue
-        assert file.exists(), f"there is no {file.name} yet: run once with {UPDATE}=1 and review it"
-        assert content == file.read_text(), f"{file.name} is not what it was"
+        stored = file.read_text() if file.exists() else ""
+        if content != stored:
+            raise AssertionError(_told(file, stored, content))
+
+
+def _told(file: Path, stored: str, content: str) -> str:
+    """What differs, and the command that writes it anew."""
+    lines = difflib.unified_diff(
+        stored.splitlines(), content.splitlines(), f"stored {file.name}", "now", lineterm="", n=1
+    )
+    shown = list(islice(lines, SHOWN_LINES + 1))
+    if len(shown) > SHOWN_LINES:
+        shown[SHOWN_LINES:] = ["…"]
+    test = os.environ.get("PYTEST_CURRENT_TEST", "tests/ui").rpartition(" ")[0] or "tests/ui"
+    anew = f"if this is what you meant: {UPDATE}=1 .venv/bin/python -m pytest -q '{test}'"
+    return "\n".join([f"{file.name} is not what it was" if stored else f"there is no {file.name} yet", *shown, anew])
 
 
 async def _at_rest(it: Bench, name: str) -> None:

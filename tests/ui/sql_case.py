@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check_sizes
-from workbench.tui.rows.result import ResultRows
-from workbench.tui.screens.dialog import Choice
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sql import SqlScreen
+from workbench.views.result import ResultRows
 
 CASCADE = "cascade_id: small\nphases:\n  - name: look\n    instructions: Look around.\n"
 REPLIES = "replies: {look: [{text: Nothing here.}]}\n"
@@ -112,7 +113,7 @@ async def _saved(at: Console, folder: Path) -> dict[str, Any]:
         found[ending] = file.read_text() if ending != "parquet" else file.stat().st_size
     (folder / "out.csv").write_text("mine")
     await it.press("ctrl+s", *["backspace"] * 20, *"out.csv", "enter")
-    found["asks"] = isinstance(it.app.screen, Choice)
+    found["asks"] = isinstance(it.app.screen, ChoiceDialog)
     await it.press("n")
     found["untouched"] = (folder / "out.csv").read_text()
     return {"saved": found}

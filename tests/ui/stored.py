@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from tests.ui.support import Story, triage_story
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.event import Event
+from workbench.engine.journal.event import Event
 from workbench.store.store import Store
 
 PARENT, INNER, IMPORTED, FAILED, FORK, BROKEN = (f"0190c6f2-7f3a-7000-8000-00000000b00{i}" for i in range(1, 7))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
 from typing import Any
+
+from msgspec.structs import asdict, replace
 
 from workbench.context.assembly import Action, Entry, Grade, Item, Kind, Reason, Rule
 from workbench.context.cache import Forecast
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
-from workbench.engine.event import Event
+from workbench.engine.journal.event import Event
 
 RUN = "0190c6f2-7f3a-7000-8000-00000000a001"
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from tests.ui.bench import Bench, bench, session_at
 from tests.ui.support import Story
-from workbench.engine.stepper import Mode
+from workbench.engine.debugger.stepper import Mode
 
 CASCADE = """\
 cascade_id: night
@@ -79,332 +78,308 @@ async def step(it: Bench, key: str = "n") -> None:
     )
 
 
-def test_n_runs_to_the_first_call_and_shows_it_before_it_is_sent(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+async def test_n_runs_to_the_first_call_and_shows_it_before_it_is_sent(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        call = it.presenter.state.call
+        assert call is not None
+        assert call.place.phase == "intake"
+        assert call.status == "assembled"
+        assert "Say in one line what night.log is about." in it.pane("detail")
+        assert "held before call" in it.text()
+
+
+async def test_n_goes_turn_by_turn_and_the_newest_call_is_followed(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        seen = []
+        for _ in range(5):
             await step(it)
-            call = it.presenter.state.call
-            assert call is not None
-            assert call.place.phase == "intake"
-            assert call.status == "assembled"
-            assert "Say in one line what night.log is about." in it.pane("detail")
-            assert "held before call" in it.text()
-
-    asyncio.run(scenario())
-
-
-def test_n_goes_turn_by_turn_and_the_newest_call_is_followed(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            seen = []
-            for _ in range(5):
-                await step(it)
-                assert it.presenter.state.selected is not None
-                seen.append(it.presenter.state.selected[1:5:3])
-            assert [(phase, turn) for phase, turn in seen] == [
-                ("intake", 1),
-                ("triage", 1),
-                ("triage", 2),
-                ("triage", 3),
-                ("report", 1),
-            ]
-
-    asyncio.run(scenario())
-
-
-def test_a_masked_result_shows_as_masked_with_the_line_that_decided(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            for _ in range(4):
-                await step(it)
-            pane = it.pane("context")
-            assert "masked: age 2 > 1" in pane
-            line = CASCADE.split("\n").index("      mask_observations_after: 1") + 1
-            assert f"L{line}" in pane
-
-    asyncio.run(scenario())
-
-
-def test_i_stops_before_the_tool_runs_and_o_at_the_end_of_the_phase(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await step(it)
-            await step(it)
-            kinds: list[str] = []
-            while "before_tool" not in kinds and len(kinds) < 6:
-                await step(it, "i")
-                assert it.presenter.state.held is not None
-                kinds.append(it.presenter.state.held.kind)
-            assert "before_tool" in kinds
-            assert "before tool set_state" in it.text()
-            await step(it, "o")
-            held = it.presenter.state.held
-            assert held is not None
-            assert held.kind == "after_phase"
-            assert held.place.phase == "triage"
-
-    asyncio.run(scenario())
-
-
-def test_r_runs_to_the_end_and_the_output_is_there(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await step(it, "r")
-            assert it.presenter.state.run.status == "success"
-            await it.press("4")
-            assert "The queue timed out at 09:14." in it.pane("dock")
-            await it.press("3")
-            assert "component" in it.pane("dock")
-            assert "← triage" in it.pane("dock")
-
-    asyncio.run(scenario())
-
-
-def test_a_breakpoint_on_a_phase_of_the_tree_holds_a_continued_run(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            it.screen.focus_pane("tree")
-            await it.press("down", "down", "b")
-            assert "◆ report" in it.pane("tree")
-            await step(it, "c")
-            held = it.presenter.state.held
-            assert held is not None
-            assert held.place.phase == "report"
-            assert held.why == "breakpoint report"
-
-    asyncio.run(scenario())
-
-
-def test_a_condition_is_asked_for_checked_and_used(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await it.press("B")
-            await it.type("triage turn >")
-            await it.press("enter")
-            assert not it.session.stepper.breakpoints
-            await it.type(" 1")
-            await it.press("enter")
-            assert [str(point) for point in it.session.stepper.breakpoints] == ["triage turn > 1"]
-            await step(it, "c")
             assert it.presenter.state.selected is not None
-            assert it.presenter.state.selected.turn == 2
+            seen.append(it.presenter.state.selected[1:5:3])
+        assert [(phase, turn) for phase, turn in seen] == [
+            ("intake", 1),
+            ("triage", 1),
+            ("triage", 2),
+            ("triage", 3),
+            ("report", 1),
+        ]
 
-    asyncio.run(scenario())
 
-
-def test_x_stops_a_held_run(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+async def test_a_masked_result_shows_as_masked_with_the_line_that_decided(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        for _ in range(4):
             await step(it)
-            await it.press("x")
-            await it.until(lambda: it.presenter.state.run.status == "stopped")
-            assert "■ stopped" in it.text()
+        pane = it.pane("context")
+        assert "masked: age 2 > 1" in pane
+        line = CASCADE.split("\n").index("      mask_observations_after: 1") + 1
+        assert f"L{line}" in pane
 
-    asyncio.run(scenario())
 
-
-def test_space_holds_a_running_run_at_its_next_stop(tmp_path: Path) -> None:
-    slow = REPLIES.replace("replies:\n", "defaults: {latency: 0.3}\nreplies:\n", 1)
-
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=slow) as it:
-            await it.press("c")
-            await it.until(lambda: it.presenter.state.waiting)
-            await it.press("space")
-            await it.until(lambda: it.presenter.state.held is not None)
+async def test_i_stops_before_the_tool_runs_and_o_at_the_end_of_the_phase(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        await step(it)
+        kinds: list[str] = []
+        while "before_tool" not in kinds and len(kinds) < 6:
+            await step(it, "i")
             assert it.presenter.state.held is not None
-            assert it.presenter.state.held.why == "paused"
+            kinds.append(it.presenter.state.held.kind)
+        assert "before_tool" in kinds
+        assert "before tool set_state" in it.text()
+        await step(it, "o")
+        held = it.presenter.state.held
+        assert held is not None
+        assert held.kind == "after_phase"
+        assert held.place.phase == "triage"
 
-    asyncio.run(scenario())
+
+async def test_r_runs_to_the_end_and_the_output_is_there(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it, "r")
+        assert it.presenter.state.run.status == "success"
+        await it.press("4")
+        assert "The queue timed out at 09:14." in it.pane("dock")
+        await it.press("3")
+        assert "component" in it.pane("dock")
+        assert "← triage" in it.pane("dock")
 
 
-def test_earlier_calls_are_looked_at_with_brackets_and_a_step_comes_back(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            for _ in range(3):
-                await step(it)
-            await it.press("left_square_bracket", "left_square_bracket")
-            selected = it.presenter.state.selected
-            assert selected is not None
-            assert selected.phase == "intake"
-            assert "Context  intake · turn 1" in it.pane("context")
-            assert not it.presenter.state.following
-            await it.press("right_square_bracket", "right_square_bracket", "right_square_bracket")
-            assert it.presenter.state.following
-            await it.press("left_square_bracket")
+async def test_a_breakpoint_on_a_phase_of_the_tree_holds_a_continued_run(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        it.screen.focus_pane("tree")
+        await it.press("down", "down", "b")
+        assert "◆ report" in it.pane("tree")
+        await step(it, "c")
+        held = it.presenter.state.held
+        assert held is not None
+        assert held.place.phase == "report"
+        assert held.why == "breakpoint report"
+
+
+async def test_a_condition_is_asked_for_checked_and_used(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await it.press("B")
+        await it.type("triage turn >")
+        await it.press("enter")
+        assert not it.session.stepper.breakpoints
+        await it.type(" 1")
+        await it.press("enter")
+        assert [str(point) for point in it.session.stepper.breakpoints] == ["triage turn > 1"]
+        await step(it, "c")
+        assert it.presenter.state.selected is not None
+        assert it.presenter.state.selected.turn == 2
+
+
+async def test_x_stops_a_held_run(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        await it.press("x")
+        await it.until(lambda: it.presenter.state.run.status == "stopped")
+        assert "■ stopped" in it.text()
+
+
+async def test_space_holds_a_running_run_at_its_next_stop(tmp_path: Path) -> None:
+    slow = REPLIES.replace("replies:\n", "defaults: {latency: 1}\nreplies:\n", 1)  # Before it, a key must get through.
+
+    async with bench(tmp_path, text=CASCADE, replies=slow) as it:
+        await it.press("c")
+        await it.until(lambda: it.presenter.state.waiting)
+        await it.press("space")
+        await it.until(lambda: it.presenter.state.held is not None)
+        assert it.presenter.state.held is not None
+        assert it.presenter.state.held.why == "paused"
+
+
+async def test_earlier_calls_are_looked_at_with_brackets_and_a_step_comes_back(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        for _ in range(3):
             await step(it)
-            assert it.presenter.state.selected is not None
-            assert it.presenter.state.selected.turn == 3
-
-    asyncio.run(scenario())
-
-
-def test_a_question_opens_a_dialog_and_its_answer_goes_on_with_the_run(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=ASKING, replies=ASKING_REPLIES) as it:
-            await it.press("r")
-            await it.until(lambda: it.app.screen is not it.screen, "no dialog opened")
-            assert "Which team owns the queue?" in it.text()
-            await it.type("blue")
-            await it.press("enter")
-            await it.until(lambda: it.presenter.state.run.status == "success")
-            answered = [event for event in it.presenter.state.events if event.kind == "human_answered"]
-            assert [event.data["answer"] for event in answered] == ["blue"]
-
-    asyncio.run(scenario())
+        await it.press("left_square_bracket", "left_square_bracket")
+        selected = it.presenter.state.selected
+        assert selected is not None
+        assert selected.phase == "intake"
+        assert "Context  intake · turn 1" in it.pane("context")
+        assert not it.presenter.state.following
+        await it.press("right_square_bracket", "right_square_bracket", "right_square_bracket")
+        assert it.presenter.state.following
+        await it.press("left_square_bracket")
+        await step(it)
+        assert it.presenter.state.selected is not None
+        assert it.presenter.state.selected.turn == 3
 
 
-def test_a_closed_question_stays_open_in_the_run_and_a_brings_it_back(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=ASKING, replies=ASKING_REPLIES) as it:
-            await it.press("r")
-            await it.until(lambda: it.app.screen is not it.screen)
-            await it.press("escape")
-            await it.until(lambda: it.app.screen is it.screen)
-            assert "waits for you" in it.text()
-            await it.press("a")
-            await it.until(lambda: it.app.screen is not it.screen)
-            await it.press("escape")
-
-    asyncio.run(scenario())
+async def test_a_question_opens_a_dialog_and_its_answer_goes_on_with_the_run(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=ASKING, replies=ASKING_REPLIES) as it:
+        await it.press("r")
+        await it.until(lambda: it.app.screen is not it.screen, "no dialog opened")
+        assert "Which team owns the queue?" in it.text()
+        await it.type("blue")
+        await it.press("enter")
+        await it.until(lambda: it.presenter.state.run.status == "success")
+        answered = [event for event in it.presenter.state.events if event.kind == "human_answered"]
+        assert [event.data["answer"] for event in answered] == ["blue"]
 
 
-def test_declared_inputs_that_nobody_gave_are_asked_for_first(tmp_path: Path) -> None:
+async def test_a_closed_question_stays_open_in_the_run_and_a_brings_it_back(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=ASKING, replies=ASKING_REPLIES) as it:
+        await it.press("r")
+        await it.until(lambda: it.app.screen is not it.screen)
+        await it.press("escape")
+        await it.until(lambda: it.app.screen is it.screen)
+        assert "waits for you" in it.text()
+        await it.press("a")
+        await it.until(lambda: it.app.screen is not it.screen)
+        await it.press("escape")
+
+
+async def test_declared_inputs_that_nobody_gave_are_asked_for_first(tmp_path: Path) -> None:
     declared = CASCADE.replace("phases:", "inputs_schema:\n  log: Path of the log\n  depth: How deep\nphases:", 1)
 
-    async def scenario() -> None:
-        async with bench(tmp_path, text=declared, replies=REPLIES, given={}) as it:
-            await it.press("n")
-            await it.until(lambda: it.app.screen is not it.screen, "no form opened")
-            assert "Path of the log" in it.text()
-            await it.type("night.log")
-            await it.press("enter")
-            await it.type("3")
-            await it.press("enter")
-            await it.until(lambda: it.presenter.state.held is not None)
-            assert it.presenter.state.run.input == {"log": "night.log", "depth": 3}
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, text=declared, replies=REPLIES, given={}) as it:
+        await it.press("n")
+        await it.until(lambda: it.app.screen is not it.screen, "no form opened")
+        assert "Path of the log" in it.text()
+        await it.type("night.log")
+        await it.press("enter")
+        await it.type("3")
+        await it.press("enter")
+        await it.until(lambda: it.presenter.state.held is not None)
+        assert it.presenter.state.run.input == {"log": "night.log", "depth": 3}
 
 
-def test_leaving_while_a_run_is_going_asks_and_escape_stays(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await step(it)
-            await it.press("q")
-            assert "A run is going on." in it.text()
-            await it.press("escape")
-            assert it.app.screen is it.screen
-            assert it.session.running
-            await it.press("q", "q")
-            await it.until(lambda: not it.app.is_running or it.app.return_code == 0)
-
-    asyncio.run(scenario())
+async def test_leaving_while_a_run_is_going_asks_and_escape_stays(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        await it.press("q")
+        assert "A run is going on." in it.text()
+        await it.press("escape")
+        assert it.app.screen is it.screen
+        assert it.session.running
+        await it.press("q", "q")
+        await it.until(lambda: not it.app.is_running or it.app.return_code == 0)
 
 
-def test_leaving_an_idle_app_asks_nothing(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE) as it:
-            await it.press("q")
-            await it.until(lambda: it.app.return_code == 0)
-
-    asyncio.run(scenario())
+async def test_leaving_an_idle_app_asks_nothing(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE) as it:
+        await it.press("q")
+        await it.until(lambda: it.app.return_code == 0)
 
 
-def test_a_stopped_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await step(it)
-            await step(it)
-            await it.press("x")
-            await it.until(lambda: it.presenter.state.run.status == "stopped" and not it.session.running)
-            run_id = it.presenter.state.run.run_id
-            await step(it)
-            assert it.presenter.state.run.run_id == run_id
-            held = it.presenter.state.held
-            assert held is not None
-            assert (held.place.phase, held.place.turn) == ("triage", 1)
-            await step(it, "c")
-            assert it.presenter.state.run.status == "success"
-            finished = [event.place.phase for event in it.presenter.state.events if event.kind == "phase_finished"]
-            assert finished.count("intake") == 1
-
-    asyncio.run(scenario())
+async def test_a_stopped_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        await step(it)
+        await it.press("x")
+        await it.until(lambda: it.presenter.state.run.status == "stopped" and not it.session.running)
+        run_id = it.presenter.state.run.run_id
+        await step(it)
+        assert it.presenter.state.run.run_id == run_id
+        held = it.presenter.state.held
+        assert held is not None
+        assert (held.place.phase, held.place.turn) == ("triage", 1)
+        await step(it, "c")
+        assert it.presenter.state.run.status == "success"
+        finished = [event.place.phase for event in it.presenter.state.events if event.kind == "phase_finished"]
+        assert finished.count("intake") == 1
 
 
-def test_a_phase_says_whether_it_may_still_call_a_model(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            story = Story().start(CASCADE)
-            place = story.phase("intake")
-            it.presenter.phase = "intake"
-            await it.feed(story.events)
-            assert "It has called no model yet." in it.text()
-            told = len(story.events)
-            story.emit("phase_finished", place, status="success", output="", reason="", check="")
-            await it.feed(story.events[told:])
-            assert "It ran without calling a model." in it.text()
-
-    asyncio.run(scenario())
+async def test_a_phase_says_whether_it_may_still_call_a_model(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        story = Story().start(CASCADE)
+        place = story.phase("intake")
+        it.presenter.phase = "intake"
+        await it.feed(story.events)
+        assert "It has called no model yet." in it.text()
+        told = len(story.events)
+        story.emit("phase_finished", place, status="success", output="", reason="", check="")
+        await it.feed(story.events[told:])
+        assert "It ran without calling a model." in it.text()
 
 
-def test_a_stored_run_does_not_go_on_beside_one_that_is_going_on(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await step(it)
-            await it.press("x")
-            await it.until(lambda: it.presenter.state.run.status == "stopped" and not it.session.running)
-            stopped = it.presenter.state.run.run_id
-            it.screen.begin(Mode.OVER)
-            await it.until(lambda: it.presenter.state.held is not None and it.presenter.state.run.run_id != stopped)
-            going = it.presenter.state.run.run_id
-            it.screen.resume(stopped, Mode.OVER)
-            assert it.presenter.state.run.run_id == going
-            await step(it, "c")
-            assert it.presenter.state.run.status == "success"
-
-    asyncio.run(scenario())
+async def test_a_stored_run_does_not_go_on_beside_one_that_is_going_on(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        await it.press("x")
+        await it.until(lambda: it.presenter.state.run.status == "stopped" and not it.session.running)
+        stopped = it.presenter.state.run.run_id
+        it.screen.begin(Mode.OVER)
+        await it.until(lambda: it.presenter.state.held is not None and it.presenter.state.run.run_id != stopped)
+        going = it.presenter.state.run.run_id
+        it.screen.resume(stopped, Mode.OVER)
+        assert it.presenter.state.run.run_id == going
+        await step(it, "c")
+        assert it.presenter.state.run.status == "success"
 
 
-def test_the_next_start_offers_to_go_on_with_a_run_that_did_not_end(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await step(it)
-            await step(it)
-            await it.press("q", "q")
-            await it.until(lambda: it.app.return_code == 0)
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await it.until(lambda: "An unfinished run" in it.text(), "no offer was made")
-            assert "was stopped in triage after" in it.text()
-            await it.press("g")
-            await it.until(lambda: it.presenter.state.held is not None)
-            assert it.presenter.state.held is not None
-            assert it.presenter.state.held.place.phase == "triage"
-
-    asyncio.run(scenario())
+async def test_the_next_start_offers_to_go_on_with_a_run_that_did_not_end(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        await step(it)
+        await it.press("q", "q")
+        await it.until(lambda: it.app.return_code == 0)
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await it.until(lambda: "An unfinished run" in it.text(), "no offer was made")
+        assert "was stopped in triage after" in it.text()
+        await it.press("g")
+        await it.until(lambda: it.presenter.state.held is not None)
+        assert it.presenter.state.held is not None
+        assert it.presenter.state.held.place.phase == "triage"
 
 
-def test_no_offer_to_go_on_comes_between_a_run_and_who_just_started_it(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            it.session.start({"hint": "Go."}, Mode.OVER)
-            it.screen.offer_to_go_on("stopped-1a2b", "stopped-1a2b was stopped")
-            assert it.app.screen is it.screen
-
-    asyncio.run(scenario())
+async def test_no_offer_to_go_on_comes_between_a_run_and_who_just_started_it(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        it.session.start({"hint": "Go."}, Mode.OVER)
+        it.screen.offer_to_go_on("stopped-1a2b", "stopped-1a2b was stopped")
+        assert it.app.screen is it.screen
 
 
-def test_a_stored_run_is_shown_without_running_anything(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await step(it, "r")
-            run_id = it.presenter.state.run.run_id
-        session = session_at(tmp_path, CASCADE, REPLIES)
-        session.view(run_id)
-        async with bench(tmp_path, session=session) as it:
-            assert "✓ success" in it.text()
-            assert not it.session.running
-            await it.press("left_square_bracket")
-            assert "Context  triage · turn 3/4" in it.pane("context")
+async def test_a_stored_run_is_shown_without_running_anything(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it, "r")
+        run_id = it.presenter.state.run.run_id
+    session = session_at(tmp_path, CASCADE, REPLIES)
+    session.view(run_id)
+    async with bench(tmp_path, session=session) as it:
+        assert "✓ success" in it.text()
+        assert not it.session.running
+        await it.press("left_square_bracket")
+        assert "Context  triage · turn 3/4" in it.pane("context")
 
-    asyncio.run(scenario())
+
+async def edited(it: Bench, text: str) -> None:
+    """Press E, and write an edit."""
+    await it.press("E")
+    await it.type(text)
+    await it.press("enter")
+
+
+async def test_an_edit_at_a_pause_is_what_the_call_sees_and_stays_in_the_journal(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        entries = len(it.presenter.state.run.calls[-1].entries)
+        await edited(it, "add:1:user=Mind the queue.")
+        await it.until(lambda: "edited" in (it.presenter.state.held.why if it.presenter.state.held else ""))
+        call = it.presenter.state.run.calls[-1]
+        assert len(call.entries) == entries + 1
+        assert "Mind the queue." in [entry.sent.text for entry in call.entries if entry.sent is not None]
+        assert "held before call: edited, add message 1" in it.pane("context")
+        await step(it, "c")
+        await it.until(lambda: not it.session.running)
+        assert it.presenter.state.run.status == "success"
+        made = [
+            event for event in it.session.project.store.events(it.presenter.state.run.run_id) if event.kind == "edited"
+        ]
+        assert len(made) == 1
+
+
+async def test_an_edit_that_is_none_is_refused_with_what_was_expected_and_can_be_mended(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        await edited(it, "drop:99")
+        held = it.presenter.state.held
+        assert held is not None
+        assert "edited" not in held.why
+        assert "99" in it.text()
+        await it.press("escape")
+        await edited(it, "state.mood=calm")
+        await it.until(lambda: it.presenter.state.run.state.get("mood") == "calm")

@@ -11,10 +11,11 @@ from typing import Any
 from tests.engine.support import Played, play
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check_sizes
-from workbench.engine.ports import Answer, Usage, Verdict
-from workbench.tui.rows.candidate_docs import beside, candidate_doc, evaluation_doc
-from workbench.tui.rows.candidates import CandidateRows
+from workbench.engine.contracts import Answer, ValidatorVerdict
+from workbench.engine.journal.usage import Usage
 from workbench.tui.screens.candidates import CandidatesScreen
+from workbench.views.candidate_docs import beside, candidate_doc, evaluation_doc
+from workbench.views.candidates import CandidateRows
 
 CASCADE = """\
 cascade_id: charts
@@ -117,113 +118,95 @@ def contested(*others: str) -> Played:
         json.dumps({"winner": 2, "scores": scores[1], "reason": "the axes are named"}),
         json.dumps({"winner": 2, "scores": scores[1], "reason": "the axes are named"}),
     ]
-    validators = {"has_words": lambda text: Verdict(text != "####", "there are no words in it")}
+    validators = {"has_words": lambda text: ValidatorVerdict(text != "####", "there are no words in it")}
     phases = [phase | {"name": name} for name in ("generate", *others)]
     return play({"cascade_id": "charts", "phases": phases}, replies * len(phases), validators=validators)
 
 
-def test_rounds_stand_below_each_other_and_a_plot_takes_the_place_of_the_text(tmp_path: Path) -> None:
-    events = contested().events
+async def test_rounds_stand_below_each_other_and_a_plot_takes_the_place_of_the_text(tmp_path: Path) -> None:
+    events = (await asyncio.to_thread(contested)).events
 
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, events=events) as it:
-            await it.press("C")
-            await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
-            await check_sizes(it, "candidates", picture=True)
-            await it.press("P")
-            await check_sizes(it, "candidates-plot")
-            await it.press("P")
-            assert "US dollars" not in screen_text(it.app)
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, text=CASCADE, events=events) as it:
+        await it.press("C")
+        await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
+        await check_sizes(it, "candidates", picture=True)
+        await it.press("P")
+        await check_sizes(it, "candidates-plot")
+        await it.press("P")
+        assert "US dollars" not in screen_text(it.app)
 
 
-def test_two_outputs_and_two_prompts_stand_side_by_side(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=JUDGING, replies=REPLIES, given={"topic": "hits"}) as it:
-            screen = await opened(it)
-            one = next(i for i in range(len(screen.rows)) if (c := screen.rows.candidate(i)) and c.number == "1")
-            screen.view.move_to(one)
-            await it.press("space", "j", "d")
-            text = screen_text(it.app)
-            assert "Outputs  1 and 2" in text
-            assert "First, the data" in text
-            assert "[b]bold[/b]" in text
-            await it.press("escape", "D")
-            assert "⟦Give concrete examples⟧" in screen_text(it.app)
-            await it.press("escape", "enter")
-            assert "Three charts, each with its axes" in screen_text(it.app)
-            await it.press("escape", "v")
-            assert "Prefer what a reader could build." in screen_text(it.app)
-            await it.press("escape", "i")
-            assert it.app.screen is it.screen
-            assert it.presenter.state.selected is not None
-            assert it.presenter.state.selected.branch == "s2"
-
-    asyncio.run(scenario())
+async def test_two_outputs_and_two_prompts_stand_side_by_side(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=JUDGING, replies=REPLIES, given={"topic": "hits"}) as it:
+        screen = await opened(it)
+        one = next(i for i in range(len(screen.rows)) if (c := screen.rows.candidate(i)) and c.number == "1")
+        screen.view.move_to(one)
+        await it.press("space", "j", "d")
+        text = screen_text(it.app)
+        assert "Outputs  1 and 2" in text
+        assert "First, the data" in text
+        assert "[b]bold[/b]" in text
+        await it.press("escape", "D")
+        assert "⟦Give concrete examples⟧" in screen_text(it.app)
+        await it.press("escape", "enter")
+        assert "Three charts, each with its axes" in screen_text(it.app)
+        await it.press("escape", "v")
+        assert "Prefer what a reader could build." in screen_text(it.app)
+        await it.press("escape", "i")
+        assert it.app.screen is it.screen
+        assert it.presenter.state.selected is not None
+        assert it.presenter.state.selected.branch == "s2"
 
 
-def test_a_person_chooses_on_this_screen_and_the_run_goes_on(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=HUMAN, replies=REPLIES, given={"topic": "hits"}) as it:
-            await it.press("r")
-            await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "nobody was asked")
-            screen = shown(it)
-            assert screen.rows.offered == (0, 1, 2, 3)
-            assert "you choose" in screen_text(it.app)
-            await it.press("j", "j", "c")
-            await it.type("clear axes")
-            await it.press("enter")
-            await it.until(lambda: it.presenter.state.run.finished, "the run did not go on")
-            run = it.presenter.state.run
-            assert run.outputs["generate"].startswith("Three charts")
-            assert run.contests.all[0].rounds[0].evaluation is not None
-            assert run.contests.all[0].rounds[0].evaluation["reason"] == "clear axes"
-
-    asyncio.run(scenario())
+async def test_a_person_chooses_on_this_screen_and_the_run_goes_on(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=HUMAN, replies=REPLIES, given={"topic": "hits"}) as it:
+        await it.press("r")
+        await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "nobody was asked")
+        screen = shown(it)
+        assert screen.rows.offered == (0, 1, 2, 3)
+        assert "you choose" in screen_text(it.app)
+        await it.press("j", "j", "c")
+        await it.type("clear axes")
+        await it.press("enter")
+        await it.until(lambda: it.presenter.state.run.finished, "the run did not go on")
+        run = it.presenter.state.run
+        assert run.outputs["generate"].startswith("Three charts")
+        assert run.contests.all[0].rounds[0].evaluation is not None
+        assert run.contests.all[0].rounds[0].evaluation["reason"] == "clear axes"
 
 
-def test_a_reason_that_the_file_asks_for_is_given_with_the_choice(tmp_path: Path) -> None:
+async def test_a_reason_that_the_file_asks_for_is_given_with_the_choice(tmp_path: Path) -> None:
     text = HUMAN.replace("evaluator: human\n", "evaluator: human\n      human_eval: {require_reasoning: true}\n")
 
-    async def scenario() -> None:
-        async with bench(tmp_path, text=text, replies=REPLIES, given={"topic": "hits"}) as it:
-            await it.press("r")
-            await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "nobody was asked")
-            await it.press("c", "enter")
-            assert "the file asks for a reason" in " ".join(screen_text(it.app).replace("▌", " ").split())
-            assert not it.presenter.state.run.contests.all[0].rounds[0].evaluation
-            await it.type("clear axes")
-            await it.press("enter")
-            await it.until(lambda: it.presenter.state.run.finished, "the run did not go on")
-            evaluation = it.presenter.state.run.contests.all[0].rounds[0].evaluation
-            assert evaluation is not None
-            assert evaluation["reason"] == "clear axes"
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, text=text, replies=REPLIES, given={"topic": "hits"}) as it:
+        await it.press("r")
+        await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "nobody was asked")
+        await it.press("c", "enter")
+        assert "the file asks for a reason" in " ".join(screen_text(it.app).replace("▌", " ").split())
+        assert not it.presenter.state.run.contests.all[0].rounds[0].evaluation
+        await it.type("clear axes")
+        await it.press("enter")
+        await it.until(lambda: it.presenter.state.run.finished, "the run did not go on")
+        evaluation = it.presenter.state.run.contests.all[0].rounds[0].evaluation
+        assert evaluation is not None
+        assert evaluation["reason"] == "clear axes"
 
 
-def test_all_can_be_rejected_after_asking(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=HUMAN, replies=REPLIES, given={"topic": "hits"}) as it:
-            await it.press("r")
-            await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "nobody was asked")
-            await it.press("X", "r")
-            await it.until(lambda: it.presenter.state.run.finished, "the run did not go on")
-            assert it.presenter.state.run.status == "failed"
-            assert "all candidates were rejected" in it.presenter.state.run.reason
-
-    asyncio.run(scenario())
+async def test_all_can_be_rejected_after_asking(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=HUMAN, replies=REPLIES, given={"topic": "hits"}) as it:
+        await it.press("r")
+        await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "nobody was asked")
+        await it.press("X", "r")
+        await it.until(lambda: it.presenter.state.run.finished, "the run did not go on")
+        assert it.presenter.state.run.status == "failed"
+        assert "all candidates were rejected" in it.presenter.state.run.reason
 
 
-def test_without_candidates_the_key_says_so(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path) as it:
-            await it.press("C")
-            assert it.app.screen is it.screen
-            assert "There is no run yet" in it.text()
-
-    asyncio.run(scenario())
+async def test_without_candidates_the_key_says_so(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        await it.press("C")
+        assert it.app.screen is it.screen
+        assert "There is no run yet" in it.text()
 
 
 def test_what_a_model_says_cannot_steer_the_terminal() -> None:
@@ -252,62 +235,56 @@ def test_a_hundred_candidates_fit_into_one_list() -> None:
     assert "all 100 outputs are joined" in rows.row(100, 120).text
 
 
-def test_who_won_and_why_is_said_in_full_in_a_narrow_terminal(tmp_path: Path) -> None:
-    events = contested("tell").events
+async def test_who_won_and_why_is_said_in_full_in_a_narrow_terminal(tmp_path: Path) -> None:
+    events = (await asyncio.to_thread(contested, "tell")).events
 
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, events=events[:-1]) as it:
-            await it.press("C")
-            await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
-            screen = shown(it)
-            await it.until(lambda: screen.candidate is not None, "no candidate is under the cursor")
-            chosen = screen.candidate
-            await it.pilot.resize_terminal(80, 24)
-            await it.until(lambda: "pick was 2)" in screen_text(it.app), "the end of the reason is cut off")
-            assert chosen is not None
-            await it.until(
-                lambda: screen.candidate is not None and screen.candidate.number == chosen.number,
-                "the cursor is not on its candidate any more",
-            )
-            before = screen.rows
-            await it.feed(events[-1:])
-            await it.until(lambda: screen.rows is not before, "the end of the run is not shown")
-            assert screen.candidate is not None
-            assert screen.candidate.number == chosen.number, "the cursor is not where it was when the run went on"
-            await it.press("left_square_bracket")
-            assert "generate · " in screen_text(it.app)
-            assert screen.contest is not None
-            assert screen.candidate is not None, "the cursor is on none of the other phase's candidates"
-            assert screen.candidate.entrant.index == screen.contest.winner
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, text=CASCADE, events=events[:-1]) as it:
+        await it.press("C")
+        await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
+        screen = shown(it)
+        await it.until(lambda: screen.candidate is not None, "no candidate is under the cursor")
+        chosen = screen.candidate
+        await it.pilot.resize_terminal(80, 24)
+        await it.until(lambda: "pick was 2)" in screen_text(it.app), "the end of the reason is cut off")
+        assert chosen is not None
+        await it.until(
+            lambda: screen.candidate is not None and screen.candidate.number == chosen.number,
+            "the cursor is not on its candidate any more",
+        )
+        before = screen.rows
+        await it.feed(events[-1:])
+        await it.until(lambda: screen.rows is not before, "the end of the run is not shown")
+        assert screen.candidate is not None
+        assert screen.candidate.number == chosen.number, "the cursor is not where it was when the run went on"
+        await it.press("left_square_bracket")
+        assert "generate · " in screen_text(it.app)
+        assert screen.contest is not None
+        assert screen.candidate is not None, "the cursor is on none of the other phase's candidates"
+        assert screen.candidate.entrant.index == screen.contest.winner
 
 
-def test_the_borders_between_list_text_and_plot_move_and_stay(tmp_path: Path) -> None:
-    events = contested().events
+async def test_the_borders_between_list_text_and_plot_move_and_stay(tmp_path: Path) -> None:
+    events = (await asyncio.to_thread(contested)).events
 
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, events=events, size=(160, 40)) as it:
-            await it.press("C")
-            await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
-            screen = shown(it)
-            await it.until(lambda: screen.preview.edge, "there is no plot")
-            width, height = screen.plot.size.width, screen.preview.size.height
-            x, y = screen.preview.region.right - 1, screen.preview.region.y
-            await it.pilot.mouse_down(offset=(x, y + 4))
-            await it.pilot.hover(offset=(x - 12, y + 4))
-            await it.pilot.mouse_up(offset=(x - 12, y + 4))
-            await it.until(lambda: screen.plot.size.width == width + 12)
-            await it.pilot.mouse_down(offset=(150, y))
-            await it.pilot.hover(offset=(150, y + 3))
-            await it.pilot.mouse_up(offset=(150, y + 3))
-            await it.until(lambda: screen.preview.size.height == height - 3)
-            await it.press("alt+right", "alt+up")
-            await it.until(lambda: (screen.plot.size.width, screen.preview.size.height) == (width + 8, height - 1))
-            await it.pilot.resize_terminal(100, 24)
-            await it.until(lambda: screen.preview.size.height and not screen.preview.edge)
-            assert screen.view.size.height >= 5, "the list keeps its room"
-            await it.press("alt+left")
-            assert "No panes stand beside each other here." in screen_text(it.app)
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, text=CASCADE, events=events, size=(160, 40)) as it:
+        await it.press("C")
+        await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
+        screen = shown(it)
+        await it.until(lambda: screen.preview.edge, "there is no plot")
+        width, height = screen.plot.size.width, screen.preview.size.height
+        x, y = screen.preview.region.right - 1, screen.preview.region.y
+        await it.pilot.mouse_down(offset=(x, y + 4))
+        await it.pilot.hover(offset=(x - 12, y + 4))
+        await it.pilot.mouse_up(offset=(x - 12, y + 4))
+        await it.until(lambda: screen.plot.size.width == width + 12)
+        await it.pilot.mouse_down(offset=(150, y))
+        await it.pilot.hover(offset=(150, y + 3))
+        await it.pilot.mouse_up(offset=(150, y + 3))
+        await it.until(lambda: screen.preview.size.height == height - 3)
+        await it.press("alt+right", "alt+up")
+        await it.until(lambda: (screen.plot.size.width, screen.preview.size.height) == (width + 8, height - 1))
+        await it.pilot.resize_terminal(100, 24)
+        await it.until(lambda: screen.preview.size.height and not screen.preview.edge)
+        assert screen.view.size.height >= 5, "the list keeps its room"
+        await it.press("alt+left")
+        assert "No panes stand beside each other here." in screen_text(it.app)

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from workbench.tui.rows import syntax
-from workbench.tui.rows.cells import Row, crop, dropping, fit, flat, justify, width_of
-from workbench.tui.rows.numbers import clock, count, money, plural, seconds
-from workbench.tui.rows.text import CHUNK, HEAD_AND_TAIL, Line, TextRows, text_lines
+from workbench.views import syntax
+from workbench.views.cells import Row, crop, dropping, fit, flat, justify, width_of
+from workbench.views.numbers import clock, count, money, plural, seconds
+from workbench.views.text import CHUNK, HEAD_AND_TAIL, TextLine, TextRows, text_lines
 
 ANY = st.text(alphabet=st.characters(exclude_categories=()), max_size=60)
 WIDTH = st.integers(1, 60)
@@ -88,7 +88,7 @@ def test_a_time_is_shown_as_time_of_day_and_no_time_as_nothing() -> None:
 @given(st.text(alphabet="ab cdé漢\u0301 ", max_size=300), st.integers(12, 60))
 @settings(max_examples=100, deadline=None)
 def test_wrapping_loses_only_the_spaces_at_its_breaks(text: str, width: int) -> None:
-    rows = TextRows([Line(text)])
+    rows = TextRows([TextLine(text)])
     rows.lay_out(width)
     parts = [rows.row(i, width).text for i in range(len(rows))]
     assert all(cell_len(part) <= width for part in parts)
@@ -98,10 +98,10 @@ def test_wrapping_loses_only_the_spaces_at_its_breaks(text: str, width: int) -> 
 @given(st.lists(st.text(alphabet="abc 漢", max_size=80), max_size=20), st.integers(12, 60), st.integers(12, 60))
 @settings(max_examples=60, deadline=None)
 def test_a_document_laid_out_again_is_the_same_as_a_new_one(lines: list[str], first: int, second: int) -> None:
-    again = TextRows([Line(line) for line in lines])
+    again = TextRows([TextLine(line) for line in lines])
     again.lay_out(first)
     again.lay_out(second)
-    fresh = TextRows([Line(line) for line in lines])
+    fresh = TextRows([TextLine(line) for line in lines])
     fresh.lay_out(second)
     assert [again.row(i, second) for i in range(len(again))] == [fresh.row(i, second) for i in range(len(fresh))]
 

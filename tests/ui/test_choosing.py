@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,13 @@ from tests.engine.support import call, play
 from tests.ui.bench import bench
 from tests.ui.test_candidates import HUMAN, told
 from tests.ui.test_candidates import REPLIES as SCRIPTED
-from workbench.engine.ports import ToolImage, ToolResult
-from workbench.engine.state import RunState
-from workbench.tui.rows.candidate_docs import choosing_doc
-from workbench.tui.rows.candidates import CandidateRows
-from workbench.tui.rows.picture import Gallery
+from workbench.engine.contracts import ToolImage, ToolResult
+from workbench.engine.journal.state import RunState
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.form import FormDialog
+from workbench.views.candidate_docs import choosing_doc
+from workbench.views.candidates import CandidateRows
+from workbench.views.picture import Gallery
 
 
 def choosing(human_eval: dict[str, Any], outputs: list[str], at: int) -> tuple[str, str]:
@@ -92,15 +91,12 @@ def test_pictures_that_candidates_made_are_drawn_where_the_form_asks_for_them_or
     assert asked_for("code")[1] == ""
 
 
-def test_a_form_that_is_asked_for_behind_a_choice_is_shown_as_one(tmp_path: Path) -> None:
+async def test_a_form_that_is_asked_for_behind_a_choice_is_shown_as_one(tmp_path: Path) -> None:
     form = "human_input: {type: form, fields: [{name: date, type: date}]}"
     text = HUMAN.replace("    soundings:\n", f"    {form}\n    soundings:\n", 1)
 
-    async def scenario() -> None:
-        async with bench(tmp_path, text=text, replies=SCRIPTED, given={"topic": "hits"}) as it:
-            await it.press("r")
-            await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "nobody was asked")
-            await it.press("c", "enter")
-            await it.until(lambda: isinstance(it.app.screen, FormDialog), "no form came")
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, text=text, replies=SCRIPTED, given={"topic": "hits"}) as it:
+        await it.press("r")
+        await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "nobody was asked")
+        await it.press("c", "enter")
+        await it.until(lambda: isinstance(it.app.screen, FormDialog), "no form came")

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.cli.test_compare import CASCADE, HOSTILE, TURNS
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check_sizes
-from workbench.engine.stepper import Mode
-from workbench.tui.rows.compare import CompareRows
-from workbench.tui.rows.compare_html import comparison_html
+from workbench.engine.debugger.stepper import Mode
 from workbench.tui.screens.compare import CompareSheet
-from workbench.tui.screens.dialog import Choice
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.sweep import SweepSheet
 from workbench.tui.widgets.entry import LineInput
+from workbench.views.compare import CompareRows, comparison_html
 
 REPLIES = "\n".join(
     [
@@ -97,200 +95,179 @@ async def assert_the_middle_moves(it: Bench, sheet: CompareSheet) -> None:
     sheet.apply_sizes()
 
 
-def test_the_comparison_folds_what_is_equal_and_jumps_from_difference_to_difference(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
-            sheet = await compared(it, "whole vs masked")
-            await check_sizes(it, "compare", picture=True)
-            shown = screen_text(it.app)
-            assert "fewer tokens and costs" in shown
-            assert "It pays from" in shown
-            assert "dig:4" in shown
-            assert_numbers_have_room(sheet)
-            assert_it_says_why_there_is_no_difference(sheet)
-            await assert_the_middle_moves(it, sheet)
-            await it.press("right_square_bracket")
-            first = sheet.view.cursor
-            assert "full" not in sheet.view.rows.plain(first)
-            assert "masked: age 3 > 2" in sheet.view.rows.plain(first)
-            await it.press("right_square_bracket")
-            assert sheet.view.cursor > first
-            await it.press("left_square_bracket")
-            assert sheet.view.cursor == first
-            await it.pilot.resize_terminal(80, 24)
-            await it.until(lambda: sheet.view.cursor != first, "the lines above it are more now")
-            assert "masked: age 3 > 2" in sheet.view.rows.plain(sheet.view.cursor), "the cursor stays on its row"
-            await it.pilot.resize_terminal(200, 50)
-            await it.until(lambda: sheet.view.cursor == first)
-            rows = len(sheet.view.rows)
-            fold = next(i for i in range(rows) if "equal message" in sheet.view.rows.plain(i))
-            sheet.view.move_to(fold)
-            await it.press("enter")
-            assert len(sheet.view.rows) > rows
-            await it.press("enter")
-            assert len(sheet.view.rows) == rows
-            sheet.view.move_to(first)
-            await it.press("enter")
-            assert "A: full" in screen_text(it.app)
-            assert "fact 1 of the matter" in screen_text(it.app)
-            await it.press("escape", "escape")
-            assert it.app.screen is it.screen
-
-    asyncio.run(scenario())
+async def test_the_comparison_folds_what_is_equal_and_jumps_from_difference_to_difference(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+        sheet = await compared(it, "whole vs masked")
+        await check_sizes(it, "compare", picture=True)
+        shown = screen_text(it.app)
+        assert "fewer tokens and costs" in shown
+        assert "It pays from" in shown
+        assert "dig:4" in shown
+        assert_numbers_have_room(sheet)
+        assert_it_says_why_there_is_no_difference(sheet)
+        await assert_the_middle_moves(it, sheet)
+        await it.press("right_square_bracket")
+        first = sheet.view.cursor
+        assert "full" not in sheet.view.rows.plain(first)
+        assert "masked: age 3 > 2" in sheet.view.rows.plain(first)
+        await it.press("right_square_bracket")
+        assert sheet.view.cursor > first
+        await it.press("left_square_bracket")
+        assert sheet.view.cursor == first
+        await it.pilot.resize_terminal(80, 24)
+        await it.until(lambda: sheet.view.cursor != first, "the lines above it are more now")
+        assert "masked: age 3 > 2" in sheet.view.rows.plain(sheet.view.cursor), "the cursor stays on its row"
+        await it.pilot.resize_terminal(200, 50)
+        await it.until(lambda: sheet.view.cursor == first)
+        rows = len(sheet.view.rows)
+        fold = next(i for i in range(rows) if "equal message" in sheet.view.rows.plain(i))
+        sheet.view.move_to(fold)
+        await it.press("enter")
+        assert len(sheet.view.rows) > rows
+        await it.press("enter")
+        assert len(sheet.view.rows) == rows
+        sheet.view.move_to(first)
+        await it.press("enter")
+        assert "A: full" in screen_text(it.app)
+        assert "fact 1 of the matter" in screen_text(it.app)
+        await it.press("escape", "escape")
+        assert it.app.screen is it.screen
 
 
-def test_b_goes_into_the_file_after_a_look(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
-            await compared(it, "whole vs masked")
-            file = it.session.file
-            before = file.read_text()
-            await it.press("a")
-            await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
-            assert "+strategy: selective+mask(after=2)" in screen_text(it.app)
-            await check_sizes(it, "apply", picture=True)
-            await it.press("k")
-            assert file.read_text() == before
-            await it.press("a")
-            await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
-            await it.press("w")
-            assert "strategy: selective+mask(after=2)" in file.read_text()
-            assert "a again takes it back" in screen_text(it.app)
-            assert "a take B out" in screen_text(it.app).splitlines()[-1]
-            await it.press("a")
-            await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
-            assert "-strategy: selective+mask(after=2)" in screen_text(it.app)
-            await it.press("w")
-            assert file.read_text() == before
-            assert "a apply B" in screen_text(it.app).splitlines()[-1]
-
-    asyncio.run(scenario())
+async def test_b_goes_into_the_file_after_a_look(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+        await compared(it, "whole vs masked")
+        file = it.session.file
+        before = file.read_text()
+        await it.press("a")
+        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
+        assert "+strategy: selective+mask(after=2)" in screen_text(it.app)
+        await check_sizes(it, "apply", picture=True)
+        await it.press("k")
+        assert file.read_text() == before
+        await it.press("a")
+        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
+        await it.press("w")
+        assert "strategy: selective+mask(after=2)" in file.read_text()
+        assert "a again takes it back" in screen_text(it.app)
+        assert "a take B out" in screen_text(it.app).splitlines()[-1]
+        await it.press("a")
+        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
+        assert "-strategy: selective+mask(after=2)" in screen_text(it.app)
+        await it.press("w")
+        assert file.read_text() == before
+        assert "a apply B" in screen_text(it.app).splitlines()[-1]
 
 
-def test_two_runs_are_compared_and_the_prompt_completes_their_names(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
-            await it.press("r")
-            await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
-            it.app.given["hint"] = "Go on."
-            it.session.start({"hint": "Go on."}, Mode.CONTINUE, session="other-1a2b")
-            await it.until(lambda: it.presenter.state.run.session_id == "other-1a2b", "no second run")
-            await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
-            await it.press("D")
-            await it.until(lambda: it.screen.query(LineInput), "nothing was asked")
-            entry = it.screen.query_one(LineInput)
-            entry.value = ""
-            await it.type("this vs log_")
-            await it.until(lambda: "log_triage-7f3a" in screen_text(it.app), "nothing was offered")
-            await it.press("right", "enter")
-            await it.until(lambda: isinstance(it.app.screen, CompareSheet), "the comparison did not open")
-            sheet = it.app.screen
-            assert isinstance(sheet, CompareSheet)
-            await it.until(lambda: len(sheet.view.rows), "the comparison was not worked out")
-            shown = screen_text(it.app)
-            assert "other-1a2b and log_triage-7f3a  as recorded" in shown
-            assert "task: reworded" in shown
-            await it.press("right_square_bracket")
-            assert "Dig. Go⟦ on⟧." in screen_text(it.app)
-            await it.press("a")
-            assert "no strategy" in screen_text(it.app)
-
-    asyncio.run(scenario())
+async def test_two_runs_are_compared_and_the_prompt_completes_their_names(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+        it.app.given["hint"] = "Go on."
+        it.session.start({"hint": "Go on."}, Mode.CONTINUE, session="other-1a2b")
+        await it.until(lambda: it.presenter.state.run.session_id == "other-1a2b", "no second run")
+        await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+        await it.press("D")
+        await it.until(lambda: it.screen.query(LineInput), "nothing was asked")
+        entry = it.screen.query_one(LineInput)
+        entry.value = ""
+        await it.type("this vs log_")
+        await it.until(lambda: "log_triage-7f3a" in screen_text(it.app), "nothing was offered")
+        await it.press("right", "enter")
+        await it.until(lambda: isinstance(it.app.screen, CompareSheet), "the comparison did not open")
+        sheet = it.app.screen
+        assert isinstance(sheet, CompareSheet)
+        await it.until(lambda: len(sheet.view.rows), "the comparison was not worked out")
+        shown = screen_text(it.app)
+        assert "other-1a2b and log_triage-7f3a  as recorded" in shown
+        assert "task: reworded" in shown
+        await it.press("right_square_bracket")
+        assert "Dig. Go⟦ on⟧." in screen_text(it.app)
+        await it.press("a")
+        assert "no strategy" in screen_text(it.app)
 
 
-def test_a_side_that_is_neither_strategy_nor_run_is_named(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
-            await it.press("r")
-            await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
-            await it.press("D")
-            await it.until(lambda: it.screen.query(LineInput), "nothing was asked")
-            it.screen.query_one(LineInput).value = "file vs mashed(after=3)"
-            await it.press("enter")
-            await it.until(lambda: "'mashed'" in screen_text(it.app), "nothing was said")
-            assert it.app.screen is it.screen
-            await it.until(lambda: it.screen.query(LineInput), "what was written is lost")
-            assert it.screen.query_one(LineInput).value == "file vs mashed(after=3)"
-
-    asyncio.run(scenario())
+async def test_a_side_that_is_neither_strategy_nor_run_is_named(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+        await it.press("D")
+        await it.until(lambda: it.screen.query(LineInput), "nothing was asked")
+        it.screen.query_one(LineInput).value = "file vs mashed(after=3)"
+        await it.press("enter")
+        await it.until(lambda: "'mashed'" in screen_text(it.app), "nothing was said")
+        assert it.app.screen is it.screen
+        await it.until(lambda: it.screen.query(LineInput), "what was written is lost")
+        assert it.screen.query_one(LineInput).value == "file vs mashed(after=3)"
 
 
-def test_the_plot_draws_both_sides_over_the_calls(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
-            await compared(it, "whole vs masked")
-            await it.press("P")
-            shown = screen_text(it.app)
-            assert "tokens sent" in shown
-            assert "US dollars for the input" in shown
-            assert all(f"dig:{turn}" in shown for turn in range(1, 8))
-            await check_sizes(it, "compare-plot", picture=True)
-
-    asyncio.run(scenario())
+async def test_the_plot_draws_both_sides_over_the_calls(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+        await compared(it, "whole vs masked")
+        await it.press("P")
+        shown = screen_text(it.app)
+        assert "tokens sent" in shown
+        assert "US dollars for the input" in shown
+        assert all(f"dig:{turn}" in shown for turn in range(1, 8))
+        await check_sizes(it, "compare-plot", picture=True)
 
 
-def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
-            sheet = await compared(it, "whole vs masked")
-            await it.press("S")
-            await it.until(lambda: sheet.query(LineInput), "nothing was asked")
-            sheet.query_one(LineInput).value = "selective+mask(after=1..3)"
-            await it.press("enter")
-            await it.until(lambda: isinstance(it.app.screen, SweepSheet), "the sweep did not open")
-            tried = it.app.screen
-            assert isinstance(tried, SweepSheet)
-            await it.until(lambda: len(tried.rows) == 5 and "5 strategies tried" in screen_text(it.app), "not all")
-            await check_sizes(it, "sweep")
-            await it.press("P")
-            assert "relative to snowball" in screen_text(it.app)
-            await check_sizes(it, "sweep-plot", picture=True)
-            await it.press("escape", "y")
-            await it.until(lambda: "copied the text, " in screen_text(it.app), "nothing was copied")
-            assert "copied the text, 0 " not in screen_text(it.app)
-            await it.press("x")
-            assert "Nothing is being tried any more." in screen_text(it.app)
-            await it.press("G", "enter")
-            await it.until(lambda: it.app.screen is sheet, "it did not go back")
-            await it.until(lambda: "B selective+mask(after=3" in screen_text(it.app), "B was not taken")
-
-    asyncio.run(scenario())
+async def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+        sheet = await compared(it, "whole vs masked")
+        await it.press("S")
+        await it.until(lambda: sheet.query(LineInput), "nothing was asked")
+        sheet.query_one(LineInput).value = "selective+mask(after=1..3)"
+        await it.press("enter")
+        await it.until(lambda: isinstance(it.app.screen, SweepSheet), "the sweep did not open")
+        tried = it.app.screen
+        assert isinstance(tried, SweepSheet)
+        await it.until(lambda: len(tried.rows) == 5 and "5 strategies tried" in screen_text(it.app), "not all")
+        await check_sizes(it, "sweep")
+        await it.press("P")
+        assert "relative to snowball" in screen_text(it.app)
+        await check_sizes(it, "sweep-plot", picture=True)
+        await it.press("escape", "y")
+        await it.until(lambda: "copied the text, " in screen_text(it.app), "nothing was copied")
+        assert "copied the text, 0 " not in screen_text(it.app)
+        await it.press("x")
+        assert "Nothing is being tried any more." in screen_text(it.app)
+        await it.press("G", "enter")
+        await it.until(lambda: it.app.screen is sheet, "it did not go back")
+        await it.until(lambda: "B selective+mask(after=3" in screen_text(it.app), "B was not taken")
 
 
-def test_a_sweep_of_all_runs_that_match_at_several_providers(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
-            sheet = await compared(it, "whole vs masked")
-            await it.press("S")
-            await it.until(lambda: sheet.query(LineInput), "nothing was asked")
-            asked = "mask(after=1..2) ; runs status:success ; provider recorded ; provider anthropic/claude-sonnet-4.5"
-            asked += " ; cache-ttl 1h"
-            sheet.query_one(LineInput).value = asked
-            await it.press("enter")
-            await it.until(lambda: isinstance(it.app.screen, SweepSheet), "the sweep did not open")
-            tried = it.app.screen
-            assert isinstance(tried, SweepSheet)
-            await it.until(lambda: len(tried.rows) == 8 and "8 strategies tried" in screen_text(it.app), "not all")
-            assert tried.rows.sweep.pricings == ("recorded", "anthropic/claude-sonnet-4.5")
-            shown = " ".join(screen_text(it.app).split())
-            assert "mask(after=2) at anthropic/claude-sonnet-4.5" in shown
-            assert "cheapest of all: " in shown
-            assert "dollars" in shown
-            await it.press("escape", "S")
-            await it.until(lambda: sheet.query(LineInput), "nothing was asked")
-            sheet.query_one(LineInput).value = "mask(after=1) ; cache-ttl 1d"
-            await it.press("enter")
-            await it.until(lambda: "'1d' is no time" in screen_text(it.app), "the time was not refused")
-            await it.press("S")
-            await it.until(lambda: sheet.query(LineInput), "nothing was asked")
-            sheet.query_one(LineInput).value = "mask(after=1) ; runs staus:x"
-            await it.press("enter")
-            await it.until(lambda: "staus" in screen_text(it.app), "the mistake was not named")
-
-    asyncio.run(scenario())
+async def test_a_sweep_of_all_runs_that_match_at_several_providers(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+        sheet = await compared(it, "whole vs masked")
+        await it.press("S")
+        await it.until(lambda: sheet.query(LineInput), "nothing was asked")
+        asked = "mask(after=1..2) ; runs status:success ; provider recorded ; provider anthropic/claude-sonnet-4.5"
+        asked += " ; cache-ttl 1h"
+        sheet.query_one(LineInput).value = asked
+        await it.press("enter")
+        await it.until(lambda: isinstance(it.app.screen, SweepSheet), "the sweep did not open")
+        tried = it.app.screen
+        assert isinstance(tried, SweepSheet)
+        await it.until(lambda: len(tried.rows) == 8 and "8 strategies tried" in screen_text(it.app), "not all")
+        assert tried.rows.sweep.pricings == ("recorded", "anthropic/claude-sonnet-4.5")
+        shown = " ".join(screen_text(it.app).split())
+        assert "mask(after=2) at anthropic/claude-sonnet-4.5" in shown
+        assert "cheapest of all: " in shown
+        assert "dollars" in shown
+        await it.press("escape", "S")
+        await it.until(lambda: sheet.query(LineInput), "nothing was asked")
+        sheet.query_one(LineInput).value = "mask(after=1) ; cache-ttl 1d"
+        await it.press("enter")
+        await it.until(lambda: "'1d' is no time" in screen_text(it.app), "the time was not refused")
+        await it.press("S")
+        await it.until(lambda: sheet.query(LineInput), "nothing was asked")
+        sheet.query_one(LineInput).value = "mask(after=1) ; runs staus:x"
+        await it.press("enter")
+        await it.until(lambda: "staus" in screen_text(it.app), "the mistake was not named")
 
 
-def test_a_comparison_is_written_to_a_file_and_none_is_replaced_without_asking(
+async def test_a_comparison_is_written_to_a_file_and_none_is_replaced_without_asking(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made_in: list[int] = []
@@ -301,31 +278,28 @@ def test_a_comparison_is_written_to_a_file_and_none_is_replaced_without_asking(
 
     monkeypatch.setattr("workbench.tui.screens.compare.comparison_html", page)
 
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
-            sheet = await compared(it, "whole vs masked")
+    async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+        sheet = await compared(it, "whole vs masked")
 
-            async def export(name: str) -> None:
-                await it.press("X")
-                await it.until(lambda: sheet.query(LineInput), "nothing was asked")
-                sheet.query_one(LineInput).value = name
-                await it.press("enter")
+        async def export(name: str) -> None:
+            await it.press("X")
+            await it.until(lambda: sheet.query(LineInput), "nothing was asked")
+            sheet.query_one(LineInput).value = name
+            await it.press("enter")
 
-            await export("both.json")
-            await it.until(lambda: (tmp_path / "both.json").exists(), "nothing was written")
-            assert json.loads((tmp_path / "both.json").read_text())["b"]["label"] == "masked"
-            (tmp_path / "both.html").write_text("mine")
-            await export("both.html")
-            await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
-            await it.press("k")
-            assert (tmp_path / "both.html").read_text() == "mine"
-            await export("both.html")
-            await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
-            await it.press("r")
-            await it.until(lambda: "<html" in (tmp_path / "both.html").read_text(), "nothing was written")
-            assert made_in
-            assert threading.get_ident() not in made_in, "the screen waited for the images"
-            await export("both.txt")
-            assert not (tmp_path / "both.txt").exists()
-
-    asyncio.run(scenario())
+        await export("both.json")
+        await it.until(lambda: (tmp_path / "both.json").exists(), "nothing was written")
+        assert json.loads((tmp_path / "both.json").read_text())["b"]["label"] == "masked"
+        (tmp_path / "both.html").write_text("mine")
+        await export("both.html")
+        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
+        await it.press("k")
+        assert (tmp_path / "both.html").read_text() == "mine"
+        await export("both.html")
+        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
+        await it.press("r")
+        await it.until(lambda: "<html" in (tmp_path / "both.html").read_text(), "nothing was written")
+        assert made_in
+        assert threading.get_ident() not in made_in, "the screen waited for the images"
+        await export("both.txt")
+        assert not (tmp_path / "both.txt").exists()

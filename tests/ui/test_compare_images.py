@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tests.engine.support import FlatPrices, Words, call, play
 from tests.ui.test_picture import bomb, png
+from workbench.analysis.compare import Comparison, compare, under
 from workbench.context.strategy import parse
-from workbench.engine.compare import Comparison, compare, under
-from workbench.engine.ports import ToolImage, ToolResult
-from workbench.tui.rows.compare_html import comparison_html
-from workbench.tui.rows.thumbnails import SIDES
+from workbench.engine.contracts import ToolImage, ToolResult
+from workbench.views.compare import comparison_html
+from workbench.views.page import SIDES
 
 WIDE = png(2400, 80)
 DOCUMENT = {

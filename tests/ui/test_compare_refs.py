@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.engine.test_compare import against, played
+from workbench.analysis.compare import CallPair, Comparison
 from workbench.context.align import stretches
-from workbench.engine.compare import CallPair, Comparison
-from workbench.tui.rows.compare import CompareRows
-from workbench.tui.rows.compare_refs import CompareRefs, Ref
+from workbench.views.compare import CompareRows
+from workbench.views.compare_refs import CompareRefs, Ref
 
 SPECS = ("selective+mask(after=1)", "slide(turns=2)", "selective+mask(after=1,window=1,step=2)")
 

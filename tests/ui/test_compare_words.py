@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.engine.test_compare import against, played
-from workbench.tui.rows.compare_json import comparison_json
-from workbench.tui.rows.compare_words import breach_line, cost_of, pay_lines
+from workbench.views.compare import comparison_json
+from workbench.views.compare_words import breach_line, cost_of, pay_lines
 
 
 def test_masking_that_falls_below_the_cache_is_not_said_to_pay_where_it_costs_more() -> None:

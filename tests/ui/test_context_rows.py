@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tests.ui.support import Story, entry, masked, triage_story
-from workbench.context.assembly import Action, Broken, Entry, Kind
+from workbench.context.assembly import Action, BrokenInvariant, Entry, Kind
 from workbench.context.cache import Forecast
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.parts import WINDOW
-from workbench.engine.state import CallState, RunState
-from workbench.tui.rows.back import Live
-from workbench.tui.rows.bar import bar, cache_line, shares, stretches
-from workbench.tui.rows.cells import Row
-from workbench.tui.rows.context import ContextRows, View, summary, title_of
+from workbench.engine.journal.parts import WINDOW, CallState
+from workbench.engine.journal.state import RunState
+from workbench.views.back import LiveCall
+from workbench.views.cells import Row
+from workbench.views.context import ContextRows, View, bar, cache_line, shares, stretches, summary, title_of
 
 PLACE = Place("", "triage", 1, 1, 3, 1)
 
@@ -121,7 +119,7 @@ def test_a_broken_invariant_takes_the_place_of_the_reason() -> None:
 
 
 def test_a_request_beyond_the_window_says_so_above_its_context() -> None:
-    call = replace(last_call(triage_story()), problems=(Broken(WINDOW, "9 input tokens do not fit"),))
+    call = replace(last_call(triage_story()), problems=(BrokenInvariant(WINDOW, "9 input tokens do not fit"),))
     assert "beyond the context window" in Row(summary(call, 80)).text
 
 
@@ -184,12 +182,12 @@ def test_an_answer_from_a_recording_says_so() -> None:
 @pytest.mark.parametrize(
     ("live", "words"),
     [
-        (Live("held", "held before call: step over"), "‖ held before call: step over"),
-        (Live("waiting", "waits for the provider (try 2)", 34.2), "waits for the provider (try 2) 34.2s"),
-        (Live("answering", "The first failure", 1.0), "answers  The first failure"),
+        (LiveCall("held", "held before call: step over"), "‖ held before call: step over"),
+        (LiveCall("waiting", "waits for the provider (try 2)", 34.2), "waits for the provider (try 2) 34.2s"),
+        (LiveCall("answering", "The first failure", 1.0), "answers  The first failure"),
     ],
 )
-def test_a_call_in_progress_says_what_it_is_doing_in_its_last_row(live: Live, words: str) -> None:
+def test_a_call_in_progress_says_what_it_is_doing_in_its_last_row(live: LiveCall, words: str) -> None:
     rows = ContextRows(last_call(triage_story()), View())
     before = len(rows)
     rows.set_live(live)
@@ -221,7 +219,7 @@ def test_no_row_is_wider_than_its_pane(width: int) -> None:
     run = RunState.of(triage_story(finished=True).events)
     for call in run.calls:
         rows = ContextRows(call, View(compare=True, before=run.calls[0]))
-        rows.set_live(Live("answering", "x" * 500))
+        rows.set_live(LiveCall("answering", "x" * 500))
         for line in [*rows.heads(width), *(rows.row(i, width) for i in range(len(rows)))]:
             assert cell_len(line.text) <= width
 

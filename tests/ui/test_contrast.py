@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -17,12 +16,12 @@ from tests.ui.bench import bench
 from tests.ui.support import triage_story
 from tests.ui.test_forms import REVIEW
 from tests.ui.test_snapshots import HELD
-from workbench.engine.event import Event
+from workbench.engine.journal.event import Event
 from workbench.resources import folder
+from workbench.themes import Themes, load_themes, theme_of
 from workbench.tui.palette import FAINT, PAINTS, READABLE, TONES, Palette, contrast
 from workbench.tui.screens.form import FormDialog
 from workbench.tui.screens.freeze import FreezeForm
-from workbench.tui.themes import Themes, load_themes, theme_of
 
 THEMES = {name: theme for name, theme in load_themes([folder("themes")]).by_name.items() if not theme.ansi}
 FAINT_ONE = {
@@ -60,33 +59,30 @@ def test_what_can_be_read_keeps_its_colour_and_lines_stay_thin() -> None:
                 assert palette.on(token, back) == palette[token], token
 
 
-def test_what_stands_on_the_screen_can_be_read_in_every_theme(tmp_path: Path) -> None:
+async def test_what_stands_on_the_screen_can_be_read_in_every_theme(tmp_path: Path) -> None:
     place = triage_story().events[-1].place
     body = {"question": "How?", "context": "", "options": [], "type": "form", "form": REVIEW}
     question = Event(99, "2026-11-02T14:02:41.204000Z", "r", "human_asked", place, {"index": 1, **body})
 
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story().events, notices=[HELD]) as it:
+    async with bench(tmp_path, events=triage_story().events, notices=[HELD]) as it:
 
-            async def read(least: float) -> None:
-                for name in THEMES:
-                    it.app.theme = name
-                    await it.pilot.pause()
-                    box = it.app.screen.query("#box")
-                    region = box.first().region if box else None
-                    strips = it.app.screen._compositor.render_strips()
-                    assert list(unreadable(strips, region, least)) == [], name
-
-            it.app.take_themes(Themes(THEMES))
-            await it.press("k", "k", "p")
-            await read(FAINT)
-            for dialog in (FreezeForm("log_triage_2", "snapshots/"), FormDialog(question)):
-                await it.app.push_screen(dialog)
+        async def read(least: float) -> None:
+            for name in THEMES:
+                it.app.theme = name
                 await it.pilot.pause()
-                await read(READABLE)
-                await it.press("escape")
+                box = it.app.screen.query("#box")
+                region = box.first().region if box else None
+                strips = it.app.screen._compositor.render_strips()
+                assert list(unreadable(strips, region, least)) == [], name
 
-    asyncio.run(scenario())
+        it.app.take_themes(Themes(THEMES))
+        await it.press("k", "k", "p")
+        await read(FAINT)
+        for dialog in (FreezeForm("log_triage_2", "snapshots/"), FormDialog(question)):
+            await it.app.push_screen(dialog)
+            await it.pilot.pause()
+            await read(READABLE)
+            await it.press("escape")
 
 
 def unreadable(strips: Iterable[Strip], region: Region | None, least: float) -> Iterator[str]:
@@ -105,20 +101,17 @@ def unreadable(strips: Iterable[Strip], region: Region | None, least: float) -> 
                 yield f"{text.strip()}: {color.hex} on {back.hex} at {began},{y}"
 
 
-def test_selected_text_can_be_read_in_every_theme(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story().events) as it:
-            pane = it.screen.context_pane
-            it.screen.selections = {pane: Selection(None, None)}
-            for name in THEMES:
-                it.app.theme = name
-                await it.pilot.pause()
-                styles = [part.style for part in pane.render_line(6) if part.text.strip() and part.style]
-                assert styles
-                for style in styles:
-                    assert style.color is not None
-                    assert style.bgcolor is not None
-                    ratio = contrast(Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor))
-                    assert ratio >= READABLE, f"{name}: {ratio:.2f}"
-
-    asyncio.run(scenario())
+async def test_selected_text_can_be_read_in_every_theme(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story().events) as it:
+        pane = it.screen.context_pane
+        it.screen.selections = {pane: Selection(None, None)}
+        for name in THEMES:
+            it.app.theme = name
+            await it.pilot.pause()
+            styles = [part.style for part in pane.render_line(6) if part.text.strip() and part.style]
+            assert styles
+            for style in styles:
+                assert style.color is not None
+                assert style.bgcolor is not None
+                ratio = contrast(Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor))
+                assert ratio >= READABLE, f"{name}: {ratio:.2f}"

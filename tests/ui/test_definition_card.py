@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.language.load import load
-from workbench.tui.rows.definition import CardRows
+from workbench.views.definition import CardRows
 
 CASCADE = """\
 cascade_id: c

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
 
 from tests.ui.bench import session_at
 from tests.ui.support import LOG_TEXT, TRIAGE, entry, triage_story
 from workbench.context.assembly import Kind
-from workbench.context.message import Image, Message, Text, ToolCall
+from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.context.place import Place
-from workbench.engine.state import CallState, RunState
+from workbench.engine.journal.parts import CallState
+from workbench.engine.journal.state import RunState
 from workbench.language.problem import Problem, Severity, Span
-from workbench.tui.opening import presenter_of
-from workbench.tui.rows import documents, reasons, viewer, wire
-from workbench.tui.rows.picture import Gallery
-from workbench.tui.rows.sides import SideRows
-from workbench.tui.rows.text import TextRows
+from workbench.tui.bench.opening import presenter_of
+from workbench.views import documents, reasons, viewer, wire
+from workbench.views.picture import Gallery
+from workbench.views.sides import SideRows
+from workbench.views.text import TextRows
 
 RESULT = 5
 """Index of the masked result in the last call of the story."""
@@ -51,7 +54,7 @@ def test_in_full_it_says_how_little_of_it_the_model_saw() -> None:
 def test_a_message_shows_its_calls_and_its_images_without_their_bytes() -> None:
     call = ToolCall("c", "search_files", '{"pattern": "x", "depth": 2}')
     image = Image("ab" * 32, "image/png", 32_768, 640, 480)
-    message = Message("assistant", (Text("Look:"), image), (call,))
+    message = Message("assistant", (TextPart("Look:"), image), (call,))
     lines = [line.text for line in documents.message_lines(message)]
     assert lines[:2] == ["Look:", "[image/png 640×480 32,768 bytes abababab]"]
     assert "→ search_files" in lines
@@ -99,7 +102,7 @@ def test_before_it_is_sent_the_wire_is_what_will_be_handed_over() -> None:
 def test_the_wire_of_a_call_that_shows_an_image_leaves_out_its_bytes() -> None:
     run = story_run()
     image = Image("ab" * 32, "image/png", 32_768, 640, 480)
-    shown = entry(Message("user", (Text("Look:"), image)), Kind.IMAGES, Place("", "triage", 1, 1, 2, 1))
+    shown = entry(Message("user", (TextPart("Look:"), image)), Kind.IMAGES, Place("", "triage", 1, 1, 2, 1))
     call = replace(run.calls[-1], entries=(shown,))
     parts = [{"type": "text", "text": "Look:"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}]
     body = json.loads(wire.wire_doc(call, run).copy)
@@ -180,3 +183,22 @@ def test_a_dropped_message_says_why_it_was_not_sent() -> None:
     gone = entry(Message("user", "old"), Kind.PROMPT, place, reason=("slide", 1, 1), sent=None)
     document = documents.message_doc(CallState(place, 1, entries=(gone,)), 0, full=False)
     assert text_of(document).startswith("Not sent: dropped: age 0 > 1")
+
+
+@pytest.mark.parametrize("lost", ["messages", "one message", "tools"])
+def test_where_the_journal_lost_a_body_the_wire_is_what_was_handed_over_and_says_so(lost: str) -> None:
+    run = story_run()
+    call = run.calls[1]
+    assert call.wire is not None
+    sent = call.wire.messages
+    if lost == "tools":
+        call.wire = replace(call.wire, order=(*call.wire.order, "tools"), tools="nowhere")
+    else:
+        for digest in sent if lost == "messages" else sent[-1:]:
+            run.wire_bodies.pop(digest, None)
+    assert wire.wire_text(call, run) is None
+    document = wire.wire_doc(call, run)
+    assert "no body was kept: what was handed over" in "".join(text for text, _ in document.title)
+    body = json.loads(document.copy)
+    assert [message["role"] for message in body["messages"]] == ["system", "user", "user", "user"]
+    assert body["model"] == call.model

@@ -13,8 +13,8 @@ from textual import events
 
 from tests.ui.bench import Bench, bench
 from tests.ui.snapshot import check_sizes
-from workbench.tui.external_editor import NoEditor, editor_command
-from workbench.tui.screens.dialog import Choice
+from workbench.tui.navigation import NoEditor, editor_command
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.editor import EditorScreen
 
 TEXT = """\
@@ -49,7 +49,7 @@ class Desk:
         await self.it.pilot.pause()
 
     async def answer(self, key: str) -> None:
-        assert isinstance(self.it.app.screen, Choice)
+        assert isinstance(self.it.app.screen, ChoiceDialog)
         await self.it.press(key)
 
 
@@ -69,161 +69,134 @@ def file_of(folder: Path) -> Path:
     return folder / "log_triage.yaml"
 
 
-def test_a_mistake_shows_while_it_is_typed_and_goes_when_it_is_mended(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with desk(tmp_path) as it:
-            await it.put(5, 11)
-            await it.it.press("x")
-            await it.checked()
-            assert [problem.code for problem in it.screen.problems] == ["L201"]
-            shown = it.it.text()
-            assert "1 warning" in shown
-            assert "5⚠" in shown
-            assert "unknown key 'tacklex'" in shown
-            await it.it.press("backspace")
-            await it.checked()
-            assert it.screen.problems == ()
-            assert "✓ no problems" in it.it.text()
-
-    asyncio.run(scenario())
+async def test_a_mistake_shows_while_it_is_typed_and_goes_when_it_is_mended(tmp_path: Path) -> None:
+    async with desk(tmp_path) as it:
+        await it.put(5, 11)
+        await it.it.press("x")
+        await it.checked()
+        assert [problem.code for problem in it.screen.problems] == ["L201"]
+        shown = it.it.text()
+        assert "1 warning" in shown
+        assert "5⚠" in shown
+        assert "unknown key 'tacklex'" in shown
+        await it.it.press("backspace")
+        await it.checked()
+        assert it.screen.problems == ()
+        assert "✓ no problems" in it.it.text()
 
 
-def test_what_is_offered_is_taken_with_enter_and_dropped_with_escape(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with desk(tmp_path) as it:
-            await it.put(5, 24)
-            await it.it.press("enter", "r", "u")
-            assert it.screen.popup.display
-            assert "▌rules" in it.it.text()
-            await it.it.press("enter")
-            assert it.text.endswith("    tackle: [read_file]\n    rules:\n      \n")
-            await it.it.press("m", "a", "x", "_", "t", "escape")
-            assert not it.screen.popup.display
-            assert isinstance(it.it.app.screen, EditorScreen)
-            assert it.text.endswith("      max_t\n")
-
-    asyncio.run(scenario())
+async def test_what_is_offered_is_taken_with_enter_and_dropped_with_escape(tmp_path: Path) -> None:
+    async with desk(tmp_path) as it:
+        await it.put(5, 24)
+        await it.it.press("enter", "r", "u")
+        assert it.screen.popup.display
+        assert "▌rules" in it.it.text()
+        await it.it.press("enter")
+        assert it.text.endswith("    tackle: [read_file]\n    rules:\n      \n")
+        await it.it.press("m", "a", "x", "_", "t", "escape")
+        assert not it.screen.popup.display
+        assert isinstance(it.it.app.screen, EditorScreen)
+        assert it.text.endswith("      max_t\n")
 
 
-def test_the_field_under_the_cursor_is_explained(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with desk(tmp_path) as it:
-            for line, column, words in ((4, 30, "The task"), (5, 8, "Tools this phase may call")):
-                await it.put(line, column)
-                await it.it.pilot.pause()
-                assert words in it.it.text()
-
-    asyncio.run(scenario())
-
-
-def test_names_of_this_file_and_its_tools_are_offered_on_demand(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with desk(tmp_path) as it:
-            await it.put(5, 23)
-            await it.it.press("comma", "space", "ctrl+@")
-            offered = {item.text for item in it.screen.popup.items}
-            assert {"search_files", "set_state"} <= offered
-            await it.it.press("escape")
-            await it.put(4, 23)
-            await it.it.press(*"{{ out", "enter")
-            assert "{{ outputs" in it.text
-
-    asyncio.run(scenario())
-
-
-def test_a_save_is_whole_keeps_permissions_and_is_taken_over_by_the_bench(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with desk(tmp_path) as it:
-            file_of(tmp_path).chmod(0o640)
-            await it.put(3, 15)
-            await it.it.press("s")
-            assert "● not saved" in it.it.text()
-            await it.it.press("ctrl+s")
-            assert file_of(tmp_path).read_text() == TEXT.replace("name: look", "name: looks")
-            assert file_of(tmp_path).stat().st_mode & 0o777 == 0o640
-            assert "not saved" not in it.it.text()
-            assert [path.name for path in tmp_path.glob(".*new")] == []
-            await it.it.until(lambda: "looks" in str(it.it.presenter.outline))
-            await it.it.press("escape")
-            assert type(it.it.app.screen).__name__ == "BenchScreen"
-
-    asyncio.run(scenario())
-
-
-def test_a_file_that_changed_meanwhile_is_not_overwritten_without_a_question(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with desk(tmp_path) as it:
-            it.it.app.watcher.stop()  # type: ignore[union-attr]
-            await it.put(1, 18)
-            await it.it.press("s")
-            file_of(tmp_path).write_text("cascade_id: theirs\nphases: []\n")
-            await it.it.press("ctrl+s")
-            assert "was changed on disk" in it.it.text()
-            await it.answer("s")
-            assert file_of(tmp_path).read_text().startswith("cascade_id: theirs")
-            await it.it.press("ctrl+s")
-            await it.answer("r")
-            assert it.text.startswith("cascade_id: theirs")
-            await it.it.press("ctrl+z")
-            assert it.text.startswith("cascade_id: smalls")
-            await it.it.press("ctrl+s")
-            assert file_of(tmp_path).read_text().startswith("cascade_id: smalls")
-
-    asyncio.run(scenario())
-
-
-def test_an_untouched_text_follows_the_file_and_a_changed_one_says_so(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with desk(tmp_path) as it:
-            file_of(tmp_path).write_text(TEXT.replace("small", "other"))
-            await it.it.until(lambda: "cascade_id: other" in it.text, "the editor did not follow the file")
-            await it.put(1, 1)
-            await it.it.press("#")
-            file_of(tmp_path).write_text(TEXT.replace("small", "third"))
-            await it.it.until(lambda: "changed on disk" in it.screen.on_disk)
-            assert it.text.startswith("#cascade_id: other")
-            file_of(tmp_path).unlink()
-            await it.it.until(lambda: "gone" in it.screen.on_disk)
-            await it.it.press("ctrl+s")
-            await it.answer("o")
-            assert file_of(tmp_path).read_text().startswith("#cascade_id: other")
-
-    asyncio.run(scenario())
-
-
-def test_leaving_and_quitting_ask_before_changes_are_lost(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with desk(tmp_path) as it:
-            await it.it.press("#", "escape")
-            assert "has changes that are not saved" in it.it.text()
-            await it.answer("e")
-            assert isinstance(it.it.app.screen, EditorScreen)
-            it.it.app.action_leave()
+async def test_the_field_under_the_cursor_is_explained(tmp_path: Path) -> None:
+    async with desk(tmp_path) as it:
+        for line, column, words in ((4, 30, "The task"), (5, 8, "Tools this phase may call")):
+            await it.put(line, column)
             await it.it.pilot.pause()
-            assert "Drop the changes and quit" in it.it.text()
-            await it.answer("s")
-            await it.it.press("escape")
-            await it.answer("d")
-            assert type(it.it.app.screen).__name__ == "BenchScreen"
-            assert file_of(tmp_path).read_text() == TEXT
-
-    asyncio.run(scenario())
+            assert words in it.it.text()
 
 
-def test_a_question_is_answered_once_however_fast_one_types(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with desk(tmp_path) as it:
-            await it.it.press("#", "escape")
-            asked = it.it.app.screen
-            assert isinstance(asked, Choice)
-            for _ in range(2):  # Both are under way before the first one has closed it.
-                asked.post_message(events.Key("s", "s"))
-            await it.it.until(lambda: type(it.it.app.screen).__name__ == "BenchScreen")
-            await it.it.pilot.pause()
-            assert it.it.app.is_running
-            assert file_of(tmp_path).read_text() != TEXT
+async def test_names_of_this_file_and_its_tools_are_offered_on_demand(tmp_path: Path) -> None:
+    async with desk(tmp_path) as it:
+        await it.put(5, 23)
+        await it.it.press("comma", "space", "ctrl+@")
+        offered = {item.text for item in it.screen.popup.items}
+        assert {"search_files", "set_state"} <= offered
+        await it.it.press("escape")
+        await it.put(4, 23)
+        await it.it.press(*"{{ out", "enter")
+        assert "{{ outputs" in it.text
 
-    asyncio.run(scenario())
+
+async def test_a_save_is_whole_keeps_permissions_and_is_taken_over_by_the_bench(tmp_path: Path) -> None:
+    async with desk(tmp_path) as it:
+        file_of(tmp_path).chmod(0o640)
+        await it.put(3, 15)
+        await it.it.press("s")
+        assert "● not saved" in it.it.text()
+        await it.it.press("ctrl+s")
+        assert file_of(tmp_path).read_text() == TEXT.replace("name: look", "name: looks")
+        assert file_of(tmp_path).stat().st_mode & 0o777 == 0o640
+        assert "not saved" not in it.it.text()
+        assert [path.name for path in tmp_path.glob(".*new")] == []
+        await it.it.until(lambda: "looks" in str(it.it.presenter.outline))
+        await it.it.press("escape")
+        assert type(it.it.app.screen).__name__ == "BenchScreen"
+
+
+async def test_a_file_that_changed_meanwhile_is_not_overwritten_without_a_question(tmp_path: Path) -> None:
+    async with desk(tmp_path) as it:
+        it.it.app.sessions.watcher.stop()  # type: ignore[union-attr]
+        await it.put(1, 18)
+        await it.it.press("s")
+        file_of(tmp_path).write_text("cascade_id: theirs\nphases: []\n")
+        await it.it.press("ctrl+s")
+        assert "was changed on disk" in it.it.text()
+        await it.answer("s")
+        assert file_of(tmp_path).read_text().startswith("cascade_id: theirs")
+        await it.it.press("ctrl+s")
+        await it.answer("r")
+        assert it.text.startswith("cascade_id: theirs")
+        await it.it.press("ctrl+z")
+        assert it.text.startswith("cascade_id: smalls")
+        await it.it.press("ctrl+s")
+        assert file_of(tmp_path).read_text().startswith("cascade_id: smalls")
+
+
+async def test_an_untouched_text_follows_the_file_and_a_changed_one_says_so(tmp_path: Path) -> None:
+    async with desk(tmp_path) as it:
+        file_of(tmp_path).write_text(TEXT.replace("small", "other"))
+        await it.it.until(lambda: "cascade_id: other" in it.text, "the editor did not follow the file")
+        await it.put(1, 1)
+        await it.it.press("#")
+        file_of(tmp_path).write_text(TEXT.replace("small", "third"))
+        await it.it.until(lambda: "changed on disk" in it.screen.on_disk)
+        assert it.text.startswith("#cascade_id: other")
+        file_of(tmp_path).unlink()
+        await it.it.until(lambda: "gone" in it.screen.on_disk)
+        await it.it.press("ctrl+s")
+        await it.answer("o")
+        assert file_of(tmp_path).read_text().startswith("#cascade_id: other")
+
+
+async def test_leaving_and_quitting_ask_before_changes_are_lost(tmp_path: Path) -> None:
+    async with desk(tmp_path) as it:
+        await it.it.press("#", "escape")
+        assert "has changes that are not saved" in it.it.text()
+        await it.answer("e")
+        assert isinstance(it.it.app.screen, EditorScreen)
+        it.it.app.action_leave()
+        await it.it.pilot.pause()
+        assert "Drop the changes and quit" in it.it.text()
+        await it.answer("s")
+        await it.it.press("escape")
+        await it.answer("d")
+        assert type(it.it.app.screen).__name__ == "BenchScreen"
+        assert file_of(tmp_path).read_text() == TEXT
+
+
+async def test_a_question_is_answered_once_however_fast_one_types(tmp_path: Path) -> None:
+    async with desk(tmp_path) as it:
+        await it.it.press("#", "escape")
+        asked = it.it.app.screen
+        assert isinstance(asked, ChoiceDialog)
+        for _ in range(2):  # Both are under way before the first one has closed it.
+            asked.post_message(events.Key("s", "s"))
+        await it.it.until(lambda: type(it.it.app.screen).__name__ == "BenchScreen")
+        await it.it.pilot.pause()
+        assert it.it.app.is_running
+        assert file_of(tmp_path).read_text() != TEXT
 
 
 def test_what_was_not_saved_when_the_app_was_killed_is_offered_again(tmp_path: Path) -> None:
@@ -252,31 +225,28 @@ def test_what_was_not_saved_when_the_app_was_killed_is_offered_again(tmp_path: P
     asyncio.run(again())
 
 
-def test_find_go_to_line_undo_and_the_next_problem(tmp_path: Path) -> None:
+async def test_find_go_to_line_undo_and_the_next_problem(tmp_path: Path) -> None:
     text = TEXT + "  - name: more\n    instructions: x\n    tackel: []\n    ruls: {}\n"
 
-    async def scenario() -> None:
-        async with desk(tmp_path, text) as it:
-            await it.it.press("ctrl+g", *"4:5", "enter")
-            assert it.area.cursor_location == (3, 4)
-            await it.it.press("ctrl+f", *"NAME", "enter")
-            assert it.area.selected_text == "name"
-            assert it.area.cursor_location[0] == 5
-            await it.it.press("f3")
-            assert it.area.cursor_location[0] == 2
-            await it.it.press("f8")
-            assert it.area.cursor_location == (7, 4)
-            await it.it.press("f8")
-            assert it.area.cursor_location == (8, 4)
-            await it.it.press("f8")
-            assert it.area.cursor_location == (7, 4)
-            before = it.text
-            await it.it.press("#", "ctrl+z")
-            assert it.text == before
-            await it.it.press("ctrl+y")
-            assert it.text != before
-
-    asyncio.run(scenario())
+    async with desk(tmp_path, text) as it:
+        await it.it.press("ctrl+g", *"4:5", "enter")
+        assert it.area.cursor_location == (3, 4)
+        await it.it.press("ctrl+f", *"NAME", "enter")
+        assert it.area.selected_text == "name"
+        assert it.area.cursor_location[0] == 5
+        await it.it.press("f3")
+        assert it.area.cursor_location[0] == 2
+        await it.it.press("f8")
+        assert it.area.cursor_location == (7, 4)
+        await it.it.press("f8")
+        assert it.area.cursor_location == (8, 4)
+        await it.it.press("f8")
+        assert it.area.cursor_location == (7, 4)
+        before = it.text
+        await it.it.press("#", "ctrl+z")
+        assert it.text == before
+        await it.it.press("ctrl+y")
+        assert it.text != before
 
 
 CANNOT_BE_KEPT = (
@@ -287,78 +257,63 @@ CANNOT_BE_KEPT = (
 )
 
 
-def test_a_file_that_cannot_be_kept_as_it_is_can_only_be_looked_at(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=TEXT) as it:
-            it.app.watcher.stop()  # type: ignore[union-attr]
-            for raw, words in CANNOT_BE_KEPT:
-                file_of(tmp_path).write_bytes(raw)
-                await it.press("e")
-                await it.pilot.pause()
-                assert f"read-only: {words}" in it.text()
-                await it.press("x", "ctrl+s", "enter")
-                assert file_of(tmp_path).read_bytes() == raw
-                await it.press("escape")
-                assert it.app.screen is it.screen
-
-    asyncio.run(scenario())
-
-
-def test_line_ends_and_a_byte_order_mark_are_kept(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=TEXT) as it:
-            it.app.watcher.stop()  # type: ignore[union-attr]
-            file_of(tmp_path).write_bytes(b"\xef\xbb\xbfcascade_id: x\r\nphases: []\r\n")
+async def test_a_file_that_cannot_be_kept_as_it_is_can_only_be_looked_at(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=TEXT) as it:
+        it.app.sessions.watcher.stop()  # type: ignore[union-attr]
+        for raw, words in CANNOT_BE_KEPT:
+            file_of(tmp_path).write_bytes(raw)
             await it.press("e")
-            found = Desk(it)
-            await found.put(1, 14)
-            await it.press("y", "enter", "#", "ctrl+s")
-            assert file_of(tmp_path).read_bytes() == b"\xef\xbb\xbfcascade_id: xy\r\n#\r\nphases: []\r\n"
+            await it.pilot.pause()
+            assert f"read-only: {words}" in it.text()
+            await it.press("x", "ctrl+s", "enter")
+            assert file_of(tmp_path).read_bytes() == raw
+            await it.press("escape")
+            assert it.app.screen is it.screen
 
-    asyncio.run(scenario())
+
+async def test_line_ends_and_a_byte_order_mark_are_kept(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=TEXT) as it:
+        it.app.sessions.watcher.stop()  # type: ignore[union-attr]
+        file_of(tmp_path).write_bytes(b"\xef\xbb\xbfcascade_id: x\r\nphases: []\r\n")
+        await it.press("e")
+        found = Desk(it)
+        await found.put(1, 14)
+        await it.press("y", "enter", "#", "ctrl+s")
+        assert file_of(tmp_path).read_bytes() == b"\xef\xbb\xbfcascade_id: xy\r\n#\r\nphases: []\r\n"
 
 
-def test_hostile_characters_of_a_file_are_shown_as_pictures_and_kept(tmp_path: Path) -> None:
+async def test_hostile_characters_of_a_file_are_shown_as_pictures_and_kept(tmp_path: Path) -> None:
     text = TEXT.replace("Find it", "Find \x1b]0;gone\x07 \u202eit [/b]")
 
-    async def scenario() -> None:
-        async with desk(tmp_path, text) as it:
-            shown = it.it.text()
-            assert "␛]0;gone␇" in shown
-            assert "\x1b" not in shown
-            assert "\u202e" not in shown
-            await it.put(1, 18)
-            await it.it.press("x", "ctrl+s")
-            assert file_of(tmp_path).read_text() == text.replace("small", "smallx")
-
-    asyncio.run(scenario())
+    async with desk(tmp_path, text) as it:
+        shown = it.it.text()
+        assert "␛]0;gone␇" in shown
+        assert "\x1b" not in shown
+        assert "\u202e" not in shown
+        await it.put(1, 18)
+        await it.it.press("x", "ctrl+s")
+        assert file_of(tmp_path).read_text() == text.replace("small", "smallx")
 
 
-def test_five_thousand_lines_stay_usable(tmp_path: Path) -> None:
+async def test_five_thousand_lines_stay_usable(tmp_path: Path) -> None:
     phase = "  - name: p{0}\n    instructions: |\n      Do {0}\n    rules:\n      max_turns: 3\n"
     phases = "".join(phase.format(number) for number in range(1000))
 
-    async def scenario() -> None:
-        async with desk(tmp_path, f"cascade_id: big\nphases:\n{phases}") as it:
-            await it.put(5000, 1)
-            began = os.times()
-            await it.it.press("#", "a", "b", "backspace", "up")
-            used = os.times()
-            assert (used.user - began.user) / 5 < 0.4
-            assert it.area.document.line_count == 5003
-
-    asyncio.run(scenario())
+    async with desk(tmp_path, f"cascade_id: big\nphases:\n{phases}") as it:
+        await it.put(5000, 1)
+        began = os.times()
+        await it.it.press("#", "a", "b", "backspace", "up")
+        used = os.times()
+        assert (used.user - began.user) / 5 < 0.4
+        assert it.area.document.line_count == 5003
 
 
-def test_the_editor_as_it_stands(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with desk(tmp_path, TEXT + "    tackel: []\n") as it:
-            await it.put(5, 24)
-            await it.it.press("enter", "r", "u")
-            await it.checked()
-            await check_sizes(it.it, "editor", picture=True)
-
-    asyncio.run(scenario())
+async def test_the_editor_as_it_stands(tmp_path: Path) -> None:
+    async with desk(tmp_path, TEXT + "    tackel: []\n") as it:
+        await it.put(5, 24)
+        await it.it.press("enter", "r", "u")
+        await it.checked()
+        await check_sizes(it.it, "editor", picture=True)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ from tests.ui.snapshot import check_sizes
 from tests.ui.support import Story, entry
 from workbench.context.assembly import Kind
 from workbench.context.message import Message
-from workbench.engine.ports import ModelFault
-from workbench.tui.presenter import Presenter
-from workbench.tui.state import BenchState
+from workbench.engine.contracts import ModelFault
+from workbench.tui.bench.presenter import Presenter
+from workbench.tui.bench.state import BenchState
 
 LONG = Message("user", "[Tool result: read_log]\n" + "a line of the log\n" * 400)
 
@@ -37,40 +36,34 @@ def story(error: dict[str, Any], *, tries: int = 1) -> Story:
 
 
 @pytest.mark.fault("F31")
-def test_a_context_that_is_too_long_points_to_its_largest_messages(tmp_path: Path) -> None:
+async def test_a_context_that_is_too_long_points_to_its_largest_messages(tmp_path: Path) -> None:
     error = {"kind": "context_length", "message": "the maximum is 8192 tokens", "status": 400, "body": ""}
 
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(120, 50), events=story(error).events) as it:
-            shown = it.pane("detail")
-            assert "The request is longer than the model's context." in shown
-            assert "the maximum is 8192 tokens" in shown
-            first = shown.index("2  user, turn 1 read_log: 1,8")
-            assert first < shown.index("1  user, task: ")
-            assert "mask or clear old tool results" in shown
-            assert "c asks again" not in shown, "the same request would be refused again"
-            await check_sizes(it, "failed", picture=True)
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, size=(120, 50), events=story(error).events) as it:
+        shown = it.pane("detail")
+        assert "The request is longer than the model's context." in shown
+        assert "the maximum is 8192 tokens" in shown
+        first = shown.index("2  user, turn 1 read_log: 1,8")
+        assert first < shown.index("1  user, task: ")
+        assert "mask or clear old tool results" in shown
+        assert "c asks again" not in shown, "the same request would be refused again"
+        await check_sizes(it, "failed", picture=True)
 
 
 @pytest.mark.fault("F26")
-def test_what_had_arrived_is_kept_and_c_asks_again(tmp_path: Path) -> None:
+async def test_what_had_arrived_is_kept_and_c_asks_again(tmp_path: Path) -> None:
     error = {"kind": "stream_cut", "message": "broke off", "partial": "The first half of", "body": '{"a": 1}'}
 
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(120, 50), events=story(error, tries=2).events) as it:
-            shown = it.pane("detail")
-            assert "The answer broke off." in shown
-            assert "c asks again, and what was answered stays." in shown
-            assert "The first half of" in shown
-            assert '"a": 1' in shown
-            assert it.presenter.state.resumable
-            assert "c continue" in it.text()
-            await it.press("k")
-            assert "The next try: 2.0s later." in it.pane("detail")
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, size=(120, 50), events=story(error, tries=2).events) as it:
+        shown = it.pane("detail")
+        assert "The answer broke off." in shown
+        assert "c asks again, and what was answered stays." in shown
+        assert "The first half of" in shown
+        assert '"a": 1' in shown
+        assert it.presenter.state.resumable
+        assert "c continue" in it.text()
+        await it.press("k")
+        assert "The next try: 2.0s later." in it.pane("detail")
 
 
 def test_a_model_that_is_not_there_is_named_with_its_line_and_names_like_it() -> None:

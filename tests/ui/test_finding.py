@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.support import TRIAGE, triage_story
 from tests.ui.test_editor import desk
 from tests.ui.test_home_screen import home
-from workbench.engine.state import RunState
-from workbench.tui.rows.cells import width_of
-from workbench.tui.rows.found import Found
-from workbench.tui.rows.model import Filtered
-from workbench.tui.rows.tally import Tally
-from workbench.tui.rows.text import Line, TextRows
-from workbench.tui.rows.tree import TreeRows, TreeView
+from workbench.engine.journal.state import RunState
 from workbench.tui.screens.home import HomeScreen
 from workbench.tui.screens.sheet import Sheet
+from workbench.views.cells import width_of
+from workbench.views.filter_result import FilterResult
+from workbench.views.model import Filtered
+from workbench.views.tally import Tally
+from workbench.views.text import TextLine, TextRows
+from workbench.views.tree import TreeRows, TreeView
 
 
 def test_a_filter_that_another_width_wraps_otherwise_still_shows_rows_that_hold_the_text() -> None:
-    rows = Filtered(TextRows([Line("one two three"), Line("four five"), Line("five sixteen")]), "five")
+    rows = Filtered(TextRows([TextLine("one two three"), TextLine("four five"), TextLine("five sixteen")]), "five")
     wide = ["four five", "five sixteen"]
     for width, shown in ((80, wide), (7, ["five", "five"]), (80, wide)):
         rows.lay_out(width)
@@ -30,17 +29,20 @@ def test_a_filter_that_another_width_wraps_otherwise_still_shows_rows_that_hold_
 
 def test_a_long_title_gives_way_to_the_words_of_a_filter_and_of_a_search() -> None:
     rows = TextRows(
-        [Line("one timeout"), Line("two")], (("Compare", "title"), ("  " + "everything vs masked " * 4, "name"))
+        [TextLine("one timeout"), TextLine("two")], (("Compare", "title"), ("  " + "everything vs masked " * 4, "name"))
     )
     tally = Tally(rows, "timeout of the gateway")
     tally.go_on(1)
     for width in (40, 80, 120):
-        title, right = Found("a wide filter", 1, 2, tally, 0).beside(rows.title, (("fact", "dim"),), width)
+        title, right = FilterResult("a wide filter", 1, 2, tally, 0).beside(rows.title, (("fact", "dim"),), width)
         assert "".join(text for text, _ in right) == "'a wide f': 1 of 2   'timeout' on no line"
         assert width_of(title) == max(12, width - width_of(right) - 9)
         assert title[0] == ("Compare", "title")
-    assert Found("", 2, 2, None, 0).beside(rows.title, (("fact", "dim"),), 80) == (rows.title, (("fact", "dim"),))
-    short = Found("a wide filter", 1, 2, None, 0).beside((("Runs", "title"),), (), 80)
+    assert FilterResult("", 2, 2, None, 0).beside(rows.title, (("fact", "dim"),), 80) == (
+        rows.title,
+        (("fact", "dim"),),
+    )
+    short = FilterResult("a wide filter", 1, 2, None, 0).beside((("Runs", "title"),), (), 80)
     assert short == ((("Runs", "title"),), (("filter 'a wide filter': 1 of 2", "changed"),))
 
 
@@ -56,114 +58,104 @@ def lines_of(it: Bench, pane: str) -> list[str]:
     return [line for line in it.pane(pane).splitlines()[1:] if line.strip(" │├")]
 
 
-def test_every_pane_of_the_bench_is_filtered_for_itself_and_escape_shows_all_again(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story().events) as it:
-            screen, tree = it.screen, it.screen.tree_pane
-            screen.focus_pane("tree")
-            await it.press("g", "h", "g", *"jj", "h")
-            folded = lines_of(it, "tree")
-            await it.press("f", *"search_files", "enter")
-            assert "'search_f': 2 of" in it.pane("tree")
-            assert len(lines_of(it, "tree")) == 2, "what is folded is looked into"
-            await it.press("G", "enter")
-            await it.until(lambda: screen.focused is screen.context_pane)
-            assert it.presenter.state.selected is not None
-            assert it.presenter.state.selected.turn == 2
-            assert "filter" not in it.pane("context")
-            screen.focus_pane("tree")
-            await it.press("escape")
-            assert len(lines_of(it, "tree")) >= len(folded)
-            assert screen.tree_rows is not None
-            assert screen.tree_rows.nodes[tree.cursor].place == it.presenter.state.selected
+async def test_every_pane_of_the_bench_is_filtered_for_itself_and_escape_shows_all_again(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story().events) as it:
+        screen, tree = it.screen, it.screen.tree_pane
+        screen.focus_pane("tree")
+        await it.press("g", "h", "g", *"jj", "h")
+        folded = lines_of(it, "tree")
+        await it.press("f", *"search_files", "enter")
+        assert "'search_f': 2 of" in it.pane("tree")
+        assert len(lines_of(it, "tree")) == 2, "what is folded is looked into"
+        await it.press("G", "enter")
+        await it.until(lambda: screen.focused is screen.context_pane)
+        assert it.presenter.state.selected is not None
+        assert it.presenter.state.selected.turn == 2
+        assert "filter" not in it.pane("context")
+        screen.focus_pane("tree")
+        await it.press("escape")
+        assert len(lines_of(it, "tree")) >= len(folded)
+        assert screen.panes.tree_rows is not None
+        assert screen.panes.tree_rows.nodes[tree.cursor].place == it.presenter.state.selected
 
-            await it.press("1", "1", "f", *"call", "enter", "slash", *"offline", "enter")
-            title = it.pane("dock").splitlines()[0]
-            assert "filter 'call'" in title
-            assert "'offline' line 1 of" in title, "neither hides the other"
-            screen.focus_pane("detail")
-            await it.press("f", *"no such words", "enter")
-            assert "No row holds 'no such words'." in it.pane("detail")
-            assert "filter 'call'" in it.pane("dock")
-            await it.press("escape")
-            assert "filter" not in it.pane("detail")
-            assert "filter 'call'" in it.pane("dock"), "the pane with the focus comes first"
-            await it.press("escape")
-            assert "filter" not in it.text()
-            assert "'offline'" in it.text()
-            await it.press("escape")
-            assert "'offline'" not in it.pane("dock").splitlines()[0]
-
-    asyncio.run(scenario())
+        await it.press("1", "1", "f", *"call", "enter", "slash", *"offline", "enter")
+        title = it.pane("dock").splitlines()[0]
+        assert "filter 'call'" in title
+        assert "'offline' line 1 of" in title, "neither hides the other"
+        screen.focus_pane("detail")
+        await it.press("f", *"no such words", "enter")
+        assert "No row holds 'no such words'." in it.pane("detail")
+        assert "filter 'call'" in it.pane("dock")
+        await it.press("escape")
+        assert "filter" not in it.pane("detail")
+        assert "filter 'call'" in it.pane("dock"), "the pane with the focus comes first"
+        await it.press("escape")
+        assert "filter" not in it.text()
+        assert "'offline'" in it.text()
+        await it.press("escape")
+        assert "'offline'" not in it.pane("dock").splitlines()[0]
 
 
-def test_a_sheet_is_filtered_and_escape_takes_one_step_at_a_time(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path) as it:
-            await it.press("question_mark", "slash", *"no such words", "enter")
-            assert "'no such words' is not in this text" in it.text()
-            await it.press("escape", "f", *"zoom", "enter")
-            assert "view.zoom" not in it.text()
-            assert "Give the pane the whole screen" not in it.text(), "the words of the help are looked at, not ids"
-            assert "No row holds 'zoom'." in it.text()
-            await it.press("escape", "f", *"whole screen", "enter")
-            assert "Give the pane the whole screen" in it.text()
-            assert "Quit; asks" not in it.text()
-            await it.press("escape")
-            assert isinstance(it.app.screen, Sheet)
-            assert "filter '" not in it.text()
-            await it.press("slash", *"whole screen", "enter")
-            assert "'whole screen' " in it.text()
-            await it.press("escape")
-            assert isinstance(it.app.screen, Sheet)
-            assert "'whole screen' " not in it.text(), "the marks of the search go first"
-            await it.press("escape")
-            assert len(it.app.screen_stack) == 1
-
-    asyncio.run(scenario())
-
-
-def test_what_opens_from_a_filtered_list_is_the_row_that_shows(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        (tmp_path / "aaa.yaml").write_text(TRIAGE)
-        (tmp_path / "zzz.yaml").write_text(TRIAGE)
-        async with home(tmp_path) as (it, screen):
-            await it.press("f", *"zzz", "enter")
-            assert "aaa.yaml" not in screen_text(it.app)
-            assert screen.focused is screen.cascades
-            await it.press("escape")
-            assert "aaa.yaml" in screen_text(it.app)
-            await it.press("f", *"nothing of the kind", "enter", "enter")
-            assert isinstance(it.app.screen, HomeScreen), "no row, nothing to open"
-            await it.press("slash", "escape", "f", *["backspace"] * 30, *"zzz", "enter", "enter")
-            await it.until(lambda: it.app.session is not None)
-            assert it.session.file.name == "zzz.yaml"
-
-    asyncio.run(scenario())
+async def test_a_sheet_is_filtered_and_escape_takes_one_step_at_a_time(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        await it.press("question_mark", "slash", *"no such words", "enter")
+        assert "'no such words' is not in this text" in it.text()
+        await it.press("escape", "f", *"zoom", "enter")
+        assert "view.zoom" not in it.text()
+        assert "Give the pane the whole screen" not in it.text(), "the words of the help are looked at, not ids"
+        assert "No row holds 'zoom'." in it.text()
+        await it.press("escape", "f", *"whole screen", "enter")
+        assert "Give the pane the whole screen" in it.text()
+        assert "Quit; asks" not in it.text()
+        await it.press("escape")
+        await it.until(lambda: isinstance(it.app.screen, Sheet), "the screen did not open")
+        assert isinstance(it.app.screen, Sheet)
+        assert "filter '" not in it.text()
+        await it.press("slash", *"whole screen", "enter")
+        assert "'whole screen' " in it.text()
+        await it.press("escape")
+        await it.until(lambda: isinstance(it.app.screen, Sheet), "the screen did not open")
+        assert isinstance(it.app.screen, Sheet)
+        assert "'whole screen' " not in it.text(), "the marks of the search go first"
+        await it.press("escape")
+        assert len(it.app.screen_stack) == 1
 
 
-def test_the_problems_of_the_editor_are_filtered_and_the_file_is_not(tmp_path: Path) -> None:
+async def test_what_opens_from_a_filtered_list_is_the_row_that_shows(tmp_path: Path) -> None:
+    (tmp_path / "aaa.yaml").write_text(TRIAGE)
+    (tmp_path / "zzz.yaml").write_text(TRIAGE)
+    async with home(tmp_path) as (it, screen):
+        await it.press("f", *"zzz", "enter")
+        assert "aaa.yaml" not in screen_text(it.app)
+        assert screen.focused is screen.cascades
+        await it.press("escape")
+        assert "aaa.yaml" in screen_text(it.app)
+        await it.press("f", *"nothing of the kind", "enter", "enter")
+        assert isinstance(it.app.screen, HomeScreen), "no row, nothing to open"
+        await it.press("slash", "escape", "f", *["backspace"] * 30, *"zzz", "enter", "enter")
+        await it.until(lambda: it.app.session is not None)
+        assert it.session.file.name == "zzz.yaml"
+
+
+async def test_the_problems_of_the_editor_are_filtered_and_the_file_is_not(tmp_path: Path) -> None:
     text = "cascade_id: x\nphases:\n  - name: a\n    instructions: x\n    tackel: []\n    ruls: {}\n"
 
-    async def scenario() -> None:
-        async with desk(tmp_path, text) as editor:
-            it, before = editor.it, editor.text
-            await it.press("f6", "f", *"ruls", "enter")
-            screen = editor.screen
-            assert screen.focused is screen.problem_pane
-            assert "tackel" not in "\n".join(screen_text(it.app).splitlines()[-5:])
-            assert editor.text == before
-            await it.press("enter")
-            assert editor.area.cursor_location[0] == 5
-            await it.press("escape")
-            assert it.app.screen is screen
-            assert "filter '" not in screen_text(it.app)
-
-    asyncio.run(scenario())
+    async with desk(tmp_path, text) as editor:
+        it, before = editor.it, editor.text
+        await it.press("f6", "f", *"ruls", "enter")
+        screen = editor.screen
+        assert screen.focused is screen.problem_pane
+        assert "tackel" not in "\n".join(screen_text(it.app).splitlines()[-5:])
+        assert editor.text == before
+        await it.press("enter")
+        assert editor.area.cursor_location[0] == 5
+        await it.press("escape")
+        assert it.app.screen is screen
+        assert "filter '" not in screen_text(it.app)
 
 
 def test_a_search_counts_the_lines_that_hold_a_text_each_of_them_once() -> None:
-    rows = TextRows([Line("tick tick"), Line("tock"), Line("a tick that is so long that it wraps, tick")])
+    rows = TextRows([TextLine("tick tick"), TextLine("tock"), TextLine("a tick that is so long that it wraps, tick")])
     rows.lay_out(12)
     tally = Tally(rows, "tick")
     assert tally.words(0) == "searching"

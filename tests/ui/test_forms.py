@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +15,7 @@ from textual.widgets import TextArea
 from tests.ui.bench import Bench, bench, screen_text
 from tests.ui.snapshot import check, check_sizes
 from tests.ui.support import triage_story
-from workbench.engine.event import Event
+from workbench.engine.journal.event import Event
 from workbench.tui.screens.form import FormDialog
 from workbench.tui.widgets.choices import Choices
 from workbench.tui.widgets.entry import LineInput
@@ -92,193 +91,161 @@ async def sent(it: Bench) -> dict[str, Any]:
     return found
 
 
-def test_a_form_fits_every_terminal(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with asked(tmp_path, REVIEW, timeout=90) as it:
-            await check_sizes(it, "form", picture=True)
-
-    asyncio.run(scenario())
+async def test_a_form_fits_every_terminal(tmp_path: Path) -> None:
+    async with asked(tmp_path, REVIEW, timeout=90) as it:
+        await check_sizes(it, "form", picture=True)
 
 
-def test_a_form_is_filled_in_by_keys_alone(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with asked(tmp_path, REVIEW) as it:
-            await it.press("down", "space", "tab", "1", "tab", "1", "3", "tab", "2", "tab")
-            await it.type("4")
-            await it.press("tab")
-            await it.type("go")
-            answer = await sent(it)
-            assert answer == {
-                "values": {
-                    "plan": "ship",
-                    "tasks": [{"Task": "parse", "Open": "3"}],
-                    "teams": ["blue", "red"],
-                    "risk": 2,
-                    "days": 4,
-                },
-                "comment": "go",
-            }
-            assert it.app.screen is it.screen
-
-    asyncio.run(scenario())
+async def test_a_form_is_filled_in_by_keys_alone(tmp_path: Path) -> None:
+    async with asked(tmp_path, REVIEW) as it:
+        await it.press("down", "space", "tab", "1", "tab", "1", "3", "tab", "2", "tab")
+        await it.type("4")
+        await it.press("tab")
+        await it.type("go")
+        answer = await sent(it)
+        assert answer == {
+            "values": {
+                "plan": "ship",
+                "tasks": [{"Task": "parse", "Open": "3"}],
+                "teams": ["blue", "red"],
+                "risk": 2,
+                "days": 4,
+            },
+            "comment": "go",
+        }
+        assert it.app.screen is it.screen
 
 
-def test_what_does_not_fit_is_said_at_its_place_and_goes_when_it_is_mended(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with asked(tmp_path, REVIEW) as it:
-            await it.press("tab", "tab", "tab", "tab")
-            await it.type("0")
-            await it.press("ctrl+s")
-            text = screen_text(it.app)
-            assert "✗ an answer is needed" in text
-            assert "✗ at least 1" in text
-            assert "✗ 2 to mend: Plan, Days" in text
-            await it.press("1")
-            assert "✗ an answer is needed" not in screen_text(it.app)
-            assert isinstance(it.app.screen, FormDialog), "the form waits until it fits"
-
-    asyncio.run(scenario())
+async def test_what_does_not_fit_is_said_at_its_place_and_goes_when_it_is_mended(tmp_path: Path) -> None:
+    async with asked(tmp_path, REVIEW) as it:
+        await it.press("tab", "tab", "tab", "tab")
+        await it.type("0")
+        await it.press("ctrl+s")
+        text = screen_text(it.app)
+        assert "✗ an answer is needed" in text
+        assert "✗ at least 1" in text
+        assert "✗ 2 to mend: Plan, Days" in text
+        await it.press("1")
+        assert "✗ an answer is needed" not in screen_text(it.app)
+        assert isinstance(it.app.screen, FormDialog), "the form waits until it fits"
 
 
 @pytest.mark.parametrize("keys", [("2",), ("down", "space"), ("down", "enter")], ids=" ".join)
-def test_one_choice_and_enter_are_an_answer(tmp_path: Path, keys: tuple[str, ...]) -> None:
-    async def scenario() -> None:
-        form = {"sections": [{"type": "confirmation", "id": "answer", "required": True}]}
-        async with asked(tmp_path, form) as it:
-            given = listens(it)
-            await it.press(*keys)
-            await it.press("enter")
-            await it.until(lambda: given)
-            assert json.loads(given[0]) == {"values": {"answer": False}, "comment": None}
-
-    asyncio.run(scenario())
+async def test_one_choice_and_enter_are_an_answer(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    form = {"sections": [{"type": "confirmation", "id": "answer", "required": True}]}
+    async with asked(tmp_path, form) as it:
+        given = listens(it)
+        await it.press(*keys)
+        await it.press("enter")
+        await it.until(lambda: given)
+        assert json.loads(given[0]) == {"values": {"answer": False}, "comment": None}
 
 
-def test_an_option_of_several_lines_goes_on_below_its_own_words(tmp_path: Path) -> None:
+async def test_an_option_of_several_lines_goes_on_below_its_own_words(tmp_path: Path) -> None:
     option = {"id": "a", "title": "Alpha " * 20, "description": "Because " * 20}
     form = {"sections": [{"type": "card_grid", "id": "plan", "options": [option]}]}
 
-    async def scenario() -> None:
-        async with asked(tmp_path, form, size=(80, 24)) as it:
-            lines = screen_text(it.app).splitlines()
-            starts = {word: [line.index(word) for line in lines if word in line] for word in ("Alpha", "Because")}
-            assert [len(set(found)) for found in starts.values()] == [1, 1]
-            assert all(len(found) > 1 for found in starts.values())
-
-    asyncio.run(scenario())
+    async with asked(tmp_path, form, size=(80, 24)) as it:
+        lines = screen_text(it.app).splitlines()
+        starts = {word: [line.index(word) for line in lines if word in line] for word in ("Alpha", "Because")}
+        assert [len(set(found)) for found in starts.values()] == [1, 1]
+        assert all(len(found) > 1 for found in starts.values())
 
 
-def test_enter_on_a_line_that_is_refused_stays_there(tmp_path: Path) -> None:
+async def test_enter_on_a_line_that_is_refused_stays_there(tmp_path: Path) -> None:
     fields = [{"type": "input", "id": "days", "kind": "integer"}, {"type": "input", "id": "why"}]
 
-    async def scenario() -> None:
-        async with asked(tmp_path, {"sections": fields}) as it:
-            await it.type("soon")
-            await it.press("enter")
-            assert "✗" in screen_text(it.app)
-            assert it.app.screen.focused is it.app.screen.query(LineInput).first()
-            await it.press("ctrl+u", "4", "enter")
-            assert "✗" not in screen_text(it.app)
-            assert it.app.screen.focused is not it.app.screen.query(LineInput).first()
-            await it.press("enter")
-            assert it.app.screen.focused is not it.app.screen.query(LineInput)[1], "an empty line is left"
-
-    asyncio.run(scenario())
+    async with asked(tmp_path, {"sections": fields}) as it:
+        await it.type("soon")
+        await it.press("enter")
+        assert "✗" in screen_text(it.app)
+        assert it.app.screen.focused is it.app.screen.query(LineInput).first()
+        await it.press("ctrl+u", "4", "enter")
+        assert "✗" not in screen_text(it.app)
+        assert it.app.screen.focused is not it.app.screen.query(LineInput).first()
+        await it.press("enter")
+        assert it.app.screen.focused is not it.app.screen.query(LineInput)[1], "an empty line is left"
 
 
-def test_the_mouse_chooses_and_opens_panels(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with asked(tmp_path, PARTS) as it:
-            assert "Nobody reads this." not in screen_text(it.app)
-            names = list(it.app.screen.query(".panel-name"))
-            await it.pilot.click(names[2])
-            await it.pilot.pause()
-            assert "Nobody reads this." in screen_text(it.app)
-            await it.pilot.click(".choices", offset=(2, 0))
-            await it.press("ctrl+s")
-            await it.pilot.pause()
-            assert "✗ an answer is needed" in screen_text(it.app), "the tab with the mistake is opened"
-            check(it.app, "form-panels-120x40")
-
-    asyncio.run(scenario())
+async def test_the_mouse_chooses_and_opens_panels(tmp_path: Path) -> None:
+    async with asked(tmp_path, PARTS) as it:
+        assert "Nobody reads this." not in screen_text(it.app)
+        names = list(it.app.screen.query(".panel-name"))
+        await it.pilot.click(names[2])
+        await it.pilot.pause()
+        assert "Nobody reads this." in screen_text(it.app)
+        await it.pilot.click(".choices", offset=(2, 0))
+        await it.press("ctrl+s")
+        await it.pilot.pause()
+        assert "✗ an answer is needed" in screen_text(it.app), "the tab with the mistake is opened"
+        check(it.app, "form-panels-120x40")
 
 
-def test_escape_leaves_the_run_waiting_and_the_key_of_answers_asks_again(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with asked(tmp_path, REVIEW) as it:
-            await it.press("escape")
-            assert it.app.screen is it.screen
-            assert it.presenter.situation() == "asked"
-            await it.press("a")
-            assert isinstance(it.app.screen, FormDialog)
-
-    asyncio.run(scenario())
+async def test_escape_leaves_the_run_waiting_and_the_key_of_answers_asks_again(tmp_path: Path) -> None:
+    async with asked(tmp_path, REVIEW) as it:
+        await it.press("escape")
+        assert it.app.screen is it.screen
+        assert it.presenter.situation() == "asked"
+        await it.press("a")
+        await it.until(lambda: isinstance(it.app.screen, FormDialog), "the screen did not open")
+        assert isinstance(it.app.screen, FormDialog)
 
 
-def test_a_run_that_was_stopped_at_a_question_asks_it_again_when_it_goes_on(tmp_path: Path) -> None:
+async def test_a_run_that_was_stopped_at_a_question_asks_it_again_when_it_goes_on(tmp_path: Path) -> None:
     text = "cascade_id: c\nphases:\n  - {name: sure, instructions: Say it., human_input: true}\n"
 
-    async def scenario() -> None:
-        async with bench(tmp_path, text=text, replies="replies: {sure: [{text: Done.}]}", given={}) as it:
-            await it.press("c")
-            await it.until(lambda: isinstance(it.app.screen, FormDialog), "no form came up")
-            await it.press("escape", "x")
-            await it.until(lambda: it.presenter.state.run.status == "stopped" and not it.session.running)
-            await it.press("c")
-            await it.until(lambda: isinstance(it.app.screen, FormDialog), "the question did not come back")
-            await it.press("1", "enter")
-            await it.until(lambda: it.presenter.state.run.status == "success")
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, text=text, replies="replies: {sure: [{text: Done.}]}", given={}) as it:
+        await it.press("c")
+        await it.until(lambda: isinstance(it.app.screen, FormDialog), "no form came up")
+        await it.press("escape", "x")
+        await it.until(lambda: it.presenter.state.run.status == "stopped" and not it.session.running)
+        await it.press("c")
+        await it.until(lambda: isinstance(it.app.screen, FormDialog), "the question did not come back")
+        await it.press("1", "enter")
+        await it.until(lambda: it.presenter.state.run.status == "success")
 
 
-def test_a_form_that_was_left_comes_back_as_it_was(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with asked(tmp_path, REVIEW) as it:
-            await it.press("2", "tab", "1", "tab", "space", "tab", "3", "tab", "0", "tab")
-            await it.type("not yet")
-            await it.press("escape")
-            await it.until(lambda: it.app.screen is it.app.bench)
-            await it.press("a")
-            await it.until(lambda: isinstance(it.app.screen, FormDialog) and it.app.screen.query("#comment"))
-            given = listens(it)
-            await it.press("ctrl+s")
-            assert "✗ at least 1" in it.text()
-            it.app.screen.query_one("FieldBox LineInput", LineInput).value = "4"
-            await it.press("ctrl+s")
-            await it.until(lambda: given)
-            tasks = [{"Task": "parse", "Open": "3"}]
-            values = {"plan": "ship", "tasks": tasks, "teams": ["blue"], "risk": 3, "days": 4}
-            assert json.loads(given[0]) == {"values": values, "comment": "not yet"}
-
-    asyncio.run(scenario())
+async def test_a_form_that_was_left_comes_back_as_it_was(tmp_path: Path) -> None:
+    async with asked(tmp_path, REVIEW) as it:
+        await it.press("2", "tab", "1", "tab", "space", "tab", "3", "tab", "0", "tab")
+        await it.type("not yet")
+        await it.press("escape")
+        await it.until(lambda: it.app.screen is it.app.bench)
+        await it.press("a")
+        await it.until(lambda: isinstance(it.app.screen, FormDialog) and it.app.screen.query("#comment"))
+        given = listens(it)
+        await it.press("ctrl+s")
+        assert "✗ at least 1" in it.text()
+        it.app.screen.query_one("FieldBox LineInput", LineInput).value = "4"
+        await it.press("ctrl+s")
+        await it.until(lambda: given)
+        tasks = [{"Task": "parse", "Open": "3"}]
+        values = {"plan": "ship", "tasks": tasks, "teams": ["blue"], "risk": 3, "days": 4}
+        assert json.loads(given[0]) == {"values": values, "comment": "not yet"}
 
 
-def test_what_is_mended_is_no_longer_told_and_what_is_wrong_is_in_view(tmp_path: Path) -> None:
+async def test_what_is_mended_is_no_longer_told_and_what_is_wrong_is_in_view(tmp_path: Path) -> None:
     lines = {"type": "input", "id": "story", "label": "Story", "kind": "multiline", "required": True}
     options = ["one", {"id": "other", "comment": True}]
     which = {"type": "select", "id": "which", "label": "Which", "required": True, "options": options}
 
-    async def scenario() -> None:
-        async with asked(tmp_path, {"sections": [lines, which]}, size=(80, 20)) as it:
-            await it.press("ctrl+s")
-            assert "✗ 2 to mend: Story, Which" in it.text()
-            await it.press("x")
-            await it.until(lambda: "✗ 1 to mend: Which" in it.text())
-            assert "✗ an answer is needed" not in it.text().split("Which")[0]
-            for key in ("y", "tab", "2"):  # Faster than the app takes them.
-                it.app.post_message(events.Key(key, key if len(key) == 1 else None))
-            await it.until(lambda: "to mend" not in it.text())
-            assert it.app.screen.query_one(TextArea).text == "xy"
-            await it.press("ctrl+s")
-            await it.until(lambda: "✗ 'other' needs a comment" in it.text(), it.text())
-            await it.press("y")
-            await it.until(lambda: "needs a comment" not in it.text().split("Comment")[1])
-
-    asyncio.run(scenario())
+    async with asked(tmp_path, {"sections": [lines, which]}, size=(80, 20)) as it:
+        await it.press("ctrl+s")
+        assert "✗ 2 to mend: Story, Which" in it.text()
+        await it.press("x")
+        await it.until(lambda: "✗ 1 to mend: Which" in it.text())
+        assert "✗ an answer is needed" not in it.text().split("Which")[0]
+        for key in ("y", "tab", "2"):  # Faster than the app takes them.
+            it.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await it.until(lambda: "to mend" not in it.text())
+        assert it.app.screen.query_one(TextArea).text == "xy"
+        await it.press("ctrl+s")
+        await it.until(lambda: "✗ 'other' needs a comment" in it.text(), it.text())
+        await it.press("y")
+        await it.until(lambda: "needs a comment" not in it.text().split("Comment")[1])
 
 
-def test_a_form_says_all_that_there_is_to_know_and_takes_the_last_of_two_answers(tmp_path: Path) -> None:
+async def test_a_form_says_all_that_there_is_to_know_and_takes_the_last_of_two_answers(tmp_path: Path) -> None:
     remark = "a remark that needs more than the thirty cells of a line"
     sections = [
         {"type": "data_table", "columns": ["Name", "Remark"], "rows": [["a", remark]], "selectable": "none"},
@@ -288,63 +255,54 @@ def test_a_form_says_all_that_there_is_to_know_and_takes_the_last_of_two_answers
         {"type": "select", "id": "colour", "options": ["red", "green"], "other": True},
     ]
 
-    async def scenario() -> None:
-        async with asked(tmp_path, {"sections": sections}, size=(80, 40)) as it:
-            text = it.text()
-            assert text.count(remark) == 2
-            assert " 3 " in text
-            assert "3.0" not in text
-            assert "Teams · choose 1 to 2" in text
-            box = it.app.screen.query("FieldBox").last()
-            box.query_one(Choices).focus()
-            await it.press("1", "tab", *"teal")
-            assert box.query_one(Choices).chosen == []
-            await it.press("shift+tab", "2")
-            await it.until(lambda: box.query_one(LineInput).value == "")
-            given = listens(it)
-            await it.press("ctrl+s")
-            await it.until(lambda: given)
-            assert json.loads(given[0])["values"] == {"days": 3, "colour": "green"}
-
-    asyncio.run(scenario())
+    async with asked(tmp_path, {"sections": sections}, size=(80, 40)) as it:
+        text = it.text()
+        assert text.count(remark) == 2
+        assert " 3 " in text
+        assert "3.0" not in text
+        assert "Teams · choose 1 to 2" in text
+        box = it.app.screen.query("FieldBox").last()
+        box.query_one(Choices).focus()
+        await it.press("1", "tab", *"teal")
+        assert box.query_one(Choices).chosen == []
+        await it.press("shift+tab", "2")
+        await it.until(lambda: box.query_one(LineInput).value == "")
+        given = listens(it)
+        await it.press("ctrl+s")
+        await it.until(lambda: given)
+        assert json.loads(given[0])["values"] == {"days": 3, "colour": "green"}
 
 
-def test_columns_are_stacked_when_the_terminal_becomes_narrow_and_nothing_typed_is_lost(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with asked(tmp_path, REVIEW) as it:
-            await it.press("2", "tab", "tab", "tab", "tab")
-            await it.type("7")
-            await it.pilot.resize_terminal(80, 24)
-            await it.until(lambda: len(it.app.screen.query(".column")) == 1)
-            answer = await sent(it)
-            assert answer["values"] == {"plan": "ship", "days": 7}
-
-    asyncio.run(scenario())
+async def test_columns_are_stacked_when_the_terminal_becomes_narrow_and_nothing_typed_is_lost(tmp_path: Path) -> None:
+    async with asked(tmp_path, REVIEW) as it:
+        await it.press("2", "tab", "tab", "tab", "tab")
+        await it.type("7")
+        await it.pilot.resize_terminal(80, 24)
+        await it.until(lambda: len(it.app.screen.query(".column")) == 1)
+        answer = await sent(it)
+        assert answer["values"] == {"plan": "ship", "days": 7}
 
 
-def test_a_form_laid_out_anew_keeps_its_open_panels_its_objections_and_the_focus(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        fields = [{"type": "rating", "id": "risk", "label": "Risk", "max": 3, "required": True}]
-        form = {**PARTS, "layout": "two-column", "sections": [*fields, *PARTS["sections"]]}
-        async with asked(tmp_path, form) as it:
-            details, _, words = it.app.screen.query(".panel-name")
-            await it.pilot.click(words)
-            await it.pilot.click(details)
-            await it.press("ctrl+s")
-            await it.press("1")
-            await it.pilot.click(".lines")
-            await it.pilot.resize_terminal(80, 40)
-            await it.until(lambda: len(it.app.screen.query(".column")) == 1)
-            await it.pilot.pause()
-            text = screen_text(it.app)
-            assert "▾ Details" in text
-            assert text.count("✗ an answer is needed") == 1, "of the two, one is given by now"
-            assert "✗ 1 to mend: why" in text
-            await it.press("x")
-            answer = await sent(it)
-            assert answer["values"] == {"risk": 1, "why": "x"}
-
-    asyncio.run(scenario())
+async def test_a_form_laid_out_anew_keeps_its_open_panels_its_objections_and_the_focus(tmp_path: Path) -> None:
+    fields = [{"type": "rating", "id": "risk", "label": "Risk", "max": 3, "required": True}]
+    form = {**PARTS, "layout": "two-column", "sections": [*fields, *PARTS["sections"]]}
+    async with asked(tmp_path, form) as it:
+        details, _, words = it.app.screen.query(".panel-name")
+        await it.pilot.click(words)
+        await it.pilot.click(details)
+        await it.press("ctrl+s")
+        await it.press("1")
+        await it.pilot.click(".lines")
+        await it.pilot.resize_terminal(80, 40)
+        await it.until(lambda: len(it.app.screen.query(".column")) == 1)
+        await it.pilot.pause()
+        text = screen_text(it.app)
+        assert "▾ Details" in text
+        assert text.count("✗ an answer is needed") == 1, "of the two, one is given by now"
+        assert "✗ 1 to mend: why" in text
+        await it.press("x")
+        answer = await sent(it)
+        assert answer["values"] == {"risk": 1, "why": "x"}
 
 
 HOSTILE = "[b]x[/] [@click=app.quit]y[/] \x1b]0;owned\x07 \u202e [/"
@@ -361,36 +319,33 @@ def hostile(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("form", [REVIEW, PARTS], ids=["review", "panels"])
-def test_hostile_text_is_shown_and_does_nothing(tmp_path: Path, form: dict[str, Any]) -> None:
-    async def scenario() -> None:
-        async with asked(tmp_path, hostile(form), question=HOSTILE, context=HOSTILE, to=HOSTILE) as it:
-            text = screen_text(it.app)
-            assert "[@click=app.quit]" in text
-            assert "\x1b" not in text
-            assert "\u202e" not in text
-            await it.press("ctrl+s")
-            assert isinstance(it.app.screen, FormDialog)
-
-    asyncio.run(scenario())
+async def test_hostile_text_is_shown_and_does_nothing(tmp_path: Path, form: dict[str, Any]) -> None:
+    async with asked(tmp_path, hostile(form), question=HOSTILE, context=HOSTILE, to=HOSTILE) as it:
+        text = screen_text(it.app)
+        assert "[@click=app.quit]" in text
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        await it.press("ctrl+s")
+        await it.until(lambda: isinstance(it.app.screen, FormDialog), "the screen did not open")
+        assert isinstance(it.app.screen, FormDialog)
 
 
-def test_a_form_of_a_newer_version_is_asked_as_text(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        story = triage_story()
-        body = {"question": "What now?", "context": "", "options": [], "type": "form", "form": {"sections": []}}
-        story.emit("human_asked", story.events[-1].place, index=1, **body)
-        async with bench(tmp_path, events=story.events) as it:
-            await it.until(lambda: it.app.screen is not it.screen)
-            assert not isinstance(it.app.screen, FormDialog)
-            assert "What now?" in screen_text(it.app)
-            await it.type("half")
-            await it.press("escape", "a")
-            await it.until(lambda: it.app.screen is not it.screen and "half" in screen_text(it.app), "it was lost")
-
-    asyncio.run(scenario())
+async def test_a_form_of_a_newer_version_is_asked_as_text(tmp_path: Path) -> None:
+    story = triage_story()
+    body = {"question": "What now?", "context": "", "options": [], "type": "form", "form": {"sections": []}}
+    story.emit("human_asked", story.events[-1].place, index=1, **body)
+    async with bench(tmp_path, events=story.events) as it:
+        await it.until(lambda: it.app.screen is not it.screen)
+        assert not isinstance(it.app.screen, FormDialog)
+        assert "What now?" in screen_text(it.app)
+        await it.type("half")
+        await it.press("escape", "a")
+        await it.until(lambda: it.app.screen is not it.screen and "half" in screen_text(it.app), "it was lost")
 
 
-def test_an_image_is_drawn_where_the_terminal_can_show_it_and_one_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+async def test_an_image_is_drawn_where_the_terminal_can_show_it_and_one_that_cannot_be_read_says_why(
+    tmp_path: Path,
+) -> None:
     from PIL import Image
 
     Image.new("RGB", (64, 32), "red").save(tmp_path / "chart.png")
@@ -402,37 +357,31 @@ def test_an_image_is_drawn_where_the_terminal_can_show_it_and_one_that_cannot_be
         ]
     }
 
-    async def scenario() -> None:
-        story = triage_story()
-        async with bench(tmp_path, events=story.events) as it:
-            it.presenter.gallery.enabled = True
-            body = {"question": "Fine?", "context": "", "options": [], "type": "form", "form": form}
-            story.emit("human_asked", story.events[-1].place, index=1, **body)
-            await it.feed(story.events[-1:])
-            await it.until(lambda: "▀" in screen_text(it.app), "no picture came")
-            why = "not shown: '../secret.png' does not exist in the workspace"
-            await it.until(lambda: why in screen_text(it.app), "nothing says why")
-            drawn = [line for line in screen_text(it.app).splitlines() if "▀▀" in line]
-            assert len(drawn) == 13, "a third of the height: what is asked of it stands below"
-
-    asyncio.run(scenario())
+    story = triage_story()
+    async with bench(tmp_path, events=story.events) as it:
+        it.presenter.gallery.enabled = True
+        body = {"question": "Fine?", "context": "", "options": [], "type": "form", "form": form}
+        story.emit("human_asked", story.events[-1].place, index=1, **body)
+        await it.feed(story.events[-1:])
+        await it.until(lambda: "▀" in screen_text(it.app), "no picture came")
+        why = "not shown: '../secret.png' does not exist in the workspace"
+        await it.until(lambda: why in screen_text(it.app), "nothing says why")
+        drawn = [line for line in screen_text(it.app).splitlines() if "▀▀" in line]
+        assert len(drawn) == 13, "a third of the height: what is asked of it stands below"
 
 
-def test_a_question_whose_time_is_over_leaves_the_screen(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        story = triage_story()
-        place = story.events[-1].place
-        body = {"question": "Fine?", "context": "", "options": [], "type": "form", "form": PARTS, "timeout": 5}
-        story.emit("human_asked", place, index=1, **body)
-        async with bench(tmp_path, events=story.events) as it:
-            await it.until(lambda: isinstance(it.app.screen, FormDialog))
-            story.emit("human_answered", place, index=1, answer=None, timed_out=True)
-            await it.feed(story.events[-1:])
-            await it.until(lambda: it.app.screen is it.screen)
-            assert "The question is over" in screen_text(it.app)
-            assert "nobody answered in time" in it.pane("dock")
-
-    asyncio.run(scenario())
+async def test_a_question_whose_time_is_over_leaves_the_screen(tmp_path: Path) -> None:
+    story = triage_story()
+    place = story.events[-1].place
+    body = {"question": "Fine?", "context": "", "options": [], "type": "form", "form": PARTS, "timeout": 5}
+    story.emit("human_asked", place, index=1, **body)
+    async with bench(tmp_path, events=story.events) as it:
+        await it.until(lambda: isinstance(it.app.screen, FormDialog))
+        story.emit("human_answered", place, index=1, answer=None, timed_out=True)
+        await it.feed(story.events[-1:])
+        await it.until(lambda: it.app.screen is it.screen)
+        assert "The question is over" in screen_text(it.app)
+        assert "nobody answered in time" in it.pane("dock")
 
 
 WIDE_TABLE: dict[str, Any] = {
@@ -443,15 +392,12 @@ WIDE_TABLE: dict[str, Any] = {
 }
 
 
-def test_the_rows_of_a_table_stay_one_line_each_where_there_is_little_room(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with asked(tmp_path, {"sections": [WIDE_TABLE]}, size=(40, 24)) as it:
-            (choices,) = it.app.screen.query(Choices)
-            await it.until(lambda: choices.size.height)
-            assert choices.size.height == 2
-            rows = [line.partition("☐")[2] for line in screen_text(it.app).splitlines() if "☐" in line]
-            assert [len(row.rstrip(" │").split("  ")) > 1 for row in rows] == [True, True]
-            assert "write" in rows[0]
-            assert "open" in rows[0], "every column has some room"
-
-    asyncio.run(scenario())
+async def test_the_rows_of_a_table_stay_one_line_each_where_there_is_little_room(tmp_path: Path) -> None:
+    async with asked(tmp_path, {"sections": [WIDE_TABLE]}, size=(40, 24)) as it:
+        (choices,) = it.app.screen.query(Choices)
+        await it.until(lambda: choices.size.height)
+        assert choices.size.height == 2
+        rows = [line.partition("☐")[2] for line in screen_text(it.app).splitlines() if "☐" in line]
+        assert [len(row.rstrip(" │").split("  ")) > 1 for row in rows] == [True, True]
+        assert "write" in rows[0]
+        assert "open" in rows[0], "every column has some room"

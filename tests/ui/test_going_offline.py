@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from tests.ui.bench import Bench, bench, session_at
 from tests.ui.stored import retold
 from tests.ui.test_bench import CASCADE, REPLIES, step
-from workbench.engine.stepper import Mode
-from workbench.tui.screens.dialog import Choice
+from workbench.engine.debugger.stepper import Mode
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.workspace.session import Session
 
 PROVIDED = "0190c6f2-7f3a-7000-8000-00000000c001"
@@ -39,48 +38,39 @@ def notes(it: Bench) -> str:
     return "\n".join(note.message for note in it.app._notifications)
 
 
-def test_a_run_that_a_provider_began_asks_before_it_goes_on_offline(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        await begun_by_a_provider(tmp_path)
-        async with bench(tmp_path, session=without_a_provider(tmp_path), fresh=True) as it:
-            await it.press("escape")
-            it.screen.resume(PROVIDED, Mode.OVER)
-            await it.pilot.pause()
-            assert isinstance(it.app.screen, Choice)
-            said = str(it.app.screen.query_one("#text").render())
-            assert "A provider answered this run, and now none is known: no provider key is set." in said
-            await it.press("s")
-            assert not it.session.running
+async def test_a_run_that_a_provider_began_asks_before_it_goes_on_offline(tmp_path: Path) -> None:
+    await begun_by_a_provider(tmp_path)
+    async with bench(tmp_path, session=without_a_provider(tmp_path), fresh=True) as it:
+        await it.press("escape")
+        it.screen.resume(PROVIDED, Mode.OVER)
+        await it.pilot.pause()
+        assert isinstance(it.app.screen, ChoiceDialog)
+        said = str(it.app.screen.query_one("#text").render())
+        assert "A provider answered this run, and now none is known: no provider key is set." in said
+        await it.press("s")
+        assert not it.session.running
 
-            await it.press("c")
-            assert isinstance(it.app.screen, Choice), "the key that goes on asks, too"
-            await it.press("o")
-            await it.until(lambda: it.presenter.state.run.status == "success" and not it.session.running)
-
-    asyncio.run(scenario())
+        await it.press("c")
+        assert isinstance(it.app.screen, ChoiceDialog), "the key that goes on asks, too"
+        await it.press("o")
+        await it.until(lambda: it.presenter.state.run.status == "success" and not it.session.running)
 
 
-def test_a_person_who_asked_for_the_offline_model_is_not_asked_again(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        await begun_by_a_provider(tmp_path)
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES, fresh=True) as it:
-            await it.press("escape")
-            it.screen.resume(PROVIDED, Mode.CONTINUE)
-            await it.until(lambda: it.presenter.state.run.status == "success" and not it.session.running)
-
-    asyncio.run(scenario())
+async def test_a_person_who_asked_for_the_offline_model_is_not_asked_again(tmp_path: Path) -> None:
+    await begun_by_a_provider(tmp_path)
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES, fresh=True) as it:
+        await it.press("escape")
+        it.screen.resume(PROVIDED, Mode.CONTINUE)
+        await it.until(lambda: it.presenter.state.run.status == "success" and not it.session.running)
 
 
-def test_a_fork_of_such_a_run_says_that_the_rest_is_offline(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        await begun_by_a_provider(tmp_path)
-        async with bench(tmp_path, session=without_a_provider(tmp_path), fresh=True) as it:
-            await it.press("escape")
-            it.session.view(PROVIDED)
-            it.screen.show_what_is_stored()
-            it.screen.refresh_all()
-            await it.press("F")
-            await it.until(lambda: it.presenter.state.held is not None)
-            assert "what is not recorded is answered offline" in notes(it)
-
-    asyncio.run(scenario())
+async def test_a_fork_of_such_a_run_says_that_the_rest_is_offline(tmp_path: Path) -> None:
+    await begun_by_a_provider(tmp_path)
+    async with bench(tmp_path, session=without_a_provider(tmp_path), fresh=True) as it:
+        await it.press("escape")
+        it.session.view(PROVIDED)
+        it.screen.show_what_is_stored()
+        it.screen.redraw()
+        await it.press("F")
+        await it.until(lambda: it.presenter.state.held is not None)
+        assert "what is not recorded is answered offline" in notes(it)

@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tests.engine.support import play
 from tests.ui.support import triage_story
 from workbench.engine.definition import Options
-from workbench.engine.state import RunState
-from workbench.tui.presenter import Presenter
-from workbench.tui.rows.cells import Row, Target, target_at
-from workbench.tui.rows.header import Facts, header, run_label, totals, waiting
-from workbench.tui.state import BenchState
+from workbench.engine.journal.state import RunState
+from workbench.tui.bench.presenter import Presenter
+from workbench.tui.bench.state import BenchState
+from workbench.views.cells import Row, Target, target_at
+from workbench.views.header import HeaderState, header, run_label, totals, waiting
 
-FACTS = Facts(cascade="log_triage", file="log_triage.yaml", saved="14:02:11", model="offline as openai/gpt-4.1-mini")
+FACTS = HeaderState(
+    cascade="log_triage", file="log_triage.yaml", saved="14:02:11", model="offline as openai/gpt-4.1-mini"
+)
 
 
-def text(facts: Facts, width: int, run: RunState | None = None) -> str:
+def text(facts: HeaderState, width: int, run: RunState | None = None) -> str:
     return Row(header(run, facts, width)).text
 
 
 @pytest.mark.parametrize("width", [1, 12, 40, 60, 80, 100, 120, 200])
 def test_it_is_never_wider_than_the_screen(width: int) -> None:
     run = RunState.of(triage_story().events)
-    for facts in (FACTS, Facts(errors=3, held="before call"), Facts(question=True, waiting="provider 34 s")):
+    for facts in (
+        FACTS,
+        HeaderState(errors=3, held="before call"),
+        HeaderState(question=True, waiting="provider 34 s"),
+    ):
         assert cell_len(text(facts, width, run)) <= width
 
 
 def test_it_says_that_calls_are_answered_offline_even_on_a_narrow_screen() -> None:
     run = RunState.of(triage_story().events)
-    line = text(Facts(**{**vars(FACTS), "held": "before call"}), 80, run)
+    line = text(replace(FACTS, held="before call"), 80, run)
     assert "‖ held before call" in line
     assert "offline" in line
     assert "3 calls" in line
@@ -42,45 +48,45 @@ def test_it_says_that_calls_are_answered_offline_even_on_a_narrow_screen() -> No
 @pytest.mark.parametrize("width", [60, 66, 72, 80])
 @pytest.mark.parametrize("state", [{"held": "before call"}, {"held": "after evaluation"}, {"question": True}, {}])
 def test_offline_and_the_cost_stay_while_a_run_is_held_on_a_narrow_screen(width: int, state: dict[str, Any]) -> None:
-    line = text(Facts(**{**vars(FACTS), **state}), width, RunState.of(triage_story().events))
+    line = text(replace(FACTS, **state), width, RunState.of(triage_story().events))
     assert "offline" in line
-    assert "~$0.0048" in line
+    assert "$0.0048" in line
 
 
 @pytest.mark.parametrize("width", [60, 66, 72, 80])
 def test_offline_stays_beside_a_long_name_of_a_held_run(width: int) -> None:
     run = RunState.of(triage_story().events)
     run.session_id = "the_longest_session_of_this_night"
-    line = text(Facts(**{**vars(FACTS), "held": "before search_files"}), width, run)
+    line = text(replace(FACTS, held="before search_files"), width, run)
     assert "offline" in line
-    assert "~$0.0048" in line
+    assert "$0.0048" in line
 
 
 def test_a_broken_file_is_told_about_before_the_model_and_the_time_of_saving() -> None:
     run = RunState.of(triage_story().events)
-    facts = Facts(**{**vars(FACTS), "errors": 2, "held": "before call"})
+    facts = replace(FACTS, errors=2, held="before call")
     assert "✗ 2 errors in the file; the last good version stays" in text(facts, 160, run)
     assert "✗ 2 errors in the file" in text(facts, 100, run)
 
 
 def test_a_changed_file_is_marked() -> None:
-    assert "● saved 14:02:11" in text(Facts(**{**vars(FACTS), "changed": True}), 120)
+    assert "● saved 14:02:11" in text(replace(FACTS, changed=True), 120)
 
 
 def test_costs_that_are_not_known_are_said_to_be_missing() -> None:
     story = triage_story()
     place = story.events[-1].place
     known = RunState.of(story.events)
-    assert Row(totals(known)).text == "3 calls  2,136 tok  ~$0.0048"
+    assert Row(totals(known)).text == "3 calls  2,136 tok  $0.0048"
     story.answer(place, "done", cost=None)
     run = RunState.of(story.events)
     assert Row(totals(run)).text == "4 calls  2,743 tok  ~$0.0051", "predicted, where no bill is known"
     run.calls[-1].forecast = None
-    assert Row(totals(run)).text.endswith("~$0.0048 +?")
+    assert Row(totals(run)).text.endswith("$0.0048 +?")
     known.embedded.append({"keys": ["a"], "cost": 0.5})
-    assert Row(totals(known)).text.endswith("~$0.5048")
+    assert Row(totals(known)).text.endswith("$0.5048")
     known.embedded.append({"keys": ["b"], "cost": None})
-    assert Row(totals(known)).text.endswith("~$0.0048 +?")
+    assert Row(totals(known)).text.endswith("$0.0048 +?")
 
 
 def test_a_run_is_named_by_its_session_without_the_name_of_the_cascade() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,11 +14,11 @@ from tests.ui.snapshot import check_sizes
 from tests.ui.stored import FAILED, stored_runs
 from tests.ui.support import TRIAGE
 from workbench.tui.app import WorkbenchApp
-from workbench.tui.rows.home import CascadeRows
 from workbench.tui.screens.home import HomeScreen
-from workbench.workspace.desk import Desk
-from workbench.workspace.home import Checked, Listed
+from workbench.views.home import CascadeRows
+from workbench.workspace.home import CheckedCascade, ListedCascade
 from workbench.workspace.project import Project
+from workbench.workspace.session import Workspace
 
 BROKEN = "cascade_id: broken\nphases:\n  - name: a\n    instructions: Hello.\n    handoffs: [nowhere]\n"
 
@@ -28,7 +27,7 @@ BROKEN = "cascade_id: broken\nphases:\n  - name: a\n    instructions: Hello.\n  
 async def home(folder: Path, size: tuple[int, int] = (120, 40)) -> AsyncIterator[tuple[Bench, HomeScreen]]:
     """The app without a file, with everything looked at."""
     env = {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
-    app = WorkbenchApp(lambda: Desk(Project.at(folder, env=env), model="offline"))
+    app = WorkbenchApp(lambda: Workspace(Project.at(folder, env=env), model="offline"))
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
         it = Bench(app, pilot)
@@ -44,8 +43,8 @@ async def home(folder: Path, size: tuple[int, int] = (120, 40)) -> AsyncIterator
 @pytest.mark.parametrize(("width", "more"), [(120, 1), (70, 3), (40, 4)])
 def test_the_file_under_the_cursor_says_all_that_is_wrong_with_it(tmp_path: Path, width: int, more: int) -> None:
     words = "6:16: handoff target 'nowhere', which a phase names as the next, is no phase (did you mean 'now'?) [L302]"
-    listed = [Listed(tmp_path / "a.yaml", "a.yaml", "a"), Listed(tmp_path / "b.yaml", "b.yaml", "b")]
-    found = Checked(tmp_path / "a.yaml", phases=1, errors=1, first=words)
+    listed = [ListedCascade(tmp_path / "a.yaml", "a.yaml", "a"), ListedCascade(tmp_path / "b.yaml", "b.yaml", "b")]
+    found = CheckedCascade(tmp_path / "a.yaml", phases=1, errors=1, first=words)
     rows = CascadeRows(listed, {"a.yaml": found}, {})
     lines = [row.text for row in rows.whole(0, width)]
     assert len(lines) == 1 + more
@@ -54,117 +53,100 @@ def test_the_file_under_the_cursor_says_all_that_is_wrong_with_it(tmp_path: Path
     assert rows.whole(1, width) == ()
 
 
-def test_a_folder_shows_its_cascades_with_their_problems_and_its_runs(
+async def test_a_folder_shows_its_cascades_with_their_problems_and_its_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        folder = tmp_path / "night"
-        (folder / "flows").mkdir(parents=True)
-        (folder / "log_triage.yaml").write_text(TRIAGE)
-        (folder / "flows" / "broken.yaml").write_text(BROKEN)
-        stored_runs(folder)
-        monkeypatch.setenv("HOME", str(tmp_path))
-        async with home(folder) as (it, _):
-            await check_sizes(it, "home", picture=True)
-            lines = [line.split() for line in screen_text(it.app).splitlines()]
-            assert lines[1][-4:-1] == ["file", "with", "errors"]
-            assert lines[3][:4] == ["▌", "log_triage.yaml", "⚠", "1"]
-            assert lines[3][5] == "■", "the newest run of the file was interrupted"
-            assert lines[4][:7] == ["flows/broken.yaml", "✗", "1", "error", "5:16:", "handoff", "target"]
-            runs = next(i for i, line in enumerate(lines) if line[:2] == ["─", "Runs"])
-            assert lines[runs + 2][:4] == ["▏", "✓", "▸", "log_triage-7f3a"]
-
-    asyncio.run(scenario())
+    folder = tmp_path / "night"
+    (folder / "flows").mkdir(parents=True)
+    (folder / "log_triage.yaml").write_text(TRIAGE)
+    (folder / "flows" / "broken.yaml").write_text(BROKEN)
+    stored_runs(folder)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with home(folder) as (it, _):
+        await check_sizes(it, "home", picture=True)
+        lines = [line.split() for line in screen_text(it.app).splitlines()]
+        assert lines[1][-4:-1] == ["file", "with", "errors"]
+        assert lines[3][:4] == ["▌", "log_triage.yaml", "⚠", "1"]
+        assert lines[3][5] == "■", "the newest run of the file was interrupted"
+        assert lines[4][:7] == ["flows/broken.yaml", "✗", "1", "error", "5:16:", "handoff", "target"]
+        runs = next(i for i, line in enumerate(lines) if line[:2] == ["─", "Runs"])
+        assert lines[runs + 2][:4] == ["▏", "✓", "▸", "log_triage-7f3a"]
 
 
-def test_enter_opens_a_cascade_or_a_run_and_h_leads_back(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        (tmp_path / "log_triage.yaml").write_text(TRIAGE)
-        (tmp_path / "other.yaml").write_text(TRIAGE.replace("log_triage", "other"))
-        stored_runs(tmp_path)
-        async with home(tmp_path) as (it, _):
-            await it.press("j", "enter")
-            await it.until(lambda: it.app.session is not None, "the file did not open")
-            assert it.session.file == tmp_path / "other.yaml"
-            assert it.app.screen is it.screen
-            await it.press("H")
-            await it.until(lambda: isinstance(it.app.screen, HomeScreen), "there is no way back")
-            again = it.app.screen
-            assert isinstance(again, HomeScreen)
-            await it.until(lambda: len(again.recent.rows) == 5, "the runs were not read")
-            await it.press("tab", "j", "j", "enter")
-            await it.until(lambda: it.screen.shows(FAILED), "the run does not show")
-            assert it.session.file == tmp_path / "log_triage.yaml"
-
-    asyncio.run(scenario())
+async def test_enter_opens_a_cascade_or_a_run_and_h_leads_back(tmp_path: Path) -> None:
+    (tmp_path / "log_triage.yaml").write_text(TRIAGE)
+    (tmp_path / "other.yaml").write_text(TRIAGE.replace("log_triage", "other"))
+    stored_runs(tmp_path)
+    async with home(tmp_path) as (it, _):
+        await it.press("j", "enter")
+        await it.until(lambda: it.app.session is not None, "the file did not open")
+        assert it.session.file == tmp_path / "other.yaml"
+        assert it.app.screen is it.screen
+        await it.press("H")
+        await it.until(lambda: isinstance(it.app.screen, HomeScreen), "there is no way back")
+        again = it.app.screen
+        assert isinstance(again, HomeScreen)
+        await it.until(lambda: len(again.recent.rows) == 5, "the runs were not read")
+        await it.press("tab", "j", "j", "enter")
+        await it.until(lambda: it.screen.shows(FAILED), "the run does not show")
+        assert it.session.file == tmp_path / "log_triage.yaml"
 
 
-def test_an_empty_folder_says_how_to_begin_and_d_opens_the_tour(
+async def test_an_empty_folder_says_how_to_begin_and_d_opens_the_tour(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        (tmp_path / "empty").mkdir()
-        (tmp_path / "tour").mkdir()
-        monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tour"))
-        monkeypatch.setenv("HOME", str(tmp_path))
-        async with home(tmp_path / "empty") as (it, _):
-            assert "No cascade lies in this folder." in screen_text(it.app)
-            await check_sizes(it, "home-empty")
-            await it.press("escape")
-            assert isinstance(it.app.screen, HomeScreen), "there is nothing below it"
-            await it.press("d")
-            await it.until(lambda: it.app.session is not None, "the tour did not open")
-            assert it.session.file.name == "log_triage.yaml"
-            assert it.session.file.is_relative_to(tmp_path / "tour")
-            assert it.app.given["service"]
-
-    asyncio.run(scenario())
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "tour").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tour"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with home(tmp_path / "empty") as (it, _):
+        assert "No cascade lies in this folder." in screen_text(it.app)
+        await check_sizes(it, "home-empty")
+        await it.press("escape")
+        assert isinstance(it.app.screen, HomeScreen), "there is nothing below it"
+        await it.press("d")
+        await it.until(lambda: it.app.session is not None, "the tour did not open")
+        assert it.session.file.name == "log_triage.yaml"
+        assert it.session.file.is_relative_to(tmp_path / "tour")
+        assert it.app.given["service"]
 
 
-def test_the_snapshots_of_a_folder_without_a_cascade_can_be_looked_at(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        (tmp_path / "snapshots").mkdir()
-        (tmp_path / "snapshots" / "torn.json").write_text('{"snapshot_name": "torn",')
-        async with home(tmp_path) as (it, _):
-            await it.press("T")
-            await it.until(lambda: "✗ torn" in screen_text(it.app), "the snapshots did not open")
-            assert "the file is truncated" in screen_text(it.app)
-            await it.press("a", "o", "d", "escape")
-            assert isinstance(it.app.screen, HomeScreen)
-
-    asyncio.run(scenario())
+async def test_the_snapshots_of_a_folder_without_a_cascade_can_be_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "snapshots").mkdir()
+    (tmp_path / "snapshots" / "torn.json").write_text('{"snapshot_name": "torn",')
+    async with home(tmp_path) as (it, _):
+        await it.press("T")
+        await it.until(lambda: "✗ torn" in screen_text(it.app), "the snapshots did not open")
+        assert "the file is truncated" in screen_text(it.app)
+        await it.press("a", "o", "d", "escape")
+        await it.until(lambda: isinstance(it.app.screen, HomeScreen), "the screen did not open")
+        assert isinstance(it.app.screen, HomeScreen)
 
 
-def test_keys_pressed_before_the_folder_was_looked_at_choose_in_its_list(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        for name in ("log_triage", "other"):
-            (tmp_path / f"{name}.yaml").write_text(TRIAGE.replace("log_triage", name))
-        opened = threading.Event()
-        env = {"WORKBENCH_CONFIG_DIR": str(tmp_path / "config"), "WORKBENCH_STATE_DIR": str(tmp_path / "state")}
+async def test_keys_pressed_before_the_folder_was_looked_at_choose_in_its_list(tmp_path: Path) -> None:
+    for name in ("log_triage", "other"):
+        (tmp_path / f"{name}.yaml").write_text(TRIAGE.replace("log_triage", name))
+    opened = threading.Event()
+    env = {"WORKBENCH_CONFIG_DIR": str(tmp_path / "config"), "WORKBENCH_STATE_DIR": str(tmp_path / "state")}
 
-        def make() -> Desk:
-            opened.wait(20)
-            return Desk(Project.at(tmp_path, env=env), model="offline")
+    def make() -> Workspace:
+        opened.wait(20)
+        return Workspace(Project.at(tmp_path, env=env), model="offline")
 
-        app = WorkbenchApp(make)
-        app.animation_level = "none"
-        async with app.run_test(size=(120, 40), notifications=True) as pilot:
-            await pilot.press("j", "enter")
-            opened.set()
-            it = Bench(app, pilot)
-            await it.until(lambda: app.session is not None, "nothing was chosen")
-            assert it.session.file.name == "other.yaml"
-
-    asyncio.run(scenario())
+    app = WorkbenchApp(make)
+    app.animation_level = "none"
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await pilot.press("j", "enter")
+        opened.set()
+        it = Bench(app, pilot)
+        await it.until(lambda: app.session is not None, "nothing was chosen")
+        assert it.session.file.name == "other.yaml"
 
 
-def test_a_file_that_cannot_be_opened_is_said_and_the_app_stays(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        (tmp_path / "log_triage.yaml").write_text(TRIAGE)
-        async with home(tmp_path) as (it, _):
-            (tmp_path / "log_triage.yaml").unlink()
-            await it.press("enter")
-            await it.until(lambda: "no such file" in screen_text(it.app), "nothing was said")
-            assert isinstance(it.app.screen, HomeScreen)
-
-    asyncio.run(scenario())
+async def test_a_file_that_cannot_be_opened_is_said_and_the_app_stays(tmp_path: Path) -> None:
+    (tmp_path / "log_triage.yaml").write_text(TRIAGE)
+    async with home(tmp_path) as (it, _):
+        (tmp_path / "log_triage.yaml").unlink()
+        await it.press("enter")
+        await it.until(lambda: "no such file" in screen_text(it.app), "nothing was said")
+        assert isinstance(it.app.screen, HomeScreen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from pathlib import Path
 
@@ -16,13 +15,13 @@ from workbench.context.assembly import Kind
 from workbench.context.cache import Forecast
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
-from workbench.engine.event import Event
-from workbench.engine.ports import Notice
-from workbench.tui.presenter import Detail
-from workbench.tui.screens.dialog import Choice
+from workbench.engine.contracts import Notice
+from workbench.engine.journal.event import Event
+from workbench.tui.bench.presenter import Detail
+from workbench.tui.bench.tabs import TABS
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.inputs import InputForm, as_line
 from workbench.tui.screens.question import QuestionDialog
-from workbench.tui.tabs import TABS
 from workbench.tui.text import plain
 
 MARKUP = (
@@ -110,120 +109,107 @@ def assert_harmless(it: Bench) -> None:
 
 @pytest.mark.fault("F28", "F29")
 @pytest.mark.parametrize("payloads", [ALL[i::4] for i in range(4)], ids=range(4))
-def test_no_pane_and_no_sheet_lets_a_payload_through(tmp_path: Path, payloads: tuple[str, ...]) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(100, 30)) as it:
-            screen = it.screen
-            for payload in payloads:
-                events = hostile_story(payload).events
-                await it.feed(events[:-1])
-                for name, _ in TABS:
-                    screen.action_tab(name)
-                    assert_harmless(it)
-                for mode in MODES:
-                    screen.action_detail(mode)
-                    screen.context_pane.action_up()
-                    await it.pilot.pause()
-                    assert_harmless(it)
-                screen.open_row(screen.context_pane)
+async def test_no_pane_and_no_sheet_lets_a_payload_through(tmp_path: Path, payloads: tuple[str, ...]) -> None:
+    async with bench(tmp_path, size=(100, 30)) as it:
+        screen = it.screen
+        for payload in payloads:
+            events = hostile_story(payload).events
+            await it.feed(events[:-1])
+            for name, _ in TABS:
+                screen.action_tab(name)
+                assert_harmless(it)
+            for mode in MODES:
+                screen.action_detail(mode)
+                screen.context_pane.action_up()
                 await it.pilot.pause()
-                assert it.app.screen is not screen
                 assert_harmless(it)
-                await it.press("escape")
-                place = it.presenter.state.run.calls[-1].place
-                notices = [
-                    Notice("waiting", place, {"try": 2}),
-                    Notice("text", place, {"text": payload}),
-                    Notice("held", place, {"stop": payload, "why": payload, "tool": payload}),
-                ]
-                await it.feed(notices=notices)
-                assert_harmless(it)
-                assert it.presenter.state.waiting
-                await it.feed(notices=[Notice("released", place), Notice("failed", place, {"message": payload})])
-                assert_harmless(it)
-                await it.feed(events[-1:])
-                assert_harmless(it)
-
-    asyncio.run(scenario())
+            screen.context_pane.action_open()
+            await it.pilot.pause()
+            assert it.app.screen is not screen
+            assert_harmless(it)
+            await it.press("escape")
+            place = it.presenter.state.run.calls[-1].place
+            notices = [
+                Notice("waiting", place, {"try": 2}),
+                Notice("text", place, {"text": payload}),
+                Notice("held", place, {"stop": payload, "why": payload, "tool": payload}),
+            ]
+            await it.feed(notices=notices)
+            assert_harmless(it)
+            assert it.presenter.state.waiting
+            await it.feed(notices=[Notice("released", place), Notice("failed", place, {"message": payload})])
+            assert_harmless(it)
+            await it.feed(events[-1:])
+            assert_harmless(it)
 
 
 @pytest.mark.fault("F28", "F29")
 @pytest.mark.parametrize("payloads", [ALL[i::4] for i in range(4)], ids=range(4))
-def test_no_dialog_no_toast_and_no_tooltip_lets_a_payload_through(tmp_path: Path, payloads: tuple[str, ...]) -> None:
+async def test_no_dialog_no_toast_and_no_tooltip_lets_a_payload_through(
+    tmp_path: Path, payloads: tuple[str, ...]
+) -> None:
     text = "\n".join(payloads)
 
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(100, 40)) as it:
-            data = {"index": 1, "question": text, "context": text, "options": list(payloads)}
-            event = Event(1, "", "r", "human_asked", Place("", text, 1, 1, 1, 1), data)
-            for payload in payloads:
-                it.app.say(payload, "error")
-            for screen in (
-                QuestionDialog(event),
-                InputForm({payload: payload for payload in payloads}, dict.fromkeys(payloads, text)),
-                Choice(text, text, [(str(number), "a", payload) for number, payload in enumerate(payloads)]),
-            ):
-                await it.app.push_screen(screen)
-                await it.pilot.pause()
-                assert_harmless(it)
-                await it.press("escape")
-            it.app.clear_notifications()
-            it.screen.context_pane.tooltip = plain(text)
-            await it.pilot.hover("#context", offset=(5, 3))
-            await it.until(lambda: payloads[0][:2] in screen_text(it.app) or "�" in screen_text(it.app))
-            assert_harmless(it)
-
-    asyncio.run(scenario())
-
-
-def test_what_is_pasted_or_prefilled_into_a_line_is_clean_and_comes_back_as_it_was(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path) as it:
-            taken: list[object] = []
-            form = InputForm({"log": "Path"}, {"log": "a\x1b[31m\nb"})
-            it.app.push_screen(form, taken.append)
+    async with bench(tmp_path, size=(100, 40)) as it:
+        data = {"index": 1, "question": text, "context": text, "options": list(payloads)}
+        event = Event(1, "", "r", "human_asked", Place("", text, 1, 1, 1, 1), data)
+        for payload in payloads:
+            it.app.say(payload, "error")
+        for screen in (
+            QuestionDialog(event),
+            InputForm({payload: payload for payload in payloads}, dict.fromkeys(payloads, text)),
+            ChoiceDialog(text, text, [(str(number), "a", payload) for number, payload in enumerate(payloads)]),
+        ):
+            await it.app.push_screen(screen)
             await it.pilot.pause()
             assert_harmless(it)
-            form.query_one(Input).post_message(events.Paste("\x1b]0;x\x07"))
-            await it.pilot.pause()
-            assert_harmless(it)
-            form.query_one(Input).value = as_line("a\x1b[31m\nb")
-            await it.press("enter")
-            assert taken == [{"log": "a\x1b[31m\nb"}]
+            await it.press("escape")
+        it.app.clear_notifications()
+        it.screen.context_pane.tooltip = plain(text)
+        await it.pilot.hover("#context", offset=(5, 3))
+        await it.until(lambda: payloads[0][:2] in screen_text(it.app) or "�" in screen_text(it.app))
+        assert_harmless(it)
 
-    asyncio.run(scenario())
+
+async def test_what_is_pasted_or_prefilled_into_a_line_is_clean_and_comes_back_as_it_was(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        taken: list[object] = []
+        form = InputForm({"log": "Path"}, {"log": "a\x1b[31m\nb"})
+        it.app.push_screen(form, taken.append)
+        await it.pilot.pause()
+        assert_harmless(it)
+        form.query_one(Input).post_message(events.Paste("\x1b]0;x\x07"))
+        await it.pilot.pause()
+        assert_harmless(it)
+        form.query_one(Input).value = as_line("a\x1b[31m\nb")
+        await it.press("enter")
+        assert taken == [{"log": "a\x1b[31m\nb"}]
 
 
 @pytest.mark.parametrize("payload", ["[/]", "[@click=app.quit]x[/]", "\\e]0;x\\x07", "a[b]c"])
-def test_a_hostile_file_is_shown_as_it_is(tmp_path: Path, payload: str) -> None:
+async def test_a_hostile_file_is_shown_as_it_is(tmp_path: Path, payload: str) -> None:
     text = f'cascade_id: "{payload}"\nphases:\n  - name: "{payload}"\n    instructions: "{payload}"\n'
 
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(100, 30), text=text) as it:
+    async with bench(tmp_path, size=(100, 30), text=text) as it:
+        assert_harmless(it)
+        for key in ("2", "p", "m", "ctrl+o", "escape", "question_mark"):
+            await it.press(key)
             assert_harmless(it)
-            for key in ("2", "p", "m", "ctrl+o", "escape", "question_mark"):
-                await it.press(key)
-                assert_harmless(it)
-
-    asyncio.run(scenario())
 
 
 @pytest.mark.fault("F29")
-def test_markup_in_a_reply_is_shown_literally_and_is_clickable_nowhere(tmp_path: Path) -> None:
+async def test_markup_in_a_reply_is_shown_literally_and_is_clickable_nowhere(tmp_path: Path) -> None:
     payload = "[@click=app.quit]x[/] and [b]bold[/b]"
 
-    async def scenario() -> None:
-        async with bench(tmp_path, events=hostile_story(payload).events) as it:
-            await it.press("4")
-            assert payload in it.pane("dock")
-            await it.pilot.click("#dock", offset=(3, 3))
-            assert it.app.is_running
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, events=hostile_story(payload).events) as it:
+        await it.press("4")
+        assert payload in it.pane("dock")
+        await it.pilot.click("#dock", offset=(3, 3))
+        assert it.app.is_running
 
 
 @pytest.mark.fault("F27")
-def test_ten_megabytes_of_an_answer_do_not_stop_the_screen(tmp_path: Path) -> None:
+async def test_ten_megabytes_of_an_answer_do_not_stop_the_screen(tmp_path: Path) -> None:
     """A machine may be slow; the screen's work must not depend on how long an answer is. So an answer of 10 MB is
     compared with one of 200 kB, which is cut for the screen as well: the frame in which it arrives, and each key."""
 
@@ -249,9 +235,6 @@ def test_ten_megabytes_of_an_answer_do_not_stop_the_screen(tmp_path: Path) -> No
             assert "characters left out here" in "".join(line.text for line in it.screen.detail_pane.rows.lines)  # type: ignore[attr-defined]
             return arrival, min(keys)
 
-    async def scenario() -> None:
-        (small, small_keys), (large, large_keys) = await costs(40_000), await costs(2_000_000)
-        assert large_keys < 2.5 * small_keys, "an answer that is 50 times as long makes keys slower"
-        assert large < 4 * small, "an answer that is 50 times as long holds the screen up when it comes"
-
-    asyncio.run(scenario())
+    (small, small_keys), (large, large_keys) = await costs(40_000), await costs(2_000_000)
+    assert large_keys < 2.5 * small_keys, "an answer that is 50 times as long makes keys slower"
+    assert large < 4 * small, "an answer that is 50 times as long holds the screen up when it comes"

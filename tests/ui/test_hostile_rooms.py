@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import alone, run_cli
 from tests.cli.test_hostile import CASCADE, EVIL, REPLIES
+from tests.support.command import run_cli
+from tests.support.workspaces import alone
 from tests.ui.bench import bench
 from tests.ui.test_hostile import assert_harmless
 from workbench.workspace.project import Project
@@ -43,19 +43,16 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.fault("F28", "F29")
-def test_no_room_lets_a_payload_through(evil: Path, tmp_path: Path) -> None:
+async def test_no_room_lets_a_payload_through(evil: Path, tmp_path: Path) -> None:
     env = {"WORKBENCH_CONFIG_DIR": str(tmp_path / "config"), "WORKBENCH_STATE_DIR": str(tmp_path / "state")}
 
-    async def scenario() -> None:
-        session = Session(Project.at(evil, env=env), evil / "evil.json", model="offline")
-        session.view(session.project.store.find("s"))
-        async with bench(tmp_path, session=session, size=(120, 40)) as it:
-            await it.until(lambda: it.presenter.state.run.status == "success")
-            for room, keys in WALKS.items():
-                for key in keys:
-                    await it.press(key)
-                    assert it.app.is_running, (room, key)
-                    assert_harmless(it)
-                await it.until(lambda: it.app.screen is it.screen, f"the walk through {room} does not end on the Bench")
-
-    asyncio.run(scenario())
+    session = Session(Project.at(evil, env=env), evil / "evil.json", model="offline")
+    session.view(session.project.store.find("s"))
+    async with bench(tmp_path, session=session, size=(120, 40)) as it:
+        await it.until(lambda: it.presenter.state.run.status == "success")
+        for room, keys in WALKS.items():
+            for key in keys:
+                await it.press(key)
+                assert it.app.is_running, (room, key)
+                assert_harmless(it)
+            await it.until(lambda: it.app.screen is it.screen, f"the walk through {room} does not end on the Bench")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import workbench.tui
 from tests.ui.bench import bench
-from workbench.tui.key_words import take_keys, told
-from workbench.tui.keys import KEYS, resolve
-from workbench.tui.rows.home import CascadeRows
+from workbench.views.home import CascadeRows
+from workbench.views.keys import KEYS, resolve, take_keys, told
 from workbench.workspace.settings import Settings
 
 SOURCES = Path(workbench.tui.__file__).parent
@@ -38,23 +36,20 @@ def test_a_value_in_a_sentence_is_taken_as_it_is() -> None:
     assert told("{name}: {run.start} runs it", name="{run.start}") == "{run.start}: r runs it"
 
 
-def test_a_rebound_key_is_what_every_sentence_says(tmp_path: Path) -> None:
-    async def look() -> None:
-        keys = {"run.start": "f7", "run.over": "f8", "view.clear": "f9", "run.fork": "f6"}
-        async with bench(tmp_path, keys=keys) as it:
-            assert "f7 runs the cascade; f8 runs it to the first call" in it.pane("dock")
-            assert "f8 runs to the first call" in it.text()
-            it.screen.tree_pane.filter_by("nowhere")
-            assert "f9 shows all again" in it.pane("tree")
-            await it.press("E")
-            assert any("f8 steps to the next call, f6 forks" in note.message for note in it.app._notifications)
+async def test_a_rebound_key_is_what_every_sentence_says(tmp_path: Path) -> None:
+    keys = {"run.start": "f7", "run.over": "f8", "view.clear": "f9", "run.fork": "f6"}
+    async with bench(tmp_path, keys=keys) as it:
+        assert "f7 runs the cascade; f8 runs it to the first call" in it.pane("dock")
+        assert "f8 runs to the first call" in it.text()
+        it.screen.tree_pane.filter_by("nowhere")
+        assert "f9 shows all again" in it.pane("tree")
+        await it.press("E")
+        assert any("f8 steps to the next call, f6 forks" in note.message for note in it.app._notifications)
 
-            it.app.take_settings(Settings({"theme": it.app.theme, "keys": {"run.start": "f5"}}))
-            await it.pilot.pause()
-            assert "f5 runs the cascade; n runs it" in it.pane("dock")
-        assert told("{run.start}") == "r", "what an app took, it gives back"
-
-    asyncio.run(look())
+        it.app.take_settings(Settings({"theme": it.app.theme, "keys": {"run.start": "f5"}}))
+        await it.pilot.pause()
+        assert "f5 runs the cascade; n runs it" in it.pane("dock")
+    assert told("{run.start}") == "r", "what an app took, it gives back"
 
 
 def test_the_first_words_in_an_empty_folder_name_the_key_that_is_bound() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -12,10 +11,8 @@ from textual.dom import DOMNode
 from tests.ui.bench import bench
 from tests.ui.support import triage_story
 from workbench.tui.app import WorkbenchApp
+from workbench.tui.bench.screen import BenchScreen
 from workbench.tui.commands import CONTEXTS as IN_PALETTE
-from workbench.tui.key_names import never_sent
-from workbench.tui.keys import ALWAYS, CONTEXTS, FOOTERS, KEYS, Key, display, hints, resolve
-from workbench.tui.screens.bench import BenchScreen
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import Dialog
@@ -36,6 +33,7 @@ from workbench.tui.widgets.code import CodeArea
 from workbench.tui.widgets.prompt import Prompt
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
+from workbench.views.keys import ALWAYS, CONTEXTS, FOOTERS, KEYS, Key, display, hints, never_sent, resolve
 from workbench.workspace.session import Session
 
 HOLDERS: dict[str, type[DOMNode]] = {
@@ -159,15 +157,12 @@ def test_every_key_of_the_table_can_arrive() -> None:
     assert [name for key in KEYS for name in key.keys.split(",") if never_sent(name)] == []
 
 
-def test_a_key_may_be_written_as_its_character(tmp_path: Path) -> None:
-    async def look() -> None:
-        async with bench(tmp_path, keys={"view.find": "!", "pane.zoom": "+"}) as it:
-            await it.press("plus")
-            assert it.screen.has_class("-zoom")
-            await it.press("exclamation_mark")
-            assert it.screen.query(Prompt)
-
-    asyncio.run(look())
+async def test_a_key_may_be_written_as_its_character(tmp_path: Path) -> None:
+    async with bench(tmp_path, keys={"view.find": "!", "pane.zoom": "+"}) as it:
+        await it.press("plus")
+        assert it.screen.has_class("-zoom")
+        await it.press("exclamation_mark")
+        assert it.screen.query(Prompt)
 
 
 def test_two_commands_may_change_keys_and_the_later_of_two_that_clash_is_left_out() -> None:
@@ -210,66 +205,57 @@ def test_the_help_lists_every_key_and_every_sign() -> None:
         assert words in rows.copy
 
 
-def test_a_rebound_key_works_and_the_old_one_does_not(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, keys={"app.help": "f12", "pane.zoom": "Z"}) as it:
-            assert "f12 help" in it.text()
-            await it.press("question_mark")
-            assert it.app.screen is it.screen
-            await it.press("f12")
-            assert it.app.screen is not it.screen
-            await it.press("escape", "Z")
-            assert it.screen.has_class("-zoom")
-
-    asyncio.run(scenario())
+async def test_a_rebound_key_works_and_the_old_one_does_not(tmp_path: Path) -> None:
+    async with bench(tmp_path, keys={"app.help": "f12", "pane.zoom": "Z"}) as it:
+        assert "f12 help" in it.text()
+        await it.press("question_mark")
+        assert it.app.screen is it.screen
+        await it.press("f12")
+        assert it.app.screen is not it.screen
+        await it.press("escape", "Z")
+        assert it.screen.has_class("-zoom")
 
 
-def test_the_palette_knows_every_command_and_runs_it(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path) as it:
-            from workbench.tui.commands import Commands
+async def test_the_palette_knows_every_command_and_runs_it(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        from workbench.tui.commands import Commands
 
-            provider = Commands(it.screen)
-            found = [str(hit.text) async for hit in provider.discover()]
-            for key in KEYS:
-                if key.context in IN_PALETTE and key.id != "app.palette":
-                    assert key.help in found
-            assert "Theme workbench-light" in found
-            hits = [hit async for hit in provider.search("give the pane the whole screen")]
-            assert hits
-            await it.app.run_command("pane.zoom")
-            assert it.screen.has_class("-zoom")
-            await it.app.run_command("theme:workbench-light")
-            assert it.app.current_theme.name == "workbench-light"
-
-    asyncio.run(scenario())
+        provider = Commands(it.screen)
+        found = [str(hit.text) async for hit in provider.discover()]
+        for key in KEYS:
+            if key.context in IN_PALETTE and key.id != "app.palette":
+                assert key.help in found
+        assert "Theme workbench-light" in found
+        hits = [hit async for hit in provider.search("give the pane the whole screen")]
+        assert hits
+        await it.app.run_command("pane.zoom")
+        assert it.screen.has_class("-zoom")
+        await it.app.run_command("theme:workbench-light")
+        assert it.app.current_theme.name == "workbench-light"
 
 
-def test_the_palette_the_help_and_the_themes_are_at_hand_on_a_sheet(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story(finished=True).events) as it:
-            from textual.command import CommandPalette
+async def test_the_palette_the_help_and_the_themes_are_at_hand_on_a_sheet(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story(finished=True).events) as it:
+        from textual.command import CommandPalette
 
-            from workbench.tui.commands import Commands
+        from workbench.tui.commands import Commands
 
-            await it.press("enter")
-            sheet, theme = it.app.screen, it.app.current_theme.name
-            assert isinstance(sheet, MessageSheet)
-            found = [str(hit.text) async for hit in Commands(sheet).discover()]
-            assert {"The text as Markdown, typeset", "Find in the text", "One row down", "Keys and signs"} <= set(found)
-            assert not any("stored runs" in words for words in found), "a room would lie over the sheet"
-            assert found[0] == "The next form that there is of this message", "what is the sheet's own comes first"
-            await it.press("ctrl+p")
-            await it.until(lambda: isinstance(it.app.screen, CommandPalette))
-            await it.press("escape", "f2")
-            assert it.app.current_theme.name != theme
-            await it.press("question_mark", "question_mark")
-            assert "keys and signs" in it.text()
-            assert it.text().index("Message") < it.text().index("Run")
-            await it.press("escape")
-            assert it.app.screen is sheet
-
-    asyncio.run(scenario())
+        await it.press("enter")
+        sheet, theme = it.app.screen, it.app.current_theme.name
+        assert isinstance(sheet, MessageSheet)
+        found = [str(hit.text) async for hit in Commands(sheet).discover()]
+        assert {"The text as Markdown, typeset", "Find in the text", "One row down", "Keys and signs"} <= set(found)
+        assert not any("stored runs" in words for words in found), "a room would lie over the sheet"
+        assert found[0] == "The next form that there is of this message", "what is the sheet's own comes first"
+        await it.press("ctrl+p")
+        await it.until(lambda: isinstance(it.app.screen, CommandPalette))
+        await it.press("escape", "f2")
+        assert it.app.current_theme.name != theme
+        await it.press("question_mark", "question_mark")
+        assert "keys and signs" in it.text()
+        assert it.text().index("Message") < it.text().index("Run")
+        await it.press("escape")
+        assert it.app.screen is sheet
 
 
 def test_a_key_that_works_on_sheets_cannot_be_taken_by_one() -> None:
@@ -277,25 +263,19 @@ def test_a_key_that_works_on_sheets_cannot_be_taken_by_one() -> None:
     assert problems == ("keys.sheet.copy: 'f2' already means 'The next colour theme' (app.theme)",)
 
 
-def test_a_command_of_the_palette_goes_where_its_key_works(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story(finished=True).events) as it:
-            unfolded = len(it.screen.tree_pane.rows)
-            assert it.app.focused is not it.screen.tree_pane
-            await it.app.run_command("tree.fold")
-            await it.pilot.pause()
-            await it.app.run_command("tree.fold")
-            await it.until(lambda: len(it.screen.tree_pane.rows) < unfolded)
-
-    asyncio.run(scenario())
+async def test_a_command_of_the_palette_goes_where_its_key_works(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story(finished=True).events) as it:
+        unfolded = len(it.screen.tree_pane.rows)
+        assert it.app.focused is not it.screen.tree_pane
+        await it.app.run_command("tree.fold")
+        await it.pilot.pause()
+        await it.app.run_command("tree.fold")
+        await it.until(lambda: len(it.screen.tree_pane.rows) < unfolded)
 
 
-def test_a_click_on_the_footer_is_a_press(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path) as it:
-            x = it.text().split("\n")[39].index("help")
-            await it.pilot.click("#footer", offset=(x, 0))
-            await it.pilot.pause()
-            assert it.app.screen is not it.screen
-
-    asyncio.run(scenario())
+async def test_a_click_on_the_footer_is_a_press(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        x = it.text().split("\n")[39].index("help")
+        await it.pilot.click("#footer", offset=(x, 0))
+        await it.pilot.pause()
+        assert it.app.screen is not it.screen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from pathlib import Path
 
@@ -15,13 +14,13 @@ from tests.ui.support import triage_story
 from tests.ui.test_candidates import JUDGING, REPLIES
 from tests.ui.test_snapshots import HELD
 from workbench.resources import folder
+from workbench.themes import load_themes
 from workbench.tui.palette import contrast
-from workbench.tui.rows.cells import crop, fit, whole_parts
-from workbench.tui.rows.form import markdown_pieces
-from workbench.tui.rows.settings import order_words
-from workbench.tui.rows.text import DrawnRows, Line, explained
 from workbench.tui.screens.candidates import CandidatesScreen
-from workbench.tui.themes import load_themes
+from workbench.views.cells import crop, fit, whole_parts
+from workbench.views.form import markdown_pieces
+from workbench.views.settings import order_words
+from workbench.views.text import DrawnRows, TextLine, explained
 
 # The colours that a terminal gives the first eight, where nobody chose others.
 SIXTEEN = {
@@ -62,7 +61,7 @@ def test_what_an_empty_list_says_is_wrapped_and_hangs_under_its_text() -> None:
 
 
 def test_a_drawing_is_made_anew_for_another_width() -> None:
-    rows = DrawnRows(lambda room: [Line("-" * room)], ())
+    rows = DrawnRows(lambda room: [TextLine("-" * room)], ())
     for width in (120, 60, 90):
         rows.lay_out(width)
         assert len(rows) == 1
@@ -91,84 +90,66 @@ def test_sixteen_colours_can_be_read_on_their_ground(name: str) -> None:
 
 
 @pytest.mark.parametrize("theme", ["ansi-dark", "ansi-light"])
-def test_the_cursor_of_a_prompt_shows_in_sixteen_colours(tmp_path: Path, theme: str) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(80, 24), theme=theme, given={}) as it:
-            await it.press("slash", "c")
-            cells = list(it.app.screen._compositor.render_strips()[23])
-            cursor = next(cell.style for cell in cells if cell.text == " " and cell.style and cell.style.reverse)
-            assert cursor.color is not None
-            assert cursor.color.is_default, "reversed, it is the text's colour on any ground"
-
-    asyncio.run(scenario())
+async def test_the_cursor_of_a_prompt_shows_in_sixteen_colours(tmp_path: Path, theme: str) -> None:
+    async with bench(tmp_path, size=(80, 24), theme=theme, given={}) as it:
+        await it.press("slash", "c")
+        cells = list(it.app.screen._compositor.render_strips()[23])
+        cursor = next(cell.style for cell in cells if cell.text == " " and cell.style and cell.style.reverse)
+        assert cursor.color is not None
+        assert cursor.color.is_default, "reversed, it is the text's colour on any ground"
 
 
-def test_a_zoomed_pane_says_how_to_come_back(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(80, 24), events=triage_story().events, notices=[HELD]) as it:
-            await it.press("z")
-            assert it.text().splitlines()[-1].startswith(" z all panes  n next turn")
-            await it.press("z")
-            assert "all panes" not in it.text()
-
-    asyncio.run(scenario())
+async def test_a_zoomed_pane_says_how_to_come_back(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(80, 24), events=triage_story().events, notices=[HELD]) as it:
+        await it.press("z")
+        assert it.text().splitlines()[-1].startswith(" z all panes  n next turn")
+        await it.press("z")
+        assert "all panes" not in it.text()
 
 
 def shows(it: Bench, text: str) -> bool:
     return text in screen_text(it.app)
 
 
-def test_the_smallest_terminal_has_room_for_a_list_and_the_footer(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(40, 12), given={}) as it:
-            for key, row in (("comma", "▌  default_model"), ("H", "log_triage.yaml")):
-                await it.press(key)
-                await it.until(partial(shows, it, row), f"{row} does not show")
-                assert "? help" in screen_text(it.app).splitlines()[11]
-                await it.press("escape")
-
-    asyncio.run(scenario())
+async def test_the_smallest_terminal_has_room_for_a_list_and_the_footer(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(40, 12), given={}) as it:
+        for key, row in (("comma", "▌  default_model"), ("H", "log_triage.yaml")):
+            await it.press(key)
+            await it.until(partial(shows, it, row), f"{row} does not show")
+            assert "? help" in screen_text(it.app).splitlines()[11]
+            await it.press("escape")
 
 
-def test_the_footer_of_the_smallest_terminal_has_a_key_of_what_goes_on_and_the_help(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(40, 12), events=triage_story().events, notices=[HELD]) as it:
-            footer = it.text().splitlines()[-1]
-            assert footer.startswith(" n next turn ")
-            assert footer.rstrip().endswith("? help  q quit")
-            x = footer.index("? help")
-            await it.pilot.click("#footer", offset=(x, 0))
-            await it.until(partial(shows, it, "Help"), "a click on the help that is left does not open it")
-
-    asyncio.run(scenario())
+async def test_the_footer_of_the_smallest_terminal_has_a_key_of_what_goes_on_and_the_help(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(40, 12), events=triage_story().events, notices=[HELD]) as it:
+        footer = it.text().splitlines()[-1]
+        assert footer.startswith(" n next turn ")
+        assert footer.rstrip().endswith("? help  q quit")
+        x = footer.index("? help")
+        await it.pilot.click("#footer", offset=(x, 0))
+        await it.until(partial(shows, it, "Help"), "a click on the help that is left does not open it")
 
 
-def test_the_footer_of_the_runs_names_what_q_does_there(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        stored_runs(tmp_path)
-        async with bench(tmp_path, size=(80, 24)) as it:
-            await it.press("n", "L")
-            await it.until(lambda: "Runs" in screen_text(it.app).splitlines()[0])
-            footer = it.text().splitlines()[-1]
-            assert "esc back" in footer
-            assert "quit" not in footer
-
-    asyncio.run(scenario())
+async def test_the_footer_of_the_runs_names_what_q_does_there(tmp_path: Path) -> None:
+    stored_runs(tmp_path)
+    async with bench(tmp_path, size=(80, 24)) as it:
+        await it.press("n", "L")
+        await it.until(lambda: "Runs" in screen_text(it.app).splitlines()[0])
+        footer = it.text().splitlines()[-1]
+        assert "esc back" in footer
+        assert "quit" not in footer
 
 
-def test_a_candidate_that_is_held_does_not_show_as_running(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        text = JUDGING.replace("max_parallel: 2", "max_parallel: 1")
-        async with bench(tmp_path, text=text, replies=REPLIES, given={"topic": "hits"}) as it:
-            await it.press("n")
-            await it.until(lambda: it.presenter.state.held is not None, "the run was not held")
-            await it.press("C")
-            await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
-            shown = screen_text(it.app)
-            assert "4 candidates · 1 held · 3 to come" in shown
-            assert "▌‖" in shown
-            assert "held · cost unknown" in shown
-            await it.press("escape", "x")
-            await it.until(lambda: not it.session.running)
-
-    asyncio.run(scenario())
+async def test_a_candidate_that_is_held_does_not_show_as_running(tmp_path: Path) -> None:
+    text = JUDGING.replace("max_parallel: 2", "max_parallel: 1")
+    async with bench(tmp_path, text=text, replies=REPLIES, given={"topic": "hits"}) as it:
+        await it.press("n")
+        await it.until(lambda: it.presenter.state.held is not None, "the run was not held")
+        await it.press("C")
+        await it.until(lambda: isinstance(it.app.screen, CandidatesScreen), "the screen did not open")
+        shown = screen_text(it.app)
+        assert "4 candidates · 1 held · 3 to come" in shown
+        assert "▌‖" in shown
+        assert "held · cost unknown" in shown
+        await it.press("escape", "x")
+        await it.until(lambda: not it.session.running)

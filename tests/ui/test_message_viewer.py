@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import io
 import json
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from pathlib import Path
 from time import thread_time
 
 import pytest
+from msgspec.structs import replace
 from PIL import Image as Pillow
 
 from tests.ui.bench import Bench, bench, session_at
 from tests.ui.snapshot import check_sizes
 from tests.ui.support import LOG_TEXT, Story, entry, triage_story
 from workbench.context.assembly import Kind
-from workbench.context.message import Image, Message, Text
+from workbench.context.message import Image, Message, TextPart
 from workbench.context.place import Place
-from workbench.engine.parts import Whole
-from workbench.tui.rows.context import ContextRows
-from workbench.tui.rows.json_tree import JsonRows
-from workbench.tui.rows.markdown import rendered
-from workbench.tui.rows.tally import Tally
-from workbench.tui.rows.text import Line, TextRows
-from workbench.tui.rows.viewer import Viewed
-from workbench.tui.rows.whole import WholeRows
+from workbench.engine.journal.parts import FullResult
 from workbench.tui.screens.message import MessageSheet
 from workbench.tui.screens.sheet import Sheet
+from workbench.views.context import ContextRows
+from workbench.views.json_tree import JsonRows
+from workbench.views.large_text import LargeTextRows
+from workbench.views.markdown import rendered
+from workbench.views.tally import Tally
+from workbench.views.text import TextLine, TextRows
+from workbench.views.viewer import ViewedMessage
 
 TEXT = '[Tool result: look]\n{"name": "Ada", "tags": ["a", "b"], "deep": {"x": [1, 2, {"y": null}]}}'
 
 
-def viewed(text: str = TEXT, **more: object) -> Viewed:
+def viewed(text: str = TEXT, **more: object) -> ViewedMessage:
     message = Message("user", text)
-    made = Viewed((("1 user", "title"),), (), message, message)
-    return replace(made, **more)  # type: ignore[arg-type]
+    made = ViewedMessage((("1 user", "title"),), (), message, message)
+    return replace(made, **more)
 
 
 def lines(rows: object, width: int = 60) -> list[str]:
@@ -90,28 +90,33 @@ def test_markdown_is_typeset_without_links_to_click_and_without_escapes() -> Non
 # Search.
 
 
+def finish(step: Callable[[], object], is_over: Callable[[], bool]) -> None:
+    """Take steps until the work is over."""
+    for _ in range(100_000):
+        if is_over():
+            return
+        step()
+    raise AssertionError("the work does not end")
+
+
 def test_a_search_says_which_of_how_many_it_shows() -> None:
-    rows = TextRows([Line(f"line {number}") for number in range(500)])
+    rows = TextRows([TextLine(f"line {number}") for number in range(500)])
     rows.lay_out(40)
     tally = Tally(rows, "7")
-    while not tally.done:
-        tally.go_on(0.001)
+    finish(lambda: tally.go_on(0.001), lambda: tally.done)
     assert tally.words(7) == "line 1 of 95"
     assert tally.words(8) == "on 95 lines"
     assert Tally(rows, "none of it").words(0) == "searching"
 
 
-def test_the_context_find_shows_its_count_in_the_title(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story().events) as it:
-            await it.press("g", "slash")
-            await it.type("read_log")
-            await it.press("enter")
-            assert "'read_log' line 1 of 3" in it.pane("context").split("\n")[0]
-            await it.press("N")
-            assert "'read_log' line 2 of 3" in it.pane("context").split("\n")[0]
-
-    asyncio.run(scenario())
+async def test_the_context_find_shows_its_count_in_the_title(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story().events) as it:
+        await it.press("g", "slash")
+        await it.type("read_log")
+        await it.press("enter")
+        assert "'read_log' line 1 of 3" in it.pane("context").split("\n")[0]
+        await it.press("N")
+        assert "'read_log' line 2 of 3" in it.pane("context").split("\n")[0]
 
 
 # Texts of any size.
@@ -123,7 +128,7 @@ def test_the_context_find_shows_its_count_in_the_title(tmp_path: Path) -> None:
     ids=["lines", "one line", "empty lines"],
 )
 def test_ten_megabytes_are_laid_out_and_searched_in_small_slices(text: str) -> None:
-    rows = WholeRows(text)
+    rows = LargeTextRows(text)
     longest = 0.0
 
     def timed(work: object) -> object:
@@ -139,19 +144,16 @@ def test_ten_megabytes_are_laid_out_and_searched_in_small_slices(text: str) -> N
     assert first > 0
     timed(lambda: rows.row(first - 1, 120))
     timed(lambda: rows.find("needle in the hay", 0))
-    while rows.growing:
-        timed(lambda: rows.go_on(0.008))
+    finish(lambda: timed(lambda: rows.go_on(0.008)), lambda: not rows.growing)
     assert longest < 0.1
     assert len(rows) >= len(text) // 118
 
 
 def test_a_match_far_down_a_huge_text_is_found_by_the_count_and_backwards() -> None:
-    rows = WholeRows("hay\n" * 400_000 + "Needle\n" + "hay\n" * 10)
+    rows = LargeTextRows("hay\n" * 400_000 + "Needle\n" + "hay\n" * 10)
     rows.lay_out(80)
     tally = Tally(rows, "needle")
-    while not tally.done:
-        rows.go_on(0.008)
-        tally.go_on(0.008)
+    finish(lambda: (rows.go_on(0.008), tally.go_on(0.008)), lambda: tally.done)  # type: ignore[func-returns-value]
     assert tally.hits == [400_000]
     assert rows.row(400_000, 80).text.strip() == "Needle"
     assert rows.find("needle", 400_005, -1) == 400_000
@@ -177,7 +179,7 @@ def pictured() -> Story:
     phase = story.phase("draw", max_turns=2)
     turn = [phase._replace(attempt=1, turn=n, call=1) for n in (1, 2)]
     task = entry(Message("user", "Draw it."), Kind.TASK, turn[0], reason=("task",))
-    image = Message("user", (Text("[Images from pen]:"), Image(DIGEST, "image/png", len(picture()), 256, 256)))
+    image = Message("user", (TextPart("[Images from pen]:"), Image(DIGEST, "image/png", len(picture()), 256, 256)))
     shown = entry(image, Kind.IMAGES, turn[0], tool="pen")
     story.context(turn[0], [task])
     answer = story.answer(turn[0], "drawn")
@@ -209,8 +211,8 @@ def shown(folder: Path, size: tuple[int, int] = (120, 40)) -> AbstractAsyncConte
 async def coloured(it: Bench) -> None:
     """A terminal with colours, whatever the tests run in; all that is to be drawn is drawn."""
     it.presenter.gallery.enabled = True
-    it.screen._shown_detail = None
-    it.screen.show_detail(it.presenter)
+    it.screen.panes.forget_detail()
+    it.screen.panes.show_detail(it.presenter)
     await drawn(it)
 
 
@@ -231,109 +233,94 @@ async def drawn(it: Bench) -> None:
     await it.pilot.pause()
 
 
-def test_an_image_is_drawn_in_the_detail_and_larger_in_the_viewer(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with shown(tmp_path) as it:
-            await look_at(it, 3)
-            assert "▀" not in it.pane("detail")
-            assert f"[image/png 256×256 {len(picture()):,} bytes {DIGEST[:8]}]" in it.pane("detail")
-            await coloured(it)
-            small = it.pane("detail").count("▀")
-            assert small > 50
-            await it.press("enter")
-            await drawn(it)
-            assert isinstance(it.app.screen, MessageSheet)
-            assert it.text().count("▀") > 4 * small
-
-    asyncio.run(scenario())
+async def test_an_image_is_drawn_in_the_detail_and_larger_in_the_viewer(tmp_path: Path) -> None:
+    async with shown(tmp_path) as it:
+        await look_at(it, 3)
+        assert "▀" not in it.pane("detail")
+        assert f"[image/png 256×256 {len(picture()):,} bytes {DIGEST[:8]}]" in it.pane("detail")
+        await coloured(it)
+        small = it.pane("detail").count("▀")
+        assert small > 50
+        await it.press("enter")
+        await drawn(it)
+        assert isinstance(it.app.screen, MessageSheet)
+        assert it.text().count("▀") > 4 * small
 
 
-def test_y_copies_the_path_of_an_image_and_capital_s_saves_it(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with shown(tmp_path) as it:
-            copied: list[str] = []
-            it.app.copy = lambda text, what: copied.append(text)  # type: ignore[method-assign]
-            await look_at(it, 3)
-            await it.press("enter", "y")
-            await it.app.workers.wait_for_complete()
-            await it.until(lambda: copied)
-            assert copied[0].endswith("images/log_triage-7f3a/draw/image_0.png")
-            await it.press("S")
-            await it.press("ctrl+u")
-            await it.type("copy.png")
-            await it.press("enter")
-            assert (tmp_path / "copy.png").read_bytes() == picture()
-            await it.press("S")
-            await it.press("ctrl+u")
-            await it.type("copy.png")
-            await it.press("enter")
-            await it.until(lambda: "File exists" in it.text())
-
-    asyncio.run(scenario())
+async def test_y_copies_the_path_of_an_image_and_capital_s_saves_it(tmp_path: Path) -> None:
+    async with shown(tmp_path) as it:
+        copied: list[str] = []
+        it.app.copy = lambda text, what: copied.append(text)  # type: ignore[method-assign]
+        await look_at(it, 3)
+        await it.press("enter", "y")
+        await it.app.workers.wait_for_complete()
+        await it.until(lambda: copied)
+        assert copied[0].endswith("images/log_triage-7f3a/draw/image_0.png")
+        await it.press("S")
+        await it.press("ctrl+u")
+        await it.type("copy.png")
+        await it.press("enter")
+        assert (tmp_path / "copy.png").read_bytes() == picture()
+        await it.press("S")
+        await it.press("ctrl+u")
+        await it.type("copy.png")
+        await it.press("enter")
+        await it.until(lambda: "File exists" in it.text())
 
 
-def test_all_of_a_result_that_was_cut_opens_from_the_store(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with shown(tmp_path) as it:
-            await look_at(it, 2)
-            await it.press("enter")
-            assert f"The tool gave {len(WHOLE):,} characters; o opens all of them." in it.text()
-            assert "middle" not in it.text()
-            await it.press("o")
-            await it.until(lambda: not isinstance(it.app.screen, MessageSheet))
-            assert type(it.app.screen) is Sheet
-            await it.until(lambda: "middle middle" in it.text())
-            await it.press("slash")
-            await it.type("last")
-            await it.press("enter")
-            await it.until(lambda: "'last' line 1 of 1" in it.text())
-
-    asyncio.run(scenario())
+async def test_all_of_a_result_that_was_cut_opens_from_the_store(tmp_path: Path) -> None:
+    async with shown(tmp_path) as it:
+        await look_at(it, 2)
+        await it.press("enter")
+        assert f"The tool gave {len(WHOLE):,} characters; o opens all of them." in it.text()
+        assert "middle" not in it.text()
+        await it.press("o")
+        await it.until(lambda: not isinstance(it.app.screen, MessageSheet))
+        assert type(it.app.screen) is Sheet
+        await it.until(lambda: "middle middle" in it.text())
+        await it.press("slash")
+        await it.type("last")
+        await it.press("enter")
+        await it.until(lambda: "'last' line 1 of 1" in it.text())
 
 
-def test_keys_change_the_form_and_say_why_there_is_none(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story().events) as it:
-            await it.press("k", "k", "enter")
-            sheet = it.app.screen
-            assert isinstance(sheet, MessageSheet)
-            assert sheet.form == "sides"
-            await it.press("r")
-            assert LOG_TEXT.split("\n")[0] in it.text()
-            await it.press("w")
-            assert '"tool_call_id": "call_1"' in it.text()
-            await check_sizes(it, "message-wire")
-            await it.press("h", "g")
-            assert "▸ { 3 fields }" in it.text().split("\n")[1]
-            await it.press("s")
-            await it.until(lambda: "The text is no JSON" in it.text())
-            await it.press("tab")
-            assert sheet.form == "sides"
-            await it.press("escape")
-            assert it.app.screen is it.screen
-
-    asyncio.run(scenario())
+async def test_keys_change_the_form_and_say_why_there_is_none(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story().events) as it:
+        await it.press("k", "k", "enter")
+        sheet = it.app.screen
+        assert isinstance(sheet, MessageSheet)
+        assert sheet.form == "sides"
+        await it.press("r")
+        assert LOG_TEXT.split("\n")[0] in it.text()
+        await it.press("w")
+        assert '"tool_call_id": "call_1"' in it.text()
+        await check_sizes(it, "message-wire")
+        await it.press("h", "g")
+        assert "▸ { 3 fields }" in it.text().split("\n")[1]
+        await it.press("s")
+        await it.until(lambda: "The text is no JSON" in it.text())
+        await it.press("tab")
+        assert sheet.form == "sides"
+        await it.press("escape")
+        assert it.app.screen is it.screen
 
 
-def test_the_wire_form_is_the_message_as_it_was_sent(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story(finished=True).events) as it:
-            call = it.presenter.state.run.calls[-1]
-            it.presenter.context(compact=False)
-            view = it.presenter.viewed(0)
-            assert view is not None
-            assert view.wire is not None
-            assert call.wire is not None
-            assert json.loads(view.wire()) == json.loads(it.presenter.state.run.wire_bodies[call.wire.messages[0]])
-
-    asyncio.run(scenario())
+async def test_the_wire_form_is_the_message_as_it_was_sent(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story(finished=True).events) as it:
+        call = it.presenter.state.run.calls[-1]
+        it.presenter.context(compact=False)
+        view = it.presenter.viewed(0)
+        assert view is not None
+        assert view.wire is not None
+        assert call.wire is not None
+        assert json.loads(view.wire()) == json.loads(it.presenter.state.run.wire_bodies[call.wire.messages[0]])
 
 
 def test_a_result_knows_where_all_of_it_lies() -> None:
     story = pictured()
-    from workbench.engine.state import RunState
+    from workbench.engine.journal.state import RunState
 
     run = RunState.of(story.events)
     message = next(e.item.message for e in run.calls[1].entries if e.item.tool == "dump")
-    assert run.wholes[message.body_hash] == Whole(WHOLE_DIGEST, len(WHOLE))
+    assert run.wholes[message.body_hash] == FullResult(WHOLE_DIGEST, len(WHOLE))
     assert run.call_at(Place("", "draw", 1, 1, 1, 1)) is run.calls[0]

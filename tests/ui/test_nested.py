@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from tests.ui.bench import Bench, bench
@@ -46,8 +45,8 @@ async def ended(it: Bench) -> str:
 
 
 def row_of(it: Bench, *id: str) -> int:
-    assert it.screen.tree_rows is not None
-    found = it.screen.tree_rows.index_of(id)
+    assert it.screen.panes.tree_rows is not None
+    found = it.screen.panes.tree_rows.index_of(id)
     assert found is not None, id
     return found
 
@@ -62,77 +61,65 @@ async def at_child(it: Bench, child: str) -> None:
     await it.pilot.pause()
 
 
-def test_the_context_of_a_nested_call_opens_and_o_comes_back(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=PARENT, replies=REPLIES) as it:
-            child = await ended(it)
-            await at_child(it, child)
+async def test_the_context_of_a_nested_call_opens_and_o_comes_back(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=PARENT, replies=REPLIES) as it:
+        child = await ended(it)
+        await at_child(it, child)
+        await it.press("i")
+        assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
+        assert "↳ log_triage-7f3a_sub_0" in it.pane("context")
+        assert "look" in it.pane("tree")
+        assert "turn 1" in it.pane("tree")
+        await it.press("o")
+        assert it.presenter.state.selected_run == ""
+        assert it.presenter.state.selected is not None
+        assert it.presenter.state.selected.phase == "gather"
+
+
+async def test_enter_unfolds_a_nested_run_and_its_turn_shows_what_it_saw(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=PARENT, replies=REPLIES) as it:
+        child = await ended(it)
+        await at_child(it, child)
+        it.presenter.state.folding[("child", child)] = True
+        it.screen.redraw()
+        it.screen.tree_pane.move_to(row_of(it, "in", child, "visit", "", "look", "1"))
+        await it.pilot.pause()
+        await it.press("l")
+        it.screen.tree_pane.move_to(row_of(it, "in", child, "call", str(Place("", "look", 1, 1, 1, 1))))
+        await it.press("enter")
+        assert it.screen.focused is it.screen.context_pane
+        assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
+        await it.press("w")
+        assert "o goes back" in it.text()
+
+
+async def test_stepping_into_a_nested_run_shows_what_it_is_about_to_send(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=PARENT, replies=REPLIES) as it:
+        await it.press("i")
+        for _ in range(12):
+            await it.until(lambda: it.presenter.state.held is not None, "the run is not held")
+            held = it.presenter.state.held
+            assert held is not None
+            if held.place.phase == "look" and held.kind == "before_call":
+                break
             await it.press("i")
-            assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
-            assert "↳ log_triage-7f3a_sub_0" in it.pane("context")
-            assert "look" in it.pane("tree")
-            assert "turn 1" in it.pane("tree")
-            await it.press("o")
-            assert it.presenter.state.selected_run == ""
-            assert it.presenter.state.selected is not None
-            assert it.presenter.state.selected.phase == "gather"
-
-    asyncio.run(scenario())
+        assert it.presenter.state.held_run
+        assert it.presenter.state.selected_run == it.presenter.state.held_run
+        assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
+        assert "held before call" in it.pane("context")
+        await it.press("c")
+        await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
 
 
-def test_enter_unfolds_a_nested_run_and_its_turn_shows_what_it_saw(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=PARENT, replies=REPLIES) as it:
-            child = await ended(it)
-            await at_child(it, child)
-            it.presenter.state.folding[("child", child)] = True
-            it.screen.refresh_all()
-            it.screen.tree_pane.move_to(row_of(it, "in", child, "visit", "", "look", "1"))
-            await it.pilot.pause()
-            await it.press("l")
-            it.screen.tree_pane.move_to(row_of(it, "in", child, "call", str(Place("", "look", 1, 1, 1, 1))))
-            await it.press("enter")
-            assert it.screen.focused is it.screen.context_pane
-            assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
-            await it.press("w")
-            assert "o goes back" in it.text()
-
-    asyncio.run(scenario())
-
-
-def test_stepping_into_a_nested_run_shows_what_it_is_about_to_send(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=PARENT, replies=REPLIES) as it:
-            await it.press("i")
-            for _ in range(12):
-                await it.until(lambda: it.presenter.state.held is not None, "the run is not held")
-                held = it.presenter.state.held
-                assert held is not None
-                if held.place.phase == "look" and held.kind == "before_call":
-                    break
-                await it.press("i")
-            assert it.presenter.state.held_run
-            assert it.presenter.state.selected_run == it.presenter.state.held_run
-            assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
-            assert "held before call" in it.pane("context")
-            await it.press("c")
-            await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
-
-    asyncio.run(scenario())
-
-
-def test_the_nested_runs_of_a_stored_run_can_be_opened_too(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=PARENT, replies=REPLIES) as it:
-            child = await ended(it)
-            run_id = it.presenter.state.run.run_id
-            it.presenter.state.run.run_id = ""
-            it.session.view(run_id)
-            it.screen.show_what_is_stored()
-            await it.until(lambda: child in it.presenter.state.children, "the nested run was not read")
-            await at_child(it, child)
-            await it.press("i")
-            assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
-            assert any("▾ ✓ ↳ sub log_triage-7f3a_sub" in line for line in it.pane("tree").splitlines())
-
-    asyncio.run(scenario())
+async def test_the_nested_runs_of_a_stored_run_can_be_opened_too(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=PARENT, replies=REPLIES) as it:
+        child = await ended(it)
+        run_id = it.presenter.state.run.run_id
+        it.presenter.state.run.run_id = ""
+        it.session.view(run_id)
+        it.screen.show_what_is_stored()
+        await it.until(lambda: child in it.presenter.state.children, "the nested run was not read")
+        await at_child(it, child)
+        await it.press("i")
+        assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
+        assert any("▾ ✓ ↳ sub log_triage-7f3a_sub" in line for line in it.pane("tree").splitlines())

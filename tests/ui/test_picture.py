@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image as Pillow
 
 from workbench.context.message import Image
-from workbench.tui.rows.picture import KEPT, MAX_PIXELS, CannotDraw, Gallery, Picture, Wanted, fitted, make
+from workbench.views.picture import KEPT, MAX_PIXELS, CannotDraw, Gallery, Picture, PictureRequest, fitted, make
 
 
 def png(width: int, height: int, colour: str = "red") -> bytes:
@@ -45,13 +45,15 @@ def test_a_cell_shows_one_pixel_above_another_and_equal_neighbours_are_one_span(
         picture.putpixel((x, 1), (248, 0, 0) if x < 3 else (0, 0, 248))
     buffer = io.BytesIO()
     picture.save(buffer, "PNG")
-    assert make(buffer.getvalue(), Wanted("d", 4, 1)) == ((("▀▀▀", "#000000/#f80000"), ("▀", "#000000/#0000f8")),)
+    assert make(buffer.getvalue(), PictureRequest("d", 4, 1)) == (
+        (("▀▀▀", "#000000/#f80000"), ("▀", "#000000/#0000f8")),
+    )
 
 
 def test_what_is_transparent_stands_on_white() -> None:
     buffer = io.BytesIO()
     Pillow.new("RGBA", (2, 2), (0, 0, 0, 0)).save(buffer, "PNG")
-    assert make(buffer.getvalue(), Wanted("d", 1, 1)) == ((("▀", "#ffffff/#ffffff"),),)
+    assert make(buffer.getvalue(), PictureRequest("d", 1, 1)) == ((("▀", "#ffffff/#ffffff"),),)
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
@@ -65,18 +67,18 @@ def test_what_is_transparent_stands_on_white() -> None:
 )
 def test_bombs_and_damaged_files_are_refused_in_words(data: bytes, said: str) -> None:
     with pytest.raises(CannotDraw, match=said):
-        make(data, Wanted("d", 10, 10))
+        make(data, PictureRequest("d", 10, 10))
 
 
 def test_an_image_just_above_the_limit_is_refused_before_it_is_decoded() -> None:
     with pytest.raises(CannotDraw, match="pixels are more than"):
-        make(png(8001, MAX_PIXELS // 8000), Wanted("d", 10, 10))
+        make(png(8001, MAX_PIXELS // 8000), PictureRequest("d", 10, 10))
 
 
 def test_a_gallery_asks_once_serves_the_newest_first_and_forgets_the_oldest() -> None:
     asked = []
     gallery = Gallery(wake=lambda: asked.append(1))
-    first, second = Wanted("a", 4, 2), Wanted("b", 4, 2)
+    first, second = PictureRequest("a", 4, 2), PictureRequest("b", 4, 2)
     assert [gallery.find(one) for one in (first, second, first)] == [None] * 3
     assert len(asked) == 2
     assert gallery.next() == second
@@ -85,7 +87,7 @@ def test_a_gallery_asks_once_serves_the_newest_first_and_forgets_the_oldest() ->
     assert gallery.next() is None
     assert gallery.find(second) == "no"
     for number in range(KEPT):
-        gallery.put(Wanted(str(number), 1, 1), "")
+        gallery.put(PictureRequest(str(number), 1, 1), "")
     assert gallery.find(first) is None
 
 

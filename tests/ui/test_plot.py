@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from workbench.engine.sweep import Sweep
-from workbench.tui.lookout import Listing, Wanted
-from workbench.tui.rows.plot import Drawn, Point, axis, lines_over_calls, scatter
-from workbench.tui.rows.runs import RunRows
-from workbench.tui.rows.sweep import SweepRows
+from workbench.analysis.sweep import Sweep
+from workbench.views.plot import Drawn, Point, axis, lines_over_calls, scatter
+from workbench.views.runs import RunRows
+from workbench.views.sweep import SweepRows
+from workbench.workspace.runs_poller import Listing, RunsRequest
 
 
 def texts(drawn: list[Drawn]) -> list[str]:
@@ -65,5 +65,5 @@ def test_the_heads_of_a_sweep_and_of_runs_stand_whole_or_not_at_all(width: int) 
     sweep = SweepRows(Sweep((), (), ()), "night", 0, is_over=True).heads(width)[0].text.split()
     more = {39: [], 59: ["dollars"]}.get(width, ["dollars", "peak", "invalid"])
     assert sweep == ["strategy", "tokens", "cost", *more]
-    runs = RunRows(Listing(wanted=Wanted())).heads(width)[0].text.split()
+    runs = RunRows(Listing(wanted=RunsRequest())).heads(width)[0].text.split()
     assert width == 39 or "cost" in runs

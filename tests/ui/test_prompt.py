@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from textual.events import Key
@@ -23,103 +22,82 @@ async def type_at_once(it: Bench, *keys: str) -> None:
     await it.until(lambda: not any(prompt.closed for prompt in it.app.screen.query(Prompt)))
 
 
-def test_prompts_that_follow_each_other_at_once_are_one_at_a_time(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story().events) as it:
-            for _ in range(3):
-                await type_at_once(it, "slash", "escape", "f", "escape", "slash", "escape", "B")
-                await it.until(lambda: len(it.screen.query(Prompt)) == 1)
-                await it.press("escape")
-                await it.until(lambda: not it.screen.query(Prompt))
-            assert it.screen.focused is it.screen.context_pane
-            assert it.screen.footer.display
-
-    asyncio.run(scenario())
-
-
-def test_find_escape_and_find_again_do_not_end_the_editor(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with desk(tmp_path) as editor:
-            await type_at_once(editor.it, "ctrl+f", "escape", "f3")
-            await type_at_once(editor.it, "escape", "ctrl+f", "escape", "ctrl+g")
-            await editor.it.press("escape")
-            assert editor.it.app.screen is editor.screen
-
-    asyncio.run(scenario())
-
-
-def test_an_answer_is_given_once_however_often_enter_is_pressed(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path) as it:
-            given: list[str] = []
-            it.screen.ask("name", value="x", done=given.append)
-            await it.until(lambda: all(prompt.ready for prompt in it.screen.query(Prompt)))
-            await type_at_once(it, "enter", "enter", "enter")
+async def test_prompts_that_follow_each_other_at_once_are_one_at_a_time(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story().events) as it:
+        for _ in range(3):
+            await type_at_once(it, "slash", "escape", "f", "escape", "slash", "escape", "B")
+            await it.until(lambda: len(it.screen.query(Prompt)) == 1)
+            await it.press("escape")
             await it.until(lambda: not it.screen.query(Prompt))
-            assert given == ["x"]
-
-    asyncio.run(scenario())
-
-
-def test_a_prompt_that_is_left_by_a_click_gives_the_keys_their_line_back(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path) as it:
-            await it.press("slash")
-            await it.until(lambda: it.screen.query(Prompt))
-            assert not it.screen.footer.display
-            await it.pilot.click(it.screen.tree_pane, offset=(5, 2))
-            await it.until(lambda: not it.screen.query(Prompt))
-            await it.until(lambda: it.screen.footer.display)
-            assert it.screen.focused is it.screen.tree_pane
-            await it.press("L", "slash")
-            await it.until(lambda: it.app.screen.query(Prompt))
-            runs = it.app.screen
-            assert isinstance(runs, RunsScreen)
-            await it.pilot.click(runs.card_pane, offset=(5, 1))
-            await it.until(lambda: not runs.query(Prompt))
-            await it.until(lambda: runs.footer.display)
-            assert runs.focused is runs.card_pane
-
-    asyncio.run(scenario())
+        assert it.screen.focused is it.screen.context_pane
+        assert it.screen.footer.display
 
 
-def test_a_prompt_names_its_keys_until_what_is_written_needs_their_room(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(80, 24)) as it:
-            await it.press("B")
-            await it.until(lambda: "esc cancel" in it.text())
-            assert it.text().splitlines()[-1].split() == [
-                *("breakpoint", "phase", "·", "phase:turn", "·", "tool", "NAME", "·", "tokens", ">", "6000"),
-                *("enter", "ok", "esc", "cancel"),
-            ], "the examples that have room show whole"
-            it.screen.query_one(Input).value = "tokens > 6000 and state.score < 3 and tool search"
-            await it.until(lambda: "esc cancel" not in it.text())
-            assert "tool search" in it.text()
-            await it.press("escape", "H")
-            await it.until(lambda: it.app.screen is not it.screen)
-            await it.press("f")
-            await it.until(lambda: "esc cancel" in it.text())
-            assert it.text().splitlines()[-1].startswith(" filter "), "it has the line of the keys on every screen"
-
-    asyncio.run(scenario())
+async def test_find_escape_and_find_again_do_not_end_the_editor(tmp_path: Path) -> None:
+    async with desk(tmp_path) as editor:
+        await type_at_once(editor.it, "ctrl+f", "escape", "f3")
+        await type_at_once(editor.it, "escape", "ctrl+f", "escape", "ctrl+g")
+        await editor.it.press("escape")
+        assert editor.it.app.screen is editor.screen
 
 
-def test_what_is_typed_and_corrected_at_once_is_written_in_its_order(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path) as it:
-            it.screen.ask("name", value="x", done=lambda text: None)
-            await it.until(lambda: all(prompt.ready for prompt in it.screen.query(Prompt)))
-            await type_at_once(it, "a", "b", "backspace", "c", "home", "d")
-            assert it.screen.query_one(Prompt).query_one(Input).value == "dac"
+async def test_an_answer_is_given_once_however_often_enter_is_pressed(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        given: list[str] = []
+        it.screen.ask("name", value="x", done=given.append)
+        await it.until(lambda: all(prompt.ready for prompt in it.screen.query(Prompt)))
+        await type_at_once(it, "enter", "enter", "enter")
+        await it.until(lambda: not it.screen.query(Prompt))
+        assert given == ["x"]
 
-    asyncio.run(scenario())
+
+async def test_a_prompt_that_is_left_by_a_click_gives_the_keys_their_line_back(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        await it.press("slash")
+        await it.until(lambda: it.screen.query(Prompt))
+        assert not it.screen.footer.display
+        await it.pilot.click(it.screen.tree_pane, offset=(5, 2))
+        await it.until(lambda: not it.screen.query(Prompt))
+        await it.until(lambda: it.screen.footer.display)
+        assert it.screen.focused is it.screen.tree_pane
+        await it.press("L", "slash")
+        await it.until(lambda: it.app.screen.query(Prompt))
+        runs = it.app.screen
+        assert isinstance(runs, RunsScreen)
+        await it.pilot.click(runs.card_pane, offset=(5, 1))
+        await it.until(lambda: not runs.query(Prompt))
+        await it.until(lambda: runs.footer.display)
+        assert runs.focused is runs.card_pane
 
 
-def test_arrows_and_letters_at_once_change_a_file_in_their_order(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with desk(tmp_path) as editor:
-            await editor.put(1)
-            await type_at_once(editor.it, "down", "end", "x", "left", "backspace", "down", "home", "z")
-            assert editor.text.splitlines()[:3] == ["cascade_id: small", "phasesx", "  z- name: look"]
+async def test_a_prompt_names_its_keys_until_what_is_written_needs_their_room(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(80, 24)) as it:
+        await it.press("B")
+        await it.until(lambda: "esc cancel" in it.text())
+        assert it.text().splitlines()[-1].split() == [
+            *("breakpoint", "phase", "·", "phase:turn", "·", "tool", "NAME", "·", "tokens", ">", "6000"),
+            *("enter", "ok", "esc", "cancel"),
+        ], "the examples that have room show whole"
+        it.screen.query_one(Input).value = "tokens > 6000 and state.score < 3 and tool search"
+        await it.until(lambda: "esc cancel" not in it.text())
+        assert "tool search" in it.text()
+        await it.press("escape", "H")
+        await it.until(lambda: it.app.screen is not it.screen)
+        await it.press("f")
+        await it.until(lambda: "esc cancel" in it.text())
+        assert it.text().splitlines()[-1].startswith(" filter "), "it has the line of the keys on every screen"
 
-    asyncio.run(scenario())
+
+async def test_what_is_typed_and_corrected_at_once_is_written_in_its_order(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        it.screen.ask("name", value="x", done=lambda text: None)
+        await it.until(lambda: all(prompt.ready for prompt in it.screen.query(Prompt)))
+        await type_at_once(it, "a", "b", "backspace", "c", "home", "d")
+        assert it.screen.query_one(Prompt).query_one(Input).value == "dac"
+
+
+async def test_arrows_and_letters_at_once_change_a_file_in_their_order(tmp_path: Path) -> None:
+    async with desk(tmp_path) as editor:
+        await editor.put(1)
+        await type_at_once(editor.it, "down", "end", "x", "left", "backspace", "down", "home", "z")
+        assert editor.text.splitlines()[:3] == ["cascade_id: small", "phasesx", "  z- name: look"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -12,74 +11,57 @@ from tests.ui.support import TRIAGE
 from tests.ui.test_bench import CASCADE, REPLIES, step
 
 
-def test_a_valid_save_is_taken_over_and_marks_the_phases_that_changed(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await step(it)
-            it.session.file.write_text(CASCADE.replace("Find the first failure.", "Find every failure."))
-            await it.until(lambda: "triage" in it.presenter.state.changed, "the save was not noticed")
-            marked = [line for line in it.pane("tree").split("\n") if "●" in line]
-            assert len(marked) == 1
-            assert "triage" in marked[0]
-            await it.until(lambda: "taken over: triage changed" in it.text())
-            assert it.presenter.state.run.cascade_text == CASCADE
-
-    asyncio.run(scenario())
+async def test_a_valid_save_is_taken_over_and_marks_the_phases_that_changed(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        it.session.file.write_text(CASCADE.replace("Find the first failure.", "Find every failure."))
+        await it.until(lambda: "triage" in it.presenter.state.changed, "the save was not noticed")
+        marked = [line for line in it.pane("tree").split("\n") if "●" in line]
+        assert len(marked) == 1
+        assert "triage" in marked[0]
+        await it.until(lambda: "taken over: triage changed" in it.text())
+        assert it.presenter.state.run.cascade_text == CASCADE
 
 
-def test_a_file_that_was_never_sound_has_no_good_version_to_stay(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text="a: [b\n") as it:
-            assert "The file cannot run as it is: 2 says why, e opens it." in it.pane("dock")
-            assert "r runs" not in it.pane("dock")
-            it.session.file.write_text("a: {b\n")
-            await it.until(
-                lambda: "1 error in the file: log_triage.yaml:" in it.text(), "no word about the broken file"
-            )
-            assert "stays" not in it.text()
-
-    asyncio.run(scenario())
+async def test_a_file_that_was_never_sound_has_no_good_version_to_stay(tmp_path: Path) -> None:
+    async with bench(tmp_path, text="a: [b\n") as it:
+        assert "The file cannot run as it is: 2 says why, e opens it." in it.pane("dock")
+        assert "r runs" not in it.pane("dock")
+        it.session.file.write_text("a: {b\n")
+        await it.until(lambda: "1 error in the file: log_triage.yaml:" in it.text(), "no word about the broken file")
+        assert "stays" not in it.text()
 
 
 @pytest.mark.fault("F15")
-def test_a_broken_save_lists_its_problems_and_keeps_what_was_there(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            it.session.file.write_text(CASCADE.replace("handoffs: [triage]", "handoffs: [triage"))
-            await it.until(lambda: "the last good version stays" in it.text(), "no word about the broken file")
-            assert it.screen.tab == "problems"
-            assert "report" in it.pane("tree")
-            await step(it)
-            assert it.presenter.state.run.cascade_text == CASCADE
-            it.session.file.write_text(CASCADE.replace("Write the report.", "Write a report."))
-            await it.until(lambda: "report" in it.presenter.state.changed)
-            assert "error" not in it.text().split("\n")[0]
-
-    asyncio.run(scenario())
+async def test_a_broken_save_lists_its_problems_and_keeps_what_was_there(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        it.session.file.write_text(CASCADE.replace("handoffs: [triage]", "handoffs: [triage"))
+        await it.until(lambda: "the last good version stays" in it.text(), "no word about the broken file")
+        assert it.screen.tab == "problems"
+        assert "report" in it.pane("tree")
+        await step(it)
+        assert it.presenter.state.run.cascade_text == CASCADE
+        it.session.file.write_text(CASCADE.replace("Write the report.", "Write a report."))
+        await it.until(lambda: "report" in it.presenter.state.changed)
+        assert "error" not in it.text().split("\n")[0]
 
 
-def test_a_new_run_after_a_save_uses_the_new_text(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await step(it, "r")
-            changed = CASCADE.replace("Say in one line what", "Say in two lines what")
-            it.session.file.write_text(changed)
-            await it.until(lambda: "intake" in it.presenter.state.changed)
-            await step(it)
-            assert it.presenter.state.run.cascade_text == changed
-            assert not it.presenter.state.changed
-
-    asyncio.run(scenario())
+async def test_a_new_run_after_a_save_uses_the_new_text(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it, "r")
+        changed = CASCADE.replace("Say in one line what", "Say in two lines what")
+        it.session.file.write_text(changed)
+        await it.until(lambda: "intake" in it.presenter.state.changed)
+        await step(it)
+        assert it.presenter.state.run.cascade_text == changed
+        assert not it.presenter.state.changed
 
 
 @pytest.mark.fault("F17")
-def test_a_file_that_goes_away_and_comes_back_is_told_about(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path) as it:
-            it.session.file.unlink()
-            await it.until(lambda: "no such file" in it.text(), "no word about the lost file")
-            assert "triage" in it.pane("tree")
-            it.session.file.write_text(TRIAGE)
-            await it.until(lambda: "no such file" not in it.pane("dock"))
-
-    asyncio.run(scenario())
+async def test_a_file_that_goes_away_and_comes_back_is_told_about(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        it.session.file.unlink()
+        await it.until(lambda: "no such file" in it.text(), "no word about the lost file")
+        assert "triage" in it.pane("tree")
+        it.session.file.write_text(TRIAGE)
+        await it.until(lambda: "no such file" not in it.pane("dock"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from tests.cli.test_compare import CASCADE
@@ -14,14 +13,14 @@ from tests.ui.support import triage_story
 from tests.ui.test_compare import REPLIES, prepared
 from workbench.store.store import Store
 from workbench.tui.screens.compare import CompareSheet
-from workbench.tui.screens.dialog import Choice
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.widgets.entry import LineInput
 
 
 async def opened(it: Bench, runs: int = 5) -> RunsScreen:
     """Press L, and wait until so many runs are listed. An unfinished run may have been offered before."""
-    if isinstance(it.app.screen, Choice):
+    if isinstance(it.app.screen, ChoiceDialog):
         await it.press("n")
     await it.press("L")
     await it.until(lambda: isinstance(it.app.screen, RunsScreen), "the screen did not open")
@@ -48,215 +47,188 @@ async def filtered(it: Bench, screen: RunsScreen, text: str) -> None:
     await it.until(lambda: screen.listing.wanted.text == text and not screen.listing.searching, "nothing was filtered")
 
 
-def test_every_stored_run_is_a_line_below_the_run_that_it_came_from(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        stored_runs(tmp_path)
-        async with bench(tmp_path) as it:
-            await check_sizes(it, "unfinished", picture=True)
-            screen = await opened(it)
-            assert listed(screen) == [PARENT, FORK, FAILED, IMPORTED, BROKEN]
-            await go_to(it, screen, FORK)
-            await check_sizes(it, "runs", picture=True)
-            await it.press("delete")
-            await check_sizes(it, "delete")
-            await it.press("escape", "question_mark")
-            assert "\n Runs " in it.text(), "the help begins with the keys of this screen"
-            await it.press("escape", "X")
-            await check_sizes(it, "export")
-
-    asyncio.run(scenario())
+async def test_every_stored_run_is_a_line_below_the_run_that_it_came_from(tmp_path: Path) -> None:
+    stored_runs(tmp_path)
+    async with bench(tmp_path) as it:
+        await check_sizes(it, "unfinished", picture=True)
+        screen = await opened(it)
+        assert listed(screen) == [PARENT, FORK, FAILED, IMPORTED, BROKEN]
+        await go_to(it, screen, FORK)
+        await check_sizes(it, "runs", picture=True)
+        await it.press("delete")
+        await check_sizes(it, "delete")
+        await it.press("escape", "question_mark")
+        assert "\n Runs " in it.text(), "the help begins with the keys of this screen"
+        await it.press("escape", "X")
+        await check_sizes(it, "export")
 
 
-def test_a_broken_journal_is_listed_with_its_reason_and_runs_inside_others_unfold(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        stored_runs(tmp_path)
-        async with bench(tmp_path) as it:
-            screen = await opened(it)
-            await go_to(it, screen, BROKEN)
-            assert "damaged: 000001.jsonl damaged at byte 0" in screen_text(it.app)
-            assert "– calls · – tool calls · – tokens in · – out" in screen_text(it.app), "unknown is not 0"
-            assert "✗ damaged ─" in screen_text(it.app)
-            assert "interrupted" not in screen_text(it.app), "nobody knows how it ended"
-            await it.press("F")
-            await it.until(lambda: "there is no place to fork it at" in screen_text(it.app), "nothing was said")
-            assert not screen.query(LineInput)
-            await go_to(it, screen, PARENT)
-            await it.press("right")
-            await it.until(lambda: INNER in listed(screen), "nothing unfolded")
-            assert listed(screen)[:3] == [PARENT, INNER, FORK]
-            await it.press("left")
-            await it.until(lambda: INNER not in listed(screen), "nothing folded")
-            await it.press("left")
-            await it.until(lambda: FORK not in listed(screen), "forks do not fold")
-
-    asyncio.run(scenario())
+async def test_a_broken_journal_is_listed_with_its_reason_and_runs_inside_others_unfold(tmp_path: Path) -> None:
+    stored_runs(tmp_path)
+    async with bench(tmp_path) as it:
+        screen = await opened(it)
+        await go_to(it, screen, BROKEN)
+        assert "damaged: 000001.jsonl damaged at byte 0" in screen_text(it.app)
+        assert "– calls · – tool calls · – tokens in · – out" in screen_text(it.app), "unknown is not 0"
+        assert "✗ damaged ─" in screen_text(it.app)
+        assert "interrupted" not in screen_text(it.app), "nobody knows how it ended"
+        await it.press("F")
+        await it.until(lambda: "there is no place to fork it at" in screen_text(it.app), "nothing was said")
+        assert not screen.query(LineInput)
+        await go_to(it, screen, PARENT)
+        await it.press("right")
+        await it.until(lambda: INNER in listed(screen), "nothing unfolded")
+        assert listed(screen)[:3] == [PARENT, INNER, FORK]
+        await it.press("left")
+        await it.until(lambda: INNER not in listed(screen), "nothing folded")
+        await it.press("left")
+        await it.until(lambda: FORK not in listed(screen), "forks do not fold")
 
 
-def test_a_filter_works_while_it_is_written_and_says_what_is_wrong_with_it(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        stored_runs(tmp_path)
-        async with bench(tmp_path) as it:
-            screen = await opened(it)
-            await filtered(it, screen, "status:failed or is:fork")
-            assert listed(screen) == [FORK, FAILED]
-            assert "2 of 5 runs" in screen_text(it.app)
-            await filtered(it, screen, "tokns>3")
-            assert "column 1: there is no field 'tokns' (did you mean 'tokens'?)" in screen_text(it.app)
-            assert listed(screen) == [FORK, FAILED], "the list stays as it was"
-            await it.press("enter")
-            assert screen.query(LineInput), "a filter with a mistake is not taken"
-            await filtered(it, screen, 'text:"rate limit"')
-            assert listed(screen) == [FAILED]
-            assert "“rate limit” at intake:1: Rate limit exceeded for this key" in screen_text(it.app)
-            await check_sizes(it, "runs-filter", picture=True)
-            await it.press("enter", "escape")
-            await it.until(lambda: len(screen.listing.members) == 5, "escape did not drop the filter")
-            await it.press("escape")
-            assert it.app.screen is it.screen
-
-    asyncio.run(scenario())
+async def test_a_filter_works_while_it_is_written_and_says_what_is_wrong_with_it(tmp_path: Path) -> None:
+    stored_runs(tmp_path)
+    async with bench(tmp_path) as it:
+        screen = await opened(it)
+        await filtered(it, screen, "status:failed or is:fork")
+        assert listed(screen) == [FORK, FAILED]
+        assert "2 of 5 runs" in screen_text(it.app)
+        await filtered(it, screen, "tokns>3")
+        assert "column 1: there is no field 'tokns' (did you mean 'tokens'?)" in screen_text(it.app)
+        assert listed(screen) == [FORK, FAILED], "the list stays as it was"
+        await it.press("enter")
+        assert screen.query(LineInput), "a filter with a mistake is not taken"
+        await filtered(it, screen, 'text:"rate limit"')
+        assert listed(screen) == [FAILED]
+        assert "“rate limit” at intake:1: Rate limit exceeded for this key" in screen_text(it.app)
+        await check_sizes(it, "runs-filter", picture=True)
+        await it.press("enter", "escape")
+        await it.until(lambda: len(screen.listing.members) == 5, "escape did not drop the filter")
+        await it.press("escape")
+        assert it.app.screen is it.screen
 
 
-def test_runs_of_other_processes_appear_and_the_cursor_stays_on_its_run(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        store = stored_runs(tmp_path)
-        async with bench(tmp_path) as it:
-            screen = await opened(it)
-            await go_to(it, screen, FAILED)
-            events = plain_run("0190c6f2-7f3a-7000-8000-00000000c001", session="elsewhere")
-            with Store(store.root).create(events[0].run_id) as journal:
-                for event in events:
-                    journal.append(event)
-            screen.lookout.look()
-            await it.until(lambda: len(screen.listing.members) == 6, "the new run did not appear")
-            assert "elsewhere" in screen_text(it.app)
-            run = screen.run()
-            assert run is not None
-            assert run.run_id == FAILED
-
-    asyncio.run(scenario())
+async def test_runs_of_other_processes_appear_and_the_cursor_stays_on_its_run(tmp_path: Path) -> None:
+    store = stored_runs(tmp_path)
+    async with bench(tmp_path) as it:
+        screen = await opened(it)
+        await go_to(it, screen, FAILED)
+        events = plain_run("0190c6f2-7f3a-7000-8000-00000000c001", session="elsewhere")
+        with Store(store.root).create(events[0].run_id) as journal:
+            for event in events:
+                journal.append(event)
+        screen.poller.look()
+        await it.until(lambda: len(screen.listing.members) == 6, "the new run did not appear")
+        assert "elsewhere" in screen_text(it.app)
+        run = screen.run()
+        assert run is not None
+        assert run.run_id == FAILED
 
 
-def test_enter_shows_a_run_in_the_bench_also_one_that_has_no_file(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        stored_runs(tmp_path)
-        async with bench(tmp_path) as it:
-            screen = await opened(it)
-            await go_to(it, screen, FORK)
-            await it.press("enter")
-            await it.until(lambda: it.app.screen is it.screen and it.screen.shows(FORK), "the run does not show")
-            assert it.presenter.state.run.status == "interrupted"
-            assert it.presenter.state.run.session_id == "log_triage-f0rk"
-            screen = await opened(it)
-            await go_to(it, screen, IMPORTED)
-            await it.press("enter")
-            await it.until(lambda: it.app.screen is it.screen and it.screen.shows(IMPORTED), "the run does not show")
-            assert it.session.runs is False
-            await it.press("r")
-            assert "this run was imported" in it.text()
-
-    asyncio.run(scenario())
+async def test_enter_shows_a_run_in_the_bench_also_one_that_has_no_file(tmp_path: Path) -> None:
+    stored_runs(tmp_path)
+    async with bench(tmp_path) as it:
+        screen = await opened(it)
+        await go_to(it, screen, FORK)
+        await it.press("enter")
+        await it.until(lambda: it.app.screen is it.screen and it.screen.shows(FORK), "the run does not show")
+        assert it.presenter.state.run.status == "interrupted"
+        assert it.presenter.state.run.session_id == "log_triage-f0rk"
+        screen = await opened(it)
+        await go_to(it, screen, IMPORTED)
+        await it.press("enter")
+        await it.until(lambda: it.app.screen is it.screen and it.screen.shows(IMPORTED), "the run does not show")
+        assert it.session.runs is False
+        await it.press("r")
+        assert "this run was imported" in it.text()
 
 
-def test_a_run_is_deleted_only_when_that_is_confirmed(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        store = stored_runs(tmp_path)
-        async with bench(tmp_path) as it:
-            screen = await opened(it)
-            await go_to(it, screen, PARENT)
-            await it.press("delete")
-            await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
-            await it.press("enter")
-            assert PARENT in store.run_ids()
-            await it.press("delete")
-            await it.until(lambda: isinstance(it.app.screen, Choice), "nobody asked")
-            await it.press("x")
-            await it.until(lambda: len(screen.listing.members) == 4, "the run is still listed")
-            assert sorted(store.run_ids()) == sorted([FORK, FAILED, IMPORTED, BROKEN])
-
-    asyncio.run(scenario())
+async def test_a_run_is_deleted_only_when_that_is_confirmed(tmp_path: Path) -> None:
+    store = stored_runs(tmp_path)
+    async with bench(tmp_path) as it:
+        screen = await opened(it)
+        await go_to(it, screen, PARENT)
+        await it.press("delete")
+        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
+        await it.press("enter")
+        assert PARENT in store.run_ids()
+        await it.press("delete")
+        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
+        await it.press("x")
+        await it.until(lambda: len(screen.listing.members) == 4, "the run is still listed")
+        assert sorted(store.run_ids()) == sorted([FORK, FAILED, IMPORTED, BROKEN])
 
 
-def test_a_run_is_forked_at_a_place_compared_and_exported_from_the_list(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
-            await it.press("r")
-            await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
-            parent = it.presenter.state.run.run_id
-            screen = await opened(it, 1)
-            await it.press("F")
-            await it.until(lambda: screen.query(LineInput), "no place was asked")
-            screen.query_one(LineInput).value = "dig:2"
-            await it.press("enter")
-            await it.until(lambda: it.session.stepper.held is not None, "the fork is not held")
-            assert it.app.screen is it.screen
-            notes = " ".join(note.message for note in it.app._notifications)
-            assert "A new run, forked from log_triage-7f3a and held before dig:2" in notes
-            assert "log_triage-7f3a stays as it is; L lists both." in notes
-            place = it.session.stepper.held.place if it.session.stepper.held else None
-            assert place is not None
-            assert (place.phase, place.turn) == ("dig", 2)
-            await it.press("c")
-            await it.until(lambda: not it.session.running and it.presenter.state.run.finished, "the fork did not end")
+async def test_a_run_is_forked_at_a_place_compared_and_exported_from_the_list(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+        parent = it.presenter.state.run.run_id
+        screen = await opened(it, 1)
+        await it.press("F")
+        await it.until(lambda: screen.query(LineInput), "no place was asked")
+        screen.query_one(LineInput).value = "dig:2"
+        await it.press("enter")
+        await it.until(lambda: it.session.stepper.held is not None, "the fork is not held")
+        assert it.app.screen is it.screen
+        notes = " ".join(note.message for note in it.app._notifications)
+        assert "A new run, forked from log_triage-7f3a and held before dig:2" in notes
+        assert "log_triage-7f3a stays as it is; L lists both." in notes
+        place = it.session.stepper.held.place if it.session.stepper.held else None
+        assert place is not None
+        assert (place.phase, place.turn) == ("dig", 2)
+        await it.press("c")
+        await it.until(lambda: not it.session.running and it.presenter.state.run.finished, "the fork did not end")
 
-            screen = await opened(it, 2)
-            assert [member.depth for member in screen.listing.members] == [0, 1]
-            assert listed(screen)[0] == parent
-            await it.press("g", "space", "D")
-            await it.until(lambda: isinstance(it.app.screen, CompareSheet), "nothing was compared")
-            await it.press("escape", "X")
-            await it.until(lambda: screen.query(LineInput), "no file was asked")
-            screen.query_one(LineInput).value = "messages out.jsonl"
-            await it.press("enter")
-            await it.until((tmp_path / "out.jsonl").exists, "nothing was written")
-            assert "fact 1 of the matter" in (tmp_path / "out.jsonl").read_text()
-            await it.press("X", *"cascade", "enter")
-            run = screen.run()
-            assert run is not None
-            await it.until((tmp_path / f"{run.name}.cascade.yaml").exists, "the usual name is not taken")
-
-    asyncio.run(scenario())
+        screen = await opened(it, 2)
+        assert [member.depth for member in screen.listing.members] == [0, 1]
+        assert listed(screen)[0] == parent
+        await it.press("g", "space", "D")
+        await it.until(lambda: isinstance(it.app.screen, CompareSheet), "nothing was compared")
+        await it.press("escape", "X")
+        await it.until(lambda: screen.query(LineInput), "no file was asked")
+        screen.query_one(LineInput).value = "messages out.jsonl"
+        await it.press("enter")
+        await it.until((tmp_path / "out.jsonl").exists, "nothing was written")
+        assert "fact 1 of the matter" in (tmp_path / "out.jsonl").read_text()
+        await it.press("X", *"cascade", "enter")
+        run = screen.run()
+        assert run is not None
+        await it.until((tmp_path / f"{run.name}.cascade.yaml").exists, "the usual name is not taken")
 
 
-def test_a_stopped_run_goes_on_from_the_list(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
-            await it.press("n", "n")
-            await it.until(lambda: it.session.stepper.held is not None, "not held")
-            await it.press("x")
-            await it.until(lambda: it.presenter.state.run.status == "stopped", "not stopped")
-            await opened(it, 1)
-            assert "can go on after dig:" in screen_text(it.app)
-            await it.press("c")
-            await it.until(lambda: it.session.running and it.session.stepper.held is not None, "it does not go on")
-            assert it.app.screen is it.screen
-            await it.press("L")
-            await it.until(lambda: isinstance(it.app.screen, RunsScreen), "the screen did not open")
-            await it.press("c")
-            assert it.session.running
-
-    asyncio.run(scenario())
+async def test_a_stopped_run_goes_on_from_the_list(tmp_path: Path) -> None:
+    async with bench(prepared(tmp_path), text=CASCADE, replies=REPLIES, given={"hint": "Go."}) as it:
+        await it.press("n", "n")
+        await it.until(lambda: it.session.stepper.held is not None, "not held")
+        await it.press("x")
+        await it.until(lambda: it.presenter.state.run.status == "stopped", "not stopped")
+        await opened(it, 1)
+        assert "can go on after dig:" in screen_text(it.app)
+        await it.press("c")
+        await it.until(lambda: it.session.running and it.session.stepper.held is not None, "it does not go on")
+        assert it.app.screen is it.screen
+        await it.press("L")
+        await it.until(lambda: isinstance(it.app.screen, RunsScreen), "the screen did not open")
+        await it.press("c")
+        assert it.session.running
 
 
-def test_a_run_that_another_process_makes_is_followed_in_the_bench_and_left_to_it(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        store = stored_runs(tmp_path)
-        events = triage_story(finished=True).events
-        run_id = "0190c6f2-7f3a-7000-8000-00000000c002"
-        events = retold(events, run_id, 6, session_id="log_triage-live")
-        async with bench(tmp_path) as it:
-            with Store(store.root).create(run_id) as journal:
-                for event in events[:20]:
-                    journal.append(event)
-                await opened(it, 6)
-                await it.press("g", "enter")
-                await it.until(lambda: it.screen.shows(run_id), "the run does not show")
-                assert it.presenter.state.run.status == "running"
-                await it.press("n")
-                assert not it.session.running
-                for event in events[20:-1]:
-                    journal.append(event)
-                await it.until(lambda: it.presenter.state.run.seq == events[-2].seq, "what was added does not show")
-            await it.until(lambda: it.presenter.state.run.status == "interrupted", "its end was not noticed")
-
-    asyncio.run(scenario())
+async def test_a_run_that_another_process_makes_is_followed_in_the_bench_and_left_to_it(tmp_path: Path) -> None:
+    store = stored_runs(tmp_path)
+    events = triage_story(finished=True).events
+    run_id = "0190c6f2-7f3a-7000-8000-00000000c002"
+    events = retold(events, run_id, 6, session_id="log_triage-live")
+    async with bench(tmp_path) as it:
+        with Store(store.root).create(run_id) as journal:
+            for event in events[:20]:
+                journal.append(event)
+            await opened(it, 6)
+            await it.press("g", "enter")
+            await it.until(lambda: it.screen.shows(run_id), "the run does not show")
+            assert it.presenter.state.run.status == "running"
+            await it.press("n")
+            assert not it.session.running
+            for event in events[20:-1]:
+                journal.append(event)
+            await it.until(lambda: it.presenter.state.run.seq == events[-2].seq, "what was added does not show")
+        await it.until(lambda: it.presenter.state.run.status == "interrupted", "its end was not noticed")

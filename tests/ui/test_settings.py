@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ async def settings(folder: Path, size: tuple[int, int] = (120, 40)) -> AsyncIter
     (config / "config.yaml").write_text(OWN)
     async with bench(folder, size=size, session=session_at(folder)) as it:
         await it.press("comma")
+        await it.until(lambda: isinstance(it.app.screen, SettingsScreen), "the screen did not open")
         assert isinstance(it.app.screen, SettingsScreen)
         await it.pilot.pause()
         yield it
@@ -37,94 +37,76 @@ async def go_to(it: Bench, name: str) -> None:
     await it.press("slash", *name, "enter")
 
 
-def test_every_setting_is_listed_with_its_value_and_where_it_is_from(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with settings(tmp_path, (120, 60)) as it:
-            shown = screen_text(it.app)
-            for setting in TABLE:
-                assert setting.name in shown
-            line = next(line for line in shown.split("\n") if "timeout " in line and "user file" in line)
-            assert "12" in line
-            await go_to(it, "sandbox")
-            assert "never: it could act outside of the workspace" in screen_text(it.app)
-            assert "one of auto, docker, bwrap, landlock, none" in screen_text(it.app)
-
-    asyncio.run(scenario())
+async def test_every_setting_is_listed_with_its_value_and_where_it_is_from(tmp_path: Path) -> None:
+    async with settings(tmp_path, (120, 60)) as it:
+        shown = screen_text(it.app)
+        for setting in TABLE:
+            assert setting.name in shown
+        line = next(line for line in shown.split("\n") if "timeout " in line and "user file" in line)
+        assert "12" in line
+        await go_to(it, "sandbox")
+        assert "never: it could act outside of the workspace" in screen_text(it.app)
+        assert "one of auto, docker, bwrap, landlock, none" in screen_text(it.app)
 
 
-def test_a_change_goes_into_the_users_file_and_a_bad_one_is_objected_to(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with settings(tmp_path) as it:
-            await go_to(it, "seconds that one try")
-            await it.press("enter", *["backspace"] * 8, *"soon", "enter")
-            assert "'timeout' must be" in screen_text(it.app)
-            assert own(tmp_path) == OWN
-            await it.press(*["backspace"] * 8, *"45.5", "enter")
-            assert own(tmp_path) == OWN.replace("12 ", "45.5 ")
-            assert it.session.project.settings.timeout == 45.5
-            await it.press("x")
-            assert own(tmp_path) == "# mine\n"
-            await it.press("w", *["backspace"] * 8, *"9", "enter")
-            assert (tmp_path / "workbench.yaml").read_text() == "timeout: 9.0\n"
-            assert "workspace file" in screen_text(it.app)
-
-    asyncio.run(scenario())
+async def test_a_change_goes_into_the_users_file_and_a_bad_one_is_objected_to(tmp_path: Path) -> None:
+    async with settings(tmp_path) as it:
+        await go_to(it, "seconds that one try")
+        await it.press("enter", *["backspace"] * 8, *"soon", "enter")
+        assert "'timeout' must be" in screen_text(it.app)
+        assert own(tmp_path) == OWN
+        await it.press(*["backspace"] * 8, *"45.5", "enter")
+        assert own(tmp_path) == OWN.replace("12 ", "45.5 ")
+        assert it.session.project.settings.timeout == 45.5
+        await it.press("x")
+        assert own(tmp_path) == "# mine\n"
+        await it.press("w", *["backspace"] * 8, *"9", "enter")
+        assert (tmp_path / "workbench.yaml").read_text() == "timeout: 9.0\n"
+        assert "workspace file" in screen_text(it.app)
 
 
-def test_what_a_workspace_may_not_set_is_refused_and_a_theme_counts_at_once(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with settings(tmp_path) as it:
-            await go_to(it, "sandbox")
-            await it.press("w")
-            assert "never taken from a workspace" in screen_text(it.app)
-            assert not (tmp_path / "workbench.yaml").exists()
-            await it.press("slash", *["backspace"] * 10, *"colour theme", "enter")
-            await it.press("enter", *["backspace"] * 20, *"workbench-light", "enter")
-            assert it.app.current_theme.name == "workbench-light"
-            assert "theme: workbench-light" in own(tmp_path)
-
-    asyncio.run(scenario())
+async def test_what_a_workspace_may_not_set_is_refused_and_a_theme_counts_at_once(tmp_path: Path) -> None:
+    async with settings(tmp_path) as it:
+        await go_to(it, "sandbox")
+        await it.press("w")
+        assert "never taken from a workspace" in screen_text(it.app)
+        assert not (tmp_path / "workbench.yaml").exists()
+        await it.press("slash", *["backspace"] * 10, *"colour theme", "enter")
+        await it.press("enter", *["backspace"] * 20, *"workbench-light", "enter")
+        assert it.app.current_theme.name == "workbench-light"
+        assert "theme: workbench-light" in own(tmp_path)
 
 
-def test_a_key_is_rebound_at_once_and_a_clash_is_named(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with settings(tmp_path) as it:
-            await it.press("tab")
-            await go_to(it, "run.over")
-            await it.press("enter", "backspace", "c", "enter")
-            assert "(run.continue)" in screen_text(it.app)
-            assert "keys" not in own(tmp_path)
-            await it.press("backspace", *"f10", "enter")
-            assert own(tmp_path) == OWN + "keys:\n  run.over: f10\n"
-            assert "● run.over" in screen_text(it.app)
-            await it.press("escape", "escape")
-            assert "f10 next turn" in it.text() or any(key.keys == "f10" for key in it.app.keys)
-            await it.press("f10")
-            await it.until(lambda: it.session.stepper.held is not None, "the new key did not act")
-
-    asyncio.run(scenario())
+async def test_a_key_is_rebound_at_once_and_a_clash_is_named(tmp_path: Path) -> None:
+    async with settings(tmp_path) as it:
+        await it.press("tab")
+        await go_to(it, "run.over")
+        await it.press("enter", "backspace", "c", "enter")
+        assert "(run.continue)" in screen_text(it.app)
+        assert "keys" not in own(tmp_path)
+        await it.press("backspace", *"f10", "enter")
+        assert own(tmp_path) == OWN + "keys:\n  run.over: f10\n"
+        assert "● run.over" in screen_text(it.app)
+        await it.press("escape", "escape")
+        assert "f10 next turn" in it.text() or any(key.keys == "f10" for key in it.app.keys)
+        await it.press("f10")
+        await it.until(lambda: it.session.stepper.held is not None, "the new key did not act")
 
 
-def test_a_file_that_is_broken_meanwhile_is_named_and_the_old_values_stay(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with settings(tmp_path) as it:
-            await it.press("escape")
-            (tmp_path / "config" / "config.yaml").write_text("timeout: [\n")
-            await it.press("comma")
-            await it.pilot.pause()
-            assert "config.yaml:2:1: error: not valid YAML" in screen_text(it.app)
-            assert it.session.project.settings.timeout == 12.0
-
-    asyncio.run(scenario())
+async def test_a_file_that_is_broken_meanwhile_is_named_and_the_old_values_stay(tmp_path: Path) -> None:
+    async with settings(tmp_path) as it:
+        await it.press("escape")
+        (tmp_path / "config" / "config.yaml").write_text("timeout: [\n")
+        await it.press("comma")
+        await it.pilot.pause()
+        assert "config.yaml:2:1: error: not valid YAML" in screen_text(it.app)
+        assert it.session.project.settings.timeout == 12.0
 
 
-def test_the_settings_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario() -> None:
-        monkeypatch.setenv("HOME", str(tmp_path))
-        (tmp_path / "night").mkdir()
-        async with settings(tmp_path / "night") as it:
-            await check_sizes(it, "settings", picture=True)
-            await it.press("tab")
-            await check_sizes(it, "settings-keys")
-
-    asyncio.run(scenario())
+async def test_the_settings_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "night").mkdir()
+    async with settings(tmp_path / "night") as it:
+        await check_sizes(it, "settings", picture=True)
+        await it.press("tab")
+        await check_sizes(it, "settings-keys")

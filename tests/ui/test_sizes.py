@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from pathlib import Path
 
@@ -20,100 +19,79 @@ def covered(it: Bench, wanted: bool) -> bool:
 
 
 @pytest.mark.fault("F6")
-def test_a_sweep_of_sizes_leaves_the_app_alive_and_its_lines_as_wide_as_the_terminal(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(120, 40), events=triage_story(finished=True).events) as it:
-            for width, height in [*SIZES, *reversed(SIZES)]:
-                await it.pilot.resize_terminal(width, height)
-                await it.pilot.pause()
-                small = width < 40 or height < 12
-                await it.until(partial(covered, it, small), f"{width}x{height}")
-                strips = it.app.screen._compositor.render_strips()
-                assert all(strip.cell_length <= max(width, 1) for strip in strips)
-            for key in ("p", "w", "z", "z", "tab", "tab", "1", "down"):
-                await it.press(key)
-
-    asyncio.run(scenario())
+async def test_a_sweep_of_sizes_leaves_the_app_alive_and_its_lines_as_wide_as_the_terminal(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(120, 40), events=triage_story(finished=True).events) as it:
+        for width, height in [*SIZES, *reversed(SIZES)]:
+            await it.pilot.resize_terminal(width, height)
+            await it.pilot.pause()
+            small = width < 40 or height < 12
+            await it.until(partial(covered, it, small), f"{width}x{height}")
+            strips = it.app.screen._compositor.render_strips()
+            assert all(strip.cell_length <= max(width, 1) for strip in strips)
+        for key in ("p", "w", "z", "z", "tab", "tab", "1", "down"):
+            await it.press(key)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (20, 5), (39, 12), (80, 11)])
-def test_the_app_starts_in_any_terminal(tmp_path: Path, size: tuple[int, int]) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, size=size) as it:
-            await it.until(lambda: isinstance(it.app.screen, TooSmall))
-            await it.pilot.resize_terminal(100, 30)
-            await it.until(lambda: it.app.screen is it.screen)
-            assert "─ Cascade" in screen_text(it.app)
-
-    asyncio.run(scenario())
+async def test_the_app_starts_in_any_terminal(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with bench(tmp_path, size=size) as it:
+        await it.until(lambda: isinstance(it.app.screen, TooSmall))
+        await it.pilot.resize_terminal(100, 30)
+        await it.until(lambda: it.app.screen is it.screen)
+        assert "─ Cascade" in screen_text(it.app)
 
 
 @pytest.mark.fault("F6")
-def test_a_terminal_that_is_too_small_says_what_it_needs_and_lets_one_leave(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(30, 8)) as it:
-            await it.until(lambda: isinstance(it.app.screen, TooSmall))
-            assert "terminal too small: 30×8" in screen_text(it.app)
-            assert "40×12 at least" in screen_text(it.app)
-            await it.press("q")
-            await it.until(lambda: it.app.return_code == 0)
-
-    asyncio.run(scenario())
+async def test_a_terminal_that_is_too_small_says_what_it_needs_and_lets_one_leave(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(30, 8)) as it:
+        await it.until(lambda: isinstance(it.app.screen, TooSmall))
+        assert "terminal too small: 30×8" in screen_text(it.app)
+        assert "40×12 at least" in screen_text(it.app)
+        await it.press("q")
+        await it.until(lambda: it.app.return_code == 0)
 
 
-def test_a_narrow_terminal_shows_one_pane_at_a_time_and_tab_cycles_them(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(80, 24), events=triage_story().events) as it:
-            assert "✓ intake › ⠋ triage › turn 3" in it.text()
-            assert "━ Context" in it.text()
-            assert "Cascade ─" not in it.text()
-            await it.press("shift+tab")
-            assert "━ Cascade" in it.text()
-            assert "Context" not in it.text()
-            await it.press("tab", "tab", "tab")
-            assert "━ Log" in it.text()
-            await it.press("tab")
-            assert "━ Cascade" in it.text()
-
-    asyncio.run(scenario())
+async def test_a_narrow_terminal_shows_one_pane_at_a_time_and_tab_cycles_them(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(80, 24), events=triage_story().events) as it:
+        assert "✓ intake › ⠋ triage › turn 3" in it.text()
+        assert "━ Context" in it.text()
+        assert "Cascade ─" not in it.text()
+        await it.press("shift+tab")
+        assert "━ Cascade" in it.text()
+        assert "Context" not in it.text()
+        await it.press("tab", "tab", "tab")
+        assert "━ Log" in it.text()
+        await it.press("tab")
+        assert "━ Cascade" in it.text()
 
 
-def test_a_wide_terminal_puts_the_detail_beside_the_context(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(200, 50), events=triage_story().events) as it:
-            context, detail = it.screen.context_pane.region, it.screen.detail_pane.region
-            assert detail.x == context.right
-            assert detail.y == context.y
-
-    asyncio.run(scenario())
+async def test_a_wide_terminal_puts_the_detail_beside_the_context(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(200, 50), events=triage_story().events) as it:
+        context, detail = it.screen.context_pane.region, it.screen.detail_pane.region
+        assert detail.x == context.right
+        assert detail.y == context.y
 
 
-def test_zoom_gives_a_pane_the_whole_screen_and_gives_it_back(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story().events) as it:
-            before = it.text()
-            for pane in ("tree", "context", "detail", "dock"):
-                it.screen.focus_pane(pane)
-                await it.press("z")
-                view = it.screen.query_one(f"#{pane}")
-                assert (view.size.width, view.size.height) == (120, 38), pane
-                await it.press("z")
-            it.screen.focus_pane("context")
-            await it.pilot.pause()
-            assert it.text() == before
-
-    asyncio.run(scenario())
+async def test_zoom_gives_a_pane_the_whole_screen_and_gives_it_back(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story().events) as it:
+        before = it.text()
+        for pane in ("tree", "context", "detail", "dock"):
+            it.screen.focus_pane(pane)
+            await it.press("z")
+            view = it.screen.query_one(f"#{pane}")
+            assert (view.size.width, view.size.height) == (120, 38), pane
+            await it.press("z")
+        it.screen.focus_pane("context")
+        await it.pilot.pause()
+        assert it.text() == before
 
 
-def test_panes_are_resized_with_alt_and_the_arrows_within_bounds(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path) as it:
-            tree, dock = it.screen.tree_pane, it.screen.dock_pane
-            width, height = tree.size.width, dock.size.height
-            await it.press("alt+right", "alt+up")
-            assert (tree.size.width, dock.size.height) == (width + 4, height + 2)
-            await it.press(*["alt+left"] * 20, *["alt+down"] * 20)
-            assert tree.size.width >= 18
-            assert dock.size.height >= 3
-
-    asyncio.run(scenario())
+async def test_panes_are_resized_with_alt_and_the_arrows_within_bounds(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        tree, dock = it.screen.tree_pane, it.screen.dock_pane
+        width, height = tree.size.width, dock.size.height
+        await it.press("alt+right", "alt+up")
+        assert (tree.size.width, dock.size.height) == (width + 4, height + 2)
+        await it.press(*["alt+left"] * 20, *["alt+down"] * 20)
+        assert tree.size.width >= 18
+        assert dock.size.height >= 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import pkgutil
 from collections.abc import Iterator
@@ -15,11 +14,12 @@ from tests.ui.bench import Bench, bench
 from tests.ui.snapshot import FOLDER, SCREENS, SIZES, check, check_sizes
 from tests.ui.stored import PARENT, retold
 from tests.ui.support import triage_story
-from workbench.engine.ports import Notice
-from workbench.language.model import Audibles
-from workbench.tools.manifest import Capability, CapabilityKind
+from workbench import tui
+from workbench.engine.contracts import Notice
+from workbench.language.model.cascade import Audibles
+from workbench.tools.capabilities import Capability, CapabilityKind
 from workbench.tui import screens
-from workbench.tui.screens.bench import BenchScreen
+from workbench.tui.bench.screen import BenchScreen
 from workbench.tui.screens.feedback import FeedbackDialog
 from workbench.tui.screens.freeze import FreezeForm
 from workbench.tui.screens.trust import trust_dialog
@@ -37,7 +37,7 @@ def of_package(kind: type[Screen[object]]) -> Iterator[type[Screen[object]]]:
     """Every class of the app's own screens that no other one refines, or that is shown as it is."""
     for below in kind.__subclasses__():
         yield from of_package(below)
-        if below.__module__.startswith(screens.__name__) and (not below.__subclasses__() or below.__name__ in SCREENS):
+        if below.__module__.startswith(tui.__name__) and (not below.__subclasses__() or below.__name__ in SCREENS):
             yield below
 
 
@@ -59,20 +59,17 @@ def has_picture(name: str) -> bool:
     return (FOLDER / f"{name}.txt").exists()
 
 
-def test_the_bench_before_a_run_and_held_in_it(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, given={}) as it:
-            await check_sizes(it, "idle")
-            await it.press("r")
-            await it.until(lambda: it.app.screen is not it.screen)
-            await check_sizes(it, "inputs")
-            await it.press("escape")
-            await it.feed(triage_story().events, [HELD])
-            await check_sizes(it, "held", picture=True)
-            await looks_at_a_call(it)
-            await looks_elsewhere(it, tmp_path)
-
-    asyncio.run(scenario())
+async def test_the_bench_before_a_run_and_held_in_it(tmp_path: Path) -> None:
+    async with bench(tmp_path, given={}) as it:
+        await check_sizes(it, "idle")
+        await it.press("r")
+        await it.until(lambda: it.app.screen is not it.screen)
+        await check_sizes(it, "inputs")
+        await it.press("escape")
+        await it.feed(triage_story().events, [HELD])
+        await check_sizes(it, "held", picture=True)
+        await looks_at_a_call(it)
+        await looks_elsewhere(it, tmp_path)
 
 
 async def looks_at_a_call(it: Bench) -> None:
@@ -118,30 +115,24 @@ async def looks_elsewhere(it: Bench, folder: Path) -> None:
     await it.press("escape")
 
 
-def test_a_run_that_is_over_and_a_question_of_the_next(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        story = triage_story()
-        options = ["team blue", "team green"]
-        question = {"question": "Which team owns the queue?", "context": "The log names no team.", "options": options}
-        async with bench(tmp_path, events=triage_story(finished=True).events) as it:
-            await it.press("4", "G")
-            await check_sizes(it, "done")
-            await it.press("1")
-            story.emit("human_asked", story.events[-1].place, index=1, **question)
-            await it.feed(retold(story.events, PARENT, 3))
-            await it.until(lambda: it.app.screen is not it.screen)
-            await check_sizes(it, "question", picture=True)
-
-    asyncio.run(scenario())
+async def test_a_run_that_is_over_and_a_question_of_the_next(tmp_path: Path) -> None:
+    story = triage_story()
+    options = ["team blue", "team green"]
+    question = {"question": "Which team owns the queue?", "context": "The log names no team.", "options": options}
+    async with bench(tmp_path, events=triage_story(finished=True).events) as it:
+        await it.press("4", "G")
+        await check_sizes(it, "done")
+        await it.press("1")
+        story.emit("human_asked", story.events[-1].place, index=1, **question)
+        await it.feed(retold(story.events, PARENT, 3))
+        await it.until(lambda: it.app.screen is not it.screen)
+        await check_sizes(it, "question", picture=True)
 
 
-def test_every_other_theme(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story().events, notices=[HELD]) as it:
-            await it.press("k", "k", "p")
-            for theme in ("workbench-ember", "workbench-light", "high-contrast", "ansi-dark", "ansi-light"):
-                it.app.theme = theme
-                await it.pilot.pause()
-                check(it.app, f"theme-{theme}", picture=True)
-
-    asyncio.run(scenario())
+async def test_every_other_theme(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story().events, notices=[HELD]) as it:
+        await it.press("k", "k", "p")
+        for theme in ("workbench-ember", "workbench-light", "high-contrast", "ansi-dark", "ansi-light"):
+            it.app.theme = theme
+            await it.pilot.pause()
+            check(it.app, f"theme-{theme}", picture=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -10,10 +9,10 @@ from hypothesis import strategies as st
 
 from tests.ui.bench import bench
 from workbench.language.problem import Problem, Severity, Span
-from workbench.tui.rows.cells import Row
-from workbench.tui.rows.model import Rows
-from workbench.tui.rows.problems import ProblemRows
-from workbench.tui.widgets.spread import Spread
+from workbench.tui.widgets.rowview import Spread
+from workbench.views.cells import Row
+from workbench.views.model import Rows
+from workbench.views.problems import ProblemRows
 
 BROKEN = """\
 cascade_id: broken
@@ -72,29 +71,26 @@ def test_a_problem_in_full_loses_no_word_and_its_lines_hang_under_its_text() -> 
     assert len(rows.whole(0, 130)) == 1
 
 
-def test_a_problem_in_several_lines_is_one_row_for_keys_and_mouse(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, size=(80, 24), text=BROKEN) as it:
-            await it.press("2")
-            await it.until(lambda: "L501" in it.pane("dock"), "the problems do not show")
-            lines = it.pane("dock").splitlines()
-            at = [y for y, line in enumerate(lines) if line[1:2] in "✗⚠" and line.strip()]
-            assert "…" not in it.pane("dock")
-            assert at[1] - at[0] == 2
-            await it.press("j")
-            assert it.screen.dock_pane.cursor == 1
-            await it.pilot.click("#dock", offset=(20, at[2] + 1))
-            await it.pilot.pause()
-            assert it.screen.dock_pane.cursor == 2
-            marked = [y for y, line in enumerate(it.pane("dock").splitlines()) if line.startswith("▌")]
-            assert marked == [at[2], at[2] + 1]
-            await it.pilot.resize_terminal(80, 12)
-            await it.press("g")
-            lines = it.pane("dock").splitlines()
-            assert lines[2].startswith("▌  "), "the row under the cursor does not show whole"
-            assert sum("…" in line for line in lines) == 4, "others should be cut: there is no room for all"
-            await it.pilot.click("#dock", offset=(20, 7), times=2)
-            assert it.presenter.problem == 5
-            await it.until(lambda: it.screen.last_pane != "dock", "a double click does not open the row that it chose")
-
-    asyncio.run(scenario())
+async def test_a_problem_in_several_lines_is_one_row_for_keys_and_mouse(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(80, 24), text=BROKEN) as it:
+        await it.press("2")
+        await it.until(lambda: "L501" in it.pane("dock"), "the problems do not show")
+        lines = it.pane("dock").splitlines()
+        at = [y for y, line in enumerate(lines) if line[1:2] in "✗⚠" and line.strip()]
+        assert "…" not in it.pane("dock")
+        assert at[1] - at[0] == 2
+        await it.press("j")
+        assert it.screen.dock_pane.cursor == 1
+        await it.pilot.click("#dock", offset=(20, at[2] + 1))
+        await it.pilot.pause()
+        assert it.screen.dock_pane.cursor == 2
+        marked = [y for y, line in enumerate(it.pane("dock").splitlines()) if line.startswith("▌")]
+        assert marked == [at[2], at[2] + 1]
+        await it.pilot.resize_terminal(80, 12)
+        await it.press("g")
+        lines = it.pane("dock").splitlines()
+        assert lines[2].startswith("▌  "), "the row under the cursor does not show whole"
+        assert sum("…" in line for line in lines) == 4, "others should be cut: there is no room for all"
+        await it.pilot.click("#dock", offset=(20, 7), times=2)
+        assert it.presenter.problem == 5
+        await it.until(lambda: it.screen.last_pane != "dock", "a double click does not open the row that it chose")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from workbench.store.faults import StoreError
-from workbench.store.sqlfault import fault_of
-from workbench.store.table import Column, Table
-from workbench.tui.rows.result import ResultRows, record
+from workbench.store.index.table import Column, ResultTable
+from workbench.store.sqltext import fault_of
+from workbench.views.result import ResultRows, record
 
 ROOT = Path(__file__).parents[2]
 
@@ -121,13 +121,13 @@ def test_what_the_engine_expected_is_named_in_a_few_words() -> None:
     ],
 )
 def test_a_number_with_many_decimals_is_short_in_the_grid_and_whole_in_its_row(value: float, cell: str) -> None:
-    table = Table((Column("cost", "Float64"),), ((value,),))
+    table = ResultTable((Column("cost", "Float64"),), ((value,),))
     assert ResultRows(table).row(0, 40).text.strip() == cell
     assert str(value) in [line.text.strip() for line in record(table, 0).lines]
 
 
 def test_a_hundred_thousand_rows_cost_no_more_to_draw_than_ten() -> None:
-    table = Table((Column("n", "UInt64"),), tuple((n,) for n in range(100_000)))
+    table = ResultTable((Column("n", "UInt64"),), tuple((n,) for n in range(100_000)))
     rows = ResultRows(table)
     assert len(rows) == 100_000
     assert rows.row(9, 40).text.strip() == "9"

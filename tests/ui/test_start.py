@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from tests.support.pseudo_terminal import PseudoTerminal, pseudo_terminal
 from tests.ui.support import TRIAGE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +38,8 @@ async def main():
         assert "triage" in text, text
     heavy = {"litellm", "chdb", "pydantic", "jinja2", "ruamel.yaml", "tiktoken", "httpx", "watchfiles", "click"}
     print(sorted(heavy & loaded))
-    print(sorted(name for name in loaded if name.startswith("workbench.") and not name.startswith("workbench.tui")))
+    ours = (name for name in loaded if name.startswith("workbench."))
+    print(sorted(name for name in ours if name.split(".")[1] not in ("tui", "views")))
 
 asyncio.run(main())
 """
@@ -83,18 +82,18 @@ def test_the_first_frame_and_the_first_tree_import_neither_the_language_nor_the_
     heavy, ours = done.stdout.strip().split("\n")[-2:]
     assert heavy == "[]"
     small = (
-        "workbench.collector",
-        "workbench.dataclass",
         "workbench.language",
         "workbench.language.clean",
         "workbench.plain_file",
         "workbench.resources",
+        "workbench.terminal",
+        "workbench.themes",
     )
     assert ours == str(list(small))
 
 
 def test_rows_and_state_import_no_textual() -> None:
-    code = "import sys, workbench.tui.presenter, workbench.tui.preview; print('textual' in sys.modules)"
+    code = "import sys, workbench.tui.bench.presenter, workbench.tui.bench.preview; print('textual' in sys.modules)"
     assert run(code).stdout.strip() == "False"
 
 
@@ -107,55 +106,9 @@ def test_without_a_terminal_it_says_what_to_use_instead_and_ends_with_2(tmp_path
     assert done.stdout == ""
 
 
-class Terminal:
-    """A process on a terminal of its own."""
-
-    def __init__(self, pid: int, descriptor: int) -> None:
-        self.pid = pid
-        self.descriptor = descriptor
-        self.output = b""
-
-    def read_until(self, wanted: bytes, seconds: float = 60.0) -> None:
-        give_up = time.monotonic() + seconds
-        while wanted not in self.output:
-            assert time.monotonic() < give_up, self.output[-2000:].decode("utf-8", "replace")
-            if select.select([self.descriptor], [], [], 0.2)[0]:
-                try:
-                    self.output += os.read(self.descriptor, 65536)
-                except OSError:
-                    break
-        assert wanted in self.output, self.output[-2000:].decode("utf-8", "replace")
-
-    def drain(self) -> int:
-        """Read to the end; the exit code."""
-        while True:
-            try:
-                part = os.read(self.descriptor, 65536)
-            except OSError:
-                break
-            if not part:
-                break
-            self.output += part
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-
-@contextmanager
-def app_on_a_terminal(folder: Path, file: str) -> Iterator[Terminal]:
-    pid, descriptor = pty.fork()
-    if pid == 0:
-        os.chdir(ROOT)
-        os.environ.update(TERM="xterm-256color", COLUMNS="100", LINES="30", TEXTUAL_ANIMATIONS="none")
-        os.execv(sys.executable, [sys.executable, "-c", APP, str(folder), file])
-    terminal = Terminal(pid, descriptor)
-    try:
-        yield terminal
-    finally:
-        try:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-        except (ProcessLookupError, ChildProcessError):
-            pass
-        os.close(descriptor)
+def app_on_a_terminal(folder: Path, file: str) -> AbstractContextManager[PseudoTerminal]:
+    command = [sys.executable, "-c", APP, str(folder), file]
+    return pseudo_terminal(command, ROOT, env={"TEXTUAL_ANIMATIONS": "none"})
 
 
 LEAVES_ALTERNATE_SCREEN = b"\x1b[?1049l"
@@ -166,8 +119,8 @@ LEAVES_ALTERNATE_SCREEN = b"\x1b[?1049l"
 def test_a_signal_restores_the_screen_and_is_told_by_the_exit_code(tmp_path: Path, number: int, code: int) -> None:
     (tmp_path / "a.yaml").write_text(TRIAGE)
     with app_on_a_terminal(tmp_path, "a.yaml") as terminal:
-        terminal.read_until(b"not run yet")
-        os.kill(terminal.pid, number)
+        terminal.until("not run yet")
+        terminal.process.send_signal(number)
         assert terminal.drain() == code
         assert LEAVES_ALTERNATE_SCREEN in terminal.output
 
@@ -175,8 +128,8 @@ def test_a_signal_restores_the_screen_and_is_told_by_the_exit_code(tmp_path: Pat
 def test_what_others_write_to_the_terminal_goes_to_the_log(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(TRIAGE)
     with app_on_a_terminal(tmp_path, "a.yaml") as terminal:
-        terminal.read_until(b"not run yet")
-        os.write(terminal.descriptor, b"q")
+        terminal.until("not run yet")
+        terminal.type("q")
         assert terminal.drain() == 0
         assert b"noise from a native library" not in terminal.output
         assert "noise from a native library" in (tmp_path / "app.log").read_text()

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.ui.support import Story, triage_story
 from workbench.context.place import Place
-from workbench.engine.event import KINDS, Event
-from workbench.engine.ports import Notice
-from workbench.engine.state import RunState
-from workbench.tui.rows.words import words_of
-from workbench.tui.state import STREAM_KEPT, BenchState
+from workbench.engine.contracts import Notice
+from workbench.engine.journal.event import KINDS, Event
+from workbench.engine.journal.state import RunState
+from workbench.tui.bench.state import STREAM_KEPT, BenchState
+from workbench.views.words import words_of
 
 
 def fed(events: Sequence[Event], notices: Sequence[Notice] = ()) -> BenchState:

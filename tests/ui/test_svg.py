@@ -9,8 +9,8 @@ import pytest
 from textual.color import Color
 
 from workbench.tui.palette import contrast
-from workbench.tui.rows.plot import Point
-from workbench.tui.rows.svg import svg_lines, svg_scatter
+from workbench.views.plot import Point
+from workbench.views.svg import svg_lines, svg_scatter
 
 POINTS = [
     Point(1.0, 1.0, "S", "snowball"),
@@ -39,3 +39,28 @@ def test_what_has_to_be_known_of_a_plot_stands_whole_below_it() -> None:
     below = [node.text or "" for node in texts if float(node.attrib["y"]) > axis]
     assert " ".join(below).split() == " ".join(NOTES).split()
     assert max(map(len, below)) <= 112
+
+
+def circles(drawing: str) -> list[tuple[float, float, str]]:
+    """Where each point is drawn, and what it says when pointed at."""
+    root = ElementTree.fromstring(drawing)
+    found = [node for node in root.iter() if node.tag.endswith("circle")]
+    return [(float(node.attrib["cx"]), float(node.attrib["cy"]), "".join(node.itertext()).strip()) for node in found]
+
+
+def test_every_point_is_drawn_inside_the_plot_where_its_values_are() -> None:
+    points = {label: (x, y) for x, y, label in circles(svg_scatter(POINTS, "tokens", "cost"))}
+    assert points.keys() == {"snowball", "mask", "x", "y"}
+    by_x = sorted(points, key=lambda label: points[label][0])
+    by_y = sorted(points, key=lambda label: -points[label][1])
+    assert by_x == ["x", "mask", "snowball", "y"]
+    assert by_y == ["mask", "x", "snowball", "y"]
+    assert all(80 <= x <= 680 and 24 <= y <= 440 for x, y in points.values())
+
+
+def test_a_line_has_a_point_for_each_value_and_a_gap_for_none() -> None:
+    drawn = circles(svg_lines("tokens", ["a", "b", "c"], [[1, None, 2], [2, 3, 4]]))
+    assert [told for _, _, told in drawn] == ["A a: 1", "A c: 2", "B a: 2", "B b: 3", "B c: 4"]
+    first, last = drawn[2], drawn[4]
+    assert first[0] < drawn[3][0] < last[0]
+    assert first[1] > drawn[3][1] > last[1], "more is higher"

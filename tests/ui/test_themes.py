@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 
@@ -15,12 +14,11 @@ from tests.support.endless import ENDLESS
 from tests.ui.bench import Bench, bench
 from tests.ui.support import triage_story
 from workbench.resources import folder
-from workbench.tui.colourless import Colourless
+from workbench.themes import ThemeError, find_theme, load_theme, load_themes
 from workbench.tui.palette import PAINTS, TONES, Palette
 from workbench.tui.screens.form import FormDialog
-from workbench.tui.themes import ThemeError, find_theme, load_theme, load_themes
-from workbench.tui.theming import ThemedApp
-from workbench.tui.widgets.choices import Choices, Hanging
+from workbench.tui.theming import Colourless, ThemedApp
+from workbench.tui.widgets.choices import Choices, HangingIndent
 
 SHIPPED = folder("themes")
 
@@ -161,90 +159,75 @@ def _contrast(a: Color, b: Color) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-def test_a_theme_that_is_not_there_is_told_about_and_another_is_used(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, theme="no-such-theme") as it:
-            assert it.app.current_theme.name == it.app.theme
-            assert "theme 'no-such-theme' is not there" in it.text()
-
-    asyncio.run(scenario())
+async def test_a_theme_that_is_not_there_is_told_about_and_another_is_used(tmp_path: Path) -> None:
+    async with bench(tmp_path, theme="no-such-theme") as it:
+        assert it.app.current_theme.name == it.app.theme
+        assert "theme 'no-such-theme' is not there" in it.text()
 
 
-def test_switching_themes_redraws_every_line(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story().events) as it:
+async def test_switching_themes_redraws_every_line(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story().events) as it:
 
-            def colours() -> set[object]:
-                view = it.screen.context_pane
-                strips = view.render_lines(view.size.region)
-                return {segment.style.color for strip in strips for segment in strip if segment.style}
+        def colours() -> set[object]:
+            view = it.screen.context_pane
+            strips = view.render_lines(view.size.region)
+            return {segment.style.color for strip in strips for segment in strip if segment.style}
 
-            before = colours()
-            it.app.theme = "workbench-light"
-            await it.until(lambda: colours() & before == set() or colours() != before)
-            palette = it.app.palette
-            assert palette.name == "workbench-light"
-            assert palette["cached"].color in colours()
-            assert not before & {palette["cached"].color, palette["plain"].color}
-
-    asyncio.run(scenario())
+        before = colours()
+        it.app.theme = "workbench-light"
+        await it.until(lambda: colours() & before == set() or colours() != before)
+        palette = it.app.palette
+        assert palette.name == "workbench-light"
+        assert palette["cached"].color in colours()
+        assert not before & {palette["cached"].color, palette["plain"].color}
 
 
-def test_a_saved_theme_shows_at_once_and_a_broken_one_changes_nothing(tmp_path: Path) -> None:
+async def test_a_saved_theme_shows_at_once_and_a_broken_one_changes_nothing(tmp_path: Path) -> None:
     themes = tmp_path / "themes"
     file = write(themes, GOOD)
 
-    async def scenario() -> None:
-        async with bench(tmp_path, theme="mine", themes=(SHIPPED, themes)) as it:
-            assert it.app.current_theme.primary == "#4488ff"
-            file.write_text(GOOD.replace("#4488ff", "#ff8844"))
-            await it.until(lambda: it.app.current_theme.primary == "#ff8844", "the saved theme did not show")
-            file.write_text(GOOD.replace('"#4488ff"', '"notacolor"'))
-            await it.until(lambda: "notacolor" in it.text(), "the broken theme was not told about")
-            assert it.app.current_theme.primary == "#ff8844"
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, theme="mine", themes=(SHIPPED, themes)) as it:
+        assert it.app.current_theme.primary == "#4488ff"
+        file.write_text(GOOD.replace("#4488ff", "#ff8844"))
+        await it.until(lambda: it.app.current_theme.primary == "#ff8844", "the saved theme did not show")
+        file.write_text(GOOD.replace('"#4488ff"', '"notacolor"'))
+        await it.until(lambda: "notacolor" in it.text(), "the broken theme was not told about")
+        assert it.app.current_theme.primary == "#ff8844"
 
 
-def test_themes_come_and_go_while_the_app_runs(tmp_path: Path) -> None:
+async def test_themes_come_and_go_while_the_app_runs(tmp_path: Path) -> None:
     themes = tmp_path / "themes"
 
-    async def scenario() -> None:
-        async with bench(tmp_path, theme="workbench-dark", themes=(SHIPPED, themes)) as it:
-            file = write(themes, GOOD)
-            await it.until(lambda: "mine" in it.app.available_themes, "the new theme was not noticed")
-            await it.until(lambda: "new: theme mine" in it.text())
-            it.app.theme = "mine"
-            file.unlink()
-            await it.until(lambda: file not in {path for path, _ in it.app._seen})
-            assert it.app.current_theme.primary == "#4488ff"
-            it.app.theme = "workbench-dark"
-            other = write(themes, GOOD.replace("name: mine", "name: other"), "other")
-            await it.until(lambda: "other" in it.app.available_themes)
-            assert "mine" not in it.app.available_themes
-            other.unlink()
-            await it.until(lambda: "other" not in it.app.available_themes, "the theme that went was not noticed")
-            assert it.app.current_theme.name == "workbench-dark"
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, theme="workbench-dark", themes=(SHIPPED, themes)) as it:
+        file = write(themes, GOOD)
+        await it.until(lambda: "mine" in it.app.available_themes, "the new theme was not noticed")
+        await it.until(lambda: "new: theme mine" in it.text())
+        it.app.theme = "mine"
+        file.unlink()
+        await it.until(lambda: file not in {path for path, _ in it.app._seen})
+        assert it.app.current_theme.primary == "#4488ff"
+        it.app.theme = "workbench-dark"
+        other = write(themes, GOOD.replace("name: mine", "name: other"), "other")
+        await it.until(lambda: "other" in it.app.available_themes)
+        assert "mine" not in it.app.available_themes
+        other.unlink()
+        await it.until(lambda: "other" not in it.app.available_themes, "the theme that went was not noticed")
+        assert it.app.current_theme.name == "workbench-dark"
 
 
-def test_without_colour_the_focus_the_cursor_and_the_signs_still_show(
+async def test_without_colour_the_focus_the_cursor_and_the_signs_still_show(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
 
-    async def scenario() -> None:
-        async with bench(tmp_path, events=triage_story().events) as it:
-            assert it.app.no_color
-            text = it.text()
-            assert "━ Context" in text
-            assert "─ Cascade" in text
-            assert "▌8" in text
-            assert "◌" in text
-            assert "│" in it.pane("context").splitlines()[2], "the parts of the bar run together"
-
-    asyncio.run(scenario())
+    async with bench(tmp_path, events=triage_story().events) as it:
+        assert it.app.no_color
+        text = it.text()
+        assert "━ Context" in text
+        assert "─ Cascade" in text
+        assert "▌8" in text
+        assert "◌" in text
+        assert "│" in it.pane("context").splitlines()[2], "the parts of the bar run together"
 
 
 def test_without_colour_marks_are_reversed_and_attributes_stay() -> None:
@@ -265,23 +248,22 @@ def test_only_a_no_color_that_says_something_takes_colours(
     assert app.current_theme.ansi is colourless
 
 
-def test_the_options_of_an_open_form_take_the_colours_of_another_theme(tmp_path: Path) -> None:
+async def test_the_options_of_an_open_form_take_the_colours_of_another_theme(tmp_path: Path) -> None:
     form = {"sections": [{"type": "select", "id": "how", "label": "How?", "options": ["now", "never"]}]}
 
     def styles(it: Bench) -> list[str]:
         prompts = [it.app.screen.query_one(Choices).get_option_at_index(at).prompt for at in range(2)]
-        return [str(span.style) for prompt in prompts if isinstance(prompt, Hanging) for span in prompt.content.spans]
+        return [
+            str(span.style) for prompt in prompts if isinstance(prompt, HangingIndent) for span in prompt.content.spans
+        ]
 
-    async def scenario() -> None:
-        story = triage_story()
-        question = {"question": "How?", "context": "", "options": [], "type": "form", "form": form}
-        story.emit("human_asked", story.events[-1].place, index=1, **question)
-        async with bench(tmp_path, events=story.events) as it:
-            await it.until(lambda: isinstance(it.app.screen, FormDialog))
-            assert "$primary" in styles(it)
-            it.app.theme = "ansi-dark"
-            await it.until(lambda: "$primary" not in styles(it), "an option kept a colour that cannot be read")
-            it.app.theme = "workbench-light"
-            await it.until(lambda: "$primary" in styles(it))
-
-    asyncio.run(scenario())
+    story = triage_story()
+    question = {"question": "How?", "context": "", "options": [], "type": "form", "form": form}
+    story.emit("human_asked", story.events[-1].place, index=1, **question)
+    async with bench(tmp_path, events=story.events) as it:
+        await it.until(lambda: isinstance(it.app.screen, FormDialog))
+        assert "$primary" in styles(it)
+        it.app.theme = "ansi-dark"
+        await it.until(lambda: "$primary" not in styles(it), "an option kept a colour that cannot be read")
+        it.app.theme = "workbench-light"
+        await it.until(lambda: "$primary" in styles(it))

@@ -8,10 +8,10 @@ from tests.ui.support import Story, entry, triage_story
 from workbench.context.assembly import Grade, Kind
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.state import RunState
-from workbench.tui.preview import outline_of
-from workbench.tui.rows.cells import Row
-from workbench.tui.rows.tree import PhaseOutline, TreeRows, TreeView, breadcrumb
+from workbench.engine.journal.state import RunState
+from workbench.tui.bench.preview import outline_of
+from workbench.views.cells import Row
+from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb
 
 OUTLINE = (
     PhaseOutline("intake", line=6),
@@ -229,7 +229,7 @@ def test_a_wide_tree_has_its_numbers_in_columns_near_the_names() -> None:
     assert rows.heads(200)[0].text.split() == ["calls", "in", "cached", "out", "cost", "time"]
     assert rows.heads(80)[0].text.split() == ["calls", "in", "out", "cost", "time"]
     lines = shown(rows, 200)
-    assert lines[0].split() == ["▸", "✓", "intake", "1", "17", "79", "$0.0004", "0.8s"]
+    assert lines[0].split() == ["▸", "✓", "intake", "1", "17", "79", "$0.0004", "7.0s"]
     assert lines[3].split() == ["✓", "turn", "2", "search_files", "1,491", "448", "36", "$0.0026", "0.8s"]
     assert {len(line) for line in (lines[0], lines[2], lines[3])} == {len(rows.heads(200)[0].text)}
     assert "search_files" in shown(rows, 80)[3]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -42,48 +41,37 @@ async def asked(it: Bench, key: str) -> None:
 
 
 @pytest.mark.parametrize(("key", "result"), [("a", "HELLO"), ("w", "may not run")])
-def test_what_could_act_outside_is_shown_before_it_runs(tmp_path: Path, key: str, result: str) -> None:
-    async def scenario() -> None:
-        async with bench(with_a_tool(tmp_path), text=CASCADE, replies=REPLIES) as it:
-            await asked(it, key)
-            await it.until(lambda: it.presenter.state.run.status == "success")
-            (tool,) = it.presenter.state.run.calls[0].tools
-            assert result in tool.text
-            await it.press("r")
-            await it.until(lambda: it.presenter.state.run.status == "success")
-            assert "Trust this folder?" not in it.text(), "it is asked once"
-
-    asyncio.run(scenario())
+async def test_what_could_act_outside_is_shown_before_it_runs(tmp_path: Path, key: str, result: str) -> None:
+    async with bench(with_a_tool(tmp_path), text=CASCADE, replies=REPLIES) as it:
+        await asked(it, key)
+        await it.until(lambda: it.presenter.state.run.status == "success")
+        (tool,) = it.presenter.state.run.calls[0].tools
+        assert result in tool.text
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.run.status == "success")
+        assert "Trust this folder?" not in it.text(), "it is asked once"
 
 
-def test_who_wants_no_run_gets_none_and_a_changed_tool_asks_again(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(with_a_tool(tmp_path), text=CASCADE, replies=REPLIES) as it:
-            await asked(it, "n")
-            assert not it.session.running
-            assert Store(tmp_path / ".workbench").run_ids() == []
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await asked(it, "a")
-            await it.until(lambda: it.presenter.state.run.status == "success")
-        (tmp_path / "tools" / "own.py").write_text(TOOL + "# changed\n")
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
-            await asked(it, "escape")
-            assert not it.session.running
-
-    asyncio.run(scenario())
+async def test_who_wants_no_run_gets_none_and_a_changed_tool_asks_again(tmp_path: Path) -> None:
+    async with bench(with_a_tool(tmp_path), text=CASCADE, replies=REPLIES) as it:
+        await asked(it, "n")
+        assert not it.session.running
+        assert Store(tmp_path / ".workbench").run_ids() == []
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await asked(it, "a")
+        await it.until(lambda: it.presenter.state.run.status == "success")
+    (tmp_path / "tools" / "own.py").write_text(TOOL + "# changed\n")
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await asked(it, "escape")
+        assert not it.session.running
 
 
-def test_a_hostile_name_of_a_tool_is_shown_as_pictures(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(
-            with_a_tool(tmp_path, "own\x1b]0;x\x07[/]".replace("/", "")), text=CASCADE, replies=REPLIES
-        ) as it:
-            await it.press("r")
-            await it.until(lambda: "Trust this folder?" in it.text())
-            assert "\x1b" not in it.text()
-            assert "\u241b]0;x\u2407" in it.text()
-
-    asyncio.run(scenario())
+async def test_a_hostile_name_of_a_tool_is_shown_as_pictures(tmp_path: Path) -> None:
+    async with bench(with_a_tool(tmp_path, "own\x1b]0;x\x07[/]".replace("/", "")), text=CASCADE, replies=REPLIES) as it:
+        await it.press("r")
+        await it.until(lambda: "Trust this folder?" in it.text())
+        assert "\x1b" not in it.text()
+        assert "\u241b]0;x\u2407" in it.text()
 
 
 BOMB = """\
@@ -98,43 +86,37 @@ phases:
 
 
 @pytest.mark.fault("F19")
-def test_a_template_bomb_of_a_stranger_ends_the_run_with_its_line_and_the_app_goes_on(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=BOMB) as it:
-            frames = 0
+async def test_a_template_bomb_of_a_stranger_ends_the_run_with_its_line_and_the_app_goes_on(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=BOMB) as it:
+        frames = 0
 
-            def turned() -> bool:
-                nonlocal frames
-                frames += 1
-                return it.presenter.state.run.status == "failed"
+        def turned() -> bool:
+            nonlocal frames
+            frames += 1
+            return it.presenter.state.run.status == "failed"
 
-            await it.press("r")
-            await it.until(turned)
-            assert frames > 2, "the screen was drawn while the template was being rendered"
-            said = it.presenter.state.run.reason
-            assert "log_triage.yaml:7:7: template: it needs more than 512 MB of memory" in said
-            await it.press("question_mark")
-            await it.until(lambda: len(it.app.screen_stack) > 1, "a key does nothing")
-
-    asyncio.run(scenario())
+        await it.press("r")
+        await it.until(turned)
+        assert frames > 2, "the screen was drawn while the template was being rendered"
+        said = it.presenter.state.run.reason
+        assert "log_triage.yaml:7:7: template: it needs more than 512 MB of memory" in said
+        await it.press("question_mark")
+        await it.until(lambda: len(it.app.screen_stack) > 1, "a key does nothing")
 
 
-def test_every_key_that_starts_a_run_asks_first(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+async def test_every_key_that_starts_a_run_asks_first(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await it.press("n")
+        await it.until(lambda: it.presenter.state.held is not None)
+        await it.press("x")
+        await it.until(lambda: it.presenter.state.run.status == "stopped")
+        await it.until(lambda: not it.session.running)
+        with_a_tool(tmp_path)
+        before = Store(tmp_path / ".workbench").run_ids()
+        for key in ("r", "n", "R", "F", "c"):
+            it.app.asked_to_allow = frozenset()
+            await it.press(key)
+            await it.until(lambda: "Trust this folder?" in it.text(), f"{key}: nobody was asked")
             await it.press("n")
-            await it.until(lambda: it.presenter.state.held is not None)
-            await it.press("x")
-            await it.until(lambda: it.presenter.state.run.status == "stopped")
-            await it.until(lambda: not it.session.running)
-            with_a_tool(tmp_path)
-            before = Store(tmp_path / ".workbench").run_ids()
-            for key in ("r", "n", "R", "F", "c"):
-                it.app.asked_to_allow = frozenset()
-                await it.press(key)
-                await it.until(lambda: "Trust this folder?" in it.text(), f"{key}: nobody was asked")
-                await it.press("n")
-                assert not it.session.running
-                assert Store(tmp_path / ".workbench").run_ids() == before
-
-    asyncio.run(scenario())
+            assert not it.session.running
+            assert Store(tmp_path / ".workbench").run_ids() == before

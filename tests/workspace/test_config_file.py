@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+import workbench
 from workbench.workspace.config_file import file_of, read_value, set_value, setting_named, unset_value
 from workbench.workspace.project import Project
-from workbench.workspace.settings import SettingsError
+from workbench.workspace.settings import TABLE, SettingsError
 
 OWN = """\
 # My settings.
@@ -104,3 +106,10 @@ def test_values_are_read_as_a_person_writes_them() -> None:
     assert read_value(setting_named("prices"), "{m: {input: 1}}") == {"m": {"input": 1}}
     with pytest.raises(SettingsError, match="is a mapping"):
         read_value(setting_named("prices"), "[1")
+
+
+@pytest.mark.parametrize("name", [setting.name for setting in TABLE])
+def test_every_setting_is_used(name: str) -> None:
+    sources = [file for file in Path(workbench.__path__[0]).rglob("*.py") if file.name != "settings.py"]
+    used = re.compile(rf"\bsettings\.{name}\b|\bset\(\"{name}\"")
+    assert any(used.search(file.read_text("utf-8")) for file in sources), f"nothing reads settings.{name}"

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from workbench.context.place import Place
-from workbench.engine.event import Event
-from workbench.workspace.choice import choose_model
-from workbench.workspace.frontiers import Frontiers
-from workbench.workspace.live import Attached, Start, new_options, run_new
+from workbench.engine.journal.event import Event
+from workbench.workspace.model_choice import choose_model
 from workbench.workspace.project import Project
+from workbench.workspace.run_builder import RunAttachments, Start, new_options, run_new
+from workbench.workspace.run_files import Frontiers
 
 CASCADE = """
 cascade_id: c
@@ -46,7 +46,7 @@ def test_the_file_holds_the_frontier_the_winner_and_who_is_beaten(tmp_path: Path
     assert opened.definition is not None
     choice = choose_model(project, opened.cascade, None, "offline")
     options = new_options(project, "c", choice, "s1")
-    asyncio.run(run_new(project, Start(opened.definition, file, {}, choice, options), Attached()))
+    asyncio.run(run_new(project, Start(opened.definition, file, {}, choice, options), RunAttachments()))
     found = json.loads((project.store.root / "graphs" / "pareto_s1.json").read_text())
     assert [(one["sounding_index"], one["quality"], one.get("is_winner")) for one in found["frontier"]] == [
         (0, 60.0, True),

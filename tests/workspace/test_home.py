@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.store.examples import Writer, plain_run
-from tests.workspace.test_session import folder, make, until
-from workbench.engine.stepper import Mode
-from workbench.store.families import ORDERS, by_order, families
+from tests.support.waiting import until
+from tests.workspace.test_session import folder, make
+from workbench.engine.debugger.stepper import Mode
+from workbench.store.catalog import ORDERS, by_order, families
 from workbench.store.faults import StoreBusy
 from workbench.store.store import Store
 from workbench.store.summary import RunSummary
-from workbench.workspace.desk import Desk
 from workbench.workspace.exporting import documents_of, export_file
 from workbench.workspace.home import cascade_files, checked
 from workbench.workspace.project import Project
-from workbench.workspace.removing import remove_run
+from workbench.workspace.recorded_runs import remove_run
+from workbench.workspace.session import Workspace
 
 __all__ = ["folder"]
 
@@ -65,17 +66,17 @@ def test_a_run_is_shown_over_its_file_or_over_its_own_text_where_that_is_gone(fo
     session.start({}, Mode.CONTINUE)
     until(lambda: not session.running, "the run")
     session.close()
-    run_id, desk = session.run_id, session.desk
-    there = desk.run(run_id)
+    run_id, workspace = session.run_id, session.workspace
+    there = workspace.run(run_id)
     assert there.viewed is not None
     assert (there.gone, there.viewed.drifted, there.run_id) == ("", frozenset(), run_id)
     assert len(there.events) > 0
     (folder / "c.json").write_text((folder / "c.json").read_text().replace("Tell {{", "Say {{"))
-    again = desk.run(run_id)
+    again = workspace.run(run_id)
     assert again.viewed is not None
     assert again.viewed.drifted == {"tell"}
     (folder / "c.json").unlink()
-    gone = desk.run(run_id)
+    gone = workspace.run(run_id)
     assert gone.gone == "c.json is not there any more: this is the text of the run"
     assert gone.opened.cascade is not None
     assert gone.runnable is not None
@@ -88,7 +89,7 @@ def test_an_imported_run_can_be_looked_at_and_not_run(tmp_path: Path) -> None:
     chat = tmp_path / "chat.jsonl"
     chat.write_text('{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]}\n')
     (imported,) = import_file(project, chat)
-    session = Desk(project).run(imported.run_id)
+    session = Workspace(project).run(imported.run_id)
     assert session.gone == "this run was imported: it can be looked at and compared, not run"
     assert (session.runs, session.runnable) == (False, None)
     export_file(project, imported.run_id, "messages", tmp_path / "out.jsonl")
@@ -99,7 +100,7 @@ def test_an_imported_run_can_be_looked_at_and_not_run(tmp_path: Path) -> None:
 
 def test_a_file_whose_values_are_nested_too_deep_is_refused_and_leaves_no_run(tmp_path: Path) -> None:
     from workbench.workspace.imports import import_file
-    from workbench.workspace.opened import CannotOpen
+    from workbench.workspace.input_file import CannotOpen
 
     project, chat = project_at(tmp_path), tmp_path / "chat.json"
     said = '[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]'
@@ -113,7 +114,7 @@ def test_a_file_whose_values_are_nested_too_deep_is_refused_and_leaves_no_run(tm
 
 
 def run(name: str, parent: str = "", *, depth: int = 0, **more: object) -> RunSummary:
-    return replace(RunSummary(name, parent_run=parent, depth=depth), **more)  # type: ignore[arg-type]
+    return replace(RunSummary(name, parent_run=parent, depth=depth), **more)
 
 
 def shown(runs: list[RunSummary], folding: dict[str, bool] | None = None, *, inside: bool = False) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.support import play
-from workbench.engine.ports import ModelFault
+from workbench.engine.contracts import ModelFault
 from workbench.models.prices import PriceTable
 from workbench.workspace.model_place import model_words
 

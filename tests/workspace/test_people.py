@@ -11,11 +11,9 @@ from typing import Any
 import pytest
 
 from workbench.context.place import Place
+from workbench.engine.contracts import Feedback, NoPersonAttached, Question
 from workbench.engine.forms.spec import Form
-from workbench.engine.ports import NobodyToAsk, Question
-from workbench.engine.steering import Feedback
-from workbench.workspace.nobody import Nobody
-from workbench.workspace.people import BadAnswers, Prepared, Terminal
+from workbench.workspace.people import BadAnswers, NoHuman, PreparedAnswers, Terminal
 
 PLACE = Place("", "plan", 1)
 FORM = Form.of(
@@ -58,7 +56,7 @@ def typed_slowly(monkeypatch: pytest.MonkeyPatch, question: Question, *lines: st
 
     async def line(_: Terminal, wanted: str) -> str:
         if not waiting:
-            raise NobodyToAsk(wanted)
+            raise NoPersonAttached(wanted)
         return waiting.pop(0)
 
     monkeypatch.setattr(Terminal, "_line", line)
@@ -70,32 +68,32 @@ def test_a_number_stands_for_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_terminal_that_is_closed_is_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NobodyToAsk):
+    with pytest.raises(NoPersonAttached):
         typed(monkeypatch, Question("Which?", form=FORM))
 
 
-def ask(prepared: Prepared, place: Place = PLACE) -> str:
+def ask(prepared: PreparedAnswers, place: Place = PLACE) -> str:
     return asyncio.run(prepared.ask(Question("q"), place, 1))
 
 
 def test_prepared_answers_go_by_visit_by_phase_and_in_order() -> None:
-    prepared = Prepared({"plan": ["one", {"a": 1}, True], "plan#2": "second"}, Nobody())
+    prepared = PreparedAnswers({"plan": ["one", {"a": 1}, True], "plan#2": "second"}, NoHuman())
     assert [ask(prepared), ask(prepared, Place("", "plan", 2)), ask(prepared), ask(prepared)] == [
         *("one", "second", '{"a": 1}', "yes"),
     ]
-    with pytest.raises(NobodyToAsk):
+    with pytest.raises(NoPersonAttached):
         ask(prepared)
     assert prepared.unused() == []
-    assert Prepared(["a", "b"], Nobody()).unused() == ["answer 1 of those left", "answer 2 of those left"]
+    assert PreparedAnswers(["a", "b"], NoHuman()).unused() == ["answer 1 of those left", "answer 2 of those left"]
 
 
 def test_null_is_nobody_who_answers_in_time() -> None:
     with pytest.raises(TimeoutError):
-        ask(Prepared({"plan": None}, Nobody()))
+        ask(PreparedAnswers({"plan": None}, NoHuman()))
 
 
 def test_prepared_feedback_is_heard_in_its_turn() -> None:
-    prepared = Prepared({"audibles": [{"phase": "plan", "turn": 2, "text": "shorter"}]}, Nobody())
+    prepared = PreparedAnswers({"audibles": [{"phase": "plan", "turn": 2, "text": "shorter"}]}, NoHuman())
     heard = [asyncio.run(prepared.hear(Place("", "plan", 1, 1, turn, 1), redo=False)) for turn in (1, 2, 2)]
     assert heard == [None, Feedback("shorter"), None]
 
@@ -105,4 +103,4 @@ def test_prepared_feedback_is_heard_in_its_turn() -> None:
 )
 def test_feedback_that_cannot_be_read_is_refused_with_its_number(audibles: Any) -> None:
     with pytest.raises(BadAnswers, match="audibles"):
-        Prepared({"audibles": audibles}, Nobody())
+        PreparedAnswers({"audibles": audibles}, NoHuman())

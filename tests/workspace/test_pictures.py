@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from workbench.engine.recording import Recording
+from workbench.engine.past.recording import Recording
 from workbench.store.faults import StoreError
-from workbench.workspace.choice import choose_model
 from workbench.workspace.exporting import text_of
-from workbench.workspace.live import Attached, Start, StoredImages, new_options, run_new
-from workbench.workspace.pictures import path_of
+from workbench.workspace.model_choice import choose_model
 from workbench.workspace.project import Project
+from workbench.workspace.recorded_runs import StoredImages
+from workbench.workspace.run_builder import RunAttachments, Start, new_options, run_new
+from workbench.workspace.run_files import path_of
 
 TOOL = '''
 from workbench import register_tackle
@@ -103,7 +104,11 @@ def test_a_run_whose_image_is_lost_is_replayed_and_shown_without_it(tmp_path: Pa
     digest = hashlib.sha256(png()).hexdigest()
     project.store.image_path(run_id, digest).unlink()
     images = StoredImages(project.store, run_id)
-    ((_, _, result),) = Recording(project.store.events(run_id), images).tools.values()
+    recording = Recording(project.store.events(run_id), images)
+    ((place, index),) = recording.started
+    found = recording.result(place, index)
+    assert found is not None
+    result = found[2]
     assert (result.text, result.images[0].data) == ("drawn", b"")
     assert "its bytes are gone" in text_of(project, run_id, "html")
     with pytest.raises(StoreError, match=f"image '{digest[:12]}' of run"):
@@ -133,7 +138,7 @@ def ran(folder: Path, text: str, replies: Mapping[str, object]) -> Project:
     assert opened.definition is not None, opened.problems
     choice = choose_model(project, opened.cascade, opened.file)
     start = Start(opened.definition, folder / "c.yaml", {}, choice, new_options(project, "c", choice, "s1"))
-    outcome = asyncio.run(run_new(project, start, Attached()))
+    outcome = asyncio.run(run_new(project, start, RunAttachments()))
     assert outcome.status == "success", outcome.reason
     return project
 
@@ -141,7 +146,7 @@ def ran(folder: Path, text: str, replies: Mapping[str, object]) -> Project:
 def trust(project: Project) -> None:
     from workbench.tools.trust import Trust
 
-    wanted = project.around.manifest(project.root)
+    wanted = project.environment.manifest(project.root)
     Trust(project.folders.state).grant(project.root, wanted, "2026-01-01T00:00:00Z")
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.store.examples import RUN, FailingDisk, plain_run
-from workbench.engine.ports import Notice
-from workbench.engine.state import RunState
-from workbench.engine.stepper import Mode
-from workbench.store.journal import Journal
-from workbench.store.reading import read_run
+from tests.support.waiting import until
+from workbench.engine.contracts import Notice
+from workbench.engine.debugger.stepper import Mode
+from workbench.engine.journal.state import RunState
+from workbench.store.journal.journal import Journal
+from workbench.store.journal.reading import read_run
 from workbench.workspace.project import Project
-from workbench.workspace.saving import Saving
+from workbench.workspace.saving import JournalWatch
 from workbench.workspace.session import Session
 
 
@@ -26,7 +26,7 @@ def test_what_waits_is_told_once_and_once_more_when_it_is_saved(tmp_path: Path) 
     disk = FailingDisk()
     (tmp_path / RUN).mkdir()
     journal = Journal(tmp_path / RUN, disk=disk)
-    saving = Saving(journal, told.append, lambda text: None, tmp_path / "elsewhere")
+    saving = JournalWatch(journal, told.append, lambda text: None, tmp_path / "elsewhere")
     for event in plain_run():
         disk.always = "full" if event.seq in (3, 4, 5) else ""
         journal.append(event)
@@ -46,7 +46,7 @@ def test_what_never_fits_lies_elsewhere_and_counts_once_it_is_copied(tmp_path: P
     disk = FailingDisk()
     run = tmp_path / RUN
     run.mkdir()
-    with Journal(run, disk=disk) as journal, Saving(journal, lambda notice: None, notes.append, tmp_path / "x"):
+    with Journal(run, disk=disk) as journal, JournalWatch(journal, lambda notice: None, notes.append, tmp_path / "x"):
         for event in plain_run():
             disk.always = "full" if event.seq > 3 else ""
             journal.append(event)
@@ -71,10 +71,7 @@ def test_a_session_whose_store_cannot_be_made_runs_in_memory_and_says_where_the_
         model="offline",
     )
     session.start({}, Mode.CONTINUE)
-    give_up = time.monotonic() + 20
-    while session.running:
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    until(lambda: not session.running, "the end of the run")
     assert RunState.of(session.events).status == "success"
     told = [notice.data["message"] for notice in session.notices if notice.kind == "unsaved"]
     assert "the run is not saved: Not a directory" in told[0]
@@ -87,7 +84,7 @@ def test_a_session_whose_store_cannot_be_made_runs_in_memory_and_says_where_the_
 def test_the_app_starts_where_its_log_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "blocked").write_text("in the way")
     noise = "import os; os.write(1, b'noise'); os.write(2, b'noise'); print('drawn', file=__import__('sys').__stderr__)"
-    code = "from pathlib import Path\nfrom workbench.tui.terminal import own_screen\n"
+    code = "from pathlib import Path\nfrom workbench.terminal import own_screen\n"
     code += f"with own_screen(Path({str(tmp_path / 'blocked' / 'x.log')!r})):\n    {noise}\n"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
     assert (ended.stdout, ended.stderr) == ("drawn\n", "")

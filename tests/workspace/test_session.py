@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from workbench.engine.event import Event
+from tests.support.waiting import until
+from workbench.engine.debugger.stepper import Mode
 from workbench.engine.gate import Stop
-from workbench.engine.state import RunState
-from workbench.engine.stepper import Mode
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.state import RunState
 from workbench.workspace.project import Project
 from workbench.workspace.session import Session
 
@@ -55,14 +55,6 @@ def session(folder: Path) -> Iterator[Session]:
 def make(folder: Path) -> Session:
     env = {"WORKBENCH_STATE_DIR": str(folder / "state"), "WORKBENCH_CONFIG_DIR": str(folder / "config")}
     return Session(Project.at(folder, env=env), folder / "c.json")
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for another thread, at most 20 s."""
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, f"waited for {what}"
-        time.sleep(0.01)
 
 
 def asked(session: Session) -> Event | None:
@@ -172,3 +164,57 @@ def test_replies_that_cannot_be_read_are_named_by_their_place_alone(session: Ses
 def test_the_header_says_why_it_is_offline(session: Session) -> None:
     assert session.header.model.startswith("offline as ")
     assert session.header.why == "no provider key is set"
+
+
+def test_a_run_that_another_process_writes_is_followed_to_its_end(folder: Path) -> None:
+    writing, looking = make(folder), make(folder)
+    try:
+        writing.start({}, Mode.OVER)
+        until(lambda: writing.stepper.held is not None, "the first stop")
+        looking.view(writing.run_id)
+        assert looking.follows
+        kinds = [event.kind for event in looking.events]
+        assert kinds[0] == "run_started"
+        assert "call_finished" not in kinds
+        looking.follow()
+        assert [event.kind for event in looking.events] == kinds, "nothing was added"
+
+        held = writing.stepper.held
+        assert held is not None
+        writing.stepper.go(Mode.OVER)
+        until(lambda: writing.stepper.held not in (None, held), "the second stop")
+        looking.follow()
+        assert [event.kind for event in looking.events].count("call_finished") == 1
+        assert looking.follows
+        writing.stop()
+        until(lambda: not writing.running, "the end of the run")
+    finally:
+        writing.close()
+    until(lambda: looking.follow() or not looking.follows, "the end of what is followed")  # type: ignore[func-returns-value]
+    seen = list(looking.events)
+    assert seen == list(looking.project.store.events(looking.run_id))
+    assert seen[-1].kind == "run_finished"
+    looking.follow()
+    assert list(looking.events) == seen
+    looking.close()
+
+
+def test_a_stored_run_that_nobody_writes_is_not_followed(session: Session) -> None:
+    session.start({}, Mode.OVER)
+    until(lambda: session.stepper.held is not None, "the first stop")
+    session.stop()
+    until(lambda: not session.running, "the end of the run")
+    looking = make(session.file.parent)
+    looking.view(session.run_id)
+    assert not looking.follows
+    assert looking.viewed is not None
+    assert looking.viewed.drifted == frozenset()
+    looking.close()
+    text = json.loads(session.file.read_text("utf-8"))
+    text["phases"][1]["instructions"] = "Tell it twice."
+    session.file.write_text(json.dumps(text), "utf-8")
+    changed = make(session.file.parent)
+    changed.view(session.run_id)
+    assert changed.viewed is not None
+    assert changed.viewed.drifted == {"tell"}
+    changed.close()

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from workbench.workspace.folders import Folders
-from workbench.workspace.views import View, keep_view, load_views, views_file
+from workbench.workspace.view_states import ViewState, keep_view, load_views, views_file
 
-VIEW = View(
+VIEW = ViewState(
     run_id="019a",
     call="triage/1/1/2/1",
     phase="triage",
@@ -37,11 +38,11 @@ def test_each_file_has_its_view_and_the_last_one_used_is_known(tmp_path: Path) -
     where = folders(tmp_path)
     assert load_views(where, tmp_path).by_file == {}
     keep_view(where, tmp_path, "a.yaml", VIEW)
-    keep_view(where, tmp_path, "b.yaml", View(tab="log"))
-    assert load_views(where, tmp_path).by_file == {"a.yaml": VIEW, "b.yaml": View(tab="log")}
-    keep_view(where, tmp_path, "a.yaml", View(row=1))
+    keep_view(where, tmp_path, "b.yaml", ViewState(tab="log"))
+    assert load_views(where, tmp_path).by_file == {"a.yaml": VIEW, "b.yaml": ViewState(tab="log")}
+    keep_view(where, tmp_path, "a.yaml", ViewState(row=1))
     views = load_views(where, tmp_path)
-    assert (views.last, views.by_file["a.yaml"], views.notice) == ("a.yaml", View(row=1), "")
+    assert (views.last, views.by_file["a.yaml"], views.notice) == ("a.yaml", ViewState(row=1), "")
     assert load_views(where, tmp_path / "elsewhere").by_file == {}
 
 
@@ -51,7 +52,7 @@ def test_each_file_has_its_view_and_the_last_one_used_is_known(tmp_path: Path) -
 def test_a_file_that_is_damaged_is_forgotten_with_a_word_and_written_anew(tmp_path: Path, text: str) -> None:
     where = folders(tmp_path)
     keep_view(where, tmp_path, "a.yaml", VIEW)
-    file = views_file(where, tmp_path)
+    file = views_file(where, tmp_path).path
     file.write_text(text)
     views = load_views(where, tmp_path)
     assert views.by_file == {}
@@ -68,14 +69,14 @@ JSON = st.recursive(
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.dictionaries(st.sampled_from(sorted(vars(VIEW))), JSON))
+@given(st.dictionaries(st.sampled_from(sorted(asdict(VIEW))), JSON))
 def test_fields_of_another_kind_are_as_if_they_were_not_there(tmp_path: Path, kept: dict[str, object]) -> None:
     where = folders(tmp_path)
-    file = views_file(where, tmp_path)
+    file = views_file(where, tmp_path).path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"format": 1, "files": {"a.yaml": kept}}))
     view = load_views(where, tmp_path).by_file["a.yaml"]
-    for name, usual in vars(View()).items():
+    for name, usual in asdict(ViewState()).items():
         value = getattr(view, name)
         assert value is None or usual is None or type(value) is type(usual)
     assert all(isinstance(part, str) for node in (*view.folded, *view.unfolded, view.node) for part in node)

@@ -8,20 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+
 from workbench.workspace.folders import Folders, workspace_root
-from workbench.workspace.indexing import Indexing
 from workbench.workspace.settings import load_settings
 
 if TYPE_CHECKING:
     from workbench.store.store import Store
-    from workbench.workspace.desk import Desk
-    from workbench.workspace.session import Session
+    from workbench.workspace.session import Session, Workspace
     from workbench.workspace.settings import Settings
 
 
-@dataclass(frozen=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """What to open; empty texts leave the choice to the settings."""
 
     file: Path | None
@@ -44,26 +42,28 @@ class Opening:
 
         return Project.at(self.root).store
 
-    def make(self) -> Session | Desk:
+    def make(self) -> Session | Workspace:
         """The session, or the workspace to choose from; made in a thread behind the first frame. Raises CannotOpen,
         SettingsError, UnknownRun."""
-        from workbench.workspace.desk import Desk
+        # The engine and the language: over a second, in the thread behind the first frame.
         from workbench.workspace.project import Project
-        from workbench.workspace.session import Session
+        from workbench.workspace.session import Session, Workspace
 
         project = Project.at(self.root, flags={"base_url": self.base_url or None})
-        desk = Desk(project, self.model, self.sandbox)
+        workspace = Workspace(project, self.model, self.sandbox)
         if self.view:
-            return desk.run(self.view)
+            return workspace.run(self.view)
         if self.file is None:
-            return desk
+            return workspace
         return Session(project, self.file, model=self.model, session=self.session, sandbox=self.sandbox)
 
 
 def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
     """Run the app on this terminal; its exit code. Raises SettingsError."""
+    # Behind the function, so that a mistake in the arguments is told without textual.
+    from workbench.themes import theme_folders
     from workbench.tui.app import run_app
-    from workbench.tui.themes import theme_folders
+    from workbench.workspace.sql_queries import Indexing  # It loads the store, which the first frame does without.
 
     root = opening.root or workspace_root(os.environ)
     folders = Folders.of(os.environ)

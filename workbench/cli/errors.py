@@ -76,10 +76,10 @@ class Failure(click.ClickException):
             click.echo(line, file=file, err=file is None)
             return
         if self.problems:
-            from workbench.cli.output import talk
+            from workbench.cli.printer import talk  # rich takes 80 ms, and --help does without it
 
             for problem in self.problems:
-                talk(str(problem), "bad")
+                talk(str(problem), "error")
         click.echo(self.format_message(), file=file, err=file is None)
 
     def to_json(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ _KNOWN = (
     ("workbench.store.faults", "StoreError", Exit.STORE),
     ("workbench.snapshots.faults", "SnapshotError", Exit.USAGE),
     ("workbench.workspace.settings", "SettingsError", Exit.USAGE),
-    ("workbench.workspace.opened", "CannotOpen", Exit.USAGE),
+    ("workbench.workspace.input_file", "CannotOpen", Exit.USAGE),
     ("workbench.workspace.text_file", "CannotSave", Exit.USAGE),
     ("workbench.workspace.offline_replies", "RepliesError", Exit.USAGE),
     ("workbench.engine.definition", "DefinitionError", Exit.USAGE),

@@ -7,7 +7,9 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -76,9 +78,6 @@ class Workbench(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Names the command that was probably meant: click knows only those that are loaded."""
         if args and args[0] not in _HELP and not args[0].startswith("-"):
-            from difflib import get_close_matches
-            from pathlib import Path
-
             near = get_close_matches(args[0], _HELP, 1)
             meant = "".join(f". Did you mean '{name}'?" for name in near)
             with suppress(OSError):  # A name may be too long for a file.
@@ -129,7 +128,7 @@ class Workbench(click.Group):
             code = Exit.USAGE
         except (KeyboardInterrupt, click.Abort):
             code = Exit.INTERRUPTED
-        except (_Unread, BrokenPipeError):  # Whoever read the output has seen enough.
+        except (_ReaderGone, BrokenPipeError):  # Whoever read the output has seen enough.
             _drop_output()
             code = 128 + signal.SIGPIPE
         except Exception as error:
@@ -140,7 +139,7 @@ class Workbench(click.Group):
 
     def _told(self, error: Exception, *, as_json: bool) -> int:
         """Say what ended a command, and give its exit code; where the terminal has vanished there is nobody to tell."""
-        from workbench.tui import terminal
+        from workbench import terminal
 
         failure = as_failure(error) or _unforeseen(error)
         code = int(failure.code)
@@ -158,7 +157,7 @@ class Workbench(click.Group):
         return code
 
 
-class _Unread(Exception):
+class _ReaderGone(Exception):
     """The reader of what a command writes has gone away."""
 
 
@@ -168,7 +167,7 @@ def _unread_output() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError as error:
-        raise _Unread from error
+        raise _ReaderGone from error
 
 
 def _open_streams() -> None:

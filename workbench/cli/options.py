@@ -14,7 +14,7 @@ from workbench.cli.errors import Exit, Failure
 from workbench.plain_file import read_given
 
 if TYPE_CHECKING:
-    from workbench.engine.state import RunState
+    from workbench.engine.journal.state import RunState
     from workbench.workspace.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -110,7 +110,7 @@ def read_json(value: str) -> Any:
 
 def project_here(**flags: Any) -> Project:
     """The workspace of the current folder, with flags over its settings. Raises SettingsError."""
-    from workbench.workspace.project import Project
+    from workbench.workspace.project import Project  # settings: --help does without them
 
     return Project.at(flags={name: value for name, value in flags.items() if value is not None})
 
@@ -136,7 +136,7 @@ def read_run(project: Project, session: str | None, *, defined: bool = False) ->
     """The run behind a name, or the newest, as far as its journal holds it; what it lacks is said on stderr.
 
     Raises UnknownRun, and Failure where there is no run, or (``defined``) not the text of the cascade that it ran."""
-    from workbench.cli.output import talk
+    from workbench.cli.printer import talk  # rich takes 80 ms, and --help does without it
 
     run_id = find_run(project, session)
     state = project.store.state(run_id)
@@ -145,7 +145,7 @@ def read_run(project: Project, session: str | None, *, defined: bool = False) ->
         said = f"the journal of {name} does not hold the cascade that it ran"
         raise Failure(Exit.STORE, said, hint=state.fault or "no record of its start is there")
     if state.fault and state.status != "running":
-        talk(f"{name} is damaged, and shown as far as it can be read: {state.fault}", "warn")
+        talk(f"{name} is damaged, and shown as far as it can be read: {state.fault}", "warning")
     return state
 
 

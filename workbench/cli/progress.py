@@ -8,24 +8,27 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.output import Cell, Printer, talk
+from rich.console import Console
+from rich.text import Text
+
+from workbench.analysis.advice import name_of, remedy_of
+from workbench.cli.printer import Printer, talk
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
-from workbench.engine.contests import was_decided
-from workbench.engine.event import LEFT
-from workbench.engine.parts import expected_of
-from workbench.engine.remedies import name_of, remedy_of
-from workbench.engine.spent import EXACT
+from workbench.engine.journal.candidate_rounds import was_decided
+from workbench.engine.journal.costs import EXACT
+from workbench.engine.journal.event import LEFT
+from workbench.engine.journal.parts import expected_of
 from workbench.language.clean import clean_line
-from workbench.tui.rows.numbers import count, money, plural, seconds
-from workbench.tui.rows.words import left_words
+from workbench.views.numbers import count, money, plural, seconds
+from workbench.views.value import Cell
+from workbench.views.words import left_words
 
 if TYPE_CHECKING:
     from rich.status import Status
-    from rich.text import Text
 
-    from workbench.engine.event import Event
-    from workbench.engine.ports import Notice
+    from workbench.engine.contracts import Notice
+    from workbench.engine.journal.event import Event
 
 
 class Progress:
@@ -43,8 +46,6 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if not self._printer.plain and not self._quiet:
-            from rich.console import Console
-
             console = Console(stderr=True, no_color=not self._printer.colour, highlight=False)
             self._status = console.status("starting", spinner="dots")
             self._status.start()
@@ -83,7 +84,7 @@ class Progress:
         """Something for the screen only: in a terminal the moving line counts a wait down, and then up again."""
         if notice.kind in ("unsaved", "saved"):
             self._line(
-                notice.place, Cell(str(notice.data.get("message", "")), "bad" if notice.kind == "unsaved" else "")
+                notice.place, Cell(str(notice.data.get("message", "")), "error" if notice.kind == "unsaved" else "")
             )
         elif notice.kind == "retry":
             self._waits(notice.place, f"tries again (try {notice.data.get('try')})", float(notice.data["seconds"]))
@@ -115,10 +116,10 @@ class Progress:
         """Say in the moving line what is waited for, with the seconds that passed, or that are left of ``until``."""
         if self._status is not None and not self._silent:
             turn = f" turn {place.turn}" if place.turn else ""
-            self._status.update(Waited(clean_line(f"{place.phase}{turn}: {text}", 100), until))
+            self._status.update(WaitingLine(clean_line(f"{place.phase}{turn}: {text}", 100), until))
 
 
-class Waited:
+class WaitingLine:
     """A line that says how long it has stood there, or how many seconds are left; made anew at every redraw."""
 
     def __init__(self, text: str, until: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -126,8 +127,6 @@ class Waited:
         self._since = clock()
 
     def __rich__(self) -> Text:
-        from rich.text import Text
-
         passed = self._clock() - self._since
         if self._until is not None:
             return Text(f"{self._text} in {max(0.0, self._until - passed):.0f} s")
@@ -174,15 +173,15 @@ def _call_failed(_: Place, data: Mapping[str, Any]) -> Cells:
     retry = f", tries again in {seconds(data['retry_in'])}" if data.get("retry_in") is not None else ""
     kind, number = name_of(error), data.get("try", 1)
     return (
-        Cell(f"call   try {number} failed, {kind}: {clean_line(str(error.get('message', '')), 300)}{retry}", "bad"),
+        Cell(f"call   try {number} failed, {kind}: {clean_line(str(error.get('message', '')), 300)}{retry}", "error"),
     )
 
 
 def _tool_finished(_: Place, data: Mapping[str, Any]) -> Cells:
     size = f"{len(data.get('text', '')):,} characters" if data.get("text") else ""
-    failed = Cell("error  ", "bad") if data.get("is_error") else ""
+    failed = Cell("error  ", "error") if data.get("is_error") else ""
     if data.get("sandbox") == LEFT:
-        return (f"tool   {data.get('tool', '')}  ", Cell(left_words(data), "warn"))
+        return (f"tool   {data.get('tool', '')}  ", Cell(left_words(data), "warning"))
     took = "from the cache" if data.get("cached") else seconds(data.get("duration_s"))
     return (f"tool   {data.get('tool', '')}  {took}  ", failed, size)
 
@@ -193,18 +192,18 @@ def _child_started(_: Place, data: Mapping[str, Any]) -> Cells:
 
 def _child_finished(_: Place, data: Mapping[str, Any]) -> Cells:
     status = str(data.get("status", ""))
-    return (f"child  {data.get('session_id', '')}  ", Cell(status, "good" if status == "success" else "warn"))
+    return (f"child  {data.get('session_id', '')}  ", Cell(status, "ok" if status == "success" else "warning"))
 
 
 def _check_finished(_: Place, data: Mapping[str, Any]) -> Cells:
     passed = data.get("valid")
-    verdict = Cell("passed", "good") if passed else Cell(f"failed: {data.get('reason', '')}", "warn")
+    verdict = Cell("passed", "ok") if passed else Cell(f"failed: {data.get('reason', '')}", "warning")
     return (f"check  {data.get('name') or data.get('check', '')}  ", verdict)
 
 
 def _context_selected(_: Place, data: Mapping[str, Any]) -> Cells:
     if data.get("fault"):
-        return (Cell(f"select  the heuristic instead: {data['fault']}", "warn"),)
+        return (Cell(f"select  the heuristic instead: {data['fault']}", "warning"),)
     return (f"select  {len(data.get('picked', ())):,} of {len(data.get('offered', ())):,} messages",)
 
 
@@ -219,8 +218,8 @@ def _evaluation_finished(_: Place, data: Mapping[str, Any]) -> Cells:
         return ("joins  the outputs of all that passed",)
     reason = clean_line(str(data.get("reason") or data.get("decided_by") or ""), 200)
     if not was_decided(data):
-        return (Cell(f"keeps  candidate {data['winner']}, undecided", "warn"), f": {reason}" if reason else "")
-    return ("picks  ", Cell(f"candidate {data['winner']}", "good"), f": {reason}" if reason else "")
+        return (Cell(f"keeps  candidate {data['winner']}, undecided", "warning"), f": {reason}" if reason else "")
+    return ("picks  ", Cell(f"candidate {data['winner']}", "ok"), f": {reason}" if reason else "")
 
 
 def _route_chosen(_: Place, data: Mapping[str, Any]) -> Cells | None:
@@ -228,14 +227,14 @@ def _route_chosen(_: Place, data: Mapping[str, Any]) -> Cells | None:
 
 
 def _warning(_: Place, data: Mapping[str, Any]) -> Cells:
-    return (Cell(f"warns  {data.get('message', '')}", "warn"),)
+    return (Cell(f"warns  {data.get('message', '')}", "warning"),)
 
 
 def _phase_finished(_: Place, data: Mapping[str, Any]) -> Cells | None:
     if data.get("status") == "success" or data.get("check") == "call":
         return None  # Of a call that failed for good its own line told, and the last line tells again.
     status, reason = data.get("status"), data.get("reason", "")
-    return (Cell(f"phase  {status}: {reason}" if reason != status else f"phase  {status}", "bad"),)
+    return (Cell(f"phase  {status}: {reason}" if reason != status else f"phase  {status}", "error"),)
 
 
 def _context_assembled(_: Place, data: Mapping[str, Any]) -> Cells:
@@ -245,7 +244,7 @@ def _context_assembled(_: Place, data: Mapping[str, Any]) -> Cells:
     full = sent + round((data.get("tokens_full", 0) - own) * (sent / own if own else 1.0))
     problems = data.get("problems", ())
     less = f" of {count(full, grade)}" if sent != full else ""
-    broken = Cell(f"  {len(problems)} broken: {problems[0][1]}", "bad") if problems else ""
+    broken = Cell(f"  {len(problems)} broken: {problems[0][1]}", "error") if problems else ""
     purpose = str(data.get("purpose", "turn"))
     return (
         f"sends  {count(sent, grade)}{less} tokens",
@@ -288,7 +287,7 @@ def closing_line(
     ``fault``: why its last call got no answer, where that ended it; ``way_on``: the line with the command that goes
     on, if one does; ``look``: the command that shows most of it; ``totals``: its calls, tokens, cost and time.
     """
-    talk(f"{status}{f': {reason}' if reason else ''}", "good" if status == "success" else "bad")
+    talk(f"{status}{f': {reason}' if reason else ''}", "ok" if status == "success" else "error")
     if totals:
         talk(totals)
     if fault:

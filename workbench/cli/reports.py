@@ -10,8 +10,8 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 import click
+from msgspec import Struct
 
-from workbench.dataclass import dataclass
 from workbench.language.clean import clean
 from workbench.language.problem import Problem, Severity
 
@@ -22,8 +22,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML 1.0 cannot hold, section 2.2 of its specification."""
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """One test of a JUnit report: a checked file, or a replayed snapshot."""
 
     name: str

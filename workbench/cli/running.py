@@ -1,43 +1,56 @@
-"""What ``run`` and ``resume`` share: a start from options, the run, and how its end is told."""
+"""What ``run`` and ``resume`` share: a start from options, the run on the main thread with its signals, and its end."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.driving import Until, Verdict, drive, in_doubt, person
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from workbench.analysis.advice import largest, remedy_of
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.output import talk
+from workbench.cli.options import read_json
+from workbench.cli.printer import talk
 from workbench.cli.progress import Progress, closing_line
-from workbench.cli.views.run import totals_line
-from workbench.dataclass import dataclass
-from workbench.engine.gate import Gate, open_gate
-from workbench.engine.redact import without_password
-from workbench.engine.remedies import remedy_of
-from workbench.engine.unanswered import Unanswered
+from workbench.context.reasons import origin
+from workbench.engine.gate import Decision, Gate, RunStopped, Stop, StopKind, open_gate
+from workbench.engine.journal.redact import without_password
+from workbench.engine.journal.unanswered import Unanswered
 from workbench.language.clean import clean
+from workbench.models.prices import PriceTable
 from workbench.store.faults import UnknownRun
-from workbench.workspace.choice import OFFLINE, ModelChoice, choose_model, chosen_for, goes_offline
-from workbench.workspace.inputs import default_input
-from workbench.workspace.live import Attached, Start, new_options, resume, run_new, start_of
+from workbench.views.numbers import count
+from workbench.views.run import totals_line
+from workbench.workspace.input_file import default_input
+from workbench.workspace.model_choice import OFFLINE, ModelChoice, choose_model, chosen_for, goes_offline
 from workbench.workspace.model_place import DOUBTED, model_words
 from workbench.workspace.offline_replies import require_fitting
+from workbench.workspace.people import BadAnswers, NoHuman, PreparedAnswers, Terminal
+from workbench.workspace.run_builder import RunAttachments, Start, new_options, resume, run_new, start_of
 
 if TYPE_CHECKING:
-    from workbench.engine.run import Outcome
-    from workbench.workspace.opened import Opened
+    from workbench.cli.progress import Progress
+    from workbench.context.place import Place
+    from workbench.engine.contracts import Human, Question
+    from workbench.engine.definition import Outcome
+    from workbench.engine.journal.event import Event
+    from workbench.workspace.opened_cascade import OpenedCascade
     from workbench.workspace.project import Project
 
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
-@dataclass(frozen=True)
-class Way:
+class RunOptions(Struct, frozen=True):
     """How a run was asked for; empty texts leave the choice to the settings."""
 
     model: str = ""
@@ -50,12 +63,153 @@ class Way:
     plain: bool = False
 
 
-def cannot_run(opened: Opened) -> Failure:
+def cannot_run(opened: OpenedCascade) -> Failure:
     """Why a cascade with errors is not run: all of them."""
     return Failure(Exit.USAGE, "the cascade cannot run as it is", file=opened.shown, problems=opened.errors)
 
 
-def run_file(project: Project, file: Path, input: Mapping[str, Any] | None, way: Way) -> int:
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Until(Struct):
+    """A gate that ends the run before the first call of a turn: ``phase`` or ``phase:turn``."""
+
+    phase: str
+    turn: int = 1
+    reached: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Until:
+        """Raises Failure for a turn that is no number."""
+        phase, _, turn = text.partition(":")
+        if turn and not (turn.isdigit() and int(turn) > 0):
+            raise Failure(Exit.USAGE, f"'{text}' is no place", hint="write phase or phase:turn, turns count from 1")
+        return cls(phase, int(turn) if turn else 1)
+
+    async def __call__(self, stop: Stop) -> Decision:
+        here = stop.place
+        if stop.kind is StopKind.BEFORE_CALL and stop.depth == 0 and (here.phase, here.turn) == (self.phase, self.turn):
+            self.reached = True
+            raise RunStopped(f"held before {self.phase}:{self.turn}, as asked")
+        return Decision()
+
+
+def in_doubt(gate: Gate) -> Gate:
+    """A gate that ends a resumed run before a tool that was started and whose result never came: running it twice may
+    do harm, and nobody is there to say."""
+
+    async def doubting(stop: Stop) -> Decision:
+        if stop.answered_by == "maybe":
+            raise RunStopped(f"{stop.tool} may have run already, at {stop.place}; --rerun-tools runs it again")
+        return await gate(stop)
+
+    return doubting
+
+
+def person(answers: str | None, progress: Progress) -> tuple[Human, PreparedAnswers | None]:
+    """Who answers questions: the prepared answers first, then the terminal, if there is one; and the prepared ones.
+    Raises Failure for a file that holds no answers."""
+    behind: Human = _Beside(Terminal(), progress) if sys.stdin.isatty() and sys.stderr.isatty() else NoHuman()
+    if answers is None:
+        return behind, None
+    given = read_json(f"@{answers}")
+    if not isinstance(given, dict | list):
+        raise Failure(Exit.USAGE, "answers are an object by phase, or a list", file=answers)
+    try:
+        prepared = PreparedAnswers(given, behind)
+    except BadAnswers as fault:
+        raise Failure(Exit.USAGE, str(fault), file=answers) from fault
+    return prepared, prepared
+
+
+class _Beside(Struct):
+    """Asks while the moving line stands still."""
+
+    human: Human
+    progress: Progress
+
+    async def ask(self, question: Question, place: Place, index: int) -> str:
+        with self.progress.person():
+            return await self.human.ask(question, place, index)
+
+
+class Verdict(Struct):
+    """How a run ended, as an exit code."""
+
+    fault: Mapping[str, Any] = field(default_factory=dict)
+    """Why the last call that was tried got no answer: the ``error`` of its event; empty once one was answered."""
+    needs_trust: bool = False
+    signal: int = 0
+    session: str = ""
+    run_id: str = ""
+    cascade_file: str = ""
+    has_calls: bool = False
+    """Whether a model was asked in this run itself; what only its children asked counts for them."""
+    json: bool = False
+    stop: Callable[[int], None] = field(default=lambda number: None)
+    """Stops the run as a signal of this number does."""
+
+    def event(self, event: Event) -> None:
+        """Take the next event; with ``json`` also print it."""
+        match event.kind:
+            case "run_started":
+                self.session, self.run_id = event.data.get("session_id", ""), event.run_id
+                self.cascade_file = event.data.get("cascade_file", "")
+            case "call_started":
+                self.has_calls = self.has_calls or event.run_id == self.run_id
+            case "call_failed":
+                self.fault = event.data.get("error") or {"kind": ""}
+            case "call_finished":
+                self.fault = {}
+            case "phase_finished":
+                self.needs_trust = event.data.get("check") == "trust"
+        if self.json:
+            try:
+                sys.stdout.write(json.dumps(event.to_json(), ensure_ascii=True, separators=(",", ":")) + "\n")
+                sys.stdout.flush()
+            except BrokenPipeError:  # Whoever read it has seen enough.
+                self.json = False
+                with Path(os.devnull).open("w") as nowhere:
+                    os.dup2(nowhere.fileno(), sys.stdout.fileno())
+                self.stop(signal.SIGPIPE)
+
+    def exit_code(self, status: str, until: Until | None) -> int:
+        """0 for success, and for a run that was held where the user asked for it."""
+        if self.signal:
+            return 128 + self.signal
+        if status == "success" or (until is not None and until.reached):
+            return Exit.OK
+        if self.needs_trust:
+            return Exit.TRUST
+        if status == "failed" and self.fault and self.fault.get("kind") != "unscripted":
+            return Exit.PROVIDER
+        return Exit.FAILED
+
+
+def drive(work: Coroutine[Any, Any, Outcome], verdict: Verdict) -> Outcome:
+    """Run to the end. The first signal stops the run, which is journaled as stopped; the second ends the process."""
+
+    async def main() -> Outcome:
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+
+        def stop(number: int) -> None:
+            verdict.signal = number
+            task.cancel()
+            for each in SIGNALS:
+                loop.remove_signal_handler(each)
+                signal.signal(each, signal.SIG_DFL)
+
+        verdict.stop = stop
+        for number in SIGNALS:
+            with suppress(ValueError, RuntimeError):  # not the main thread: nobody can send us signals there
+                loop.add_signal_handler(number, stop, int(number))
+        return await task
+
+    return asyncio.run(main())
+
+
+def run_file(project: Project, file: Path, input: Mapping[str, Any] | None, way: RunOptions) -> int:
     """Run a cascade file; the exit code. Raises what opening the file raises, and Failure where it cannot run."""
     if way.session and not SESSION_ID.fullmatch(way.session):
         raise Failure(Exit.USAGE, f"'{way.session}' is no session id", hint="letters, digits, '.', '_' and '-'")
@@ -75,7 +229,7 @@ def run_file(project: Project, file: Path, input: Mapping[str, Any] | None, way:
     return driven(project, way, choice, lambda attached: run_new(project, start, attached))
 
 
-def resume_run(project: Project, run_id: str, way: Way, *, rerun_tools: bool = False) -> int:
+def resume_run(project: Project, run_id: str, way: RunOptions, *, rerun_tools: bool = False) -> int:
     """Go on with a stored run; the exit code. A tool that may have run already stops it unless ``rerun_tools``. Raises
     Failure where a provider answered the run and the offline model would go on with it unasked."""
     start = start_of(
@@ -103,9 +257,9 @@ def resume_run(project: Project, run_id: str, way: Way, *, rerun_tools: bool = F
 
 def driven(
     project: Project,
-    way: Way,
+    way: RunOptions,
     choice: ModelChoice,
-    begin: Callable[[Attached], Coroutine[Any, Any, Outcome]],
+    begin: Callable[[RunAttachments], Coroutine[Any, Any, Outcome]],
     *,
     resumed: bool = False,
     gate: Callable[[Progress, Gate], Gate] | None = None,
@@ -113,9 +267,9 @@ def driven(
     """Drive a run on the main thread and tell how it goes; the exit code. ``gate`` is put before the one of the
     options, and keeps silent about what happens until it speaks."""
     for note in project.notes:
-        talk(note, "warn")
+        talk(note, "warning")
     if choice.offline and not way.quiet:
-        talk(f"model offline: scripted replies, no provider is called ({choice.why})", "warn")
+        talk(f"model offline: scripted replies, no provider is called ({choice.why})", "warning")
     until = Until.parse(way.until) if way.until else None
     verdict, besides = Verdict(json=way.json), Unanswered()
     with Progress(way.plain, quiet=way.quiet, resumed=resumed or gate is not None) as progress:
@@ -127,16 +281,18 @@ def driven(
 
         human, prepared = person(way.answers, progress)
         behind: Gate = until if until is not None else open_gate
-        attached = Attached(gate(progress, behind) if gate is not None else behind, human, observe, progress.notice)
+        attached = RunAttachments(
+            gate(progress, behind) if gate is not None else behind, human, observe, progress.notice
+        )
         if prepared is not None:
             attached = replace(attached, audibles=prepared, remarks=prepared.remarks)
         outcome = drive(begin(attached), verdict)
     if not way.json and outcome.output:
         _print_output(outcome.output)
     if until is not None and not until.reached:
-        talk(f"{way.until} was not reached", "warn")
+        talk(f"{way.until} was not reached", "warning")
     for left in prepared.unused() if prepared is not None else ():
-        talk(f"{way.answers}: nobody asked for '{left}'", "warn")
+        talk(f"{way.answers}: no question asked for '{left}'", "warning")
     code = verdict.exit_code(outcome.status, until)
     unanswered = verdict.fault if outcome.status == "failed" else {}
     if not way.quiet:
@@ -152,9 +308,9 @@ def driven(
             totals=_totals(project, verdict.run_id),
         )
         if str(besides):
-            talk(str(besides), "warn")
+            talk(str(besides), "warning")
     elif code:
-        talk(f"{outcome.status}: {outcome.reason}", "bad")
+        talk(f"{outcome.status}: {outcome.reason}", "error")
     if unanswered.get("kind") == "context_length":
         _name_the_largest(project, verdict.run_id)
     elif unanswered.get("kind") in DOUBTED:
@@ -170,7 +326,7 @@ def _totals(project: Project, run_id: str) -> str:
         return ""
 
 
-def _way_on(project: Project, way: Way, verdict: Verdict, status: str, fault: Mapping[str, Any]) -> str:
+def _way_on(project: Project, way: RunOptions, verdict: Verdict, status: str, fault: Mapping[str, Any]) -> str:
     """The line with the command that goes on, empty where none does. What was given for this start alone, no journal
     remembers, so the command gives it again: without its server a run would go on elsewhere, or offline."""
     flags = ["--model", OFFLINE] if way.model == OFFLINE else []
@@ -189,10 +345,6 @@ def _way_on(project: Project, way: Way, verdict: Verdict, status: str, fault: Ma
 
 def _name_the_largest(project: Project, run_id: str) -> None:
     """Where a request was too long: which messages took most of it."""
-    from workbench.context.reasons import origin
-    from workbench.engine.remedies import largest
-    from workbench.tui.rows.numbers import count
-
     for call in project.store.state(run_id).calls[-1:]:
         for number, entry in largest(call):
             talk(f"  #{number} {entry.item.message.role}, {origin(entry)}: {count(entry.tokens_sent)} tokens", "dim")
@@ -200,8 +352,6 @@ def _name_the_largest(project: Project, run_id: str) -> None:
 
 def _name_the_model(project: Project, run_id: str) -> None:
     """Where a model is not there: the line that names it, and names that are like it."""
-    from workbench.models.prices import PriceTable
-
     state = project.store.state(run_id)
     for call in state.calls[-1:]:
         talk(model_words(state, call, PriceTable(project.settings.prices)))

@@ -6,8 +6,9 @@ import difflib
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from workbench.context.assembly import Action, Entry, Rule
 from workbench.context.message import Message
@@ -35,8 +36,7 @@ class ChangeKind(StrEnum):
     MOVED = "moved"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One message that is not the same. Indices are of entries, from 0; -1 where it is not there."""
 
     kind: ChangeKind
@@ -48,8 +48,7 @@ class Change:
     """What decided: the new context's rule, or the old one's where the message is gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A row of two aligned contexts; one side is -1 where only the other has the message."""
 
     old: int
@@ -219,8 +218,7 @@ def why(entry: Entry, viewed_from: Place) -> str:
     return f"{explain(entry, viewed_from)} (rule {entry.rule.path}{line})"
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """Neighbouring rows of two aligned contexts that are all the same on the wire, or all different."""
 
     equal: bool

@@ -9,17 +9,19 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+from msgspec import Struct
+
+from workbench.context.part import PhaseInFile
 from workbench.context.parts.budget import Budget
 from workbench.context.parts.loop import Loop
 from workbench.context.parts.mask import Mask
-from workbench.context.parts.part import PhaseInFile
 from workbench.context.strategy import Strategy
-from workbench.dataclass import dataclass
-from workbench.language.edit import EditError, remove, replace
-from workbench.language.load import load, read_source
-from workbench.language.model import Cascade, Phase
+from workbench.language.edit.edits import EditError, remove, replace
+from workbench.language.load import load
+from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.problem import Path
-from workbench.language.source import Source
+from workbench.language.read.source import Source
+from workbench.language.read.text import read_source
 
 Edit = tuple[Path, Any]
 
@@ -38,8 +40,7 @@ class ApplyError(ValueError):
     """A strategy that cannot be written into this file; the message says why."""
 
 
-@dataclass(frozen=True)
-class Applied:
+class AppliedStrategy(Struct, frozen=True):
     """A cascade's text with the strategy written into it."""
 
     text: str
@@ -47,8 +48,7 @@ class Applied:
     """Where something was written or taken out; empty when the file said so already."""
 
 
-@dataclass(frozen=True)
-class _Target:
+class _Target(Struct, frozen=True):
     """What is to become true, and of which file."""
 
     source: Source
@@ -64,7 +64,7 @@ class _Target:
         return len(self.phases) == len(self.cascade.phases)
 
 
-def apply(text: str, file: str, strategy: Strategy, phases: Collection[str]) -> Applied:
+def apply(text: str, file: str, strategy: Strategy, phases: Collection[str]) -> AppliedStrategy:
     """The text with ``strategy`` laid over what it says for these phases; a token budget concerns all of them.
 
     Comments, order and layout stay. Raises ApplyError, and SpecError for a strategy in the file that cannot be read.
@@ -81,7 +81,7 @@ def apply(text: str, file: str, strategy: Strategy, phases: Collection[str]) -> 
     )
     target = _Target(loaded.source, cascade, strategy, chosen)
     if all(Strategy.of(cascade, phase) == target.wanted(phase) for _, phase in chosen):
-        return Applied(text, ())
+        return AppliedStrategy(text, ())
     failure = ""
     for plan in (_as_fields, _as_spec):
         try:
@@ -93,7 +93,7 @@ def apply(text: str, file: str, strategy: Strategy, phases: Collection[str]) -> 
         failure = _fault(target, written, file)
         if not failure:
             without, gone = _without_void(target, written, file)
-            return Applied(without, (*(path for path, _ in edits), *gone))
+            return AppliedStrategy(without, (*(path for path, _ in edits), *gone))
     raise ApplyError(failure)
 
 

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from workbench.collector import all_kept
-from workbench.context.assembly import Assembly, Broken, Entry, Fit, Grade, Item, Kind, Reason, Request
+from msgspec.structs import replace
+
+from workbench.context.assembly import (
+    Action,
+    Assembly,
+    BrokenInvariant,
+    BudgetFit,
+    Entry,
+    Grade,
+    Item,
+    Kind,
+    Reason,
+    Request,
+)
 from workbench.context.diff import splices_between, splices_of
 from workbench.context.edits import EDIT_RULE
-from workbench.context.fitting import Fitter, SummaryRequest
+from workbench.context.fitting import IMAGES, Fitter, FittingRow, FittingTable, SummaryRequest
 from workbench.context.history import History
 from workbench.context.invariants import (
     Sent,
@@ -27,14 +37,38 @@ from workbench.context.invariants import (
 )
 from workbench.context.ledger import Ledger, Work, request_digest, seed_digest, worse
 from workbench.context.message import Message, canonical
-from workbench.context.opening import opening
-from workbench.context.own import RecentImages, own_verdict
-from workbench.context.parts.part import WHOLE, Entered, Ground, Survivor
+from workbench.context.own_messages import RecentImages, own_verdict
+from workbench.context.part import WHOLE, DecisionInput, EnteredMessages, EnteringPart, MessageDecision, Survivor
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope, Summary
 from workbench.context.strategy import Strategy
-from workbench.context.table import IMAGES, Row, Table
 from workbench.context.tokens import Counter, Tally
+
+# The messages that precede a visit's own: the tool text, other system texts, and what enters from other phases.
+
+
+def opening(scope: PhaseScope, entering: EnteringPart | None, count: Callable[[Message], int]) -> EnteredMessages:
+    """These messages in wire order: tool text, other system texts, the rest in order.
+
+    ``count`` gives the tokens of a message.
+    """
+    rows: list[tuple[Item, MessageDecision]] = []
+    if scope.tool_text:
+        message = Message("system", scope.tool_text)
+        verdict = MessageDecision(message, Action.KEPT, Reason("always"), scope.rule("tackle"))
+        rows.append((Item(message, Kind.SYSTEM, scope.place), verdict))
+    entered = EnteredMessages()
+    if entering is not None:
+        entered = entering.enter(scope, count)
+    hoisted = [_is_system(verdict) for _, verdict in entered.rows]
+    rows += [row for row, is_system in zip(entered.rows, hoisted, strict=True) if is_system]
+    rows += [row for row, is_system in zip(entered.rows, hoisted, strict=True) if not is_system]
+    return EnteredMessages(tuple(rows), entered.notes)
+
+
+def _is_system(verdict: MessageDecision) -> bool:
+    return verdict.sent is not None and verdict.sent.role == "system"
+
 
 _FORCED: Final = re.compile(r"\b(any|required|tool|function)\b", re.IGNORECASE)
 MANY: Final = 200
@@ -51,7 +85,7 @@ class Assembler:
         counter: Counter,
         previous: Assembly | None = None,
         *,
-        entered: Entered | None = None,
+        entered: EnteredMessages | None = None,
     ) -> None:
         """``strategy`` is laid over the file's own, so it may leave open what enters or what fits; ``previous``
         is the last assembly of the same branch, which the first one here is spliced against. ``entered``: the messages
@@ -75,13 +109,13 @@ class Assembler:
         self._overhead = counter.overhead(model, schema)
         if schema:
             self._tools_grade = worse(self._tools_grade, Grade.ESTIMATE)
-        self._table = Table(tools_tokens + self._overhead)
+        self._table = FittingTable(tools_tokens + self._overhead)
         self._ledger = Ledger(seed_digest(scope.model, scope.tools), tools_tokens, self.work)
         self._fitter = self._fitting()
         self._tasks: list[int] = []
         self._dirty: set[int] = set()
-        self._run_faults: list[Broken] = []
-        self._altered_faults: dict[int, Broken] = {}
+        self._run_faults: list[BrokenInvariant] = []
+        self._altered_faults: dict[int, BrokenInvariant] = {}
         self._last: tuple[Assembly, Place] | None = None
         self._added = False
         self._pending: list[Item] = []
@@ -101,7 +135,7 @@ class Assembler:
         self._pending.append(item)
         self._added = True
 
-    def edited(self, scope: PhaseScope, entered: Entered, items: Iterable[Item]) -> Assembler:
+    def edited(self, scope: PhaseScope, entered: EnteredMessages, items: Iterable[Item]) -> Assembler:
         """An assembler of the same visit whose history an edit has made another; its next assembly is spliced against
         this one's last. Takes time proportional to the history: an edit is a person's, and rare."""
         scope = replace(scope, summaries=(*scope.summaries, *self._summaries))
@@ -134,11 +168,6 @@ class Assembler:
 
         ``parameters`` are laid over those of the scope, ``tool_choice`` over both.
         """
-        many = len(self._pending) + len(self._dirty) > MANY
-        with all_kept() if many else nullcontext():
-            return self._assembled(place, {**self._scope.parameters, **(parameters or {})}, tool_choice)
-
-    def _assembled(self, place: Place, parameters: dict[str, Any], tool_choice: str) -> Assembly:
         changed = self._changed_entries(place)
         length = len(self._ledger.entries)
         position = self._ledger.apply(changed)
@@ -148,7 +177,7 @@ class Assembler:
             splices = splices_between(self._previous.entries if self._previous else (), entries)
         else:
             splices = splices_of(changed, length)
-        request = self._request(parameters, tool_choice)
+        request = self._request({**self._scope.parameters, **(parameters or {})}, tool_choice)
         problems += self._unrepeated(place, request)
         fit = self._fit()
         over = (f"{fit.over:,} tokens over the budget of {fit.limit:,}",) if fit is not None and fit.over else ()
@@ -182,12 +211,12 @@ class Assembler:
         digest = request_digest(self._ledger.digests[-1], parameters)
         return Request(self._scope.model, parameters, self._scope.tools, tuple(self._ledger.messages), digest)
 
-    def _fit(self) -> Fit | None:
+    def _fit(self) -> BudgetFit | None:
         budget = self.strategy.fits
         if self._fitter is None or budget is None or budget.limit is None:
             return None
         warns = self._sent_tokens > budget.warn * budget.limit
-        return Fit(budget.limit, budget.mode, self._fitter.over, warns)
+        return BudgetFit(budget.limit, budget.mode, self._fitter.over, warns)
 
     # -- building ----------------------------------------------------------------------------------------------------
 
@@ -195,14 +224,14 @@ class Assembler:
         self._table.head = len(self.entered.rows)
         tally = self._counter.tally(self._model)
         for item, verdict in self.entered.rows:
-            self._add_row(Row(item, verdict), tally)
+            self._add_row(FittingRow(item, verdict), tally)
         self._measure(self._dirty, self._altered(self._dirty, tally), tally)
         return self.entered.notes
 
     def _surviving(self) -> dict[int, Survivor]:
         """Those who decide about the visit's own messages, by layer; the higher one wins."""
         keep, fixed = self._scope.keep_recent_images, self._table.fixed + self._table.total
-        ground = Ground(self._scope, self._history, self._counting(), fixed)
+        ground = DecisionInput(self._scope, self._history, self._counting(), fixed)
         survivors = {layer: part.start(ground) for layer, part in enumerate(self.strategy.survives, IMAGES + 1)}
         return survivors if keep is None else {IMAGES: RecentImages(keep, self._history)} | survivors
 
@@ -226,7 +255,7 @@ class Assembler:
             answer = history.add(item)
             if answer is not None and answer < fresh.start:
                 undecided.append(answer)
-            row = self._add_row(Row(item, WHOLE), tally)
+            row = self._add_row(FittingRow(item, WHOLE), tally)
             if item.kind is Kind.TASK:
                 self._tasks.append(row)
         for index in (*undecided, *fresh):
@@ -238,7 +267,7 @@ class Assembler:
                 for survivor in survivors:
                     survivor.added(index)
 
-    def _add_row(self, row: Row, tally: Tally) -> int:
+    def _add_row(self, row: FittingRow, tally: Tally) -> int:
         tally.add(row.item.message)
         index = self._table.add(row)
         self._late.append(index)
@@ -315,7 +344,7 @@ class Assembler:
                 history.sized(tokens)
         return counts[len(late) :]
 
-    def _entry(self, row: Row) -> Entry:
+    def _entry(self, row: FittingRow) -> Entry:
         verdict = row.budget or row.verdict
         sent = verdict.sent
         tokens, grade = (row.tokens, row.sent_grade) if sent is row.sent else self._size(sent, row)
@@ -325,7 +354,7 @@ class Assembler:
             reason, rule = Reason("edited", (row.item.edited,)), EDIT_RULE
         return Entry(row.item, sent, verdict.action, reason, rule, row.tokens_full, tokens, grade)
 
-    def _size(self, sent: Message | None, row: Row) -> tuple[int, Grade]:
+    def _size(self, sent: Message | None, row: FittingRow) -> tuple[int, Grade]:
         """Tokens of what is sent, and the worse grade of both counts."""
         if sent is row.item.message:
             return row.tokens_full, row.grade
@@ -351,7 +380,7 @@ class Assembler:
 
     # -- checking ----------------------------------------------------------------------------------------------------
 
-    def _problems(self, position: int, changed: Mapping[int, Entry]) -> list[Broken]:
+    def _problems(self, position: int, changed: Mapping[int, Entry]) -> list[BrokenInvariant]:
         ledger = self._ledger
         for index, entry in changed.items():
             if self._altered_faults:
@@ -378,13 +407,13 @@ class Assembler:
         self._run_faults += check_run(fresh, ledger.sent[start:], ledger.messages[start - 1] if start else None)
         self.work.checked += len(fresh)
 
-    def _unrepeated(self, place: Place, request: Request) -> list[Broken]:
+    def _unrepeated(self, place: Place, request: Request) -> list[BrokenInvariant]:
         """Rule 13: the same place, with nothing added, gives the same request."""
         if self._last is None or self._added or self._last[1] != place:
             return []
         before = self._last[0].request
         if before.parameters == request.parameters and before.digest != request.digest:
-            return [Broken(13, "assembling again for the same call gave another request")]
+            return [BrokenInvariant(13, "assembling again for the same call gave another request")]
         return []
 
 

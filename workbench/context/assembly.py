@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.dataclass import dataclass
 
 
 class Kind(StrEnum):
@@ -69,8 +69,7 @@ _GRADES: Mapping[str, Grade] = {str(grade): grade for grade in Grade}
 """By value: a fold reads thousands, and calling an enumeration takes five times as long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """A message of the history and where it was made."""
 
     message: Message
@@ -191,8 +190,7 @@ class Splice(NamedTuple):
     entries: tuple[Entry, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenInvariant(Struct, frozen=True):
     """A broken invariant of a request, with the index of the entry at fault, or -1."""
 
     invariant: int
@@ -200,8 +198,7 @@ class Broken:
     entry: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class BudgetFit(Struct, frozen=True):
     """How a request stands to its token budget."""
 
     limit: int
@@ -214,8 +211,7 @@ class Fit:
     """The request is larger than the warning threshold."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """What goes to a model. The digest identifies it: a recorded answer is used only for an equal request."""
 
     model: str
@@ -228,8 +224,7 @@ class Request:
     digest: str
 
 
-@dataclass(frozen=True)
-class Assembly:
+class Assembly(Struct, frozen=True, dict=True):
     """The ordered entries of one call, the request they make, totals, and what is wrong with it."""
 
     strategy: str
@@ -243,16 +238,16 @@ class Assembly:
     """What the whole history would have cost, tools and overhead included."""
     tokens_sent: int
     grade: Grade
-    problems: tuple[Broken, ...] = ()
+    problems: tuple[BrokenInvariant, ...] = ()
     notes: tuple[str, ...] = ()
     """What the assembly wants to say: a source skipped because its phase did not run."""
-    fit: Fit | None = None
+    fit: BudgetFit | None = None
     """None without a token budget."""
-    sent_entries: tuple[int, ...] = field(default=(), repr=False)
+    sent_entries: tuple[int, ...] = ()
     """Index of the entry behind each sent message."""
-    prefix_digests: tuple[str, ...] = field(default=(), repr=False)
+    prefix_digests: tuple[str, ...] = ()
     """Chain: digest i identifies model, tools and the first i sent messages."""
-    prefix_tokens: tuple[int, ...] = field(default=(), repr=False)
+    prefix_tokens: tuple[int, ...] = ()
     """Tokens of tools and the first i sent messages."""
 
     @cached_property

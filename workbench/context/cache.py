@@ -5,19 +5,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
 from itertools import repeat
 from math import inf
 from typing import Protocol
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from workbench.context.assembly import Assembly, Entry, Grade
 from workbench.context.marks import FIVE_MINUTES, LIVE_MARKS, Mark, Marks, marks_of
 from workbench.context.reasons import name_of
-from workbench.dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class CacheRule:
+class CacheRule(Struct, frozen=True):
     """How a provider caches prompts."""
 
     provider: str
@@ -35,8 +35,7 @@ class CacheRule:
     """Whether a person gave the lifetime, which then holds for every mark."""
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+class Price(Struct, frozen=True):
     """US dollars per token. None is unknown, never free."""
 
     input: float | None = None
@@ -74,8 +73,7 @@ class Prices(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """The predicted input side of one call, in tokens as the provider is expected to count them, and US dollars."""
 
     cached: int
@@ -99,8 +97,7 @@ class Forecast:
     """The same for the cost. Its upper end holds where the provider's cache is not hit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
+class Expected(Struct, frozen=True):
     """What a provider will count of a request: tokens of every prefix and of the whole."""
 
     tokens: int

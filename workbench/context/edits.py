@@ -7,13 +7,14 @@ messages. Positions are those of the entries of the call's context, from 0.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.context.assembly import Action, Item, Kind, Reason, Rule
 from workbench.context.message import Message
-from workbench.context.parts.part import Entered, Verdict
+from workbench.context.part import EnteredMessages, MessageDecision
 from workbench.context.place import Place
-from workbench.dataclass import dataclass
 
 EDIT_RULE = Rule("edit")
 """The rule behind an edited message: no line of the file decided."""
@@ -23,31 +24,27 @@ class EditError(Exception):
     """An edit that cannot be made, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeMessage:
+class ChangeMessage(Struct, frozen=True):
     """The message at a position says something else."""
 
     at: int
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class DropMessage:
+class DropMessage(Struct, frozen=True):
     """The message at a position is sent no more; its entry stays, and says so."""
 
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class AddMessage:
+class AddMessage(Struct, frozen=True):
     """A new message stands before the one at a position; at the number of entries, it is the last."""
 
     at: int
     message: Message
 
 
-@dataclass(frozen=True, slots=True)
-class MoveMessage:
+class MoveMessage(Struct, frozen=True):
     """The message at a position goes to another: ``to`` counts without it."""
 
     at: int
@@ -57,11 +54,10 @@ class MoveMessage:
 MessageEdit = ChangeMessage | DropMessage | AddMessage | MoveMessage
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """A context to edit: what entered the visit, and its own messages, dropped ones included."""
 
-    entered: Entered
+    entered: EnteredMessages
     own: tuple[Item, ...]
 
     def __len__(self) -> int:
@@ -89,11 +85,11 @@ def edited(draft: Draft, edit: MessageEdit, place: Place) -> Draft:
         raise EditError(f"message {edit.at + 1} would be blank; drop it instead")
     if edit.at < head:
         rows = _entered(draft.entered.rows, edit, place)
-        return Draft(Entered(rows, draft.entered.notes), draft.own)
+        return Draft(EnteredMessages(rows, draft.entered.notes), draft.own)
     return Draft(draft.entered, _own(draft.own, edit, head, place))
 
 
-Row = tuple[Item, Verdict]
+Row = tuple[Item, MessageDecision]
 
 
 def _entered(rows: tuple[Row, ...], edit: MessageEdit, place: Place) -> tuple[Row, ...]:
@@ -119,7 +115,7 @@ def _entered(rows: tuple[Row, ...], edit: MessageEdit, place: Place) -> tuple[Ro
 def _row(item: Item, action: Action) -> Row:
     if action is Action.DROPPED and not dropped(item):
         action = Action.KEPT
-    return item, Verdict(None if dropped(item) else item.message, action, edit_reason(item), EDIT_RULE)
+    return item, MessageDecision(None if dropped(item) else item.message, action, edit_reason(item), EDIT_RULE)
 
 
 def _own(items: tuple[Item, ...], edit: MessageEdit, head: int, place: Place) -> tuple[Item, ...]:

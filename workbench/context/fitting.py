@@ -7,22 +7,118 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import field
 
-from workbench.context.assembly import Action, Item, Kind, Reason
-from workbench.context.frontier import Frontier
+from msgspec import Struct, field
+
+from workbench.context.assembly import Action, Grade, Item, Kind, Reason
 from workbench.context.history import History
 from workbench.context.message import Message, sha256
+from workbench.context.part import WHOLE, MessageDecision
 from workbench.context.parts.budget import Budget
-from workbench.context.parts.part import Verdict
 from workbench.context.placeholder import masked_result
 from workbench.context.scope import PhaseScope, Summary
-from workbench.context.table import Row, Table
-from workbench.dataclass import dataclass
+
+# How far to go to gain enough: the one idea behind every budget.
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryRequest:
+class Frontier:
+    """The shortest prefix of a growing list of gains that adds up to a need; moves no further than it must."""
+
+    def __init__(self) -> None:
+        self.gains: list[int] = []
+        self.length = 0
+        self.gained = 0
+        """Sum of the gains in the prefix."""
+
+    def change(self, index: int, by: int) -> None:
+        """One gain has grown or shrunk."""
+        self.gains[index] += by
+        if index < self.length:
+            self.gained += by
+
+    def reach(self, need: int, limit: int, least: int = 0) -> range:
+        """Move to the shortest prefix, between ``least`` and ``limit`` gains long, that adds up to ``need``.
+
+        The longest, if none does. Returns the indices whose side has changed. The result depends on the gains alone,
+        not on where the frontier stood before; the work, on how far it moves.
+        """
+        before = self.length
+        while self.length < limit and (self.gained < need or self.length < least):
+            self.gained += self.gains[self.length]
+            self.length += 1
+        while self.length > least and self.gained - self.gains[self.length - 1] >= max(need, 0):
+            self.length -= 1
+            self.gained -= self.gains[self.length]
+        return range(min(before, self.length), max(before, self.length))
+
+
+# The messages of one context while it is put together: what each part decided, and how large each one is.
+
+IMAGES = 0
+"""The layer that keeps the number of images down; no part overrules it."""
+
+
+class FittingRow(Struct):
+    """One message."""
+
+    item: Item
+    base: MessageDecision
+    """What happens if no part decides."""
+    tokens_full: int = 0
+    grade: Grade = Grade.EXACT
+    layers: dict[int, MessageDecision] = field(default_factory=dict)
+    """Verdicts by part; the highest number decides."""
+    verdict: MessageDecision = WHOLE
+    """What was decided last, before the budget is looked at."""
+    sent: Message | None = None
+    """What that sends."""
+    tokens: int = 0
+    """Its tokens."""
+    sent_grade: Grade = Grade.EXACT
+    budget: MessageDecision | None = None
+    """What the budget decides."""
+
+    def decided(self) -> MessageDecision:
+        """The verdict before the budget."""
+        if not self.layers or self.item.edited == "dropped":
+            return self.base
+        verdict = self.layers[max(self.layers)]
+        if verdict is WHOLE:
+            verdict = self.base
+        sends_all = verdict.sent is self.item.message
+        return self.layers.get(IMAGES, verdict) if sends_all else verdict
+
+
+class FittingTable(Struct):
+    """All rows: first what entered, then the visit's own messages."""
+
+    fixed: int
+    """Tokens of tools and overhead."""
+    rows: list[FittingRow] = field(default_factory=list)
+    head: int = 0
+    """How many rows precede the visit's own."""
+    total: int = 0
+    """Tokens of all rows before the budget."""
+    full: int = 0
+    """Tokens of all rows in full."""
+
+    def add(self, row: FittingRow) -> int:
+        """Append; its index."""
+        self.rows.append(row)
+        return len(self.rows) - 1
+
+    def counted(self, row: FittingRow, tokens: int, grade: Grade) -> None:
+        """A new row takes so many tokens in full."""
+        row.tokens_full, row.grade = tokens, grade
+        self.full += tokens
+
+    def resize(self, row: FittingRow, tokens: int) -> None:
+        """What a row sends takes so many tokens now."""
+        self.total += tokens - row.tokens
+        row.tokens = tokens
+
+
+class SummaryRequest(Struct, frozen=True):
     """A summary to make before the request is assembled again."""
 
     covers: str
@@ -33,8 +129,7 @@ class SummaryRequest:
     """Tokens."""
 
 
-@dataclass
-class _Unit:
+class _Unit(Struct):
     """What goes together: a turn, or one injected message."""
 
     rows: list[int] = field(default_factory=list)
@@ -42,8 +137,7 @@ class _Unit:
     """The visit's own turn; 0 for what entered."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Stand:
+class _SummaryInUse(Struct, frozen=True):
     """The summary in use: how many of the oldest units it covers, and the message that stands for them."""
 
     units: int = 0
@@ -55,7 +149,7 @@ class Fitter:
     """The budget of one visit. ``added`` and ``resized`` tell it what changed; ``fit`` decides."""
 
     def __init__(
-        self, budget: Budget, scope: PhaseScope, history: History, table: Table, count: Callable[[Message], int]
+        self, budget: Budget, scope: PhaseScope, history: History, table: FittingTable, count: Callable[[Message], int]
     ) -> None:
         self.over = 0
         """Tokens above the limit after the last fit."""
@@ -86,7 +180,7 @@ class Fitter:
         self._summaries = list(scope.summaries)
         self._covered = [sha256("")]
         """Chain: digest of the messages in the first n settled units."""
-        self._stand = _Stand()
+        self._stand = _SummaryInUse()
         self._carrier = -1
         """The row that the summary goes out in."""
 
@@ -117,7 +211,7 @@ class Fitter:
         self._unit_of[index] = (self._turns, self._keys[key])
 
     def resized(self, index: int, by: int) -> None:
-        """A row's tokens before the budget have changed; ``Table.rows`` holds the new value already."""
+        """A row's tokens before the budget have changed; ``FittingTable.rows`` holds the new value already."""
         if index not in self._unit_of:
             return
         frontier, unit = self._unit_of[index]
@@ -210,7 +304,7 @@ class Fitter:
 
     def _summarise(self, need: int) -> set[int]:
         """Choose the smallest summary that is enough, else the one that covers most; say which one is lacking."""
-        before, self._stand = self._stand, _Stand()
+        before, self._stand = self._stand, _SummaryInUse()
         if need > 0:
             self._stand, is_enough = self._best_summary(need)
             if not is_enough:
@@ -223,13 +317,13 @@ class Fitter:
         units = self._units[: max(before.units, self._stand.units)]
         return {row for unit in units for row in unit.rows}
 
-    def _best_summary(self, need: int) -> tuple[_Stand, bool]:
+    def _best_summary(self, need: int) -> tuple[_SummaryInUse, bool]:
         covered = {digest: units for units, digest in enumerate(self._covered)}
         usable = sorted((covered[s.covers], s.text) for s in self._summaries if covered.get(s.covers))
-        stand = _Stand()
+        stand = _SummaryInUse()
         for units, text in usable:
             message = Message("user", f"[Summary of earlier turns]:\n{text}")
-            stand = _Stand(units, message, self._count(message))
+            stand = _SummaryInUse(units, message, self._count(message))
             if sum(self._turns.gains[:units]) - stand.tokens >= need:
                 return stand, True
         return stand, False
@@ -250,7 +344,7 @@ class Fitter:
 
     # -- verdicts ----------------------------------------------------------------------------------------------------
 
-    def _verdict(self, index: int, row: Row) -> Verdict | None:
+    def _verdict(self, index: int, row: FittingRow) -> MessageDecision | None:
         if index not in self._unit_of or row.sent is None:
             return None
         frontier, unit = self._unit_of[index]
@@ -258,19 +352,19 @@ class Fitter:
         if unit < frontier.length:
             if frontier is self._turns and unit < self._stand.units:
                 return self._summarised(index)
-            return Verdict(None, Action.DROPPED, Reason("budget", limit), self._rule["max"])
+            return MessageDecision(None, Action.DROPPED, Reason("budget", limit), self._rule["max"])
         if index in self._pruned:
             position, message, _ = self._pruned[index]
             if position < self._prunes.length and self._prunes.gains[position] > 0:
-                return Verdict(message, Action.MASKED, Reason("budget_result", limit), self._rule["max"])
+                return MessageDecision(message, Action.MASKED, Reason("budget_result", limit), self._rule["max"])
         return None
 
-    def _summarised(self, index: int) -> Verdict:
+    def _summarised(self, index: int) -> MessageDecision:
         """The first message that a summary covers becomes the summary; the others are dropped."""
         if index == self._carrier:
-            return Verdict(self._stand.message, Action.SUMMARIZED, Reason("summary"), self._rule["mode"])
-        return Verdict(None, Action.DROPPED, Reason("summarized"), self._rule["mode"])
+            return MessageDecision(self._stand.message, Action.SUMMARIZED, Reason("summary"), self._rule["mode"])
+        return MessageDecision(None, Action.DROPPED, Reason("summarized"), self._rule["mode"])
 
 
-def _role(row: Row) -> str:
+def _role(row: FittingRow) -> str:
     return row.sent.role if row.sent is not None else ""

@@ -4,25 +4,52 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.context.assembly import Action, Item, Kind, Reason, Rule
-from workbench.context.flatten import flattened
 from workbench.context.history import History
-from workbench.context.message import Image, Message, Part, Role, Text
-from workbench.context.own import own_verdict
-from workbench.context.parts.part import Entered, Verdict, where
+from workbench.context.message import Image, Message, Part, Role, TextPart
+from workbench.context.own_messages import own_verdict
+from workbench.context.part import EnteredMessages, MessageDecision, where
 from workbench.context.pictured import pictured
 from workbench.context.place import Place
-from workbench.context.placeholder import without_images
+from workbench.context.placeholder import result_header, without_images
 from workbench.context.scope import PhaseScope, VisitRecord
-from workbench.dataclass import dataclass
-from workbench.language.model import ContextSource, Phase
+from workbench.language.model.cascade import ContextSource, Phase
 from workbench.language.problem import Path, path_text
 
+# Messages of another phase as plain conversation: no calls, no results, no provider metadata.
 
-@dataclass(frozen=True, slots=True)
-class _Cause:
+
+def flattened(item: Item) -> Message:
+    """The message as it enters another phase: a native call becomes ``[Called NAME with {…}]`` in the assistant's
+    text, a native result becomes user text. Itself where nothing has to change."""
+    message = item.message
+    if message.role == "tool":
+        return Message("user", _led(message, result_header(item.tool or message.name or "tool", item.is_error)))
+    if message.role == "assistant" and message.tool_calls:
+        calls = "\n".join(f"[Called {call.name} with {call.arguments or '{}'}]" for call in message.tool_calls)
+        return Message("assistant", _followed(message, calls))
+    if message.extra or message.name or message.tool_call_id:
+        return replace(message, extra={}, name="", tool_call_id="")
+    return message
+
+
+def _led(message: Message, header: str) -> str | tuple[Part, ...]:
+    if isinstance(message.content, str):
+        return header + message.content
+    return (TextPart(header.rstrip("\n")), *message.content)
+
+
+def _followed(message: Message, text: str) -> str | tuple[Part, ...]:
+    if not isinstance(message.content, str):
+        return (*message.content, TextPart(text))
+    return f"{message.content.rstrip()}\n{text}" if message.content.strip() else text
+
+
+class _Cause(Struct, frozen=True):
     """Why something is carried in."""
 
     reason: Reason
@@ -38,23 +65,23 @@ class Injection:
         self._seen = [visit for visit in scope.visits if visit.status == "success"]
         self._age = {id(visit): len(self._seen) - 1 - i for i, visit in enumerate(self._seen)}
         self._images: set[str] = set()
-        self._rows: list[tuple[Item, Verdict]] = []
+        self._rows: list[tuple[Item, MessageDecision]] = []
         self._notes: list[str] = []
 
-    def entered(self) -> Entered:
+    def entered(self) -> EnteredMessages:
         """All that was added. A conversation that an assistant would open gets its header from the user: providers
         want a user's message first."""
         first = next((i for i, (_, verdict) in enumerate(self._rows) if _opens(verdict)), None)
         if first is not None and self._rows[first][0].message.role == "assistant":
             self._head(first)
-        return Entered(tuple(self._rows), tuple(self._notes))
+        return EnteredMessages(tuple(self._rows), tuple(self._notes))
 
     def _head(self, first: int) -> None:
         """Put a user's header before this row."""
         item, verdict = self._rows[first]
         message = Message("user", f"[Conversation from {item.place.phase}]:")
         header = Item(message, Kind.INJECTED, item.place._replace(attempt=0, turn=0, call=0), source=item.source)
-        self._rows.insert(first, (header, Verdict(message, Action.INJECTED, verdict.reason, verdict.rule)))
+        self._rows.insert(first, (header, MessageDecision(message, Action.INJECTED, verdict.reason, verdict.rule)))
 
     # -- what can be added -------------------------------------------------------------------------------------------
 
@@ -63,7 +90,7 @@ class Injection:
         told = Message("user", f"[Original Input]:\n{_json(self._scope.input)}")
         message = pictured(told, self._scope.keep_image)
         item = Item(message, Kind.INPUT, Place(self._scope.place.branch))
-        self._rows.append((item, Verdict(message, Action.INJECTED, Reason("input"), rule)))
+        self._rows.append((item, MessageDecision(message, Action.INJECTED, Reason("input"), rule)))
 
     def sources(self, sources: Sequence[ContextSource], path: Path, exclude: Sequence[str] = ()) -> None:
         """Sources in array order; ``path`` is that of the list. What cannot be injected is noted."""
@@ -183,7 +210,7 @@ class Injection:
         if not fresh:
             return
         self._images.update(image.digest for image in fresh)
-        parts: tuple[Part, ...] = (Text(f"[Images from {visit.phase}]:"), *fresh)
+        parts: tuple[Part, ...] = (TextPart(f"[Images from {visit.phase}]:"), *fresh)
         self._message(visit, "images", Message("user", parts), cause)
 
     def _text(self, visit: VisitRecord, part: str, text: str, cause: _Cause) -> None:
@@ -192,7 +219,7 @@ class Injection:
     def _message(self, visit: VisitRecord, part: str, message: Message, cause: _Cause) -> None:
         place = Place(visit.branch, visit.phase, visit.visit)
         item = Item(message, Kind.INJECTED, place, source=f"{visit.label}.{part}")
-        self._rows.append((item, Verdict(message, Action.INJECTED, cause.reason, cause.rule)))
+        self._rows.append((item, MessageDecision(message, Action.INJECTED, cause.reason, cause.rule)))
 
     # -- conversations -----------------------------------------------------------------------------------------------
 
@@ -254,14 +281,14 @@ class Injection:
             carried = replace(item, kind=Kind.INJECTED, source=f"{visit.label}.messages")
             if index not in position:
                 reason = dropped.get(index, Reason("other_system"))
-                self._rows.append((carried, Verdict(None, Action.DROPPED, reason, cause.rule)))
+                self._rows.append((carried, MessageDecision(None, Action.DROPPED, reason, cause.rule)))
                 continue
             verdict = own_verdict(self._scope, history, position[index])
             if verdict.sent is item.message:
                 sent = item.message if item.message.tool_calls else self._once(item.message)
-                verdict = Verdict(sent, Action.INJECTED, cause.reason, cause.rule)
+                verdict = MessageDecision(sent, Action.INJECTED, cause.reason, cause.rule)
                 if not sent.text.strip() and not sent.images and not sent.tool_calls:
-                    verdict = Verdict(None, Action.DROPPED, Reason("blank"), cause.rule)
+                    verdict = MessageDecision(None, Action.DROPPED, Reason("blank"), cause.rule)
             self._rows.append((carried, verdict))
 
     def _output_only(self, visit: VisitRecord, items: Iterable[Item], cause: _Cause, phase: Phase) -> None:
@@ -271,31 +298,33 @@ class Injection:
         self._text(visit, "output", text, replace(cause, reason=reason, rule=rule))
         for item in items:
             carried = replace(item, kind=Kind.INJECTED, source=f"{visit.label}.messages")
-            self._rows.append((carried, Verdict(None, Action.DROPPED, reason, rule)))
+            self._rows.append((carried, MessageDecision(None, Action.DROPPED, reason, rule)))
 
-    def _expired(self, visit: VisitRecord, phase: Phase | None) -> dict[str, Verdict]:
+    def _expired(self, visit: VisitRecord, phase: Phase | None) -> dict[str, MessageDecision]:
         """By category: the verdict on what has outlived its ``context_ttl``."""
-        verdicts: dict[str, Verdict] = {}
+        verdicts: dict[str, MessageDecision] = {}
         for category, phases in (phase.context_ttl if phase else {}).items():
             if phase is not None and phases is not None and self._age[id(visit)] > phases:
                 rule = self._phase_rule(phase, "context_ttl", category)
-                verdicts[category] = Verdict(None, Action.DROPPED, Reason("expired", (category, phases)), rule)
+                verdicts[category] = MessageDecision(None, Action.DROPPED, Reason("expired", (category, phases)), rule)
         return verdicts
 
-    def _carried(self, item: Item, cause: _Cause, dropped: Reason | None, expired: dict[str, Verdict]) -> Verdict:
+    def _carried(
+        self, item: Item, cause: _Cause, dropped: Reason | None, expired: dict[str, MessageDecision]
+    ) -> MessageDecision:
         if dropped is not None:
-            return Verdict(None, Action.DROPPED, dropped, cause.rule)
+            return MessageDecision(None, Action.DROPPED, dropped, cause.rule)
         if item.message.role == "system":
-            return Verdict(None, Action.DROPPED, Reason("other_system"), cause.rule)
+            return MessageDecision(None, Action.DROPPED, Reason("other_system"), cause.rule)
         category = {Kind.RESULT: "tool_results", Kind.IMAGES: "images"}.get(item.kind, "")
         if (verdict := expired.get("messages") or expired.get(category)) is not None:
             return verdict
         message = flattened(item)
         if not message.text.strip() and not message.images:
-            return Verdict(None, Action.DROPPED, Reason("blank"), cause.rule)
+            return MessageDecision(None, Action.DROPPED, Reason("blank"), cause.rule)
         if message.images and (verdict := expired.get("images")) is not None:
-            return Verdict(without_images(message), Action.MASKED, verdict.reason, verdict.rule)
-        return Verdict(self._once(message), Action.INJECTED, cause.reason, cause.rule)
+            return MessageDecision(without_images(message), Action.MASKED, verdict.reason, verdict.rule)
+        return MessageDecision(self._once(message), Action.INJECTED, cause.reason, cause.rule)
 
     def _once(self, message: Message) -> Message:
         """The message without the images that are in the context already."""
@@ -322,7 +351,7 @@ def _extra_of_calls(message: Message) -> bool:
     return any(call.extra for call in message.tool_calls)
 
 
-def _opens(verdict: Verdict) -> bool:
+def _opens(verdict: MessageDecision) -> bool:
     """Whether the message is sent after the system ones."""
     return verdict.sent is not None and verdict.sent.role != "system"
 

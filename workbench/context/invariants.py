@@ -20,25 +20,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from workbench.context.assembly import Action, Broken, Entry
-from workbench.context.merge import can_merge
+from msgspec import Struct
+
+from workbench.context.assembly import Action, BrokenInvariant, Entry
 from workbench.context.message import Image, Message, canonical, is_blank
 from workbench.context.placeholder import data_urls, is_json_object
-from workbench.dataclass import dataclass
+from workbench.context.wire import can_merge
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """One message of a request, with the entry behind it where there is one."""
 
     message: Message
     entry: int
 
-    def broken(self, invariant: int, message: str) -> Broken:
-        return Broken(invariant, message, self.entry)
+    def broken(self, invariant: int, message: str) -> BrokenInvariant:
+        return BrokenInvariant(invariant, message, self.entry)
 
 
-def in_order(faults: Iterable[Broken]) -> tuple[Broken, ...]:
+def in_order(faults: Iterable[BrokenInvariant]) -> tuple[BrokenInvariant, ...]:
     """By entry, then by number."""
     return tuple(sorted(faults, key=lambda b: (b.entry, b.invariant, b.message)))
 
@@ -51,12 +51,14 @@ def boundary(messages: Sequence[Message], position: int) -> int:
     return position
 
 
-def check_run(messages: Sequence[Message], entries: Sequence[int], before: Message | None = None) -> list[Broken]:
+def check_run(
+    messages: Sequence[Message], entries: Sequence[int], before: Message | None = None
+) -> list[BrokenInvariant]:
     """Rules 1 to 4, 6, 7, 9 and 10 on a stretch that begins at a boundary and goes to the end of the request.
 
     ``entries``: the entry behind each message; ``before``: the message in front of the stretch.
     """
-    faults: list[Broken] = []
+    faults: list[BrokenInvariant] = []
     open_calls: dict[str, str] = {}
     asked: Sent | None = None
     for message, entry in zip(messages, entries, strict=True):
@@ -93,12 +95,12 @@ def _stands_alone(message: Message, before: Message | None) -> bool:
     return message.role == "user" or (message.role == "assistant" and before is not None and before.role != "assistant")
 
 
-def check_ends(rows: Sequence[Sent]) -> list[Broken]:
+def check_ends(rows: Sequence[Sent]) -> list[BrokenInvariant]:
     """Rule 5. Looks at the system messages in front, one more, and the last."""
     first = next((row for row in rows if row.message.role != "system"), None)
     if first is None:
-        return [Broken(5, "the request holds no message beside system texts")]
-    faults: list[Broken] = []
+        return [BrokenInvariant(5, "the request holds no message beside system texts")]
+    faults: list[BrokenInvariant] = []
     if first.message.role != "user":
         faults.append(first.broken(5, f"the first message after the system ones is {_a(first.message.role)}"))
     if (last := rows[-1]).message.role not in ("user", "tool"):
@@ -106,42 +108,42 @@ def check_ends(rows: Sequence[Sent]) -> list[Broken]:
     return faults
 
 
-def check_presence(entries: Sequence[Entry], tasks: Sequence[int], tool_text: str) -> list[Broken]:
+def check_presence(entries: Sequence[Entry], tasks: Sequence[int], tool_text: str) -> list[BrokenInvariant]:
     """Rule 11. ``tasks``: indices of the entries that hold the task. A person's own tool text counts as present."""
-    faults: list[Broken] = []
+    faults: list[BrokenInvariant] = []
     if not tasks:
-        faults.append(Broken(11, "the task is missing"))
-    faults += [Broken(11, "the task is not sent", i) for i in tasks if entries[i].sent is None]
+        faults.append(BrokenInvariant(11, "the task is missing"))
+    faults += [BrokenInvariant(11, "the task is not sent", i) for i in tasks if entries[i].sent is None]
     if tool_text:
         first = entries[0].sent if entries else None
         if first is None or (first.text != tool_text and entries[0].item.edited != "changed"):
-            faults.append(Broken(11, "the tool definitions are missing", 0 if entries else -1))
+            faults.append(BrokenInvariant(11, "the tool definitions are missing", 0 if entries else -1))
     return faults
 
 
-def check_tools(tools: Sequence[Mapping[str, Any]], previous: Sequence[Mapping[str, Any]]) -> list[Broken]:
+def check_tools(tools: Sequence[Mapping[str, Any]], previous: Sequence[Mapping[str, Any]]) -> list[BrokenInvariant]:
     """Rule 12, against the tools of the request before."""
     if tools is previous:
         return []
     now, then = [canonical(tool) for tool in tools], [canonical(tool) for tool in previous]
     if len(set(now)) < len(now):
-        return [Broken(12, "a tool is defined twice")]
+        return [BrokenInvariant(12, "a tool is defined twice")]
     if now != then and sorted(now) == sorted(then):
-        return [Broken(12, "the tools stand in another order than in the call before")]
+        return [BrokenInvariant(12, "the tools stand in another order than in the call before")]
     return []
 
 
-def check_altered(entry: Entry, index: int) -> Broken | None:
+def check_altered(entry: Entry, index: int) -> BrokenInvariant | None:
     """Rules 7 and 8 on an entry that is not sent as it was made."""
     sent, original = entry.sent, entry.item.message
     if sent is None or sent is original:
         return None
     if sent.tool_calls and not _same_metadata(sent, original):
-        return Broken(7, "the metadata of a live tool loop is not verbatim", index)
+        return BrokenInvariant(7, "the metadata of a live tool loop is not verbatim", index)
     if entry.action is Action.TRUNCATED and (shown := data_urls(sent.text)):
         whole = set(data_urls(original.text))
         if any(url not in whole for url in shown):
-            return Broken(8, "an image in the text is cut", index)
+            return BrokenInvariant(8, "an image in the text is cut", index)
     return None
 
 
@@ -152,7 +154,7 @@ def _same_metadata(sent: Message, original: Message) -> bool:
     ]
 
 
-def _answer(row: Sent, open_calls: dict[str, str], asked: Sent | None) -> list[Broken]:
+def _answer(row: Sent, open_calls: dict[str, str], asked: Sent | None) -> list[BrokenInvariant]:
     if row.message.tool_call_id in open_calls:
         del open_calls[row.message.tool_call_id]
         return []
@@ -162,7 +164,7 @@ def _answer(row: Sent, open_calls: dict[str, str], asked: Sent | None) -> list[B
     return [row.broken(1, f"this result answers no call of the message before it ('{row.message.tool_call_id}')")]
 
 
-def _unanswered(asked: Sent | None, open_calls: Mapping[str, str]) -> list[Broken]:
+def _unanswered(asked: Sent | None, open_calls: Mapping[str, str]) -> list[BrokenInvariant]:
     if asked is None or not open_calls:
         return []
     names = ", ".join(f"{name} ('{identity}')" for identity, name in open_calls.items())
@@ -174,11 +176,11 @@ def _unanswered(asked: Sent | None, open_calls: Mapping[str, str]) -> list[Broke
     return [asked.broken(1, f"the call of {names} has no result")]
 
 
-def _calls(row: Sent) -> list[Broken]:
+def _calls(row: Sent) -> list[BrokenInvariant]:
     calls = row.message.tool_calls
     if not calls:
         return []
-    faults: list[Broken] = []
+    faults: list[BrokenInvariant] = []
     if row.message.role != "assistant":
         faults.append(row.broken(1, f"{_a(row.message.role)} calls a tool"))
     if len({call.id for call in calls}) < len(calls):
@@ -193,7 +195,7 @@ def _calls(row: Sent) -> list[Broken]:
     return faults
 
 
-def _content(row: Sent) -> list[Broken]:
+def _content(row: Sent) -> list[BrokenInvariant]:
     message = row.message
     faults = [row.broken(9, f"private key '{key}'") for key in _private(message.extra)] if message.extra else []
     content = message.content
@@ -209,7 +211,7 @@ def _content(row: Sent) -> list[Broken]:
     return faults
 
 
-def _neighbours(before: Message, row: Sent) -> list[Broken]:
+def _neighbours(before: Message, row: Sent) -> list[BrokenInvariant]:
     if row.message.role == "system" and before.role != "system":
         return [row.broken(4, "a system message stands after the conversation has begun")]
     if row.message.role == before.role and not before.tool_calls and not can_merge(before, row.message):

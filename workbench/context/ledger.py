@@ -8,9 +8,10 @@ from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from workbench.context.assembly import Entry, Grade
 from workbench.context.message import Message, canonical, sha256
-from workbench.dataclass import dataclass
 
 _sha256 = hashlib.sha256
 GRADES = tuple(Grade)
@@ -22,8 +23,7 @@ def worse(a: Grade, b: Grade) -> Grade:
     return a if a is b else max(a, b, key=GRADES.index)
 
 
-@dataclass
-class Work:
+class Work(Struct):
     """How much was done so far, in operations: what a turn costs must not grow with the history."""
 
     counted: int = 0

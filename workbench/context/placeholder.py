@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from msgspec.structs import replace
+
 from workbench.context.assembly import Item
-from workbench.context.message import Image, Message, Part, Text, ToolCall, canonical, sha256
+from workbench.context.message import Image, Message, Part, TextPart, ToolCall, canonical, sha256
 
 REASONING_LIMIT = 2000
 """Characters of old assistant text that stay."""
@@ -59,10 +60,10 @@ def without_images(message: Message, digests: Collection[str] | None = None) -> 
     parts: list[Part] = []
     for part in message.content:
         hidden = isinstance(part, Image) and (digests is None or part.digest in digests)
-        parts.append(Text(image_text(part)) if hidden and isinstance(part, Image) else part)
+        parts.append(TextPart(image_text(part)) if hidden and isinstance(part, Image) else part)
     if any(isinstance(part, Image) for part in parts):
         return replace(message, content=tuple(parts))
-    return replace(message, content="\n".join(part.text for part in parts if isinstance(part, Text)))
+    return replace(message, content="\n".join(part.text for part in parts if isinstance(part, TextPart)))
 
 
 def cut(text: str, limit: int) -> str:
@@ -85,10 +86,10 @@ def shortened(message: Message, limit: int) -> Message:
     """An assistant message whose text parts are cut; itself when none is longer than ``limit``."""
     if isinstance(message.content, str):
         return message if len(message.content) <= limit else replace(message, content=cut(message.content, limit))
-    if all(len(part.text) <= limit for part in message.content if isinstance(part, Text)):
+    if all(len(part.text) <= limit for part in message.content if isinstance(part, TextPart)):
         return message
     parts = (
-        Text(cut(part.text, limit)) if isinstance(part, Text) and len(part.text) > limit else part
+        TextPart(cut(part.text, limit)) if isinstance(part, TextPart) and len(part.text) > limit else part
         for part in message.content
     )
     return replace(message, content=tuple(parts))

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from workbench.context.assembly import Item, Rule
 from workbench.context.pictured import Keep
 from workbench.context.place import Place
-from workbench.dataclass import dataclass
 from workbench.language.problem import Path, path_text
 
 if TYPE_CHECKING:
-    from workbench.context.menu import Choice
-    from workbench.language.model import Cascade, Phase
+    from workbench.context.cards import Choice
+    from workbench.language.model.cascade import Cascade, Phase
 
 
-@dataclass(frozen=True)
-class VisitRecord:
+class VisitRecord(Struct, frozen=True):
     """A finished visit as the phases after it may see it."""
 
     branch: str
@@ -52,8 +51,7 @@ class VisitRecord:
         return self.phase if self.visit <= 1 else f"{self.phase}#{self.visit}"
 
 
-@dataclass(frozen=True, slots=True)
-class StateWrite:
+class StateWrite(Struct, frozen=True):
     """A state key that was set."""
 
     key: str
@@ -63,8 +61,7 @@ class StateWrite:
     place: Place = Place()
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """A summary of the oldest turns, made before assembly (strategy ``summarize``)."""
 
     covers: str
@@ -72,8 +69,7 @@ class Summary:
     text: str
 
 
-@dataclass(frozen=True)
-class Vectors:
+class Vectors(Struct, frozen=True):
     """Embeddings made before assembly (strategy ``semantic``)."""
 
     model: str
@@ -83,8 +79,7 @@ class Vectors:
     """Why some are missing, where a model was asked."""
 
 
-@dataclass(frozen=True)
-class PhaseScope:
+class PhaseScope(Struct, frozen=True):
     """A phase visit about to run, or running."""
 
     cascade: Cascade

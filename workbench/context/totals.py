@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from workbench.context.assembly import Action, Assembly, Entry, Kind
-from workbench.dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """Tokens of one group of entries."""
 
     name: str

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Sequence
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
 
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -14,8 +14,7 @@ MOST_WORDS = 4000
 """Words beyond which whole lines are compared: the comparison of words takes their number squared at worst."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """A stretch of both texts: the same, or what one has in place of the other's; either may be empty then."""
 
     same: bool

@@ -7,20 +7,19 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from msgspec import Struct
 
 from workbench.context.place import Place
-from workbench.dataclass import dataclass
-
-if TYPE_CHECKING:
-    from workbench.engine.execution import Execution
+from workbench.engine.services import Services
+from workbench.engine.world import World
 
 MAX_STATE = 100_000
 """Bytes of a state that a program finds in its environment."""
 
 
-@dataclass(frozen=True)
-class CurrentCall:
+class CurrentCall(Struct, frozen=True):
     """The run and the phase that call a tool or a validator."""
 
     session_id: str
@@ -31,27 +30,27 @@ class CurrentCall:
     """From 1."""
     branch: str
     """Of the candidate; empty outside soundings."""
-    _execution: Execution
+    _world: World
 
     @property
     def state(self) -> dict[str, Any]:
         """A copy of the state as it is now; the tool ``set_state`` and phases change the state itself."""
-        return copy.deepcopy(self._execution.world.state)
+        return copy.deepcopy(self._world.state)
 
     @property
     def input(self) -> dict[str, Any]:
         """A copy of the input of the run."""
-        return copy.deepcopy(dict(self._execution.world.input))
+        return copy.deepcopy(dict(self._world.input))
 
     @property
     def outputs(self) -> dict[str, Any]:
         """A copy of the outputs of finished phases, by phase: text, or the object of a phase without a model."""
-        return copy.deepcopy(self._execution.world.outputs)
+        return copy.deepcopy(self._world.outputs)
 
     def environment(self) -> dict[str, str]:
         """The same for a program: WORKBENCH_SESSION_ID, WORKBENCH_PHASE and WORKBENCH_STATE (JSON; left out where it is
         longer than ``MAX_STATE``, which no environment holds)."""
-        state = json.dumps(self._execution.world.state, ensure_ascii=False)
+        state = json.dumps(self._world.state, ensure_ascii=False)
         found = {"WORKBENCH_SESSION_ID": self.session_id, "WORKBENCH_PHASE": self.phase}
         return found | ({"WORKBENCH_STATE": state} if len(state.encode()) <= MAX_STATE else {})
 
@@ -74,17 +73,16 @@ def current_call() -> CurrentCall:
 
 
 @contextmanager
-def calling(execution: Execution, place: Place) -> Iterator[None]:
+def calling(services: Services, world: World, place: Place) -> Iterator[None]:
     """Let the tool or validator that is called inside know who calls it."""
-    run = execution.engine
     call = CurrentCall(
-        run.options.session_id,
-        run.scribe.run_id,
-        run.definition.cascade.cascade_id,
+        services.options.session_id,
+        services.journal.run_id,
+        services.definition.cascade.cascade_id,
         place.phase,
         place.visit,
         place.branch,
-        execution,
+        world,
     )
     token = _current.set(call)
     try:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, fields
 from functools import cached_property
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
 from workbench.context.message import sha256
-from workbench.dataclass import dataclass
 from workbench.language.graph import Graph
 from workbench.language.lint.not_run import not_run
 from workbench.language.load import load
-from workbench.language.model import Cascade
+from workbench.language.model.cascade import Cascade
 from workbench.language.problem import Path, Problem, Severity, Span
-from workbench.language.source import Source
+from workbench.language.read.source import Source
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(Struct, frozen=True, dict=True):
     """A cascade that can run."""
 
     cascade: Cascade
@@ -68,8 +68,7 @@ class DefinitionError(Exception):
         self.problems = problems
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Struct, frozen=True):
     """What a run is pinned to beside its text: journaled in ``run_started``, taken from there by a replay."""
 
     session_id: str
@@ -97,9 +96,36 @@ class Options:
     """A strategy spec that replaces what the file says, for all phases; empty for the file's own."""
 
     def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
+        return asdict(self)
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Options:
-        known = {f.name for f in fields(cls)}
-        return cls(**{key: value for key, value in body.items() if key in known})
+        return cls(**{key: value for key, value in body.items() if key in cls.__struct_fields__})
+
+
+class Outcome(Struct, frozen=True):
+    """How a run ended."""
+
+    status: str
+    """success, failed, blocked, stopped or diverged."""
+    output: str = ""
+    state: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+
+
+class Parent(Struct, frozen=True):
+    """The run that this one came from."""
+
+    run_id: str
+    session_id: str
+    kind: str
+    """fork, rerun, replay, sub, async, spawn, tool, validator or ward."""
+    depth: int = 0
+    cascade_sha256: str = ""
+    """Of the text that it ran, where this run starts from it (fork, rerun): another than this run's own says that
+    the definition was changed in between."""
+    at: str = ""
+    """The stop that this run was forked at."""
+    prompt_id: str = ""
+    """How the prompts of this run name it, where that is not its id: a fork or replay as its parent did, or none of
+    its requests could be equal to the recorded one; a child by its parent and its key."""

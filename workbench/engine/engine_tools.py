@@ -4,9 +4,10 @@ route_to, ask_human, ask_human_custom, spawn_cascade, search_context; and cascad
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from workbench.engine.contracts import Parameter, ToolSpec
 from workbench.engine.definition import Definition
-from workbench.engine.ports import Parameter, ToolSpec
 
 SET_STATE = "set_state"
 ROUTE_TO = "route_to"
@@ -115,3 +116,66 @@ def cascade_spec(definition: Definition) -> ToolSpec:
 def engine_spec(name: str) -> ToolSpec | None:
     """The spec of an engine tool; None for every other name."""
     return ENGINE_SPECS.get(name)
+
+
+RAG_SEARCH = "rag_search"
+RAG_READ = "rag_read_chunk"
+RAG_LIST = "rag_list_sources"
+DEFAULT_LIMIT = 5
+MAX_LIMIT = 50
+
+
+class BadArguments(ValueError):
+    """Arguments of a search that make no sense; the message is for the model."""
+
+
+def asked(arguments: Mapping[str, Any], limit: str = "limit") -> tuple[str, int]:
+    """The query, and how many results are wanted at most. Raises BadArguments."""
+    unknown = sorted(set(arguments) - {"query", limit})
+    if unknown:
+        raise BadArguments(f"there is no parameter '{unknown[0]}'")
+    query, most = arguments.get("query"), arguments.get(limit, DEFAULT_LIMIT)
+    if not isinstance(query, str) or not query.strip():
+        raise BadArguments("'query' must be a text that is not empty")
+    if isinstance(most, str) and most.isascii() and most.isdigit():
+        most = int(most)
+    if not isinstance(most, int) or isinstance(most, bool) or not 1 <= most <= MAX_LIMIT:
+        raise BadArguments(f"'{limit}' must be a whole number from 1 to {MAX_LIMIT}")
+    return query, most
+
+
+RAG_SPECS: Mapping[str, ToolSpec] = {
+    spec.name: spec
+    for spec in (
+        own_spec(
+            RAG_SEARCH,
+            "Find passages of the documents that suit a query, best first, with file and lines.",
+            (Parameter("query", "str"), Parameter("k", "int", required=False, default=5)),
+            {
+                "query": {"type": "string", "description": "Words or a question."},
+                "k": {"type": "integer", "description": "How many passages, at most 50."},
+            },
+        ),
+        own_spec(
+            RAG_READ,
+            "Read one passage that a search named, and learn what stands before and after it.",
+            (Parameter("id", "str"),),
+            {"id": {"type": "string", "description": "As rag_search gives it: file#number."}},
+        ),
+        own_spec(RAG_LIST, "List the documents that can be searched, and those that were left out.", (), {}),
+    )
+}
+"""Offered to a phase with a ``rag`` block."""
+
+
+def bank_spec(name: str) -> ToolSpec:
+    """The tool that searches a bank; it has the bank's name."""
+    return own_spec(
+        name,
+        f"Search the memory '{name}': what earlier runs said, best first.",
+        (Parameter("query", "str"), Parameter("limit", "int", required=False, default=5)),
+        {
+            "query": {"type": "string", "description": "Words that the messages should share."},
+            "limit": {"type": "integer", "description": "How many messages, at most 50."},
+        },
+    )

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+import json
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct, field
+
 from workbench.context.assembly import Assembly
+from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, EditError, MessageEdit, MoveMessage, edited
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.dataclass import dataclass
+from workbench.engine.edits import Edit, SetAnswer, SetArguments, SetModel, SetResult, SetState, SkipTool, name_of
+from workbench.language.model.parameters import refused
 
 if TYPE_CHECKING:
     from workbench.context.edits import Draft
-    from workbench.engine.edits import Edit
 
 
 class StopKind(StrEnum):
@@ -33,8 +37,7 @@ class StopKind(StrEnum):
     """Where a hook pauses the run, whatever it does there."""
 
 
-@dataclass(frozen=True)
-class Stop:
+class Stop(Struct, frozen=True):
     """One moment at which a run can be held."""
 
     kind: StopKind
@@ -75,8 +78,7 @@ class Stop:
         return self.depth + (branch.count("/") + 1 if branch else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What a gate says when the run may go on."""
 
     send_anyway: bool = False
@@ -105,3 +107,65 @@ async def open_gate(stop: Stop) -> Decision:
     if stop.paused:
         raise RunStopped(stop.paused)
     return _GO_ON
+
+
+EDITS_AT: dict[StopKind, tuple[type[Edit], ...]] = {
+    StopKind.BEFORE_PHASE: (SetState,),
+    StopKind.BEFORE_CALL: (ChangeMessage, DropMessage, AddMessage, MoveMessage, SetModel, SetState),
+    StopKind.AFTER_CALL: (SetAnswer, SetState),
+    StopKind.BEFORE_TOOL: (SetArguments, SkipTool, SetState),
+    StopKind.AFTER_TOOL: (SetResult, SetState),
+}
+"""What can be edited where; at the other stops, nothing."""
+
+
+class EditFault(RunStopped):
+    """An edit that cannot be made where the run is held: the run stops there, and can be resumed."""
+
+
+def check_edit(edit: Edit, stop: Stop) -> None:
+    """Raises EditError, in words and with the place, where the edit makes no sense at this stop."""
+    where = f"{stop.place} ({stop.kind})"
+    if not isinstance(edit, EDITS_AT.get(stop.kind, ())):
+        fitting = [str(kind) for kind, allowed in EDITS_AT.items() if type(edit) in allowed]
+        raise EditError(f"{where}: '{name_of(edit)}' can be edited at {' or '.join(fitting)} only")
+    if isinstance(edit, SetArguments):
+        try:
+            given = json.loads(edit.arguments)
+        except (ValueError, RecursionError) as fault:
+            raise EditError(f"{where}: the arguments are not valid JSON: {fault}") from fault
+        if not isinstance(given, dict):
+            raise EditError(f"{where}: the arguments are no JSON object")
+    if isinstance(edit, SetAnswer):
+        if edit.message.role != "assistant":
+            raise EditError(f"{where}: an answer is an assistant's message, not one of role '{edit.message.role}'")
+        if not (edit.message.text.strip() or edit.message.tool_calls):
+            raise EditError(f"{where}: the answer would be blank")
+    if isinstance(edit, SetModel):
+        for reason in filter(None, (refused(name, value) for name, value in edit.parameters.items())):
+            raise EditError(f"{where}: {reason}")
+    if isinstance(edit, SetState) and not edit.key:
+        raise EditError(f"{where}: a state value needs a name")
+
+
+def check_edits(edits: Sequence[Edit], stop: Stop) -> None:
+    """Raises EditError where one of them cannot be made at this stop after those before it: a run that is held by a
+    person is not ended by a wrong number."""
+    draft = stop.draft
+    for edit in edits:
+        check_edit(edit, stop)
+        if stop.kind not in (StopKind.BEFORE_CALL, StopKind.AFTER_CALL) or isinstance(edit, SetState):
+            continue
+        if draft is None:
+            raise EditError(f"{stop.place}: a call beside the turns cannot be edited")
+        if isinstance(edit, MessageEdit):
+            draft = edited(draft, edit, stop.place)
+
+
+def checked(edits: Sequence[Edit], stop: Stop) -> None:
+    """Raises EditFault where one of them makes no sense at the stop."""
+    for edit in edits:
+        try:
+            check_edit(edit, stop)
+        except EditError as fault:
+            raise EditFault(str(fault)) from fault

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from workbench.dataclass import dataclass
-from workbench.language.model import Soundings
+from msgspec import Struct
+
+from workbench.language.model.cascade import Soundings
 from workbench.language.problem import Path
 
 APPROACHES: tuple[str, ...] = (
@@ -43,8 +44,7 @@ AUGMENTS: tuple[str, ...] = (
 _BUILT_IN = {"approach": APPROACHES, "rewrite": REWRITES, "augment": AUGMENTS}
 
 
-@dataclass(frozen=True, slots=True)
-class Mutation:
+class Mutation(Struct, frozen=True):
     """How one candidate's task is varied."""
 
     mode: str

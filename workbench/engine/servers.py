@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from workbench.context.place import Place
-from workbench.dataclass import dataclass
 from workbench.engine import texts
+from workbench.engine.contracts import Listing, NoServers, Parameter, ServerTool, ToolResult, ToolSpec
 from workbench.engine.faults import TRUST, PhaseFailed
-from workbench.engine.ports import Parameter, ToolResult, ToolSpec
-from workbench.language.model import McpServer, Phase
-from workbench.language.model_mcp import JOINT, server_of, servers_named
-
-if TYPE_CHECKING:
-    from workbench.engine.run import Run
+from workbench.engine.services import Services
+from workbench.language.model.cascade import McpServer, Phase
+from workbench.language.model.mcp import JOINT, server_of, servers_named
 
 _TYPES = {"integer": "int", "number": "float", "boolean": "bool", "array": "list", "object": "dict"}
 """Words for the types of JSON Schema, as tools that are told as text have them."""
@@ -23,71 +20,15 @@ _INNER = 2_000
 """Characters shown of what a parameter consists of, where tools are told as text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A tool of a server."""
-
-    server: str
-    name: str
-    """As the server calls it."""
-    spec: ToolSpec
-    """As a model sees it: ``SERVER__TOOL``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """The tools of a server, sorted by name; or why there are none."""
-
-    tools: tuple[Served, ...] = ()
-    refused: tuple[str, ...] = ()
-    """Why tools that it names are not offered, a sentence each."""
-    fault: str = ""
-    """Why it cannot be used; empty where it can."""
-    needs_trust: bool = False
-
-
-class Servers(Protocol):
-    """The MCP servers of a run. ``definition`` is how a cascade defines the server; None for one of the settings."""
-
-    def names(self) -> Sequence[str]:
-        """The servers of the settings, sorted."""
-        ...
-
-    async def listing(self, server: str, definition: McpServer | None, place: Place) -> Listing:
-        """Its tools. Never raises for what a server does wrong. Raises Divergence where a recording has none."""
-        ...
-
-    async def call(
-        self, tool: Served, definition: McpServer | None, arguments: Mapping[str, Any], place: Place, index: int
-    ) -> ToolResult:
-        """Never raises for what a server does wrong, like ``Tools.call``."""
-        ...
-
-
-class NoServers:
-    """There are none but those that a cascade names, and nobody starts them."""
-
-    def names(self) -> Sequence[str]:
-        return ()
-
-    async def listing(self, server: str, definition: McpServer | None, place: Place) -> Listing:
-        return Listing(fault="no MCP server can be started here")
-
-    async def call(
-        self, tool: Served, definition: McpServer | None, arguments: Mapping[str, Any], place: Place, index: int
-    ) -> ToolResult:
-        return ToolResult(f"the MCP server '{tool.server}' cannot be started here", is_error=True)
-
-
 class ServedTools:
     """The tools of servers that one visit may call, by the name that the model sees."""
 
-    def __init__(self, run: Run, phase: Phase) -> None:
-        self._run = run
+    def __init__(self, services: Services, phase: Phase) -> None:
+        self._services = services
         self._phase = phase
-        self._servers = run.ports.servers or NoServers()
-        self._defined: dict[str, McpServer] = {**run.definition.cascade.mcp, **phase.mcp}
-        self._tools: dict[str, Served] = {}
+        self._servers = services.ports.servers or NoServers()
+        self._defined: dict[str, McpServer] = {**services.definition.cascade.mcp, **phase.mcp}
+        self._tools: dict[str, ServerTool] = {}
         self.fault: PhaseFailed | None = None
         """Why the phase cannot run: a server that it needs is not there."""
 
@@ -106,14 +47,14 @@ class ServedTools:
         return server in self._defined or server in self._servers.names()
 
     def _take(self, server: str, listing: Listing, place: Place) -> None:
-        run = self._run
-        listing = redacted(run, listing)
+        services = self._services
+        listing = redacted(services, listing)
         schemas = [texts.native_schema(tool.spec) for tool in listing.tools]
-        run.scribe.emit(
+        services.journal.emit(
             "tools_listed",
             place,
             server=server,
-            tools=run.scribe.tools(schemas),
+            tools=services.journal.tools(schemas),
             names={tool.spec.name: tool.name for tool in listing.tools},
             read_only=[tool.spec.name for tool in listing.tools if not tool.spec.side_effects],
             refused=list(listing.refused),
@@ -121,7 +62,7 @@ class ServedTools:
             needs_trust=listing.needs_trust,
         )
         for reason in listing.refused:
-            run.warn("mcp", f"MCP server '{server}': {reason}", place=place)
+            services.warn("mcp", f"MCP server '{server}': {reason}", place=place)
         if listing.fault:
             reason = f"MCP server '{server}': {listing.fault}"
             self.fault = self.fault or PhaseFailed(reason, TRUST if listing.needs_trust else "mcp")
@@ -147,16 +88,19 @@ class ServedTools:
         return await self._servers.call(tool, self._defined.get(tool.server), arguments, place, index)
 
 
-def redacted(run: Run, listing: Listing) -> Listing:
+def redacted(services: Services, listing: Listing) -> Listing:
     """What a server says of itself, with secrets replaced."""
-    redact = run.ports.redact
+    redact = services.ports.redact
 
     def spec(tool: ToolSpec) -> ToolSpec:
         return served_spec(
-            tool.name, redact(tool.description)[0], run.redacted_json(dict(tool.schema)), side_effects=tool.side_effects
+            tool.name,
+            redact(tool.description)[0],
+            services.redacted_json(dict(tool.schema)),
+            side_effects=tool.side_effects,
         )
 
-    tools = tuple(Served(tool.server, tool.name, spec(tool.spec)) for tool in listing.tools)
+    tools = tuple(ServerTool(tool.server, tool.name, spec(tool.spec)) for tool in listing.tools)
     refused = tuple(redact(reason)[0] for reason in listing.refused)
     return Listing(tools, refused, redact(listing.fault)[0], listing.needs_trust)
 
@@ -194,5 +138,5 @@ def recorded_listing(server: str, data: Mapping[str, Any], schemas: Sequence[Map
         said = str(function.get("description", ""))
         schema = parameters if isinstance(parameters, Mapping) else {}
         spec = served_spec(name, said, schema, side_effects=name not in read_only)
-        tools.append(Served(server, names[name], spec))
+        tools.append(ServerTool(server, names[name], spec))
     return Listing(tuple(tools), tuple(data.get("refused", ())), data.get("fault", ""), data.get("needs_trust", False))

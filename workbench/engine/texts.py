@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.engine.ports import Parameter, ToolSpec
+from workbench.engine.contracts import Parameter, ToolSpec
 
 CONTINUE = "Continue/Refine based on previous output."
 CLOSING = "No more tool calls are possible. Give your final answer now, based on the results above."

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
 
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)```[ \t]*(?P<tag>[\w+-]*)[ \t]*$", re.MULTILINE)
 _CLOSING = re.compile(r"^[ \t]*```[ \t]*$", re.MULTILINE)
@@ -23,8 +23,7 @@ string that never closes is one up to the end of the text."""
 _NAMED = re.compile(r'"tool"\s*:\s*"(?P<tool>[^"\\]+)"')
 
 
-@dataclass(frozen=True, slots=True)
-class ReadCall:
+class ReadCall(Struct, frozen=True):
     """A call found in text. ``problem`` is set where the model must be told that it could not be read."""
 
     tool: str

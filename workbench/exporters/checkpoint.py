@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from workbench.context.assembly import Kind
-from workbench.engine.state import RunState, VisitState
+from workbench.engine.journal.parts import VisitState
+from workbench.engine.journal.state import RunState
 from workbench.language.check import slug
 
 EXCERPT = 200

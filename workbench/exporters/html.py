@@ -7,13 +7,14 @@ import json
 from collections.abc import Iterator
 from html import escape
 
+from workbench.analysis.prediction import PredictedUsage
 from workbench.context.assembly import Action, Entry, Grade
 from workbench.context.message import Image, Message
 from workbench.context.reasons import explain, origin, turns_before
-from workbench.engine.ports import Images
-from workbench.engine.prediction import Predicted
-from workbench.engine.spent import EXACT
-from workbench.engine.state import CallState, RunState, ToolState, VisitState
+from workbench.engine.contracts import Images
+from workbench.engine.journal.costs import EXACT
+from workbench.engine.journal.parts import CallState, ToolState, VisitState
+from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean
 
 MAX_TEXT = 100_000
@@ -143,7 +144,7 @@ class _Page:
         )
         if call.place.branch:
             name += f" · {call.place.branch}"
-        predicted = Predicted.of(call)
+        predicted = PredictedUsage.of(call)
         facts = [call.model, call.strategy, f"{predicted.tokens:,} of {predicted.full:,} tokens sent"]
         if call.forecast is not None:
             facts.append(f"{predicted.cached:,} cached predicted")

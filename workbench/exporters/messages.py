@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from workbench.context.wire import to_wire
-from workbench.engine.ports import Images
-from workbench.engine.state import RunState
+from workbench.engine.contracts import Images
+from workbench.engine.journal.state import RunState
 
 
 def conversations(state: RunState, images: Images, *, details: bool = False) -> Iterator[dict[str, Any]]:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import Struct, field
+
 from workbench import __version__
 from workbench.context.assembly import Entry
-from workbench.context.message import Image, Message, Text, sha256
+from workbench.context.message import Image, Message, TextPart, sha256
 from workbench.context.rope import Rope
-from workbench.dataclass import dataclass
-from workbench.engine.event import Event
-from workbench.engine.ports import Images
-from workbench.engine.repeats import Repeats
-from workbench.engine.span_names import conventional
-from workbench.engine.state import CallState, RunState, ToolState, VisitState
+from workbench.engine.contracts import Images
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.parts import CallState, ToolState, VisitState
+from workbench.engine.journal.repeats import Repeats
+from workbench.engine.journal.span_names import conventional
+from workbench.engine.journal.state import RunState
 
 _ERROR = 2
 """OTLP's status code of a span that failed."""
@@ -31,8 +32,7 @@ _FINISHED = {"tool_calls": "tool_call", "function_call": "tool_call", "tool_use"
 """Words of providers for the reasons that the conventions name (stop, length, content_filter, tool_call, error)."""
 
 
-@dataclass
-class _Times:
+class _Times(Struct):
     """When calls and tools began and ended, by the journal."""
 
     began: dict[tuple[Any, int], str] = field(default_factory=dict)
@@ -67,8 +67,7 @@ def spans_of_run(state: RunState, events: Sequence[Event], images: Images) -> di
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
 
 
-@dataclass
-class _Spans:
+class _Spans(Struct):
     """The spans of one run."""
 
     state: RunState
@@ -251,7 +250,7 @@ class _Spans:
         return {**self._message(message), "finish_reason": told or "unknown"}
 
     def _parts(self, message: Message) -> list[dict[str, Any]]:
-        content = (Text(message.content),) if isinstance(message.content, str) else message.content
+        content = (TextPart(message.content),) if isinstance(message.content, str) else message.content
         if message.role == "tool":
             told = message.text if isinstance(message.content, str) else [self._part(part) for part in content]
             named = {"name": message.name} if message.name else {}
@@ -262,8 +261,8 @@ class _Spans:
             parts.append({**call.extra, **body})
         return parts
 
-    def _part(self, part: Text | Image) -> dict[str, Any]:
-        if isinstance(part, Text):
+    def _part(self, part: TextPart | Image) -> dict[str, Any]:
+        if isinstance(part, TextPart):
             return {"type": "text", "content": part.text}
         data = base64.b64encode(self.images[part.digest]).decode()
         return {"type": "blob", "modality": "image", "mime_type": part.media_type, "content": data}

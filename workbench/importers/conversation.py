@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from workbench.context.marks import Marks
 from workbench.context.message import Role, ToolCall
-from workbench.dataclass import dataclass
-from workbench.engine.usage import Stated, Usage
+from workbench.engine.journal.usage import StatedUsage, Usage
 
 
 class Unreadable(Exception):
     """A file that cannot become a run; the message says what it looks like and what was expected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Struct, frozen=True):
     """An image inside a message."""
 
     data: bytes
     media_type: str
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """What the source says of the model call that made a message. Unknown numbers are None, unknown texts empty."""
 
     usage: Usage = Usage()
@@ -44,8 +42,7 @@ class Call:
     """Why the file holds no answer to it; empty for a call that was answered. The message of such a call is empty."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class ImportedMessage(Struct, frozen=True):
     """One message."""
 
     role: Role
@@ -70,7 +67,7 @@ class Said:
     def text(self) -> str:
         return "\n".join(part for part in self.parts if isinstance(part, str))
 
-    def same(self, other: Said) -> bool:
+    def same(self, other: ImportedMessage) -> bool:
         """Whether a model would have seen the same message, whatever else the source says of it."""
         if self.name != other.name and self.name and other.name and self.role == "assistant":
             return False
@@ -79,11 +76,10 @@ class Said:
         ] == [(call.name, call.id) for call in other.calls]
 
 
-@dataclass(frozen=True)
-class Thread:
+class Thread(Struct, frozen=True):
     """A context that only grows: each answer with a call saw every message before it."""
 
-    said: tuple[Said, ...]
+    said: tuple[ImportedMessage, ...]
     model: str = ""
     tools: tuple[Mapping[str, Any], ...] = ()
     """Native tool schemas in OpenAI form."""
@@ -101,8 +97,7 @@ class Thread:
         return sum(1 for said in self.said if said.call is not None and not said.call.fault)
 
 
-@dataclass(frozen=True)
-class Conversation:
+class Conversation(Struct, frozen=True):
     """One run of another tool."""
 
     threads: tuple[Thread, ...]
@@ -113,7 +108,7 @@ class Conversation:
     """What of the file is not in the run as it stands there."""
     kept: Mapping[str, Any] = field(default_factory=dict)
     """What the source says beside the messages, as it says it."""
-    stated: Stated = Stated()
+    stated: StatedUsage = StatedUsage()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -121,8 +116,7 @@ class Conversation:
         return tuple(str(remark) for remark in self.remarks)
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """What a reader left out or read otherwise than it stands in the file, with how often and where."""
 
     text: str

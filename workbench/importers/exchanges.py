@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.context.marks import Marks
-from workbench.importers.conversation import Call, Conversation, Remarks, Said, Unreadable
-from workbench.importers.interactions import messages_of
+from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Unreadable
 from workbench.importers.messages import read_message, read_messages, tool_schemas
 from workbench.importers.parts import mark_of
-from workbench.importers.threads import Observed, threads_of, unanswered
+from workbench.importers.streams import messages_of
+from workbench.importers.threads import ObservedCall, threads_of, unanswered
 from workbench.importers.usage import usage_of
 from workbench.importers.values import array, as_text, decoded, mapping, moment, number, seconds_between, string
 
@@ -108,7 +108,7 @@ def is_response(response: Mapping[str, Any]) -> bool:
     return bool(answered_of(response))
 
 
-def answer_of(response: Mapping[str, Any], remarks: Remarks) -> Said:
+def answer_of(response: Mapping[str, Any], remarks: Remarks) -> ImportedMessage:
     """The answer in a response. Raises Unreadable."""
     further = len(array(response.get("choices")) or array(response.get("candidates"))) - 1
     if further > 0:
@@ -120,13 +120,13 @@ def answer_of(response: Mapping[str, Any], remarks: Remarks) -> Said:
     return whole(found)
 
 
-def whole(answers: Sequence[Said]) -> Said:
+def whole(answers: Sequence[ImportedMessage]) -> ImportedMessage:
     """Calls and texts that came as items of their own are one answer."""
     if len(answers) == 1:
         return answers[0]
     reasoning = [part for one in answers for part in array(one.extra.get("reasoning"))]
     extra = {key: value for one in answers for key, value in one.extra.items()}
-    return Said(
+    return ImportedMessage(
         "assistant",
         tuple(part for one in answers for part in one.parts),
         tuple(call for one in answers for call in one.calls),
@@ -178,7 +178,7 @@ def _answer_form(request: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[s
     return None if schema is None else {"type": "json_schema", "json_schema": {"schema": schema}}
 
 
-def marks_in(request: Mapping[str, Any], said: Sequence[Said]) -> Marks | None:
+def marks_in(request: Mapping[str, Any], said: Sequence[ImportedMessage]) -> Marks | None:
     """Where a request marks its prefix to be cached; None where nowhere. ``said``: its messages as they were read."""
     tools = [mapping(one) for one in array(request.get("tools"))]
     found: list[tuple[str | int, str]] = [("tools", ttl) for one in tools if (ttl := mark_of(one))]
@@ -218,12 +218,12 @@ class Exchanges:
 
     def __init__(self, remarks: Remarks) -> None:
         self.remarks = remarks
-        self._kept: dict[str, list[Said]] = {}
+        self._kept: dict[str, list[ImportedMessage]] = {}
         """What a provider keeps under an id that later requests name instead of sending it again."""
 
     def read(
         self, request: Mapping[str, Any], response: Mapping[str, Any], call: Call | None = None, url: str = ""
-    ) -> Observed | None:
+    ) -> ObservedCall | None:
         """One model call; None where the request asks no model or the response holds no answer. Raises Unreadable.
 
         ``call``: what the log itself says of it; its usage, model and end are those of the response.
@@ -251,7 +251,7 @@ class Exchanges:
         )
         if key := string(response.get("id")):
             self._kept[key] = [*said, answer]
-        return Observed(
+        return ObservedCall(
             tuple(said),
             answer,
             full,
@@ -263,19 +263,19 @@ class Exchanges:
 
     def refused(
         self, request: Mapping[str, Any], response: Mapping[str, Any], told: Call, reason: str
-    ) -> Observed | None:
+    ) -> ObservedCall | None:
         """A model call that the provider refused, for ``reason``; None where the request asks no model. Raises
         Unreadable."""
         given = given_of(request)
         return None if given is None else self._unanswered(request, given, told, f"{reason}: {_fault_of(response)}")
 
-    def _unanswered(self, request: Mapping[str, Any], given: list[Any], told: Call, fault: str) -> Observed:
+    def _unanswered(self, request: Mapping[str, Any], given: list[Any], told: Call, fault: str) -> ObservedCall:
         """A request whose response holds no answer: what was sent is kept, and why nothing came of it."""
         said = [*self._earlier(request), *read_messages(given, self.remarks, "request")]
         model = string(request.get("model")) or string(request.get("model_name")) or told.model
         answer, call = unanswered(told, fault)
         known = _tools_of(request), parameters_of(request)
-        return Observed(tuple(said), answer, call, model, *known, self._unstated(request))
+        return ObservedCall(tuple(said), answer, call, model, *known, self._unstated(request))
 
     def _unstated(self, request: Mapping[str, Any]) -> str:
         """Which parts of a request the file does not show, in words."""
@@ -292,7 +292,7 @@ class Exchanges:
         if key and (given := given_of(request)) is not None:
             self._kept[key] = read_messages(given, self.remarks, "request")
 
-    def _earlier(self, request: Mapping[str, Any]) -> list[Said]:
+    def _earlier(self, request: Mapping[str, Any]) -> list[ImportedMessage]:
         key = _goes_on_from(request)
         if not key:
             return []
@@ -359,6 +359,6 @@ def _body(response: Mapping[str, Any]) -> Mapping[str, Any]:
     return mapping(decoded(response.get("body"))) or response
 
 
-def system_said(text: object, remarks: Remarks) -> list[Said]:
+def system_said(text: object, remarks: Remarks) -> list[ImportedMessage]:
     """A system text that stands beside the messages."""
     return read_message({"role": "system", "content": text}, remarks) if text else []

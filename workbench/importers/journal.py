@@ -1,35 +1,103 @@
-"""Writes a conversation as the journal of a run: the engine's own scribe, assembler and records, and no model."""
+"""Writes a conversation as the journal of a run: the engine's own writer, assembler and records, and no model."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench import __version__
 from workbench.context.assembler import Assembler, is_forced
 from workbench.context.assembly import Assembly, Item, Kind
 from workbench.context.cache import Price, Prices
 from workbench.context.marks import NO_MARKS, PARAMETER
-from workbench.context.message import ToolCall
+from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope
 from workbench.context.strategy import Strategy
 from workbench.context.tokens import Counter
-from workbench.dataclass import dataclass
-from workbench.engine.call_records import record_answer, record_context
+from workbench.engine.calls.call_records import record_answer, record_context
+from workbench.engine.contracts import Answer, NativeCall
 from workbench.engine.definition import Definition, Options
-from workbench.engine.event import Event
 from workbench.engine.forecasting import Forecaster
-from workbench.engine.ports import Answer, Clock, NativeCall, Sink
-from workbench.engine.scribe import Scribe
-from workbench.engine.usage import Usage
-from workbench.importers.bodies import COMMAND, Redact, has_pictures, item_of, redacted_json, with_ids
-from workbench.importers.conversation import Call, Conversation, Remark, Said, Thread
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.journal_writer import Clock, JournalWriter, Sink
+from workbench.engine.journal.usage import Usage
+from workbench.importers.conversation import Call, Conversation, ImportedMessage, Picture, Remark, Thread
 from workbench.language.clean import clean
+
+# Messages of a conversation as the history of a run holds them: secrets replaced, images by digest, ids for all.
+
+COMMAND = "command"
+"""The tool's name where a text protocol runs commands and names none."""
+
+Redact = Callable[[str], tuple[str, int]]
+
+
+def item_of(one: ImportedMessage, kind: Kind, place: Place, journal: JournalWriter, redact: Redact) -> Item:
+    """A message and where it was made; its images are kept by the journal."""
+    found, parts, calls = 0, list[TextPart | Image](), list[ToolCall]()
+    for part in one.parts:
+        if isinstance(part, Picture):
+            parts.append(journal.image(part.data, part.media_type))
+            continue
+        text, count = redact(part)
+        parts.append(TextPart(text))
+        found += count
+    for call in one.calls:
+        arguments, count = redact(call.arguments)
+        calls.append(replace(call, arguments=arguments))
+        found += count
+    content = tuple(parts) if len(parts) > 1 or has_pictures(one) else _text(parts)
+    message = Message(one.role, content, tuple(calls), one.call_id, one.name, redacted_json(one.extra, redact))
+    tool = COMMAND if one.observation else one.name
+    return Item(message, kind, place, tool if kind is Kind.RESULT else "", one.is_error, redacted=found)
+
+
+def redacted_json(value: Any, redact: Redact) -> Any:
+    """JSON without secrets, text by text: across values, a match could take the JSON's own signs with it."""
+    if isinstance(value, str):
+        return redact(value)[0]
+    if isinstance(value, Mapping):
+        return {redact(str(key))[0]: redacted_json(one, redact) for key, one in value.items()}
+    if isinstance(value, list):
+        return [redacted_json(one, redact) for one in value]
+    return value
+
+
+def has_pictures(one: ImportedMessage) -> bool:
+    """Whether a message holds images."""
+    return any(isinstance(part, Picture) for part in one.parts)
+
+
+def with_ids(said: Sequence[ImportedMessage]) -> list[ImportedMessage]:
+    """The messages, with ids where the source has none: a result without one answers the first call before it that is
+    open, one of its tool where it names a tool."""
+    made, waiting, found = 0, list[ToolCall](), list[ImportedMessage]()
+    for i, one in enumerate(said):
+        calls = list[ToolCall]()
+        for call in one.calls:
+            made += 1
+            calls.append(call if call.id else replace(call, id=f"call_{made}"))
+        if calls:
+            waiting = [*waiting, *calls] if i and said[i - 1].role == "assistant" else list(calls)
+        call_id = one.call_id
+        if one.role == "tool":
+            if not call_id and waiting:
+                call_id = next((call.id for call in waiting if one.name and call.name == one.name), waiting[0].id)
+            waiting = [call for call in waiting if call.id != call_id]
+        found.append(replace(one, calls=tuple(calls), call_id=call_id))
+    return found
+
+
+def _text(parts: list[TextPart | Image]) -> str:
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+
 
 PHASE = "imported"
 UNANSWERED = "unanswered"
@@ -65,8 +133,7 @@ _KEPT_BYTES = 1024 * 1024
 """What a source says beside its messages is kept up to this size, as JSON."""
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where a conversation came from."""
 
     format: str
@@ -74,8 +141,7 @@ class Origin:
     sha256: str
 
 
-@dataclass
-class FileClock:
+class FileClock(Struct):
     """The times of the file: each event has that of the latest call that says when it was."""
 
     at: str
@@ -91,8 +157,7 @@ class FileClock:
         """Never waits: a file has no time to pass."""
 
 
-@dataclass(frozen=True)
-class Outside:
+class JournalServices(Struct, frozen=True):
     """What writing needs beside the conversation."""
 
     sink: Sink
@@ -118,7 +183,7 @@ def cascade_text(title: str) -> str:
 
 
 def begin(
-    scribe: Scribe,
+    journal: JournalWriter,
     definition: Definition,
     options: Options,
     origin: Origin,
@@ -134,7 +199,7 @@ def begin(
     ``file`` is the cascade's, ``kept`` what else was told, ``left_out`` what of the file is no message of the run, and
     ``stated`` the sums that the file gives for the whole run.
     """
-    scribe.emit(
+    journal.emit(
         "run_started",
         session_id=options.session_id,
         cascade_id=definition.cascade.cascade_id,
@@ -162,7 +227,9 @@ def no_one(event: Event) -> None:
     """Nobody watches while a file is read."""
 
 
-def write_journal(conversation: Conversation, origin: Origin, run_id: str, session_id: str, outside: Outside) -> None:
+def write_journal(
+    conversation: Conversation, origin: Origin, run_id: str, session_id: str, outside: JournalServices
+) -> None:
     """Journal a conversation as an ordinary run, marked by ``ports: {imported: FORMAT}``."""
     _Writer(conversation, origin, run_id, session_id, outside).write()
 
@@ -171,7 +238,7 @@ class _Writer:
     """One run being written."""
 
     def __init__(
-        self, conversation: Conversation, origin: Origin, run_id: str, session_id: str, outside: Outside
+        self, conversation: Conversation, origin: Origin, run_id: str, session_id: str, outside: JournalServices
     ) -> None:
         self.conversation = conversation
         self.origin = origin
@@ -179,7 +246,7 @@ class _Writer:
         title = clean(outside.redact(conversation.title)[0])[:200].encode("utf-8", "replace").decode()
         self.definition = Definition.of(cascade_text(title), "")
         self.clock = FileClock(_first_time(conversation) or outside.clock.now())
-        self.scribe = Scribe(run_id, self.clock, outside.sink, no_one)
+        self.journal = JournalWriter(run_id, self.clock, outside.sink, no_one)
         self.options = Options(session_id, next((t.model for t in conversation.threads), ""))
         self.forecasters: dict[str, Forecaster] = {}
         self.last: Assembly | None = None
@@ -192,8 +259,8 @@ class _Writer:
         for number, thread in enumerate(conversation.threads, 1):
             output = _Visit(self, thread, number).write() or output
         reason = self.redact(conversation.reason)[0]
-        self.scribe.emit("run_finished", status=conversation.status, output=output, state={}, reason=reason)
-        self.scribe.sync()
+        self.journal.emit("run_finished", status=conversation.status, output=output, state={}, reason=reason)
+        self.journal.sync()
 
     def _start(self) -> None:
         definition, remarks = self.definition, list(self.conversation.remarks)
@@ -203,7 +270,7 @@ class _Writer:
             remarks = [replace(one, kept=False) for one in remarks] + [Remark(beside, left_out=True)]
             kept = "{}"
         begin(
-            self.scribe,
+            self.journal,
             definition,
             self.options,
             self.origin,
@@ -213,7 +280,7 @@ class _Writer:
         )
         for one in remarks:
             told = {"file": self.origin.file, "path": "", "line": 0, "column": 0}
-            self.scribe.emit("warning", code="import", message=self.redact(str(one))[0], **told)
+            self.journal.emit("warning", code="import", message=self.redact(str(one))[0], **told)
 
 
 class _Visit:
@@ -246,16 +313,16 @@ class _Visit:
         self.pending: list[Item] = []
         """Messages that the next call's context brings into the journal."""
         self.at = self.place._replace(attempt=1, turn=1, call=1)
-        self.last: Said | None = None
+        self.last: ImportedMessage | None = None
         """The last answer."""
         self.has_task = False
         self.unstated = thread.unstated or UNSTATED.get(writer.origin.format, "")
 
     def write(self) -> str:
         """The visit's events; the text of its last answer."""
-        scribe, thread, turns = self.writer.scribe, self.thread, 0
+        journal, thread, turns = self.writer.journal, self.thread, 0
         answers = sum(1 for one in self.said if one.role == "assistant")
-        scribe.emit(
+        journal.emit(
             "phase_started",
             self.place,
             kind="llm",
@@ -278,24 +345,24 @@ class _Visit:
             single = len(self.pending) == 1
             count = "1 message" if single else f"{len(self.pending)} messages"
             note = f"{count} after the last answer: no call saw {'it' if single else 'them'}"
-            told: dict[str, Any] = {"file": self.writer.origin.file, "messages": scribe.items(self.pending)}
-            scribe.emit("warning", self.place, code="import", message=note, **told)
+            told: dict[str, Any] = {"file": self.writer.origin.file, "messages": journal.items(self.pending)}
+            journal.emit("warning", self.place, code="import", message=note, **told)
         output = next((one.text for one in reversed(self.said) if one.role == "assistant" and one.text), "")
         output = self.writer.redact(output)[0]
         status = self.writer.conversation.status
-        scribe.emit("phase_finished", self.place, status=status, output=output, reason="", check="")
-        scribe.sync()
+        journal.emit("phase_finished", self.place, status=status, output=output, reason="", check="")
+        journal.sync()
         return output
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
-    def _message(self, one: Said, turns: int) -> None:
+    def _message(self, one: ImportedMessage, turns: int) -> None:
         kind = Kind.USER
         if one.role == "user" and not self.has_task and turns == 0:
             kind, self.has_task = Kind.TASK, True
         self._wait(self._item(one, kind, self.at._replace(turn=turns + 1, call=0)))
 
-    def _answer(self, one: Said) -> None:
+    def _answer(self, one: ImportedMessage) -> None:
         self.last = one
         if one.call is None:
             self._wait(self._item(one, Kind.ANSWER, self.at))
@@ -304,8 +371,8 @@ class _Visit:
             if one.call.fault:
                 self.last = None
 
-    def _item(self, one: Said, kind: Kind, place: Place) -> Item:
-        return item_of(one, kind, place, self.writer.scribe, self.writer.redact)
+    def _item(self, one: ImportedMessage, kind: Kind, place: Place) -> Item:
+        return item_of(one, kind, place, self.writer.journal, self.writer.redact)
 
     def _wait(self, item: Item) -> None:
         self.assembler.add(item)
@@ -313,8 +380,8 @@ class _Visit:
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
-    def _call(self, one: Said, call: Call) -> None:
-        writer, scribe, model = self.writer, self.writer.scribe, self.thread.model
+    def _call(self, one: ImportedMessage, call: Call) -> None:
+        writer, journal, model = self.writer, self.writer.journal, self.thread.model
         writer.clock.at = call.at or writer.clock.at
         choice = str(self.thread.parameters.get("tool_choice", ""))
         marks = {PARAMETER: call.marks.to_json()} if call.marks is not None else None
@@ -326,7 +393,7 @@ class _Visit:
         prediction = forecaster.predict(assembly, now, unknown=bool(self.unstated))
         added, self.pending = self.pending, []
         record_context(
-            scribe,
+            journal,
             self.at,
             assembly,
             purpose="turn",
@@ -334,21 +401,23 @@ class _Visit:
             prediction=prediction,
             unstated=self.unstated,
         )
-        scribe.emit("call_started", self.at, digest=assembly.request.digest, model=model, purpose="turn", **{"try": 1})
+        journal.emit("call_started", self.at, digest=assembly.request.digest, model=model, purpose="turn", **{"try": 1})
         if call.fault:
             error = {"kind": UNANSWERED, "message": self.writer.redact(call.fault)[0]}
             digest = assembly.request.digest
-            scribe.emit("call_failed", self.at, digest=digest, error=error, purpose="turn", retry_in=None, **{"try": 1})
+            journal.emit(
+                "call_failed", self.at, digest=digest, error=error, purpose="turn", retry_in=None, **{"try": 1}
+            )
             writer.clock.at = _later(writer.clock.at, call.duration_s)
             return
         forecaster.sent(assembly, now)
         item = self._item(one, Kind.ANSWER, self.at)
         forecaster.answered(assembly, call.usage, item.message)
-        record_answer(scribe, self.at, assembly, self._answered(one, call, prediction.price), item, purpose="turn")
+        record_answer(journal, self.at, assembly, self._answered(one, call, prediction.price), item, purpose="turn")
         self.assembler.add(item)
         writer.clock.at = _later(writer.clock.at, call.duration_s)
 
-    def _answered(self, one: Said, call: Call, price: Price) -> Answer:
+    def _answered(self, one: ImportedMessage, call: Call, price: Price) -> Answer:
         stated = bool(call.cost)  # Sources that know no price write 0.
         cost = call.cost if stated else self.writer.outside.cost(call.usage, price)
         return Answer(
@@ -365,18 +434,18 @@ class _Visit:
 
     # -- tools -------------------------------------------------------------------------------------------------------
 
-    def _result(self, one: Said) -> None:
+    def _result(self, one: ImportedMessage) -> None:
         """A result: with events of its tool where the call that asked for it is in the journal."""
         called = self._called(one)
         if called is None:
             self._wait(self._item(one, Kind.RESULT, self.at))
             return
         index, call = called
-        name, scribe = call.name, self.writer.scribe
+        name, journal = call.name, self.writer.journal
         item = replace(self._item(one, Kind.RESULT, self.at), tool=name)
         joins = not self.pending  # Behind a message that waits for the next call, the result has to wait too.
         arguments = self.writer.redact(call.arguments)[0]
-        scribe.emit(
+        journal.emit(
             "tool_started",
             self.at,
             index=index,
@@ -386,14 +455,14 @@ class _Visit:
             native=bool(call.id),
             side_effects=True,
         )
-        scribe.emit(
+        journal.emit(
             "tool_finished",
             self.at,
             index=index,
             call_id=call.id,
             tool=name,
             is_error=one.is_error,
-            added=scribe.items([item] if joins else []),
+            added=journal.items([item] if joins else []),
             images=[image.to_json() for image in item.message.images],
             duration_s=None,
             sandbox="",
@@ -405,7 +474,7 @@ class _Visit:
         else:
             self._wait(item)
 
-    def _called(self, one: Said) -> tuple[int, ToolCall] | None:
+    def _called(self, one: ImportedMessage) -> tuple[int, ToolCall] | None:
         """The tool call of the last answer that this is the result of, and its number; None where it has none."""
         last = self.last
         if last is None or last.call is None:

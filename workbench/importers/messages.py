@@ -1,17 +1,17 @@
 """One message in any of the shapes in use: OpenAI chat and responses, Anthropic blocks, Gemini parts, OTel parts,
-LangChain; read into ``Said``."""
+LangChain; read into ``ImportedMessage``."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import field, replace
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from workbench.context.message import Role, ToolCall
-from workbench.dataclass import dataclass
-from workbench.importers.conversation import Picture, Remarks, Said, Unreadable
-from workbench.importers.items import is_item, response_item
+from workbench.importers.conversation import ImportedMessage, Picture, Remarks, Unreadable
 from workbench.importers.parts import (
     CALL_EXTRA,
     REASONING,
@@ -30,6 +30,50 @@ from workbench.importers.parts import (
     tool_call,
 )
 from workbench.importers.values import array, as_text, decoded, mapping, string
+
+# Items of OpenAI's responses that are no messages: calls, outputs, reasoning, and what the provider ran itself.
+
+
+def is_item(body: Mapping[str, Any]) -> bool:
+    """Whether it is a piece of a response's output: an item that is no message, or a message of output texts."""
+    content = body.get("content")
+    if "role" in body or not body.get("type"):
+        return isinstance(content, list) and any(mapping(part).get("type") == "output_text" for part in content)
+    return response_item(body, Remarks()) is not None
+
+
+def response_item(body: Mapping[str, Any], remarks: Remarks) -> ImportedMessage | None:
+    """The item as a message; None where it is a message, or nothing that is known by its type."""
+    kind = string(body.get("type"))
+    if "role" in body or not kind:
+        return None
+    if kind == "reasoning":
+        return ImportedMessage("assistant", extra={"reasoning": [dict(body)]})
+    call_id = string(body.get("call_id")) or string(body.get("id"))
+    if kind in ("function_call", "custom_tool_call") or (kind.endswith("_call") and "call_id" in body):
+        name = string(body.get("name")) or kind.removesuffix("_call")
+        arguments = next((body[key] for key in ("arguments", "input", "action") if body.get(key) is not None), None)
+        return ImportedMessage("assistant", calls=(tool_call(name, arguments, call_id),))
+    if kind.endswith("_output") and "call_id" in body:
+        value = next((body[key] for key in ("output", "tools", "result") if body.get(key) is not None), "")
+        parts = _parts(value)
+        failed = body.get("status") in ("failed", "incomplete") or body.get("is_error") is True
+        return ImportedMessage("tool", parts, call_id=call_id, name=string(body.get("name")), is_error=failed)
+    if kind.endswith(("_call", "_list_tools", "_approval_request")) or kind in ("item_reference", "compaction"):
+        remarks.add(f"an item of type {kind[:40]!r}, which the provider ran or keeps, stands as JSON text")
+        return ImportedMessage("assistant", (as_text(dict(body)),))
+    return None
+
+
+def _parts(value: Any) -> tuple[str | Picture, ...]:
+    """What a call returned: text, or texts and images; anything else as JSON."""
+    if not isinstance(value, list) or not all("type" in mapping(one) for one in value):
+        return (as_text(value),)
+    found: list[str | Picture] = []
+    for one in map(plain_part, value):
+        found.append(picture_of(one) or (string(one.get("text")) if "text" in one else as_text(dict(one))))
+    return tuple(found)
+
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -64,23 +108,22 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TEXTS = ("", "text", "input_text", "output_text", "refusal", "text-delta", "Text")
 
 
-@dataclass
-class _Pieces:
+class _Pieces(Struct):
     """What the parts of one message hold."""
 
     parts: list[str | Picture] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
-    results: list[Said] = field(default_factory=list)
+    results: list[ImportedMessage] = field(default_factory=list)
     reasoning: list[Any] = field(default_factory=list)
     mark: str = ""
     """Of the last part that is marked for the cache."""
 
 
-def read_messages(bodies: object, remarks: Remarks, where: str = "messages") -> list[Said]:
+def read_messages(bodies: object, remarks: Remarks, where: str = "messages") -> list[ImportedMessage]:
     """All messages of a list. Raises Unreadable, which names the message."""
     if not isinstance(bodies, list):
         raise Unreadable(f"{where} is no list of messages")
-    said: list[Said] = []
+    said: list[ImportedMessage] = []
     items: set[int] = set()
     called: set[str] = set()
     for i, body in enumerate(bodies):
@@ -94,7 +137,7 @@ def read_messages(bodies: object, remarks: Remarks, where: str = "messages") -> 
     return joined(said, items)
 
 
-def read_message(body: object, remarks: Remarks, where: str = "message") -> list[Said]:
+def read_message(body: object, remarks: Remarks, where: str = "message") -> list[ImportedMessage]:
     """A message, or several where one holds tool results. Raises Unreadable."""
     if not isinstance(body, dict):
         raise Unreadable(f"{where} is no message: expected an object with a role")
@@ -141,11 +184,11 @@ def plain_message(body: Mapping[str, Any]) -> Mapping[str, Any]:
     return body
 
 
-def _message(body: Mapping[str, Any], role: Role, pieces: _Pieces, extra: Mapping[str, Any]) -> Said:
+def _message(body: Mapping[str, Any], role: Role, pieces: _Pieces, extra: Mapping[str, Any]) -> ImportedMessage:
     call_id, error = _call_id(body), body.get("error")
     if role == "tool" and error and not "".join(p for p in pieces.parts if isinstance(p, str)).strip():
         pieces.parts = [as_text(mapping(error).get("message", error))]
-    return Said(
+    return ImportedMessage(
         role,
         tuple(pieces.parts),
         tuple(pieces.calls),
@@ -216,12 +259,12 @@ def _native_calls(body: Mapping[str, Any], remarks: Remarks) -> list[ToolCall]:
     return calls
 
 
-def joined(said: Sequence[Said], items: Container[int] = ()) -> list[Said]:
+def joined(said: Sequence[ImportedMessage], items: Container[int] = ()) -> list[ImportedMessage]:
     """Parts of one answer that came as items of their own put together: reasoning, then text, then calls.
 
     ``items``: which are items of a response, of which those that follow each other are one answer whatever they hold.
     """
-    found: list[Said] = []
+    found: list[ImportedMessage] = []
     for i, one in enumerate(said):
         last = found[-1] if found else None
         if (
@@ -239,7 +282,7 @@ def joined(said: Sequence[Said], items: Container[int] = ()) -> list[Said]:
     return found
 
 
-def _loose(one: Said) -> bool:
+def _loose(one: ImportedMessage) -> bool:
     """An answer of calls alone, or of reasoning alone."""
     return not one.parts
 
@@ -310,7 +353,7 @@ def _text_of(part: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) else string(mapping(found).get("value")) or None
 
 
-def _part_result(part: Mapping[str, Any], remarks: Remarks) -> Said:
+def _part_result(part: Mapping[str, Any], remarks: Remarks) -> ImportedMessage:
     body = mapping(part.get("function_response")) or mapping(part.get("tool_result")) or part
     value, failed = result_value(body)
     pieces = _Pieces()
@@ -320,4 +363,4 @@ def _part_result(part: Mapping[str, Any], remarks: Remarks) -> Said:
         pieces.parts.append(as_text(value))
     name = string(body.get("name")) or string(body.get("toolName"))
     mark = mark_of(part) or pieces.mark
-    return Said("tool", tuple(pieces.parts), (), result_id(body), name, failed, mark=mark)
+    return ImportedMessage("tool", tuple(pieces.parts), (), result_id(body), name, failed, mark=mark)

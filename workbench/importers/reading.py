@@ -4,32 +4,139 @@ from __future__ import annotations
 
 import io
 import re
+import struct
+import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 from typing import IO, Any
 
-from workbench.dataclass import dataclass
-from workbench.importers.archive import Archive
+from msgspec import Struct
+from msgspec.structs import replace
+
 from workbench.importers.conversation import Conversation, Remark, Unreadable
 from workbench.importers.exchanges import given_of, is_response
-from workbench.importers.formats import BY_NAME, FORMATS, Format, detect, looks_like, others_of
+from workbench.importers.formats.table import BY_NAME, FORMATS, Format, detect, looks_like, others_of
+from workbench.importers.formats.vcr import load_cassette, looks_like_cassette
 from workbench.importers.messages import ROLES
 from workbench.importers.python_text import python_value, transcript
 from workbench.importers.source import (
     MAX_BYTES,
+    MAX_STREAM,
     MAX_VALUE,
     Document,
     NotJson,
     Source,
+    arrow,
     documents,
     rows,
+    text_of,
     too_large,
     unpacked,
 )
-from workbench.importers.values import mapping, string
-from workbench.importers.vcr import load_cassette, looks_like_cassette
+from workbench.importers.values import loads, mapping, string
+
+# Zip archives: their members as readable files, and the log that Inspect writes as one.
+
+_ZSTD = 93
+_SAMPLE = re.compile(r"samples/[^/]+\.json")
+_HEADERS = ("header.json", "_journal/start.json")
+_FAULTS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    ValueError,
+    struct.error,
+    NotImplementedError,
+    RuntimeError,
+)
+
+
+class Archive:
+    """A zip archive in memory. Raises Unreadable for what is damaged."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except zipfile.BadZipFile as fault:
+            # The list of a zip file's members stands at its end; zipfile says of a file without it that it is none.
+            cut = "is cut off: the list of its members is missing" if "not a zip file" in str(fault) else ""
+            raise Unreadable(f"looks like a zip file, but {cut or f'cannot be unpacked: {fault}'}") from None
+        except _FAULTS as fault:
+            raise Unreadable(f"looks like a zip file, but cannot be unpacked: {fault}") from None
+        self._members = {info.filename: info for info in self._zip.infolist() if info.filename and not info.is_dir()}
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+
+    def names(self) -> list[str]:
+        """The members that are no hidden files, by name."""
+        return sorted(n for n in self._members if not any(part.startswith((".", "__MAC")) for part in n.split("/")))
+
+    def open(self, name: str) -> IO[bytes]:
+        """A member to read from."""
+        try:
+            if self._members[name].compress_type != _ZSTD:
+                return self._zip.open(name)
+            return io.BytesIO(self._unpacked(self._members[name]))
+        except _FAULTS as fault:
+            raise Unreadable(f"looks like a zip file, but {name[:80]} cannot be unpacked: {fault}") from None
+
+    @property
+    def is_inspect_log(self) -> bool:
+        """Whether it is a log that Inspect wrote (``.eval``)."""
+        return self._header is not None
+
+    @property
+    def _header(self) -> str | None:
+        return next((name for name in _HEADERS if name in self._members), None)
+
+    def inspect_logs(self) -> Iterator[Document]:
+        """The JSON log that an ``.eval`` file stands for, one document for each sample; one at a time, because all of
+        them may take more memory than there is. Raises Unreadable."""
+        assert self._header is not None
+        names = [name for name in sorted(self._members) if _SAMPLE.fullmatch(name)]
+        if sum(self._members[name].file_size for name in names) > MAX_STREAM:
+            raise Unreadable(f"unpacks to more than {MAX_STREAM // 2**20:,} MB")
+        header = self._json(self._header)
+        if not isinstance(header, dict):
+            raise Unreadable("looks like an Inspect log (zip), but its header is no object")
+        header = {"eval": {}, **header}
+        if not names:
+            yield Document({**header, "samples": []})
+        for name in names:
+            size = self._members[name].file_size
+            yield Document({**header, "samples": [self._json(name)]}, name if len(names) > 1 else "", size=size)
+
+    def _json(self, name: str) -> Any:
+        size = self._members[name].file_size
+        if size > MAX_VALUE:
+            raise Unreadable(f"{name[:80]} unpacks to more than {MAX_VALUE // 2**20} MB")
+        try:
+            with self.open(name) as member:
+                return loads(text_of(member.read(size + 1)))
+        except _FAULTS as fault:
+            raise Unreadable(f"looks like an Inspect log (zip), but cannot be unpacked: {fault}") from None
+
+    def _unpacked(self, info: zipfile.ZipInfo) -> bytes:
+        """A member packed by Zstandard, which zipfile does not know here. Raises what a damaged one leads to."""
+        pyarrow = arrow()
+        # A local header is 30 bytes, then name and extra field by their lengths.
+        name, extra = struct.unpack_from("<HH", self._data, info.header_offset + 26)
+        start = info.header_offset + 30 + name + extra
+        packed = pyarrow.BufferReader(self._data[start : start + info.compress_size])
+        with pyarrow.CompressedInputStream(packed, "zstd") as stream:
+            raw: bytes = stream.read(min(info.file_size, MAX_BYTES) + 1)
+        if zlib.crc32(raw) != info.CRC:
+            raise zipfile.BadZipFile(f"{info.filename} is damaged")
+        return raw
+
 
 _EXPECTED = f"expected one of the {len(FORMATS)} formats that `workbench import --help` names"
 _LISTED = re.compile(r"^\s*\[\s*\{|\A\s*[\[{]", re.MULTILINE)
@@ -59,8 +166,7 @@ _ANSWERS = {"choices", "candidates", "output", "content", "message", "steps"}
 """Names under which a response holds its answer."""
 
 
-@dataclass(frozen=True)
-class Found:
+class FoundConversation(Struct, frozen=True):
     """A conversation of a file."""
 
     format: Format
@@ -71,7 +177,7 @@ class Found:
     """Names of further formats whose shape it has, and which are tried later."""
 
 
-def read_file(file: bytes | IO[bytes], wanted: str = "") -> Iterator[Found]:
+def read_file(file: bytes | IO[bytes], wanted: str = "") -> Iterator[FoundConversation]:
     """The conversations in a file, as they are found: JSON lines are read one at a time.
 
     ``wanted``: the name of a format to read it as, whatever it looks like. Raises Unreadable, also behind the first
@@ -80,7 +186,7 @@ def read_file(file: bytes | IO[bytes], wanted: str = "") -> Iterator[Found]:
     yield from _unpacked(io.BytesIO(file) if isinstance(file, bytes) else file, wanted, _ARCHIVES)
 
 
-def read_parts(files: Iterable[IO[bytes]], wanted: str = "") -> Found | None:
+def read_parts(files: Iterable[IO[bytes]], wanted: str = "") -> FoundConversation | None:
     """One conversation of which each file holds an event or a message alone; None where they are something else.
 
     Raises Unreadable.
@@ -99,7 +205,7 @@ def read_parts(files: Iterable[IO[bytes]], wanted: str = "") -> Found | None:
     return next(_read(Document(bodies), wanted), None)
 
 
-def _unpacked(stream: IO[bytes], wanted: str, archives: int) -> Iterator[Found]:
+def _unpacked(stream: IO[bytes], wanted: str, archives: int) -> Iterator[FoundConversation]:
     """``archives``: how many may still lie in one another."""
     source = unpacked(stream)
     if not source.head.startswith(b"PK\x03\x04") or not archives:
@@ -112,11 +218,11 @@ def _unpacked(stream: IO[bytes], wanted: str, archives: int) -> Iterator[Found]:
             yield from _members(archive, wanted, archives - 1)
 
 
-def _members(archive: Archive, wanted: str, archives: int) -> Iterator[Found]:
+def _members(archive: Archive, wanted: str, archives: int) -> Iterator[FoundConversation]:
     """The conversations of every member that holds some; of the others, why they do not, as remarks on the last one."""
     refused: list[Remark] = []
 
-    def each() -> Iterator[Found]:
+    def each() -> Iterator[FoundConversation]:
         for name in archive.names():
             try:
                 with archive.open(name) as member:
@@ -132,10 +238,12 @@ def _members(archive: Archive, wanted: str, archives: int) -> Iterator[Found]:
     yield from _noted(each(), refused, none)
 
 
-def _noted(found: Iterator[Found], late: list[Remark], none: Callable[[], str]) -> Iterator[Found]:
+def _noted(
+    found: Iterator[FoundConversation], late: list[Remark], none: Callable[[], str]
+) -> Iterator[FoundConversation]:
     """The same, and on the last one the remarks that were made by then. Raises Unreadable where there is none at all,
     with what ``none`` says."""
-    held: Found | None = None
+    held: FoundConversation | None = None
     for one in found:
         if held is not None:
             yield held
@@ -146,7 +254,7 @@ def _noted(found: Iterator[Found], late: list[Remark], none: Callable[[], str]) 
     yield replace(held, conversation=replace(held.conversation, remarks=remarks))
 
 
-def _source(source: Source, wanted: str) -> Iterator[Found]:
+def _source(source: Source, wanted: str) -> Iterator[FoundConversation]:
     try:
         if source.head.startswith(b"SQLite format 3"):
             kind = "LangGraph's checkpoints (SQLite)" if b"checkpoint_ns" in source.head else "an SQLite database"
@@ -179,12 +287,12 @@ def _other_text(fault: NotJson) -> Document:
     raise Unreadable(f"looks like {kind} ({fault}); {_EXPECTED}") from None
 
 
-def _found(values: Iterable[Document], wanted: str) -> Iterator[Found]:
+def _found(values: Iterable[Document], wanted: str) -> Iterator[FoundConversation]:
     """The conversations of the documents of one file. Documents without one are left out where others have some."""
     late: list[Remark] = []
     refused: list[str] = []
 
-    def each() -> Iterator[Found]:
+    def each() -> Iterator[FoundConversation]:
         for document in _as_conversations(iter(values), wanted, late):
             try:
                 yield from _read(document, wanted)
@@ -235,7 +343,7 @@ def _as_conversations(values: Iterator[Document], wanted: str, late: list[Remark
         yield from rest
 
 
-def _read(document: Document, wanted: str) -> Iterator[Found]:
+def _read(document: Document, wanted: str) -> Iterator[FoundConversation]:
     """The conversations of one document. Raises Unreadable."""
     format = BY_NAME[wanted] if wanted else detect(document.body)
     if format is None:
@@ -263,10 +371,10 @@ def _read(document: Document, wanted: str) -> Iterator[Found]:
         if silent and i == len(answered):
             lost = Remark("a conversation of the file without an answer", silent, left_out=True)
             one = replace(one, remarks=(*one.remarks, lost))
-        yield Found(format, one, evidence, also)
+        yield FoundConversation(format, one, evidence, also)
 
 
-def _inside(document: Document) -> Iterator[Found]:
+def _inside(document: Document) -> Iterator[FoundConversation]:
     """What an export wraps: a list of documents, one under a telling name, or one under each name."""
     body = document.body
     inner: list[Document] = []
@@ -292,7 +400,7 @@ def _inside(document: Document) -> Iterator[Found]:
         lost = [one for one in inner if id(one.body) not in taken]
         refused = [_lost(one.where, f"looks like {looks_like(one.body)}") for one in lost]
 
-    def each() -> Iterator[Found]:
+    def each() -> Iterator[FoundConversation]:
         nonlocal last
         for one in readable:
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import json
@@ -11,14 +12,75 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from typing import IO, Any, cast
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from workbench.importers.conversation import Remark, Unreadable
-from workbench.importers.long_list import items_of
 from workbench.importers.values import DECODER, loads
+
+# A JSON list that is too long to be held whole: its items, one at a time.
+
+_PIECE = 4 * 1024 * 1024
+"""Bytes that are read at once, at least: as much again as there is of an item that is not whole yet."""
+_BETWEEN_ITEMS = re.compile(r"[\s,]*")
+_NEAR = 4096
+"""Characters before the end of what is read: a fault there may be the end of a piece, one before it is a fault."""
+
+
+def items_of(start: bytes, stream: IO[bytes], most: int) -> Iterator[tuple[Any, int]]:
+    """The items of a UTF-8 list that begins with ``start`` and goes on in the stream, each with its characters.
+
+    ``most``: of one item. Raises Unreadable, also behind the first items.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    text = _decoded(decoder, start)
+    del start
+    at, number = text.index("[") + 1, 0
+    while True:
+        at = _after_gap(text, at)
+        if text[at : at + 1] == "]":
+            break
+        try:
+            value, end = DECODER.raw_decode(text, at)
+            if end < len(text) or isinstance(value, dict | list):  # A number at the end may go on.
+                yield value, end - at
+                at, number = end, number + 1
+                continue
+            fault = ValueError("it is cut off")
+        except RecursionError:
+            raise Unreadable(f"looks like a list, but item [{number}] is nested too deep") from None
+        except ValueError as found:
+            fault = found
+        begun = "Unterminated string" in str(fault)
+        piece = stream.read(max(_PIECE, len(text) - at))
+        if not piece or (not begun and getattr(fault, "pos", len(text)) < len(text) - _NEAR):
+            raise Unreadable(f"looks like a list, but item [{number}] is no JSON ({_words(fault)})")
+        if len(text) - at > most:
+            raise Unreadable(f"looks like a list, but item [{number}] is larger than {most // 2**20} MB")
+        text, at = text[at:] + _decoded(decoder, piece), 0
+    if text[at + 1 :].strip() or stream.read(_PIECE).strip():
+        raise Unreadable(f"looks like a list, but something stands behind its {number} items")
+
+
+def _words(fault: ValueError) -> str:
+    """What the parser says, without a place in a piece of the file, which nobody can look up."""
+    return str(getattr(fault, "msg", fault))
+
+
+def _after_gap(text: str, at: int) -> int:
+    match = _BETWEEN_ITEMS.match(text, at)
+    return match.end() if match else at
+
+
+def _decoded(decoder: codecs.IncrementalDecoder, data: bytes) -> str:
+    try:
+        return decoder.decode(data)
+    except UnicodeDecodeError:
+        raise Unreadable("looks like a list, but holds bytes that are not UTF-8") from None
+
 
 MAX_BYTES = 512 * 1024 * 1024
 """Of a file that is no JSON."""
@@ -48,8 +110,7 @@ _COMMA = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*[\]}])', re.DOTALL)
 _FAULTS = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, RuntimeError)
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Struct, frozen=True):
     """One JSON value, or the text of a file that holds none."""
 
     body: Any
@@ -107,17 +168,22 @@ def _decompressed(source: Source) -> IO[bytes] | None:
     if head.startswith(b"\xfd7zXZ\x00"):
         return cast("IO[bytes]", lzma.LZMAFile(stream))
     if head.startswith(b"\x28\xb5\x2f\xfd"):
-        import pyarrow
-
+        pyarrow = arrow()
         return cast("IO[bytes]", pyarrow.CompressedInputStream(pyarrow.PythonFile(stream, mode="r"), "zstd"))
     return None
 
 
+def arrow() -> Any:
+    """pyarrow with its reader of Parquet. It takes 160 ms to import, and few files need it."""
+    import pyarrow.parquet
+
+    return pyarrow
+
+
 def rows(source: Source) -> Iterator[Document]:
     """The rows of a Parquet file, in batches of a few. Raises Unreadable."""
-    import pyarrow
-    from pyarrow import parquet
-
+    pyarrow = arrow()
+    parquet = pyarrow.parquet
     data = source.stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise Unreadable(f"it is larger than {MAX_BYTES // 2**20} MB")
@@ -167,7 +233,7 @@ def documents(source: Source) -> Iterator[Document]:
             for number, (item, size) in enumerate(items_of(start, source.stream, MAX_VALUE)):
                 yield Document(item, f"[{number}]", size=size)
             return
-        source = Source(cast("IO[bytes]", _Behind(start, source.stream)))
+        source = Source(cast("IO[bytes]", _PrefixedStream(start, source.stream)))
         del start
     lines = _numbered(source)
     number, first = next(lines, (0, b""))
@@ -183,7 +249,7 @@ def documents(source: Source) -> Iterator[Document]:
         yield from _lines(value, number, lines)
 
 
-class _Behind:
+class _PrefixedStream:
     """Bytes that were read already, and the stream that they come from."""
 
     def __init__(self, start: bytes, stream: IO[bytes]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
 from typing import Any
 
-from workbench.dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from workbench.importers.values import array, decoded, mapping, moment, string
 
 _ALONE = ("gen_ai.", "openinference.span.kind", "llm.input_messages")
@@ -15,8 +16,7 @@ _MAX_INDEX = 10_000
 """Entries of an array that is written as dotted keys; a larger index is no array."""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(Struct, frozen=True):
     """One span; attributes by their dotted names."""
 
     name: str

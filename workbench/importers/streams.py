@@ -2,13 +2,198 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.importers.completions import grown
-from workbench.importers.event_stream import events_of
-from workbench.importers.interactions import steps_of_stream
+from workbench.importers.conversation import Remarks
 from workbench.importers.values import array, as_text, loads, mapping, string
+
+# Amazon's binary event stream, in which Bedrock answers piece by piece, as the JSON of its events.
+
+_PRELUDE, _TAIL = 12, 4
+"""Bytes of a message before its headers (both lengths and a checksum), and behind its payload (a checksum)."""
+_TEXT = 7
+"""The type of a header whose value is a text."""
+
+
+def is_event_stream(data: bytes, at: int = 0) -> bool:
+    """Whether bytes begin with a message of such a stream, or have one at an offset."""
+    if len(data) < at + _PRELUDE + _TAIL:
+        return False
+    total, headers = struct.unpack_from(">II", data, at)
+    head = at + _PRELUDE
+    return bool(_PRELUDE + headers + _TAIL <= total) and b"-type" in data[head : head + headers]
+
+
+def events_of(data: bytes) -> Iterator[Mapping[str, Any]]:
+    """The events, each under its type's name; a piece of another provider's stream is that provider's event.
+
+    A stream that was cut off gives what had come.
+    """
+    at = 0
+    while is_event_stream(data, at):
+        total, size = struct.unpack_from(">II", data, at)
+        if at + total > len(data):
+            return
+        payload = data[at + _PRELUDE + size : at + total - _TAIL]
+        kind = _headers(data[at + _PRELUDE : at + _PRELUDE + size]).get(":event-type", "")
+        at += total
+        try:
+            body = mapping(loads(payload.decode("utf-8", "replace")))
+            inner = loads(base64.b64decode(packed).decode("utf-8", "replace")) if (packed := _packed(body)) else None
+        except (ValueError, binascii.Error):
+            continue
+        yield mapping(inner) if inner is not None else {kind: body}
+
+
+def _packed(body: Mapping[str, Any]) -> str:
+    return string(body.get("bytes"))
+
+
+def _headers(data: bytes) -> dict[str, str]:
+    """The headers whose values are texts, up to the first of another type."""
+    found: dict[str, str] = {}
+    at = 0
+    while at < len(data):
+        name_end = at + 1 + data[at]
+        if data[name_end : name_end + 1] != bytes([_TEXT]) or name_end + 3 > len(data):
+            break
+        (length,) = struct.unpack_from(">H", data, name_end + 1)
+        found[data[at + 1 : name_end].decode("utf-8", "replace")] = data[name_end + 3 : name_end + 3 + length].decode(
+            "utf-8", "replace"
+        )
+        at = name_end + 3 + length
+    return found
+
+
+# Gemini's interactions: requests and answers as steps, whole or as a stream.
+
+_ROLES = {"user_input": "user", "model_output": "assistant"}
+_PARTS = ("text", "image", "audio", "video", "document")
+
+
+def messages_of(steps: Sequence[Any]) -> list[Any]:
+    """Steps as messages and items; parts of a content by themselves are one message of the user."""
+    if steps and all(mapping(one).get("type") in _PARTS and "role" not in mapping(one) for one in steps):
+        return [{"role": "user", "content": [dict(one) for one in steps]}]
+    return [_message(mapping(one)) if mapping(one).get("type") in _STEPS else one for one in steps]
+
+
+def _message(step: Mapping[str, Any]) -> dict[str, Any]:
+    kind, call_id = string(step.get("type")), step.get("call_id") or step.get("id")
+    if kind in _ROLES:
+        return {"role": _ROLES[kind], "content": step.get("content")}
+    if kind == "thought":
+        return {**step, "type": "reasoning"}
+    if kind == "function_result":
+        return {"role": "tool", "name": step.get("name"), "tool_call_id": call_id, "content": step.get("result")}
+    return {**step, "call_id": call_id}
+
+
+_STEPS = (*_ROLES, "thought", "function_call", "function_result")
+
+
+def steps_of_stream(chunks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The interaction that a stream stands for: steps begin, grow by deltas, and end."""
+    body: dict[str, Any] = {}
+    steps: dict[Any, dict[str, Any]] = {}
+    for chunk in chunks:
+        body |= {key: value for key, value in mapping(chunk.get("interaction")).items() if value}
+        if chunk.get("event_type") not in ("step.start", "step.delta"):
+            continue
+        step = steps.setdefault(chunk.get("index"), {})
+        step |= mapping(chunk.get("step"))
+        delta = mapping(chunk.get("delta"))
+        if "text" in delta:
+            written = "".join(string(mapping(part).get("text")) for part in array(step.get("content")))
+            step["content"] = [{"type": "text", "text": written + string(delta["text"])}]
+        elif "arguments" in delta:
+            step["arguments"] = string(step.get("arguments")) + as_text(delta["arguments"])
+        else:
+            step |= {key: value for key, value in delta.items() if key != "type"}
+    return {"steps": list(steps.values())} | body
+
+
+# Requests and responses that hold a text where others hold messages: text completions, and Cohere's first chat.
+
+_PROMPTS = ("prompt", "inputText", "inputs", "input")
+_TEXTS = ("completion", "generation", "generated_text", "outputText", "text", "response", "value")
+_LISTS = ("generations", "results", "outputs", "completions", "choices")
+
+
+def as_messages(
+    request: Mapping[str, Any], response: object, remarks: Remarks
+) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """A completion as the chat that it stands for, in OpenAI's form; anything else as it is."""
+    asked, body = _asked(request, remarks), _first(response) if isinstance(response, list) else mapping(response)
+    text = text_of(body)
+    if asked is None or text is None:
+        return request, mapping(response)
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if calls := [mapping(one) for one in array(body.get("tool_calls"))]:
+        message["tool_calls"] = calls
+    finish = next((body[key] for key in ("finish_reason", "stop_reason", "done_reason") if body.get(key)), None)
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    usage = mapping(body.get("usage")) or mapping(body.get("meta")) or mapping(_first(body.get("results")))
+    return {**request, "messages": asked}, {**body, "usage": {**body, **usage}, "choices": [choice]}
+
+
+def text_of(body: Mapping[str, Any]) -> str | None:
+    """The text of a completion, wherever its provider puts it; None where there is none."""
+    for key in _TEXTS:
+        if isinstance(found := body.get(key), str):
+            return found
+    for key in _LISTS:
+        if inner := _first(body.get(key)):
+            return text_of(mapping(inner.get("data")) or inner)
+    return None
+
+
+def grown(chunks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The completion that the pieces of a stream stand for; None where they hold no text."""
+    texts = [text for chunk in chunks if chunk.get("is_finished") is not True and (text := text_of(chunk)) is not None]
+    if not texts:
+        return None
+    last = mapping(chunks[-1].get("response"))  # Cohere's last event holds the whole response.
+    return {**chunks[-1], **last} if last else {**chunks[-1], "completion": "".join(texts)}
+
+
+def _asked(request: Mapping[str, Any], remarks: Remarks) -> list[Any] | None:
+    """The messages that a prompt stands for; None where there is none."""
+    if isinstance(request.get("message"), str) and "role" not in request:
+        preamble = string(request.get("preamble"))
+        system = [{"role": "system", "content": preamble}] if preamble else []
+        earlier = [_turn(mapping(one)) for one in array(request.get("chat_history"))]
+        results = [_result(mapping(one)) for one in array(request.get("tool_results"))]
+        asked = [{"role": "user", "content": request["message"]}] if request["message"] else []
+        return [*system, *earlier, *asked, *results]
+    system = [{"role": "system", "content": text}] if (text := string(request.get("system"))) else []
+    for key in _PROMPTS:
+        found = request.get(key)
+        if isinstance(found, list) and found and all(isinstance(one, str) for one in found):
+            if len(found) > 1:
+                remarks.left_out("a further prompt of a request", count=len(found) - 1)
+            found = found[0]
+        if isinstance(found, str):
+            return [*system, {"role": "user", "content": found}]
+    return None
+
+
+def _turn(one: Mapping[str, Any]) -> dict[str, Any]:
+    """A message of Cohere's first chat."""
+    return {"role": string(one.get("role")), "content": one.get("message"), "tool_calls": one.get("tool_calls")}
+
+
+def _result(one: Mapping[str, Any]) -> dict[str, Any]:
+    called = mapping(one.get("call"))
+    return {"role": "tool", "name": string(called.get("name")), "content": as_text(one.get("outputs"))}
+
+
+def _first(value: object) -> Mapping[str, Any]:
+    return mapping(next(iter(array(value)), None))
 
 
 def whole_response(text: str) -> Mapping[str, Any] | None:

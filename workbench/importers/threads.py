@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.dataclass import dataclass
-from workbench.importers.conversation import Call, Conversation, Remark, Remarks, Said, Thread, Unreadable
-from workbench.importers.protocols import observed
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remark, Remarks, Thread, Unreadable
+
+# Text protocols: an agent asks for a tool in words, and what the tool returned comes back as a user's message.
+
+_RESULT = re.compile(
+    r"""\s*(?:
+        (?:tool|function|command)\s(?:result|output)s?\s*: |
+        observation\s*: |
+        (?:execution\s)?result\sof\s\[ |
+        <(?:tool_response|tool_result|function_results?|observation|returncode|command_output)\b |
+        \[[\w.-]{2,40}(?:\sfor\s'[^'\n]{0,400}')?\]\sResult:
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""How results begin in the protocols in use: DGM's, ReAct's, OpenHands', Hermes', mini-swe-agent's, Cline's."""
 
 
-@dataclass(frozen=True)
-class Observed:
+def observed(said: Iterable[ImportedMessage]) -> Iterator[ImportedMessage]:
+    """The messages, with those marked as results that follow an answer without native calls and begin as one."""
+    asked = False
+    for one in said:
+        if one.role == "user" and asked and _RESULT.match(one.text[:600]):
+            one = replace(one, observation=True)
+        asked = one.role == "assistant" and not one.calls
+        yield one
+
+
+class ObservedCall(Struct, frozen=True):
     """One model call of a trace: its whole input, and its answer; of one without an answer ``call.fault`` says why."""
 
-    input: tuple[Said, ...]
-    answer: Said
+    input: tuple[ImportedMessage, ...]
+    answer: ImportedMessage
     call: Call
     model: str = ""
     tools: tuple[Mapping[str, Any], ...] = ()
@@ -25,12 +49,11 @@ class Observed:
     """Which parts of its request nobody here knows, in words."""
 
 
-@dataclass
-class _Growing:
+class _Growing(Struct):
     """A thread that may go on."""
 
-    said: list[Said]
-    seen: list[Said]
+    said: list[ImportedMessage]
+    seen: list[ImportedMessage]
     """Of these, what a next call can have seen: all but the places of answers that the file does not hold."""
     model: str
     tools: tuple[Mapping[str, Any], ...]
@@ -38,17 +61,17 @@ class _Growing:
     unstated: str = ""
 
 
-def unanswered(call: Call, fault: str) -> tuple[Said, Call]:
+def unanswered(call: Call, fault: str) -> tuple[ImportedMessage, Call]:
     """What stands for the answer of a call that the file holds none of, and the call, which says why."""
-    return Said("assistant"), replace(call, fault=fault)
+    return ImportedMessage("assistant"), replace(call, fault=fault)
 
 
-def as_given(said: Iterable[Said]) -> list[Said]:
+def as_given(said: Iterable[ImportedMessage]) -> list[ImportedMessage]:
     """Messages of an earlier context as a later one begins with them: no call of it made them."""
     return [replace(one, call=None) for one in said if one.call is None or not one.call.fault]
 
 
-def attempted(read: Callable[[], Observed | None], remarks: Remarks) -> Observed | None:
+def attempted(read: Callable[[], ObservedCall | None], remarks: Remarks) -> ObservedCall | None:
     """A call of a trace; one whose messages cannot be read is left out, which is said."""
     try:
         return read()
@@ -57,7 +80,7 @@ def attempted(read: Callable[[], Observed | None], remarks: Remarks) -> Observed
         return None
 
 
-def threads_of(calls: Iterable[Observed], remarks: Remarks) -> tuple[Thread, ...]:
+def threads_of(calls: Iterable[ObservedCall], remarks: Remarks) -> tuple[Thread, ...]:
     """The contexts of a trace, oldest first; calls are taken in the order of their times where all have one."""
     growing: list[_Growing] = []
     listed = list(calls)
@@ -87,7 +110,7 @@ def threads_of(calls: Iterable[Observed], remarks: Remarks) -> tuple[Thread, ...
 
 def joined(conversations: Iterable[Conversation]) -> Conversation:
     """Several conversations as one run: those of a single call each are calls that may go on with one another."""
-    calls: list[Observed] = []
+    calls: list[ObservedCall] = []
     others: list[Thread] = []
     remarks, told, kept, title = Remarks(), list[Remark](), dict[str, Any](), ""
     for one in conversations:
@@ -103,16 +126,16 @@ def joined(conversations: Iterable[Conversation]) -> Conversation:
     return Conversation(threads, title, remarks=Remarks((*told, *remarks.all)).all, kept=kept)
 
 
-def _only_call(thread: Thread) -> Observed | None:
+def _only_call(thread: Thread) -> ObservedCall | None:
     """The call of a thread that ends with its only one."""
     *before, answer = thread.said
     if answer.call is None or thread.calls != 1:
         return None
     told = thread.model, thread.tools, thread.parameters, thread.unstated
-    return Observed(tuple(before), answer, answer.call, *told)
+    return ObservedCall(tuple(before), answer, answer.call, *told)
 
 
-def _continued(growing: Sequence[_Growing], call: Observed) -> _Growing | None:
+def _continued(growing: Sequence[_Growing], call: ObservedCall) -> _Growing | None:
     """The newest thread that the call's input begins with."""
     for thread in reversed(growing):
         known = len(thread.seen)
@@ -137,7 +160,7 @@ def shared(parameters: Sequence[Mapping[str, Any]], remarks: Remarks) -> dict[st
 
 
 def linear(
-    said: Sequence[Said],
+    said: Sequence[ImportedMessage],
     *,
     model: str = "",
     tools: tuple[Mapping[str, Any], ...] = (),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from workbench.engine.usage import Usage
+from msgspec.structs import replace
+
+from workbench.engine.journal.usage import Usage
 from workbench.importers.values import count, mapping
 
 _INPUT = (

@@ -10,11 +10,20 @@ from typing import Any
 
 from workbench.language.clean import clean_line
 from workbench.language.diagnose import MAX_PROBLEMS
-from workbench.language.model import Cascade, Phase
-from workbench.language.model_base import WORDS, as_text
+from workbench.language.model.base import WORDS, as_text
+from workbench.language.model.cascade import Cascade, Phase
+from workbench.language.model.shape import (
+    MEANT,
+    Place,
+    enumerations,
+    nearest,
+    places,
+    shape,
+    switches,
+    texts_by_name,
+)
 from workbench.language.problem import Path, Problem, Severity
-from workbench.language.shape import MEANT, Place, enumerations, nearest, places, shape, switches, texts_by_name
-from workbench.language.source import Source
+from workbench.language.read.source import Source
 
 RESERVED = frozenset({"all", "first", "previous", "prev"})
 """Words that ``context.from`` reads as keywords, in any case."""

@@ -10,11 +10,11 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from workbench.language.clean import clean_line
-from workbench.language.model import ContextSource, Narrator
-from workbench.language.model_base import TAGS, TEXT
+from workbench.language.model.base import TAGS, TEXT
+from workbench.language.model.cascade import ContextSource, Narrator
+from workbench.language.model.shape import nearest
 from workbench.language.problem import Path, Problem, Severity, Span
-from workbench.language.shape import nearest
-from workbench.language.source import Source
+from workbench.language.read.source import Source
 
 MAX_PROBLEMS = 200
 """Problems reported one by one; the rest is counted."""

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Literal
 
-from workbench.dataclass import dataclass
-from workbench.language.model import Cascade, Phase
+from msgspec import Struct
+
+from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.problem import Path, Span
-from workbench.language.source import Source
+from workbench.language.read.source import Source
 
 NodeKind = Literal["llm", "tool"]
 EdgeKind = Literal["handoff", "routed"]
@@ -22,8 +23,7 @@ ROUTING, ON_ERROR, DECISION, ESCALATION = "routing", "on_error", "decision", "es
 in the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """One phase."""
 
     id: str
@@ -33,8 +33,7 @@ class Node:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """One way on. ``handoff``: chosen inside the phase; ``routed``: taken by the engine after it."""
 
     src: str
@@ -47,8 +46,7 @@ class Edge:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Struct, frozen=True, dict=True):
     """A definition as the engine walks it. Edges lead only to nodes that exist."""
 
     id: str

@@ -3,13 +3,82 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Any
+from functools import cache, lru_cache, wraps
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import regex
+
+from workbench.language.problem import Path
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
+
+# Values that are a language of their own: regular expressions and JSON Schemas.
+
+
+def bad_pattern(pattern: object) -> tuple[str, int | None] | None:
+    """What is wrong with a regular expression, and at which character; None when it compiles or is no text.
+
+    The dialect is the one that runs use: the ``regex`` package, which knows time limits.
+    """
+    if not isinstance(pattern, str):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            regex.compile(pattern, regex.DOTALL | regex.IGNORECASE)
+    except regex.error as fault:
+        return str(fault.msg), fault.pos
+    except RecursionError:
+        return "it is nested too deeply", None
+    return None
+
+
+class _Schemas(NamedTuple):
+    """jsonschema, and the packages that it stands on."""
+
+    jsonschema: ModuleType
+    referencing: ModuleType
+    registry: Any
+    evolve: Callable[..., Any]
+
+
+@cache
+def _library() -> _Schemas:
+    """Takes some 80 ms at the first call, which a file without any schema need not pay."""
+    import attrs
+    import jsonschema
+    import jsonschema_specifications
+    import referencing.jsonschema
+
+    return _Schemas(jsonschema, referencing, jsonschema_specifications.REGISTRY, attrs.evolve)
+
+
+def is_type(value: object, kind: str) -> bool:
+    """Whether a value is of a type of JSON Schema."""
+    return bool(_library().jsonschema.Draft202012Validator({}).is_type(value, kind))
+
+
+def bad_schema(schema: dict[str, Any]) -> tuple[Path, str] | None:
+    """Where and why a value is no JSON Schema; None when it is one. The draft is the schema's own, else 2020-12."""
+    library = _library().jsonschema
+    if not isinstance(schema.get("$schema", ""), str):
+        return ("$schema",), "$schema is no text"
+    try:
+        library.validators.validator_for(schema, default=library.Draft202012Validator).check_schema(schema)
+        told = unusable(schema)
+    except library.SchemaError as fault:
+        # Of "a name or a list of names" the names are what a person got wrong.
+        choice = next((inner for inner in fault.context or () if inner.validator == "enum"), fault)
+        return tuple(fault.absolute_path), choice.message
+    except RecursionError:
+        return (), "it is nested too deeply"
+    return ((), told) if told else None
+
 
 Rule = Callable[[Any, Any, Any, Any], Iterator["ValidationError"] | None]
 """What a keyword demands: of the validator, the keyword's value, the value held against it, and the whole schema."""
@@ -29,18 +98,16 @@ def mismatch(schema: Mapping[str, Any], value: object) -> ValidationError | None
 
     Raises SchemaFault, and RecursionError for what is nested too deeply.
     """
-    from jsonschema.exceptions import best_match  # 30 ms: most cascades have no schema
-    from jsonschema.validators import Draft202012Validator, validator_for
-    from jsonschema_specifications import REGISTRY
-    from referencing.exceptions import Unresolvable
-
+    library = _library().jsonschema
     if fault := unusable(schema):
         raise SchemaFault(fault)
-    checking = _bounded(validator_for(schema, default=Draft202012Validator))
+    checking = _bounded(library.validators.validator_for(schema, default=library.Draft202012Validator))
     token = _until.set(time.monotonic() + SECONDS)
     try:
-        found: ValidationError | None = best_match(checking(schema, registry=REGISTRY).iter_errors(value))
-    except Unresolvable as unknown:
+        found: ValidationError | None = library.exceptions.best_match(
+            checking(schema, registry=_library().registry).iter_errors(value)
+        )
+    except _library().referencing.exceptions.Unresolvable as unknown:
         raise SchemaFault(_missing(unknown.ref)) from None
     finally:
         _until.reset(token)
@@ -52,25 +119,21 @@ def unusable(schema: Mapping[str, Any]) -> str:
 
     References in a schema that names parts of itself by ``$id`` are looked up only when a value is held against it.
     """
-    from jsonschema_specifications import REGISTRY
-    from referencing import Resource
-    from referencing.exceptions import Unresolvable
-    from referencing.jsonschema import DRAFT202012
-
     parts = list(_parts(schema))
     if any("unevaluatedProperties" in part for part in parts) and any("patternProperties" in part for part in parts):
         return "patternProperties cannot stand in a schema with unevaluatedProperties: its search has no end in time"
     if any(isinstance(part.get("$id"), str) for part in parts[1:]):
         return ""
     base = str(schema.get("$id", ""))
-    resource = Resource.from_contents(schema, default_specification=DRAFT202012)
-    resolver = REGISTRY.with_resource(base, resource).resolver(base)
+    references = _library().referencing
+    resource = references.Resource.from_contents(schema, default_specification=references.jsonschema.DRAFT202012)
+    resolver = _library().registry.with_resource(base, resource).resolver(base)
     for ref in (part.get(key) for part in parts for key in ("$ref", "$dynamicRef")):
         if not isinstance(ref, str):
             continue
         try:
             resolver.lookup(ref)
-        except Unresolvable:
+        except references.exceptions.Unresolvable:
             return _missing(ref)
     return ""
 
@@ -94,15 +157,12 @@ def _missing(ref: str) -> str:
 @lru_cache
 def _bounded(draft: Any) -> Any:
     """The same rules with an end: each looks at the clock, and patterns are searched for by what knows time limits."""
-    from attrs import evolve
-    from jsonschema.validators import extend
-
     own = {"pattern": _pattern, "patternProperties": _pattern_properties}
     rules = {name: _timed(own.get(name, rule)) for name, rule in draft.VALIDATORS.items()}
     rules["additionalProperties"] = _without_patterns(rules["additionalProperties"])
-    bounded = extend(draft, rules)  # type: ignore[no-untyped-call]
+    bounded = _library().jsonschema.validators.extend(draft, rules)
     # What evolves would otherwise become an unbounded one where a part of the schema names a draft of its own.
-    bounded.evolve = evolve
+    bounded.evolve = _library().evolve
     return bounded
 
 
@@ -123,8 +183,6 @@ def _left() -> float:
 
 
 def _found(pattern: str, text: str) -> bool:
-    import regex
-
     try:
         return regex.search(pattern, text, timeout=_left()) is not None
     except TimeoutError:
@@ -134,10 +192,8 @@ def _found(pattern: str, text: str) -> bool:
 
 
 def _pattern(_validator: Any, wanted: str, value: Any, _schema: Any) -> Iterator[ValidationError]:
-    from jsonschema import ValidationError
-
     if isinstance(value, str) and not _found(wanted, value):
-        yield ValidationError(f"{value!r} does not match {wanted!r}")
+        yield _library().jsonschema.ValidationError(f"{value!r} does not match {wanted!r}")
 
 
 def _pattern_properties(

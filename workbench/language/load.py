@@ -5,25 +5,22 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from msgspec import Struct
 from pydantic import ValidationError
 
-from workbench.dataclass import dataclass
 from workbench.language.check import checked
 from workbench.language.diagnose import diagnosed, without
 from workbench.language.graph import Graph, lower
-from workbench.language.json_reader import read_json
-from workbench.language.model import Cascade
+from workbench.language.model.cascade import Cascade
 from workbench.language.problem import Path, Problem, Severity
-from workbench.language.reading import MAX_BYTES, Fault, Reading
-from workbench.language.source import Format, Source
+from workbench.language.read.source import Source
+from workbench.language.read.text import read_source
 
-_BOM = "\ufeff"
 _ROUNDS = 8
 """How often what is wrong is left out before a draft is given up."""
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(Struct, frozen=True, dict=True):
     """What a file gave. ``cascade`` is None when an error of form stands in its way; then ``draft`` has the rest."""
 
     source: Source
@@ -64,65 +61,6 @@ def load(text: str | bytes, file: str = "") -> Loaded:
     problems += checked(source)
     problems.sort(key=lambda p: (p.span, p.code))
     return Loaded(source, cascade, tuple(problems), _outline(source), cascade or draft)
-
-
-def read_source(text: str | bytes, file: str = "") -> tuple[Source, list[Problem]]:
-    """The text with its places, and what is wrong with it as YAML or JSON. ``data`` is None when it cannot be read."""
-    text, refused = _text(text)
-    bom = _BOM if text.startswith(_BOM) else ""
-    text = text.removeprefix(_BOM)
-    form = _format(text, file)
-    if refused is not None:
-        source = Source(text, file, form, bom=bom)
-        return source, [_problem(source, refused)]
-    reading = _read(text, form)
-    source = Source(text, file, form, reading.data, bom, reading.layout)
-    return source, [_problem(source, fault) for fault in reading.faults]
-
-
-def _text(text: str | bytes) -> tuple[str, Fault | None]:
-    """The characters, and why they are not read further."""
-    size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_BYTES:
-        shown = text[:4096].decode("utf-8", "replace") if isinstance(text, bytes) else text[:4096]
-        return _whole(shown), Fault(
-            Severity.ERROR, "L104", f"too large: {size:,} bytes, the limit is {MAX_BYTES:,}", 0, 0
-        )
-    raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-    try:
-        return raw.decode("utf-8"), None
-    except UnicodeDecodeError as fault:
-        at = len(raw[: fault.start].decode("utf-8"))
-        hint = "it looks like UTF-16; save it as UTF-8" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-        shown = raw.decode("utf-8", "replace")
-        return shown, Fault(Severity.ERROR, "L105", f"not UTF-8 at byte {fault.start + 1}", at, at + 1, hint)
-
-
-def _whole(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8", "replace")
-
-
-def _format(text: str, file: str) -> Format:
-    name = file.lower()
-    if name.endswith(".json"):
-        return "json"
-    if name.endswith((".yaml", ".yml")):
-        return "yaml"
-    return "json" if text.lstrip()[:1] in ("{", "[") else "yaml"
-
-
-def _read(text: str, form: Format) -> Reading:
-    if form == "json":
-        return read_json(text)
-    from workbench.language.yaml_reader import read_yaml  # Its parser takes 10 ms to load.
-
-    return read_yaml(text)
-
-
-def _problem(source: Source, fault: Fault) -> Problem:
-    return Problem(
-        fault.severity, fault.code, fault.message, source.file, source.between(fault.start, fault.end), (), fault.hint
-    )
 
 
 def _validated(source: Source) -> tuple[Cascade | None, Cascade | None, list[Problem]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
 
 Path = tuple[str | int, ...]
 """Where a value stands in a document: ``("phases", 1, "rules", "max_turns")``."""
@@ -28,8 +28,7 @@ class Span(NamedTuple):
     end_column: int
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One finding. ``fix`` is the text that would stand at the span instead, where one is obvious."""
 
     severity: Severity

@@ -7,12 +7,13 @@ import math
 import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field
 from types import SimpleNamespace
 from typing import Any
 
-from workbench.dataclass import dataclass
-from workbench.engine.ports import NativeCall, Usage
+from msgspec import Struct, field
+
+from workbench.engine.contracts import NativeCall
+from workbench.engine.journal.usage import Usage
 
 _DUPLICATES = frozenset(
     {"thinking_blocks", "reasoning_content", "reasoning", "reasoning_details", "refusal", "citations"}
@@ -20,8 +21,7 @@ _DUPLICATES = frozenset(
 """Fields of a provider that litellm gives twice, or that are no part of the conversation."""
 
 
-@dataclass
-class _Call:
+class _Call(Struct):
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
@@ -202,12 +202,10 @@ def _text(value: Any) -> str:
     return json.dumps(value) if isinstance(value, int | float | dict) else str(value)
 
 
-def sound(event: Any) -> Any:
+def sound(event: Mapping[str, Any]) -> dict[str, Any]:
     """An event of a stream whose usage the parser can read: what is no count in it is left out."""
-    if isinstance(event, dict) and "usage" in event:
-        usage = event["usage"]
-        event["usage"] = _counts(usage) if isinstance(usage, dict) else None
-    return event
+    usage = event.get("usage")
+    return {**event, "usage": _counts(usage) if isinstance(usage, dict) else None}
 
 
 _NUMBERED = re.compile(r".*(_tokens|cost)")

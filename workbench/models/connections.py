@@ -1,11 +1,15 @@
-"""The HTTP client that calls go out on: httpx's own, which notes each exchange on the tape of its call."""
+"""The HTTP client that calls go out on: httpx's own, which notes each exchange on the tape of its call.
+
+It bounds how much of a response is taken: a provider, or a server in its place, may send without end.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -13,9 +17,10 @@ from ssl import SSLContext
 from typing import Any
 
 import httpx
+from msgspec import Struct
 
 from workbench import __version__
-from workbench.models.bounds import Bounds, Intake, TooLarge, decoder
+from workbench.models.collect import sound
 from workbench.models.tape import Tape, Unreached, Unusable, current
 
 IDLE = 5.0
@@ -23,6 +28,107 @@ IDLE = 5.0
 STALE = 1.0
 """Seconds within which a closed connection answers a request with its end: the request met nobody. A server that took
 the request and then fell is not told apart from that by HTTP; it has usually begun to work for longer than this."""
+
+
+MEGABYTE = 1 << 20
+_PIECE = MEGABYTE
+"""Bytes that are unpacked at a time."""
+
+
+class TooLarge(Exception):
+    """A response went past a bound. Its words say which, as the end of a sentence about the answer."""
+
+
+class Bounds(Struct, frozen=True):
+    """Bounds of one response, counted after its content encoding was undone."""
+
+    body: int = 64 * MEGABYTE
+    """Bytes of the whole. An answer of 128,000 tokens with an event for each has some 30 MB."""
+    line: int = 32 * MEGABYTE
+    """Bytes between two line ends: an event of a stream, or JSON, which is parsed as one."""
+    lines: int = 2_000_000
+    """Lines of the whole: three for each token of a long answer are a quarter of that."""
+    nodes: int = 1_000_000
+    """Objects and lists that begin in one line: parsed, each takes some hundred times its two bytes."""
+    error: int = MEGABYTE
+    """Bytes of the body of a response with an error status; the rest is not read."""
+
+
+class Intake:
+    """Counts the bytes of one response as they come."""
+
+    def __init__(self, bounds: Bounds = Bounds()) -> None:
+        self._bounds = bounds
+        self._body = self._lines = self._line = self._nodes = 0
+
+    def take(self, data: bytes) -> None:
+        """The next bytes. Raises TooLarge at the first bound that they pass."""
+        bounds = self._bounds
+        self._body += len(data)
+        if self._body > bounds.body:
+            raise TooLarge(f"is longer than {_megabytes(bounds.body)}, the most that is read of one")
+        self._lines += data.count(b"\n")
+        if self._lines > bounds.lines:
+            raise TooLarge(f"has more than {bounds.lines:,} lines, the most that are read of one")
+        end = data.find(b"\n")
+        self._goes_on(data, 0, len(data) if end < 0 else end)
+        if end >= 0:  # The lines in between are shorter than a piece is: only the last one can grow past a bound.
+            self._line = self._nodes = 0
+            self._goes_on(data, data.rfind(b"\n") + 1, len(data))
+
+    def _goes_on(self, data: bytes, start: int, stop: int) -> None:
+        """A part of the data that goes on with the current line."""
+        bounds = self._bounds
+        self._line += stop - start
+        self._nodes += data.count(b"{", start, stop) + data.count(b"[", start, stop)
+        if self._line > bounds.line:
+            raise TooLarge(f"has a line of more than {_megabytes(bounds.line)}, the most that is read of one")
+        if self._nodes > bounds.nodes:
+            raise TooLarge(f"has more than {bounds.nodes:,} objects and lists in one line")
+
+
+def decoder(coding: str) -> Callable[[bytes], Iterator[bytes]]:
+    """What undoes a content coding (RFC 9110, section 8.4.1), a piece of at most 1 MB at a time.
+
+    Raises ValueError for one that is not gzip, deflate or identity: none was asked for. The decoder raises zlib.error
+    for bytes that are not in its coding.
+    """
+    match coding.strip().lower():
+        case "" | "identity":
+            return lambda data: iter((data,))
+        case "gzip" | "x-gzip":
+            return _Inflated(zlib.MAX_WBITS | 16)
+        case "deflate":
+            return _Inflated(zlib.MAX_WBITS)
+    raise ValueError(f"is encoded as {coding.strip()[:40]!r}, which was not asked for")
+
+
+class _Inflated:
+    """Undoes gzip or deflate."""
+
+    def __init__(self, window: int) -> None:
+        self._raw_too = window == zlib.MAX_WBITS
+        self._stream = zlib.decompressobj(window)
+
+    def __call__(self, data: bytes) -> Iterator[bytes]:
+        while data and not self._stream.eof:
+            yield self._once(data)
+            data = self._stream.unconsumed_tail
+
+    def _once(self, data: bytes) -> bytes:
+        first, self._raw_too = self._raw_too, False
+        try:
+            return self._stream.decompress(data, _PIECE)
+        except zlib.error:
+            if not first:
+                raise
+            # Some servers take "deflate" for the stream without its zlib header.
+            self._stream = zlib.decompressobj(-zlib.MAX_WBITS)
+            return self._stream.decompress(data, _PIECE)
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / MEGABYTE:,.3g} MB"
 
 
 class RecordingClient(httpx.AsyncClient):
@@ -44,7 +150,7 @@ class RecordingClient(httpx.AsyncClient):
 
     async def send(self, request: httpx.Request, *, stream: bool = False, **options: Any) -> httpx.Response:
         """As httpx does. With a tape it raises Unreached where httpx raises an HTTPError, and NotSent for a second
-        request: retries are the engine's."""
+        request: retries are the engine's, and litellm's client would make another one by itself."""
         tape = current.get()
         if tape is not None:
             await tape.sending(request)
@@ -58,7 +164,7 @@ class RecordingClient(httpx.AsyncClient):
         if tape is not None:
             tape.answering(answer)
         kept = [(name, value) for name, value in answer.headers.multi_items() if name.lower() != "content-encoding"]
-        response = Answered(
+        response = EventStreamResponse(
             answer.status_code,
             headers=[*kept, ("x-should-retry", "false")],  # OpenAI's SDK heeds it
             stream=_Body(answer, tape, self._bounds),
@@ -68,6 +174,11 @@ class RecordingClient(httpx.AsyncClient):
         try:
             if not stream or (tape is not None and response.status_code >= 400):
                 await response.aread()
+        except httpx.HTTPError as fault:
+            await response.aclose()
+            if tape is None:
+                raise
+            raise Unreached(str(fault)) from fault
         except BaseException:
             await response.aclose()
             raise
@@ -146,11 +257,16 @@ def _trust() -> SSLContext:
     return httpx.create_ssl_context()
 
 
-class Answered(httpx.Response):
+class EventStreamResponse(httpx.Response):
     """A response whose lines end as those of an event stream do: httpx also ends them at characters that JSON may hold
-    as they are (U+2028)."""
+    as they are (U+2028). Lines of events are such that litellm's parsers lose nothing of them (``readable_line``)."""
 
     async def aiter_lines(self) -> AsyncIterator[str]:
+        is_stream = "event-stream" in self.headers.get("content-type", "")
+        async for line in self._lines():
+            yield readable_line(line) if is_stream and line.startswith("data:") else line
+
+    async def _lines(self) -> AsyncIterator[str]:
         if self.is_stream_consumed or "charset" in self.headers.get("content-type", "").lower().replace(
             "charset=utf-8", ""
         ):
@@ -167,6 +283,21 @@ class Answered(httpx.Response):
                     yield ended.rstrip(b"\r\n").decode("utf-8", "replace")
         for last in b"".join(begun).splitlines():
             yield last.decode("utf-8", "replace")
+
+
+def readable_line(line: str) -> str:
+    """A line ``data: ...`` of an event stream, written so that litellm reads all of it.
+
+    litellm passes over what is not JSON, takes every line that mentions ``[DONE]`` for the end, and stops at usage that
+    is no count. Raises JSONDecodeError for what is not JSON.
+    """
+    value = line.removeprefix("data:").strip()
+    if not value or value == "[DONE]":
+        return line
+    event = json.loads(value)
+    if isinstance(event, dict) and "usage" in event and (mended := sound(event)) != event:
+        value = json.dumps(mended)
+    return "data: " + value.replace("[DONE]", "\\u005bDONE]")  # In JSON it can only stand inside of a text.
 
 
 class _Body(httpx.AsyncByteStream):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from workbench.context.cache import Price
-from workbench.engine.ports import Usage
+from workbench.engine.journal.usage import Usage
 
 
 def cost(usage: Usage, price: Price) -> float | None:

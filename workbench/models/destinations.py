@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from workbench.engine.redact import without_password
-from workbench.models.loading import DIRECT, Library, completion, provided
+from msgspec.structs import replace
+
+from workbench.engine.journal.redact import without_password
+from workbench.models import calls
+from workbench.models.library import declared, imported
 from workbench.models.names import NO_KEY, NoKey, Resolved
-from workbench.models.tape import NotSent, Tape, current
+from workbench.models.tape import NotSent, Tape
 
 LONGEST = 20.0
 """Seconds until a provider that looks for keys elsewhere (a file, a service of the machine) is given up."""
@@ -26,11 +28,13 @@ _SECRET = re.compile(r".*(KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)S?(_.*)?|.*_PAT")
 _OPENAI_HOST = "api.openai.com"
 _OF_OPENAI = frozenset({"openai", "text-completion-openai", "custom_openai"})
 _ASKS_FOR_BASE = re.compile(r"api[_ ]base|base url", re.IGNORECASE)
+_LOGGED_IN_BY_HAND = frozenset({"github_copilot", "chatgpt"})
+"""Providers for which litellm opens a login in a browser as soon as they are asked about."""
 _TELLING = 12
 """Characters from which on a key is known wherever it stands; a shorter one only as a whole."""
 
 
-async def located(library: Library, resolved: Resolved, env: Mapping[str, str], *, embeds: bool = False) -> Resolved:
+async def located(resolved: Resolved, env: Mapping[str, str], *, embeds: bool = False) -> Resolved:
     """The same with the address, the variables and the key that litellm takes, for completions or embeddings.
 
     A key goes along unless the address is of this machine or this network, or a variable says it: servers there often
@@ -39,27 +43,27 @@ async def located(library: Library, resolved: Resolved, env: Mapping[str, str], 
     if resolved.base_url:
         direct = resolved.provider.id == "openai"
         if not direct:
-            _, _, direct = await _looked_at(library, resolved, env, NO_KEY, embeds)
+            _, _, direct = await _looked_at(resolved, env, NO_KEY, embeds)
         return replace(resolved, address=without_password(resolved.base_url), direct=direct)
-    if resolved.provider.id in _logged_in_by_hand(library):
+    if resolved.provider.id in _LOGGED_IN_BY_HAND:
         raise NoKey(f"'{resolved.name}' needs a login in a browser, for which no run can wait")
-    tape, words, direct = await _looked_at(library, resolved, env, None, embeds)
+    tape, words, direct = await _looked_at(resolved, env, None, embeds)
     key = _key_in(tape, env, resolved.provider.id)
     if not key and (handed := _handed(resolved, env)) != resolved:
-        shown, more, way = await _looked_at(library, handed, env, handed.sent_key, embeds)
+        shown, more, way = await _looked_at(handed, env, handed.sent_key, embeds)
         if shown.url is not None:
             resolved, tape, words, direct = handed, shown, more, way
             key = handed.key_variable
     elif not key:
-        shown, more, way = await _looked_at(library, resolved, env, NO_KEY, embeds)
+        shown, more, way = await _looked_at(resolved, env, NO_KEY, embeds)
         tape, words, direct = (shown, more, way) if shown.url is not None else (tape, words, direct)
     if tape.url is None:
-        raise NoKey(_missing(library, resolved, env, words))
+        raise NoKey(_missing(resolved, env, words))
     if tape.url.host == _OPENAI_HOST and resolved.provider.id not in _OF_OPENAI:
-        return await located(library, _where_it_listens(resolved), env, embeds=embeds)
+        return await located(_where_it_listens(resolved), env, embeds=embeds)
     base_variable, base = _base_of(str(tape.url), env)
     if not key and not base_variable and not is_near(tape.url.host):
-        raise NoKey(_missing(library, resolved, env, words))
+        raise NoKey(_missing(resolved, env, words))
     return replace(
         resolved,
         address=without_password(base or f"{tape.url.scheme}://{tape.url.netloc.decode('ascii')}"),
@@ -99,58 +103,45 @@ def is_near(host: str) -> bool:
     return address.is_private or address.is_loopback or address.is_link_local
 
 
+_threads = ThreadPoolExecutor(thread_name_prefix="destinations")
+"""Not those of the event loop: who waits here for the variables of a project would take the threads in which litellm
+makes the requests of the calls that have them, and none would go on."""
+
+
 async def _looked_at(
-    library: Library, resolved: Resolved, env: Mapping[str, str], key: str | None, embeds: bool
+    resolved: Resolved, env: Mapping[str, str], key: str | None, embeds: bool
 ) -> tuple[Tape, str, bool]:
     """The tape of a request that was not sent, what litellm said where it made none, and whether by its own route."""
     words = ""
     for direct in (True, False):
         tape = Tape(held=True)
-        made = partial(_made, library, resolved, env, key, direct, embeds)
-        words = await asyncio.to_thread(_hold, tape, made) or words
+        loop = asyncio.get_running_loop()
+        words = await loop.run_in_executor(_threads, _held, resolved, env, key, direct, embeds, tape) or words
         if tape.url is not None:
             break
     return tape, words, direct
 
 
-def _hold(tape: Tape, made: Callable[[], Coroutine[Any, Any, None]]) -> str:
+def _held(resolved: Resolved, env: Mapping[str, str], key: str | None, direct: bool, embeds: bool, tape: Tape) -> str:
     """Make a request with a tape that holds it; what litellm said. In a thread of its own: some providers look for keys
     in files and at services of the machine, and wait for them."""
-    current.set(tape)
+    model: dict[str, Any] = {
+        "model": resolved.litellm_name,
+        "api_key": key,
+        "api_base": resolved.base_url or None,
+    }
+    if embeds:
+        request = calls.embedding(env, tape, direct=direct, input=["a"], **model)
+    else:
+        messages = [{"role": "user", "content": "a"}]
+        request = calls.completion(env, tape, direct=direct, messages=messages, stream=True, **model)
     try:
-        asyncio.run(asyncio.wait_for(made(), LONGEST))
+        asyncio.run(asyncio.wait_for(request, LONGEST))
     except NotSent:
         return ""
     except Exception as error:  # noqa: BLE001 - litellm raises what it likes
         return str(error)
     return ""
-
-
-async def _made(
-    library: Library, resolved: Resolved, env: Mapping[str, str], key: str | None, direct: bool, embeds: bool
-) -> None:
-    if embeds:
-        with provided(env, **{DIRECT: "true" if direct else "false"}):
-            await library.module.aembedding(
-                model=resolved.litellm_name,
-                input=["a"],
-                api_key=key,
-                api_base=resolved.base_url or None,
-                num_retries=0,
-            )
-        return
-    response = await completion(
-        library,
-        env,
-        direct=direct,
-        model=resolved.litellm_name,
-        messages=[{"role": "user", "content": "a"}],
-        api_key=key,
-        api_base=resolved.base_url or None,
-        stream=True,
-    )
-    if response.completion_stream is None:
-        await response.fetch_stream()
 
 
 def _key_in(tape: Tape, env: Mapping[str, str], provider: str) -> str:
@@ -179,9 +170,9 @@ def _base_of(url: str, env: Mapping[str, str]) -> tuple[str, str]:
     return "", ""
 
 
-def _missing(library: Library, resolved: Resolved, env: Mapping[str, str], words: str) -> str:
+def _missing(resolved: Resolved, env: Mapping[str, str], words: str) -> str:
     """That there is no key, with the variables that would do; or why litellm could make no request."""
-    names = list(dict.fromkeys(_variables(library, resolved)))
+    names = list(dict.fromkeys(_variables(resolved)))
     absent = [name for name in names if not env.get(name, "").strip()]
     base = f"{_stem(resolved.provider.id)}_API_BASE"
     if not absent and _ASKS_FOR_BASE.search(words) and not env.get(base):
@@ -195,24 +186,17 @@ def _missing(library: Library, resolved: Resolved, env: Mapping[str, str], words
     return f"no key for '{resolved.name}': set {setting} (--model offline needs none)"
 
 
-def _variables(library: Library, resolved: Resolved) -> Iterator[str]:
+def _variables(resolved: Resolved) -> Iterator[str]:
     """The variables in which litellm looks for what a provider needs, as far as it tells, else what it calls them."""
-    from litellm.llms.openai_like.json_loader import JSONProviderRegistry
-
-    missing = library.module.validate_environment(resolved.litellm_name)["missing_keys"]
-    declared = JSONProviderRegistry.get(resolved.provider.id)
+    missing = imported().validate_environment(resolved.litellm_name)["missing_keys"]
     yield from missing
     if not missing:
-        yield declared.api_key_env if declared is not None else f"{_stem(resolved.provider.id)}_API_KEY"
+        one = declared(resolved.provider.id)
+        yield one.api_key_env if one is not None else f"{_stem(resolved.provider.id)}_API_KEY"
 
 
 def _stem(provider: str) -> str:
     return re.sub(r"\W", "_", provider).upper()
-
-
-def _logged_in_by_hand(library: Library) -> frozenset[str]:
-    providers: Any = library.module.constants.PROVIDERS_THAT_AUTHENTICATE_ON_PROVIDER_INFO
-    return frozenset(str(getattr(provider, "value", provider)) for provider in providers)
 
 
 def _first_sentence(words: str) -> str:

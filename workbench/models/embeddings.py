@@ -1,8 +1,9 @@
-"""Embeds texts through litellm: one try, one deadline, every fault typed, as for completions."""
+"""Embeds texts: through litellm (one try, one deadline, every fault typed), or by their words alone."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 import os
 import time
@@ -11,16 +12,40 @@ from typing import Any
 
 import httpx
 
-from workbench.engine.embedding import Embedded
-from workbench.engine.ports import ModelFault
+from workbench.context.scoring import words
+from workbench.engine.contracts import EmbeddedTexts, ModelFault
+from workbench.models import calls
 from workbench.models.destinations import located
 from workbench.models.faults import build, fault_of
-from workbench.models.lexical import LEXICAL, LexicalEmbedder
 from workbench.models.litellm import CONNECT
-from workbench.models.loading import Library, loaded
 from workbench.models.names import NO_KEY, NoKey, Resolved
 from workbench.models.prices import PriceTable
-from workbench.models.tape import NotSent, Tape, Unreached, current
+from workbench.models.tape import NotSent, Tape, Unreached
+
+LEXICAL = "lexical-256"
+LEXICAL_SIZE = 256
+"""Elements of a vector."""
+
+
+class LexicalEmbedder:
+    """Implements ``Embedder``, whatever model is asked for: no model, no network, the same vectors on every machine.
+
+    Two texts are near where they share words; it knows nothing of meaning, so its name says what it is.
+    """
+
+    async def embed(self, texts: Sequence[str], model: str) -> EmbeddedTexts:
+        return EmbeddedTexts(tuple(map(vector_of, texts)), LEXICAL, 0, 0.0)
+
+
+def vector_of(text: str) -> tuple[float, ...]:
+    """A unit vector: each word adds 1 + ln(number) to the element that its hash names, or takes it away there, so that
+    words which meet in an element do not make texts alike. All zeros for a text without words."""
+    vector = [0.0] * LEXICAL_SIZE
+    for word, number in sorted(words(text).items()):
+        digest = hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()
+        vector[digest[0]] += (1 + math.log(number)) * (1 if digest[1] & 1 else -1)
+    length = math.sqrt(math.fsum(x * x for x in vector))
+    return tuple(round(x / length, 6) for x in vector) if length else tuple(vector)
 
 
 class LiteLLMEmbedder:
@@ -43,45 +68,42 @@ class LiteLLMEmbedder:
         self._prices = prices
         self._timeout = timeout_s
 
-    async def embed(self, texts: Sequence[str], model: str) -> Embedded:
+    async def embed(self, texts: Sequence[str], model: str) -> EmbeddedTexts:
         if model == LEXICAL:
             return await LexicalEmbedder().embed(texts, model)
-        library, tape = await loaded(), Tape()
+        tape = Tape()
+        await asyncio.to_thread(calls.client)
         try:
-            resolved = await located(library, self._resolve(model), self._env, embeds=True)
+            resolved = await located(self._resolve(model), self._env, embeds=True)
         except NoKey as fault:
             raise ModelFault(fault.kind, str(fault)) from fault
         begin = time.perf_counter()
-        token = current.set(tape)
         try:
             async with asyncio.timeout(self._timeout):
-                response = await self._asked(library, resolved, texts, tape)
+                response = await self._asked(resolved, texts, tape)
         except TimeoutError:
             raise build("timeout", f"no embeddings within {self._timeout:g} s", tape, resolved) from None
         except (Exception, NotSent, Unreached) as error:  # noqa: BLE001 - litellm raises what it likes: all are faults
             raise fault_of(error, tape, resolved) from None
         finally:
-            current.reset(token)
             await tape.close()
         return self._embedded(response, texts, resolved, model, tape, time.perf_counter() - begin)
 
-    async def _asked(self, library: Library, resolved: Resolved, texts: Sequence[str], tape: Tape) -> Any:
-        return await _uncancelled_before_sending(
-            library.module.aembedding(
-                model=resolved.litellm_name,
-                input=list(texts),
-                api_key=resolved.api_key or NO_KEY,
-                api_base=resolved.base_url or None,
-                timeout=httpx.Timeout(self._timeout + 10, connect=CONNECT),
-                max_retries=0,
-                num_retries=0,
-            ),
+    async def _asked(self, resolved: Resolved, texts: Sequence[str], tape: Tape) -> Any:
+        return await calls.embedding(
+            self._env,
             tape,
+            direct=resolved.direct,
+            model=resolved.litellm_name,
+            input=list(texts),
+            api_key=resolved.api_key or NO_KEY,
+            api_base=resolved.base_url or None,
+            timeout=httpx.Timeout(self._timeout + 10, connect=CONNECT),
         )
 
     def _embedded(
         self, response: Any, texts: Sequence[str], resolved: Resolved, model: str, tape: Tape, seconds: float
-    ) -> Embedded:
+    ) -> EmbeddedTexts:
         """The vectors in the order of the texts. Raises ModelFault where they are not one finite vector for each."""
         try:
             rows = sorted((int(one["index"]), one["embedding"]) for one in response.data)
@@ -95,23 +117,4 @@ class LiteLLMEmbedder:
         tokens = getattr(response.usage, "prompt_tokens", None) if "usage" in tape.said else None
         price = self._prices.price(model, tokens or 0)
         spent = None if tokens is None or price.input is None else tokens * price.input
-        return Embedded(vectors, str(response.model or model), tokens, spent, seconds)
-
-
-async def _uncancelled_before_sending(call: Any, tape: Tape) -> Any:
-    """Await a call; on cancellation end it where that leaves nothing behind.
-
-    Before the request is sent litellm works in a thread that cannot be stopped and returns a coroutine: cancelling
-    there would drop it unawaited. So the request is refused at the client, and the call ends by itself.
-    """
-    task = asyncio.ensure_future(call)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        tape.cancelled = True
-        if tape.sent:
-            task.cancel()
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()
-        raise
+        return EmbeddedTexts(vectors, str(response.model or model), tokens, spent, seconds)

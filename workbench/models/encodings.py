@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from workbench.context.assembly import Grade
-from workbench.context.message import Message, Text, canonical
+from workbench.context.message import Message, TextPart, canonical
 from workbench.context.tokens import Tally
+from workbench.models.batch_counter import BatchCounter, Counted, counted_together
 from workbench.models.bundled import encodings_folder
 from workbench.models.families import Encoding, Family, family
-from workbench.models.together import Counted, Together, counted_together
 from workbench.models.toolspace import json_tokens, notation_tokens
 
 PER_NAME = 1
@@ -129,6 +130,12 @@ class Encodings:
         return encoder
 
 
+@functools.cache
+def encodings() -> Encodings:
+    """One counter for the process: encodings are loaded once, and messages counted once."""
+    return Encodings()
+
+
 class _Tally:
     """Implements ``Tally``."""
 
@@ -136,7 +143,7 @@ class _Tally:
         self._encodings = encodings
         self._kind = kind
         self._known = encodings._counts(kind)
-        self._together = Together(lambda texts: encodings._encoded_together(texts, kind))
+        self._together = BatchCounter(lambda texts: encodings._encoded_together(texts, kind))
         self._digests: list[str] = []
         self._fresh: dict[str, tuple[int, int, Grade]] = {}
         """By digest: how many texts there are, and what is beside them."""
@@ -171,7 +178,7 @@ class _Tally:
 
 
 def _with(texts: Iterable[Counted], kind: Family, tokens: int, grade: Grade) -> tuple[int, Grade]:
-    """A message's count: that of its texts, and what there is beside them."""
+    """A message's count: its texts and the ``tokens`` beside them."""
     inside = 0
     for count, whole in texts:
         inside, grade = inside + count, grade if whole else _ESTIMATE
@@ -181,7 +188,7 @@ def _with(texts: Iterable[Counted], kind: Family, tokens: int, grade: Grade) -> 
 def _texts(message: Message) -> list[str]:
     """All that is counted of a message, in order."""
     content = message.content
-    texts = [content] if isinstance(content, str) else [part.text for part in content if isinstance(part, Text)]
+    texts = [content] if isinstance(content, str) else [part.text for part in content if isinstance(part, TextPart)]
     for call in message.tool_calls:
         texts += (call.name, call.arguments)
     return [*texts, message.name] if message.name else texts

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 
-from workbench.dataclass import dataclass
+from msgspec import Struct, field
+
 from workbench.language.problem import Problem, Severity, Span
 
 LARGEST = 1_000_000
 """Characters of a file that is still read."""
 
+# Not python-dotenv: its dotenv_values() only logs that a line cannot be read, and here each such line is a problem with
+# its place and reason.
 _NAME = re.compile(r"[ \t]*(?:export[ \t]+)?(?P<name>[^\s=#]+)[ \t]*=[ \t]*")
 _VALID = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$"}
@@ -28,8 +30,7 @@ _REFUSED = re.compile(
 """Names a file may not set: search paths, loaders and interpreters, proxies and certificates, base URLs."""
 
 
-@dataclass(frozen=True)
-class Dotenv:
+class Dotenv(Struct, frozen=True):
     """What a ``.env`` file says."""
 
     values: Mapping[str, str] = field(default_factory=dict)

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Literal
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+
 from workbench.engine.model_name import split_effort, unescaped
 
 Encoding = Literal["cl100k_base", "o200k_base", "p50k_base"]
@@ -82,8 +83,7 @@ def gemini_budget(width: int, height: int) -> int:
     return 1120 if width and height else 0
 
 
-@dataclass(frozen=True)
-class ToolPrompt:
+class ToolPrompt(Struct, frozen=True):
     """Tokens that a provider adds to a request with tools, beside the definitions."""
 
     auto: int
@@ -102,8 +102,7 @@ ANTHROPIC_46 = ToolPrompt(497, 589)
 use system prompt, in its latest edition that lists the model."""
 
 
-@dataclass(frozen=True)
-class Family:
+class Family(Struct, frozen=True):
     """How the models whose names begin with ``prefix`` count."""
 
     prefix: str

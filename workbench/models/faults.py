@@ -13,8 +13,8 @@ from http import HTTPStatus
 
 import httpx
 
-from workbench.engine.ports import ModelFault
-from workbench.engine.redact import Redactor, without_password
+from workbench.engine.contracts import ModelFault
+from workbench.engine.journal.redact import Redactor, without_password
 from workbench.models.names import Resolved
 from workbench.models.tape import NotSent, Tape, Unusable
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -17,44 +16,21 @@ import httpx
 from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.context.wire import MissingImage
-from workbench.dataclass import dataclass
-from workbench.engine.ports import Answer, Images, ModelFault, Usage
+from workbench.engine.contracts import Answer, Images, ModelFault
+from workbench.engine.journal.usage import Usage
+from workbench.models import calls
 from workbench.models.collect import Collector, loose, usage_of
 from workbench.models.cost import cost
 from workbench.models.destinations import located
 from workbench.models.faults import build, fault_of, unreadable
-from workbench.models.loading import (
-    Library,
-    Prepared,
-    completion,
-    loaded,
-    provider_stream,
-    rehearse,
-)
+from workbench.models.library import is_argument
 from workbench.models.names import NoKey, Resolved
 from workbench.models.outgoing import messages_for, parameters_for, placed
 from workbench.models.prices import PriceTable
-from workbench.models.tape import NotSent, Tape, Unreached, current
+from workbench.models.tape import NotSent, Tape, Unreached
 
 CONNECT = 20.0
 """Seconds to reach a host, within the deadline of the call."""
-
-REMEMBERED = 4
-"""How many requests are kept as they were sent, for equal ones to follow: those of candidates."""
-
-
-@dataclass
-class _Outgoing:
-    """A request as litellm is handed it, and as litellm made it, where that can be sent again."""
-
-    request: Request
-    resolved: Resolved
-    messages: list[dict[str, Any]]
-    parameters: dict[str, Any]
-    prepared: Prepared | None = None
-    raw: bytes = b""
-    """The body of which ``wire`` was read."""
-    wire: tuple[dict[str, Any] | None, str] = (None, "")
 
 
 class LiteLLM:
@@ -81,7 +57,6 @@ class LiteLLM:
         self._prices = prices
         self._timeout = timeout_s
         self._stream = stream
-        self._sent: deque[_Outgoing] = deque(maxlen=REMEMBERED)
         self._found: dict[Resolved, Resolved] = {}
         """Where models are answered, once it is known."""
 
@@ -90,17 +65,17 @@ class LiteLLM:
 
     async def warm(self) -> None:
         """Load litellm now, with what it loads only at its first call, so that the first call need not wait for it."""
-        await asyncio.to_thread(rehearse)
+        await asyncio.to_thread(calls.rehearse)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
-        await (await loaded()).client.close_here()
+        await calls.client().close_here()
 
     async def complete(self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]) -> Answer:
-        library = await loaded()
+        await asyncio.to_thread(calls.client)
         try:
-            resolved = await self._located(library, self._resolve(request.model))
-            sent = self._sent_before(request, resolved) or self._outgoing(request, images, resolved)
+            resolved = await self._located(self._resolve(request.model))
+            arguments = self._arguments(request, images, resolved)
         except NoKey as fault:
             raise ModelFault(fault.kind, str(fault)) from fault
         except (MissingImage, ValueError) as fault:
@@ -108,10 +83,9 @@ class LiteLLM:
         tape = Tape("reasoning_details" if "reasoning_details" in resolved.provider.returns else "")
         answer = Collector(on_text)
         begin = time.perf_counter()
-        token = current.set(tape)
         try:
             async with asyncio.timeout(self._timeout):
-                await self._exchange(library, sent, answer)
+                await self._exchange(arguments, resolved, tape, answer)
         except TimeoutError:
             message = "the answer was cut off after" if answer.text else "no answer within"
             late = build("timeout", f"{message} {self._timeout:g} s", tape, resolved, answer.text)
@@ -121,62 +95,37 @@ class LiteLLM:
                 broken = fault_of(error, tape, resolved, answer.text)
                 raise self._with_usage(broken, request.model, tape, answer) from None
         finally:
-            current.reset(token)
             await tape.close()
-        return self._answer(sent, tape, answer, begin)
+        return self._answer(request, resolved, arguments["messages"], tape, answer, begin)
 
-    async def _located(self, library: Library, resolved: Resolved) -> Resolved:
+    async def _located(self, resolved: Resolved) -> Resolved:
         """With the address and the key that litellm finds. Raises NoKey."""
         if resolved not in self._found:
-            self._found[resolved] = await located(library, resolved, self._env)
+            self._found[resolved] = await located(resolved, self._env)
         return self._found[resolved]
 
-    def _sent_before(self, request: Request, resolved: Resolved) -> _Outgoing | None:
-        """An equal request among the last few."""
-        for sent in self._sent:
-            if sent.request.digest == request.digest and sent.request == request and sent.resolved == resolved:
-                return sent
-        return None
+    def _arguments(self, request: Request, images: Images, resolved: Resolved) -> dict[str, Any]:
+        """What litellm is handed for a request. Raises MissingImage, ValueError."""
+        streaming = {"stream": True, "stream_options": {"include_usage": True}} if self._stream else {}
+        return {
+            "model": resolved.litellm_name,
+            "messages": messages_for(request, images, resolved),
+            "api_key": resolved.sent_key,
+            "api_base": resolved.base_url or None,
+            "timeout": httpx.Timeout(self._timeout + 10, connect=CONNECT),
+            **placed(parameters_for(request, resolved), resolved.litellm_name, is_argument),
+            **streaming,
+        }
 
-    def _outgoing(self, request: Request, images: Images, resolved: Resolved) -> _Outgoing:
-        messages, parameters = messages_for(request, images, resolved), parameters_for(request, resolved)
-        return _Outgoing(request, resolved, messages, parameters)
-
-    async def _exchange(self, library: Library, sent: _Outgoing, answer: Collector) -> None:
-        if sent.prepared is not None:
-            response = await sent.prepared.again()
-        else:
-            pending = self._prepared(library, sent)
-            if isinstance(pending, Prepared):
-                sent.prepared = pending
-                self._sent.append(sent)
-            response = await pending
+    async def _exchange(self, arguments: Mapping[str, Any], resolved: Resolved, tape: Tape, answer: Collector) -> None:
+        response = await calls.completion(self._env, tape, direct=resolved.direct, **arguments)
         if not self._stream:
             answer.add(response)
             return
-        async for chunk in await provider_stream(library, response):
-            answer.add(chunk)
-        tape = current.get()
-        if tape is not None and tape.broken is not None:  # Some parsers take it for the end.
+        async for piece in calls.pieces(response):
+            answer.add(piece)
+        if tape.broken is not None:  # Some parsers take it for the end.
             raise tape.broken
-
-    def _prepared(self, library: Library, sent: _Outgoing) -> Awaitable[Any]:
-        """The request as litellm makes it."""
-        streaming = {"stream": True, "stream_options": {"include_usage": True}} if self._stream else {}
-        owned = library.module.types.utils.is_litellm_owned_kwarg
-        pending: Awaitable[Any] = completion(
-            library,
-            self._env,
-            direct=sent.resolved.direct,
-            model=sent.resolved.litellm_name,
-            messages=sent.messages,
-            api_key=sent.resolved.sent_key,
-            api_base=sent.resolved.base_url or None,
-            timeout=httpx.Timeout(self._timeout + 10, connect=CONNECT),
-            **placed(sent.parameters, sent.resolved.litellm_name, owned),
-            **streaming,
-        )
-        return pending
 
     def _with_usage(self, fault: ModelFault, model: str, tape: Tape, answer: Collector) -> ModelFault:
         """A fault with what the provider reported before it: that may be billed, too."""
@@ -187,9 +136,16 @@ class LiteLLM:
             fault.usage, fault.cost = usage, cost(known, price) if billed is None else billed
         return fault
 
-    def _answer(self, sent: _Outgoing, tape: Tape, answer: Collector, begin: float) -> Answer:
+    def _answer(
+        self,
+        request: Request,
+        resolved: Resolved,
+        messages: Sequence[Mapping[str, Any]],
+        tape: Tape,
+        answer: Collector,
+        begin: float,
+    ) -> Answer:
         """The typed answer, without what litellm makes up where the provider said nothing: finish reason and usage."""
-        request, resolved = sent.request, sent.resolved
         if not answer.text.strip() and not answer.calls and not _read_whole(tape, answer):
             nothing = _nothing(resolved, tape, answer, self._stream)
             raise self._with_usage(nothing, request.model, tape, answer)
@@ -198,8 +154,7 @@ class LiteLLM:
         price = self._prices.price(request.model, usage.input or 0)
         spent = cost(usage, price) if billed is None else billed
         event = tape.first_event()
-        wire, style = sent.wire = sent.wire if sent.raw == tape.raw else tape.wire(sent.messages)
-        sent.raw = tape.raw
+        wire, style = tape.wire(messages)
         return Answer(
             answer.text,
             answer.calls,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from urllib.parse import urlsplit
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from workbench.engine.journal.redact import without_password
 from workbench.engine.model_name import split_effort
-from workbench.engine.redact import without_password
-from workbench.models.providers import BY_ID, Provider, by_prefix, named, slug, split
+from workbench.models.library import is_provider, provider_of
+from workbench.models.providers import BY_ID, Provider, named, slug, split
 
 __all__ = ["OFFLINE", "NoKey", "Resolved", "answered_at", "may_answer", "resolve", "split_effort"]
 
@@ -32,8 +34,7 @@ class NoKey(Exception):
         self.kind = kind
 
 
-@dataclass(frozen=True)
-class Resolved:
+class Resolved(Struct, frozen=True):
     """How a model name is sent."""
 
     name: str
@@ -42,7 +43,7 @@ class Resolved:
     provider: Provider
     key_variable: str = ""
     """The environment variable that holds the key; empty where none is needed, or before it is looked for."""
-    api_key: str = field(default="", repr=False)
+    api_key: str = ""
     base_url: str = ""
     """The server that a person named for all models; empty: the provider's own."""
     router: str = ""
@@ -58,6 +59,11 @@ class Resolved:
     """litellm is handed the key and the base URL, because it would not find them."""
     direct: bool = True
     """Whether litellm takes its own route, where it has two."""
+
+    def __repr__(self) -> str:
+        """Without the key: a repr ends in tracebacks."""
+        told = (f"{name}={value!r}" for name, value in asdict(self).items() if name != "api_key")
+        return f"Resolved({', '.join(told)})"
 
     @property
     def where(self) -> str:
@@ -95,9 +101,9 @@ def resolve(name: str, base_url: str, env: Mapping[str, str]) -> Resolved:
     if maker is not None and not (sold and ":" in bare):
         if not sold or not has_router or _has_own(maker, env):
             return Resolved(bare, f"{maker.id}/{model}", maker, router=ROUTER_KEY if sold else "")
-    elif maker is None and slash and _is_provider(prefix):
+    elif maker is None and slash and is_provider(prefix):
         return Resolved(bare, bare, named(prefix))
-    elif maker is None and not slash and (found := _provider_of(bare)):
+    elif maker is None and not slash and (found := provider_of(bare)):
         return Resolved(bare, f"{found}/{bare}", named(found))
     return _routed(bare, sold or bare, env)
 
@@ -162,32 +168,12 @@ def _sold_as(name: str, maker: Provider | None) -> str:
     """The name as OpenRouter writes it, where it may be one of its own; else empty."""
     prefix, slash, _ = name.partition("/")
     if maker is None:
-        return name if slash and not _is_provider(prefix) else ""
+        return name if slash and not is_provider(prefix) else ""
     if not maker.families:
         return ""
     if not slash:
         return slug(maker, name)
     return name if prefix == slug(maker, "").rstrip("/") else ""
-
-
-def _is_provider(prefix: str) -> bool:
-    """Whether litellm knows a provider of this name."""
-    from litellm.llms.openai_like.json_loader import JSONProviderRegistry
-
-    from workbench.models.loading import imported
-
-    known = {str(getattr(one, "value", one)) for one in imported().module.provider_list}
-    return by_prefix(prefix) is not None or prefix in known or bool(JSONProviderRegistry.exists(prefix))
-
-
-def _provider_of(model: str) -> str:
-    """The provider that litellm finds for a name without one; empty where it finds none."""
-    from workbench.models.loading import imported
-
-    try:
-        return str(imported().module.get_llm_provider(model)[1])
-    except Exception:  # noqa: BLE001 - litellm's way to say that it knows none
-        return ""
 
 
 def _routed(name: str, model: str, env: Mapping[str, str]) -> Resolved:

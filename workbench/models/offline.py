@@ -10,7 +10,9 @@ from workbench.context.assembly import Request
 from workbench.context.cache import Prices
 from workbench.context.place import Place
 from workbench.context.tokens import Counter
-from workbench.engine.ports import Answer, Clock, Images, ModelFault, NativeCall, Usage
+from workbench.engine.contracts import Answer, Images, ModelFault, NativeCall
+from workbench.engine.journal.journal_writer import Clock
+from workbench.engine.journal.usage import Usage
 from workbench.models.cost import cost
 from workbench.models.names import OFFLINE
 from workbench.models.replies import SUFFIX, Replies, Reply, ScriptedCall

@@ -8,11 +8,10 @@ from typing import Any
 
 from workbench.context.assembly import Request
 from workbench.context.marks import LIVE_MARKS, PARAMETER, Marks, places
-from workbench.context.merge import merge_neighbours
 from workbench.context.message import Message
-from workbench.context.wire import to_wire
-from workbench.engine.ports import Images
-from workbench.language.model_parameters import reserved
+from workbench.context.wire import merge_neighbours, to_wire
+from workbench.engine.contracts import Images
+from workbench.language.model.parameters import reserved
 from workbench.models.names import Resolved
 
 PARAMETERS = frozenset(

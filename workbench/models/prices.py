@@ -10,9 +10,10 @@ import difflib
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from workbench.context.cache import Price
 from workbench.engine.model_name import split_effort, unescaped

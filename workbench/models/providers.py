@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import re
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Provider:
+class Provider(Struct, frozen=True):
     """One provider. Where it answers and with which key, litellm knows."""
 
     id: str

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Any
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from workbench.context.assembly import Request
 from workbench.context.place import Place
-from workbench.dataclass import dataclass
 from workbench.language.diagnose import name_of
-from workbench.language.load import read_source
+from workbench.language.model.shape import nearest
 from workbench.language.problem import Problem, Severity
-from workbench.language.shape import nearest
-from workbench.language.source import Source
+from workbench.language.read.source import Source
+from workbench.language.read.text import read_source
 
 SUFFIX = ".replies.yaml"
 EXAMPLE = """\
@@ -136,8 +135,7 @@ class RepliesFile(_Strict):
     )
 
 
-@dataclass(frozen=True)
-class Replies:
+class Replies(Struct, frozen=True):
     """The replies of a cascade. ``at`` depends on place and request alone: a fork or a resumed run hears the same."""
 
     by_phase: Mapping[str, tuple[Reply, ...]] = field(default_factory=dict)
@@ -171,8 +169,7 @@ def _fits(entry: Reply, asked: Request) -> bool:
     return entry.when is None or any(entry.when in message.text for message in asked.messages)
 
 
-@dataclass(frozen=True)
-class ReadReplies:
+class ReadReplies(Struct, frozen=True):
     """A file of replies as it was read."""
 
     replies: Replies

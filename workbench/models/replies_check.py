@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from workbench.dataclass import dataclass
-from workbench.language.model import Cascade, Phase
-from workbench.language.model_candidates import Soundings
+from msgspec import Struct
+
+from workbench.language.model.candidates import Soundings
+from workbench.language.model.cascade import Cascade, Phase
+from workbench.language.model.shape import nearest
 from workbench.language.problem import Path, Problem, Severity
-from workbench.language.shape import nearest
-from workbench.language.source import Source
+from workbench.language.read.source import Source
 from workbench.models.replies import Replies, Reply
 
 MOST_CANDIDATES = 200
 """Branches of one soundings block that are tried against a pattern."""
 
 
-@dataclass(frozen=True)
-class Answered:
+class AnsweredCascades(Struct, frozen=True):
     """The cascades whose calls a file of replies may answer: one, and those that its run starts."""
 
     cascades: tuple[Cascade, ...]
@@ -26,13 +26,13 @@ class Answered:
     """Whether no other cascade can be started: none by a name that only a model or the input gives."""
 
 
-def misfits(replies: Replies, source: Source, answered: Answered) -> list[Problem]:
+def misfits(replies: Replies, source: Source, answered: AnsweredCascades) -> list[Problem]:
     """What no run of these cascades asks for, in the order of the file. ``source`` is the text of the replies."""
     return list(_Check(source, answered).of(replies))
 
 
 class _Check:
-    def __init__(self, source: Source, answered: Answered) -> None:
+    def __init__(self, source: Source, answered: AnsweredCascades) -> None:
         self._source = source
         self._complete = answered.complete
         self._phases: dict[str, list[tuple[Cascade, Phase | None]]] = {}
@@ -153,8 +153,7 @@ def branches(soundings: Soundings | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-@dataclass(frozen=True)
-class _Most:
+class _Most(Struct, frozen=True):
     attempts: int
     turns: int
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import yaml
+from msgspec.structs import replace
 
 from workbench.context.cache import Price, Prices
 from workbench.models.cache_rules import RULES, maker
@@ -23,7 +23,7 @@ class PricesError(ValueError):
     """A file of prices, or a provider, that cannot be used; the message says why."""
 
 
-class Repriced:
+class OtherProviderPrices:
     """Implements ``Prices``: a run priced as if another provider had answered it.
 
     ``provider`` is an id, whose cache rule then holds for every model at the model's own prices, or the name of a model
@@ -82,7 +82,7 @@ def lifetime_of(text: str) -> float:
     return int(found[1]) * _UNITS[found[2]]
 
 
-class Lasting:
+class LastingCachePrices:
     """Implements ``Prices``: the same, with a cache that keeps what was sent for a given time."""
 
     def __init__(self, prices: Prices, seconds: float) -> None:

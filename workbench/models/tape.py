@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -59,7 +59,8 @@ class NotSent(BaseException):
 
 
 class Unreached(BaseException):
-    """No response came: the cause says why. No Exception, so that no library waits and tries again."""
+    """No response came, or not all of one that was to come whole: the cause says why. No Exception, so that no library
+    waits and tries again."""
 
 
 class Unusable(httpx.HTTPError):
@@ -74,7 +75,7 @@ class Unusable(httpx.HTTPError):
 
 
 class Tape:
-    """The exchange of one call. A second request on it is refused, whoever makes it: retries are the engine's."""
+    """The exchange of one call. A second request on it is refused: only the engine retries."""
 
     def __init__(self, keep: str = "", *, held: bool = False) -> None:
         """``keep``: a key whose events are kept whole, for what litellm drops on the way. ``held``: the request is only
@@ -85,6 +86,8 @@ class Tape:
         """Where the request goes; None where none was made."""
         self.request_headers: Mapping[str, str] = {}
         self.sent = False
+        self.on_leaving: Callable[[], None] = lambda: None
+        """Called when the request is made and about to be sent."""
         self.cancelled = False
         """Set to stop a request that has not left yet."""
         self.status: int | None = None
@@ -197,6 +200,7 @@ class Tape:
         self.sent = True
         self.url, self.request_headers = request.url, request.headers
         self.raw = await request.aread()
+        self.on_leaving()
         if self._held:
             raise NotSent("the request was made to be looked at")
 

@@ -5,24 +5,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from workbench.analysis.changed import AssembledRequest, compared, rule_of
+from workbench.analysis.sole_change import sole_change
 from workbench.context.assembly import Rule
 from workbench.context.place import Place
-from workbench.dataclass import dataclass
-from workbench.engine.contests import walk_of
 from workbench.engine.definition import Definition
-from workbench.engine.event import Event
-from workbench.engine.state import RunState
+from workbench.engine.journal.candidate_rounds import walk_of
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.state import RunState
 from workbench.snapshots.expectations import Expectations, Row, check_row, outputs_of, request_row, route_row
-from workbench.snapshots.kept import Kept
+from workbench.snapshots.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
-    from workbench.engine.changed import ChangedCall
-    from workbench.engine.sole_change import SoleChange
+    from workbench.analysis.changed import ChangedCall
+    from workbench.analysis.sole_change import SoleChange
 
 
 class Kinds(StrEnum):
@@ -44,8 +47,7 @@ PLUMBING = frozenset({Kinds.PHASES, Kinds.STATE, Kinds.STATUS})
 """What the mode ``plumbing`` looks at: the expectations that the first format of snapshots had."""
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One thing that is not as frozen."""
 
     kind: Kinds
@@ -58,7 +60,7 @@ class Difference:
     """The place in full, for programs; empty for what concerns the whole run."""
     details: tuple[str, ...] = ()
     """What else differs in the same request."""
-    call: ChangedCall | None = field(default=None, repr=False, compare=False)
+    call: ChangedCall | None = None
     """Both requests, where one changed."""
     file: str = ""
     """The cascade file of a run that this one started; empty for the run's own."""
@@ -86,8 +88,8 @@ class Difference:
 
 def differences(
     expected: Expectations,
-    old: Kept,
-    new: Kept,
+    old: RecordedRun,
+    new: RecordedRun,
     definition: Definition,
     *,
     frozen: Callable[[], Definition | None] = lambda: None,
@@ -104,8 +106,8 @@ class _Comparison:
     def __init__(
         self,
         expected: Expectations,
-        old: Kept,
-        new: Kept,
+        old: RecordedRun,
+        new: RecordedRun,
         definition: Definition,
         frozen: Callable[[], Definition | None],
     ) -> None:
@@ -132,8 +134,6 @@ class _Comparison:
     @cached_property
     def sole(self) -> SoleChange | None:
         """The one value of the file that has changed: answers and input are the recorded ones, so it made the rest."""
-        from workbench.engine.sole_change import sole_change
-
         return sole_change(self.frozen, self.definition)
 
     @cached_property
@@ -203,9 +203,7 @@ class _Comparison:
         old, new = self.old_state.call_at(place), self.new_state.call_at(place)
         if old is None or new is None:
             return Difference(Kinds.REQUEST, f"{where}: the request is not the frozen one", at=str(place))
-        from workbench.engine.changed import Asked, compared  # What compares texts is loaded where texts differ.
-
-        before, after = Asked.of_call(old, self.old_state), Asked.of_call(new, self.new_state)
+        before, after = AssembledRequest.of_call(old, self.old_state), AssembledRequest.of_call(new, self.new_state)
         changed = compared(place, before, after, self.definition, self.frozen, self.sole)
         if not changed.parts:
             words = f"{where}: the digest of the request is {new.digest[:12]}, not the frozen one"
@@ -316,8 +314,8 @@ class _Comparison:
             definition = Definition.of(about["cascade_text"], about.get("cascade_file", ""), about.get("includes"))
             inner = differences(
                 expected,
-                Kept(old, self.old.children.get(old, ()), self.old.children, self.old.images),
-                Kept(new, self.new.children[new], self.new.children, self.new.images),
+                RecordedRun(old, self.old.children.get(old, ()), self.old.children, self.old.images),
+                RecordedRun(new, self.new.children[new], self.new.children, self.new.images),
                 definition,
             )
             for one in inner:
@@ -339,8 +337,6 @@ class _Comparison:
         return place_words(place, call.purpose if call else "")
 
     def _rule(self, phase: str, *field: str) -> Rule:
-        from workbench.engine.changed import rule_of
-
         rule = rule_of(self.definition, phase, *field)
         return rule if self.sole is None or self.sole.recorded or self.sole.holds(rule) else self.sole.rule
 

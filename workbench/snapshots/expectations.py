@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import Any
 
-from workbench.dataclass import dataclass
-from workbench.engine.contests import walk_of
-from workbench.engine.event import Event
+from msgspec import Struct, field
+
+from workbench.engine.journal.candidate_rounds import walk_of
+from workbench.engine.journal.event import Event
 from workbench.snapshots.faults import SnapshotError
 
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Expectations:
+class Expectations(Struct, frozen=True):
     """What must hold of one run. The first three are those of the first format of snapshots."""
 
     phases_executed: tuple[str, ...] = ()

@@ -1,27 +1,29 @@
-"""Makes a snapshot of a run: secrets replaced, replayed once, so that what is written is known to hold."""
+"""Makes a snapshot of a run: secrets replaced, a part that people read, and replayed once to know that it holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
+from workbench.engine.contracts import Ports
 from workbench.engine.definition import Definition, DefinitionError
-from workbench.engine.event import Event
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.parts import CallState, VisitState
+from workbench.engine.past.recording import Recording
 from workbench.snapshots.differences import PLUMBING, differences
-from workbench.snapshots.execution import execution_of
 from workbench.snapshots.expectations import Expectations
 from workbench.snapshots.faults import SnapshotError
-from workbench.snapshots.kept import Kept
-from workbench.snapshots.rerun import Surround, rerun
+from workbench.snapshots.recorded_run import RecordedRun
+from workbench.snapshots.rerun import rerun
 from workbench.snapshots.snapshot import NAME, Mode, Snapshot
 
 Redact = Callable[[str], tuple[str, int]]
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(Struct, frozen=True):
     """What a snapshot is called."""
 
     name: str
@@ -34,14 +36,50 @@ class Label:
             raise SnapshotError(f"'{self.name}' is no name", hint="letters, digits, '.', '_' and '-', at most 100")
 
 
-async def freeze(kept: Kept, label: Label, captured_at: str, redact: Redact, around: Surround) -> Snapshot:
+def execution_of(recording: Recording) -> dict[str, Any]:
+    """``{"phases": [{"name", "visit", "status", "turns": […]}]}``, those of candidates with their ``branch``."""
+    return {"phases": [_phase(visit, recording) for visit in recording.state.visits]}
+
+
+def _phase(visit: VisitState, recording: Recording) -> dict[str, Any]:
+    body: dict[str, Any] = {"name": visit.phase, "visit": visit.visit, "status": visit.status}
+    if visit.branch:
+        body["branch"] = visit.branch
+    return body | {"turns": list(_turns(visit, recording))}
+
+
+def _turns(visit: VisitState, recording: Recording) -> Iterator[dict[str, Any]]:
+    for call in visit.calls:
+        if call.answer is not None:
+            yield _turn(call, recording)
+
+
+def _turn(call: CallState, recording: Recording) -> dict[str, Any]:
+    assert call.answer is not None
+    body: dict[str, Any] = {"turn_number": call.place.turn, "attempt_number": call.place.attempt}
+    if call.purpose != "turn":
+        body["purpose"] = call.purpose
+    asked = [{"tool": tool.tool, "arguments": tool.arguments} for tool in call.tools]
+    results = [
+        {"tool": name, "arguments": arguments, "result": result.text, "is_error": result.is_error}
+        for tool in call.tools
+        if (known := recording.result(tool.place, tool.index))
+        for name, arguments, result in [known]
+    ]
+    return body | {
+        "assistant_response": {"content": call.answer.text, "tool_calls": asked},
+        "tool_calls": results,
+    }
+
+
+async def freeze(kept: RecordedRun, label: Label, captured_at: str, redact: Redact, base: Ports) -> Snapshot:
     """The snapshot of a run. Raises SnapshotError where it has not ended, or does not replay to the same end."""
     kept = _settled(kept)
     cleaned, secrets = _redacted(kept, redact)
     started = _started(cleaned)
     file, input = started.data.get("cascade_file", ""), started.data.get("input", {})
     definition = _definition(started.data, file, secrets)
-    again = await rerun(definition, input, cleaned, around)
+    again = await rerun(definition, input, cleaned, base)
     found = differences(Expectations.of(kept.events, kept.children), cleaned, again.kept, definition)
     # Where a secret was replaced, the requests that held it cannot be what they were.
     if wrong := [one for one in found if not secrets or one.kind in PLUMBING]:
@@ -67,13 +105,13 @@ async def freeze(kept: Kept, label: Label, captured_at: str, redact: Redact, aro
     )
 
 
-def _started(kept: Kept) -> Event:
+def _started(kept: RecordedRun) -> Event:
     if not kept.events or kept.events[0].kind != "run_started":
         raise SnapshotError("the journal of this run has lost its beginning: it cannot be frozen")
     return kept.events[0]
 
 
-def _settled(kept: Kept) -> Kept:
+def _settled(kept: RecordedRun) -> RecordedRun:
     """The run as it came to its end: faults that a resumed run went past do not count. Raises SnapshotError."""
     ends = [e for e in kept.events if e.kind == "run_finished"]
     if not ends or kept.events[-1].kind == "run_resumed":
@@ -114,7 +152,7 @@ class _Cleaner:
         return value
 
 
-def _redacted(kept: Kept, redact: Redact) -> tuple[Kept, int]:
+def _redacted(kept: RecordedRun, redact: Redact) -> tuple[RecordedRun, int]:
     cleaner = _Cleaner(redact)
 
     def cleaned(events: Sequence[Event]) -> tuple[Event, ...]:
@@ -126,4 +164,4 @@ def _redacted(kept: Kept, redact: Redact) -> tuple[Kept, int]:
 
     events = cleaned(kept.events)
     children = {run_id: cleaned(rows) for run_id, rows in kept.children.items()}
-    return Kept(kept.run_id, events, children, kept.images), cleaner.count
+    return RecordedRun(kept.run_id, events, children, kept.images), cleaner.count

@@ -10,26 +10,37 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from workbench.context.assembly import Request
 from workbench.context.place import Place
-from workbench.dataclass import dataclass
+from workbench.engine.contracts import (
+    Answer,
+    Images,
+    NativeCall,
+    Ports,
+    ToolResult,
+    Tools,
+    ToolSpec,
+    Validators,
+    ValidatorVerdict,
+)
 from workbench.engine.definition import Definition, Options
 from workbench.engine.engine_tools import ENGINE_SPECS
-from workbench.engine.ports import Answer, Images, NativeCall, Ports, ToolResult, Tools, ToolSpec, Validators, Verdict
-from workbench.engine.run import Run
+from workbench.engine.journal.memory_sink import MemorySink
+from workbench.engine.run.run import Run
 from workbench.engine.toolcalls import read_calls
 from workbench.snapshots.differences import Difference, Kinds
 from workbench.snapshots.expectations import Expectations
 from workbench.snapshots.faults import SnapshotError
-from workbench.snapshots.rerun import Gathering, Surround, UnknownPrices
 
 MISSING = "[not recorded]"
 """Answers a call that the original never made, or never wrote down."""
 NOTE = "structure only: phases and status"
 
 
-@dataclass(frozen=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """What a model said, the tools that it called (name and JSON text), and what they gave."""
 
     content: str
@@ -37,8 +48,7 @@ class Turn:
     results: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class Original:
+class Original(Struct, frozen=True):
     """A file without a ``workbench`` block."""
 
     name: str
@@ -174,32 +184,20 @@ class _Validators:
 
     async def judge(
         self, name: str, content: str, input: Mapping[str, Any], state: Mapping[str, Any], place: Place, index: int
-    ) -> Verdict:
-        return Verdict(True, MISSING)
+    ) -> ValidatorVerdict:
+        return ValidatorVerdict(True, MISSING)
 
     async def judge_code(
         self, name: str, language: str, code: str, content: str, input: Mapping[str, Any], place: Place, index: int
-    ) -> Verdict:
-        return Verdict(True, MISSING)
+    ) -> ValidatorVerdict:
+        return ValidatorVerdict(True, MISSING)
 
 
-async def replay_original(definition: Definition, original: Original, around: Surround) -> tuple[list[Difference], int]:
-    """What differs in phases and status, and how many calls were answered."""
-    model, sink = _Model(original), Gathering()
-    ports = Ports(
-        model=model,
-        tools=_Tools(around.tools, model),
-        validators=_Validators(around.validators),
-        human=around.human,
-        clock=around.clock,
-        ids=around.ids,
-        random=around.random,
-        render=around.render,
-        counter=around.counter(),
-        prices=UnknownPrices(),
-        sink=sink,
-        library=around.library,
-    )
+async def replay_original(definition: Definition, original: Original, base: Ports) -> tuple[list[Difference], int]:
+    """What differs in phases and status, and how many calls were answered. ``base``: as for ``rerun``."""
+    model, sink = _Model(original), MemorySink()
+    tools, validators = _Tools(base.tools, model), _Validators(base.validators)
+    ports = replace(base, model=model, tools=tools, validators=validators, sink=sink)
     options = Options("original", "google/gemini-2.5-flash-lite", tries=1)
     outcome = await Run(definition, original.input, options, ports).execute()
     ran = Expectations.of(sink.events, {}).phases_executed

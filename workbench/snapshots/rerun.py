@@ -3,124 +3,123 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.context.cache import Price
-from workbench.context.tokens import Counter
-from workbench.dataclass import dataclass
-from workbench.engine.definition import Definition, Options
-from workbench.engine.event import Event
-from workbench.engine.library import Library
-from workbench.engine.ports import Clock, Human, Ids, Ports, Random, Render, Tools, Validators
-from workbench.engine.recorded_model import RecordedModel
-from workbench.engine.replay import Replay
-from workbench.engine.run import Parent, Run
-from workbench.snapshots.counting import RecordedCounter
-from workbench.snapshots.kept import Kept
+from msgspec import Struct
+from msgspec.structs import replace
+
+from workbench.context.assembler import answer_schema
+from workbench.context.assembly import Entry, Grade
+from workbench.context.message import Message, canonical, sha256
+from workbench.context.tokens import Counter, OneByOne, Tally
+from workbench.engine.contracts import Ports
+from workbench.engine.definition import Definition, Options, Parent
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.memory_sink import MemorySink
+from workbench.engine.past.recording import Recording
+from workbench.engine.past.replay import RECORDED, Replay
+from workbench.engine.run.run import Run
+from workbench.snapshots.recorded_run import RecordedRun
 
 
-@dataclass(frozen=True)
-class Surround:
-    """What a replay takes from the workspace: descriptions of tools and validators, other cascades, templates."""
-
-    tools: Tools
-    """Asked for descriptions only: they are part of requests, so a changed one is found."""
-    validators: Validators
-    library: Library
-    render: Render
-    counter: Callable[[], Counter]
-    """For messages that the recording never counted."""
-    human: Human
-    clock: Clock
-    ids: Ids
-    random: Random
-    redact: Callable[[str], tuple[str, int]] = lambda text: (text, 0)
-    """As the run had it: a secret in the file of today is replaced as it was in that of the run."""
-
-
-class UnknownPrices:
-    """No replay pays."""
-
-    def price(self, model: str, input_tokens: int = 0) -> Price:
-        return Price()
-
-    def window(self, model: str) -> int | None:
-        return None
-
-    def counted_as(self, model: str) -> str:
-        return model
-
-
-class Gathering:
-    """A sink in memory."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.images: dict[str, bytes] = {}
-
-    def append(self, event: Event) -> None:
-        self.events.append(event)
-
-    def blob(self, digest: str, data: bytes) -> None:
-        self.images[digest] = data
-
-    def sync(self) -> None:
-        """Nothing to sync."""
-
-
-@dataclass(frozen=True)
-class Rerun:
+class Rerun(Struct, frozen=True):
     """What came of it."""
 
-    kept: Kept
+    kept: RecordedRun
     status: str
     reason: str
     calls: int
     """Model calls that were answered from the recording."""
 
 
-async def rerun(definition: Definition, input: Mapping[str, Any], kept: Kept, around: Surround) -> Rerun:
+CountKey = tuple[str, str]
+"""A model and a hash."""
+
+
+class RecordedCounter:
+    """A ``Counter`` that knows what a run counted, by body hash; what it does not know goes to the real one."""
+
+    def __init__(
+        self, recordings: Sequence[Recording], counts: Mapping[CountKey, tuple[int, Grade]], real: Counter
+    ) -> None:
+        """``real`` counts what is new."""
+        self._real = real
+        self.anew: dict[CountKey, tuple[int, Grade]] = dict(counts)
+        """What the recording's requests do not tell: given beforehand, and counted since."""
+        self._messages: dict[CountKey, tuple[int, Grade]] = {}
+        self._tools: dict[CountKey, tuple[int, Grade]] = {}
+        self._overhead: dict[tuple[str, str], int] = {}
+        """By model and the schema of the answer."""
+        for recording in recordings:
+            known: set[int] = set()
+            for call in recording.state.calls:
+                self._overhead[call.model, answer_schema(call.parameters)] = call.overhead_tokens
+                self._tools[call.model, call.tools_hash] = (call.tools_tokens, Grade.ESTIMATE)
+                for entry in call.entries:
+                    if id(entry) not in known:
+                        known.add(id(entry))
+                        self._learn(entry, call.model)
+
+    def _learn(self, entry: Entry, model: str) -> None:
+        message = entry.item.message
+        self._messages[model, message.body_hash] = (entry.tokens_full, entry.grade)
+        if entry.sent is not None and entry.sent is not message:
+            self._messages[model, entry.sent.body_hash] = (entry.tokens_sent, entry.grade)
+
+    def message(self, message: Message, model: str) -> tuple[int, Grade]:
+        key = (model, message.body_hash)
+        known = self._messages.get(key) or self.anew.get(key)
+        if known is None:
+            known = self.anew[key] = self._real.message(message, model)
+        return known
+
+    def tally(self, model: str) -> Tally:
+        return OneByOne(self, model)
+
+    def tools(self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False) -> tuple[int, Grade]:
+        if not tools:
+            return 0, Grade.EXACT
+        return self._tools.get((model, sha256(canonical(list(tools))))) or self._real.tools(tools, model, forced=forced)
+
+    def overhead(self, model: str, schema: str = "") -> int:
+        known = self._overhead.get((model, schema))
+        return self._real.overhead(model, schema) if known is None else known
+
+    def range(self, model: str) -> tuple[float, float]:
+        return 1.0, 1.0  # A replay pays nothing, so that its forecasts matter to nobody.
+
+    def text(self, text: str, model: str) -> int:
+        return self._real.text(text, model)
+
+
+async def rerun(definition: Definition, input: Mapping[str, Any], kept: RecordedRun, base: Ports) -> Rerun:
     """Run a definition with the answers of a recording. Calls are answered by their place, changed or not; one that the
-    recording does not have ends the run as ``diverged``."""
+    recording does not have ends the run as ``diverged``. ``base`` describes the tools, renders templates and finds
+    other cascades; its counter is asked for messages that the recording never counted."""
     recording = kept.recording
     recordings = [recording, *(child for run_id in kept.children if (child := kept.child(run_id)) is not None)]
-    replay = Replay(recording, children=kept.child, lenient=True)
-    counter = RecordedCounter(recordings, kept.counts, around.counter)
-    sink = Gathering()
-    base = Ports(
-        model=RecordedModel(replay),
-        tools=around.tools,
-        validators=around.validators,
-        human=around.human,
-        clock=around.clock,
-        ids=around.ids,
-        random=around.random,
-        render=around.render,
-        counter=counter,
-        prices=UnknownPrices(),
-        sink=sink,
-        library=around.library,
-        redact=around.redact,
-    )
+    replay = Replay(recording, RECORDED, children=kept.child)
+    counter = RecordedCounter(recordings, kept.counts, base.counter)
+    sink = MemorySink()
+    ports = replay.ports(replace(base, counter=counter, sink=sink))
     children: dict[str, list[Event]] = defaultdict(list)
     run = Run(
         definition,
         input,
         _options(recording.state.options),
-        replay.ports(base),
+        ports,
         parent=Parent(
             recording.state.run_id, recording.state.session_id, "replay", prompt_id=recording.state.prompt_id
         ),
         observe_child=lambda event: children[event.run_id].append(event),
     )
     outcome = await run.execute()
-    made = Kept(
-        run.scribe.run_id,
+    made = RecordedRun(
+        run.journal.run_id,
         tuple(sink.events),
         {run_id: tuple(events) for run_id, events in children.items()},
-        sink.images,
+        sink.blobs,
         counter.anew,
     )
     answered = sum(1 for events in (made.events, *made.children.values()) for e in events if e.kind == "call_finished")

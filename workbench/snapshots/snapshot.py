@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Any, Literal
 
-from workbench.dataclass import dataclass
-from workbench.engine.event import MALFORMED
-from workbench.engine.recording import Recording
-from workbench.engine.state import RunState
+from msgspec import Struct, field
+
+from workbench.engine.journal.event import MALFORMED
+from workbench.engine.journal.state import RunState
+from workbench.engine.past.recording import Recording
 from workbench.snapshots.expectations import Expectations
 from workbench.snapshots.faults import SnapshotError
-from workbench.snapshots.kept import Kept
+from workbench.snapshots.recorded_run import RecordedRun
 
 FORMAT = 1
 """What this version writes, and the newest that it reads."""
@@ -26,8 +26,7 @@ MODES: tuple[Mode, ...] = ("strict", "plumbing")
 """``strict``: requests must match. ``plumbing``: phases, final state and status, as in the first format."""
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """One file of ``snapshots/``."""
 
     name: str
@@ -42,7 +41,7 @@ class Snapshot:
     cascade_text: str
     cascade_sha256: str
     mode: Mode
-    kept: Kept
+    kept: RecordedRun
     includes: Mapping[str, str] = field(default_factory=dict)
     """Texts of ``@file`` templates, by their path as written."""
     redacted: int = 0
@@ -100,7 +99,7 @@ class Snapshot:
             cascade_text=_text(block, "cascade_text", "workbench."),
             cascade_sha256=_text(block, "cascade_sha256", "workbench."),
             mode=mode,
-            kept=Kept.from_json(block),
+            kept=RecordedRun.from_json(block),
             includes=_map(block, "includes") if "includes" in block else {},
             redacted=block.get("redacted", 0) if isinstance(block.get("redacted", 0), int) else 0,
         )
@@ -148,7 +147,7 @@ def _must_be_whole(snapshot: Snapshot) -> None:
             raise SnapshotError(f"'workbench.recording' has no phase '{phase}', which is expected: it is damaged")
 
 
-def _readable(kept: Kept) -> Recording:
+def _readable(kept: RecordedRun) -> Recording:
     """The recording. Raises SnapshotError with the first event that is no event of its kind."""
     try:
         for run_id in kept.children:

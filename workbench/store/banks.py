@@ -11,22 +11,22 @@ import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, fields
 from pathlib import Path
 
-from workbench.context.ranking import Ranking
-from workbench.dataclass import dataclass
-from workbench.engine.retrieval import Memory
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from workbench.context.scoring import Ranking
+from workbench.engine.contracts import Memory
 from workbench.store.faults import StoreError
 
 VERSION = 1
 SUFFIX = ".jsonl"
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_FIELDS = tuple(field.name for field in fields(Memory))
+_FIELDS = Memory.__struct_fields__
 
 
-@dataclass(frozen=True)
-class Found:
+class MemoryHit(Struct, frozen=True):
     """A message that a search found."""
 
     memory: Memory
@@ -78,11 +78,11 @@ class Bank:
         except OSError as error:
             raise StoreError(f"cannot read {self.path}: {error.strerror}") from error
 
-    def search(self, query: str, most: int) -> tuple[list[Found], int]:
+    def search(self, query: str, most: int) -> tuple[list[MemoryHit], int]:
         """What shares most with the query, best first, of equals the newer first; and how many were searched."""
         memories = self.memories()[::-1]
         best = Ranking([f"{memory.text} {memory.callout}" for memory in memories]).best(query, most)
-        return [Found(memories[index], score) for index, score in best], len(memories)
+        return [MemoryHit(memories[index], score) for index, score in best], len(memories)
 
     def _parsed(self, data: bytes) -> list[Memory]:
         found: dict[str, Memory] = {}

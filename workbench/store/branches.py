@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from workbench.context.place import Place
-from workbench.dataclass import dataclass
-from workbench.engine.event import Event
+from workbench.engine.journal.event import Event
 
 _SOUNDING = re.compile(r"s(\d+)")
 _REFORGE = re.compile(r"r(\d+)\.(\d+)")
@@ -19,8 +20,7 @@ STEP = 1000
 """A refined candidate's index is its step times this, plus its attempt."""
 
 
-@dataclass(frozen=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """Names of one branch."""
 
     session_id: str = ""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.store.disk import LocalDisk, write_whole
+from msgspec import Struct
+
 from workbench.store.faults import StoreBusy, StoreError
-from workbench.store.journal import BELONGS, writer_lock
-from workbench.store.names import is_id
-from workbench.store.reading import Line, Tail, segments
+from workbench.store.journal.disk import LocalDisk, is_id, write_whole
+from workbench.store.journal.journal import BELONGS, writer_lock
+from workbench.store.journal.reading import JournalLine, Tail, segments
 from workbench.store.store import Store
 
 
-@dataclass(frozen=True)
-class Rescued:
+class RescuedRecords(Struct, frozen=True):
     """Records of one run of a store that lie outside it."""
 
     run_id: str
@@ -26,17 +25,17 @@ class Rescued:
         return f"run {self.run_id}: {self.records} of its records lie in {self.folder}"
 
 
-def rescued(store: Store, elsewhere: Path) -> list[Rescued]:
+def rescued(store: Store, elsewhere: Path) -> list[RescuedRecords]:
     """What lies below ``elsewhere`` of runs of this store; those of other stores are passed over."""
     try:
         folders = sorted(path for path in elsewhere.iterdir() if is_id(path.name) and path.is_dir())
     except OSError:
         return []
     found = [(folder, _lines(folder)) for folder in folders if _is_of(store, folder)]
-    return [Rescued(folder.name, folder, len(lines)) for folder, (lines, _) in found]
+    return [RescuedRecords(folder.name, folder, len(lines)) for folder, (lines, _) in found]
 
 
-def restore(store: Store, one: Rescued) -> str:
+def restore(store: Store, one: RescuedRecords) -> str:
     """Put them into the run's journal, read it again, and only then remove them; says what was done.
 
     Raises StoreError, which leaves them where they are: they do not fit onto the run (it went on without them), they
@@ -66,7 +65,7 @@ def restore(store: Store, one: Rescued) -> str:
     return f"run {one.run_id}: {added} records put back from {one.folder}"
 
 
-def _put_back(one: Rescued, lines: list[Line], target: Path) -> int:
+def _put_back(one: RescuedRecords, lines: list[JournalLine], target: Path) -> int:
     there = {line.seq: line.raw for line in Tail(target, skip_blobs=True).lines()}
     missing = [line for line in lines if line.seq not in there]
     if any(there.get(line.seq, line.raw) != line.raw for line in lines):
@@ -85,7 +84,7 @@ def _put_back(one: Rescued, lines: list[Line], target: Path) -> int:
     return len(missing)
 
 
-def _verify(one: Rescued, target: Path, file: Path, last: int) -> None:
+def _verify(one: RescuedRecords, target: Path, file: Path, last: int) -> None:
     """Raises StoreError, without the new segment, where the journal does not read to its end with it."""
     tail = Tail(target)
     for _ in tail.poll():
@@ -102,7 +101,7 @@ def _is_of(store: Store, folder: Path) -> bool:
         return (store.journals / folder.name).is_dir()
 
 
-def _lines(folder: Path) -> tuple[list[Line], str]:
+def _lines(folder: Path) -> tuple[list[JournalLine], str]:
     """The records, and what is wrong with their files."""
     tail = Tail(folder, skip_blobs=True)
     try:

@@ -7,15 +7,300 @@ Terms stand beside each other and all must hold; ``or`` separates alternatives; 
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import re
-from collections.abc import Iterator, Mapping
-from datetime import datetime
-from typing import cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Literal, cast
 
-from workbench.dataclass import dataclass
-from workbench.store.filter_fields import BY_NAME, FIELDS, Field, Test, choice_test, row_test, value_test, words_test
-from workbench.store.filter_values import BadValue, Operator
-from workbench.store.summary import RunSummary
+from msgspec import Struct, field
+
+from workbench.store.summary import STATUSES, RunSummary
+from workbench.store.text_search import Hit, TextSearch
+
+# The values of a filter: numbers with units, lengths of time, and moments, which may be whole months or days.
+
+Operator = Literal[":", "=", ">", ">=", "<", "<="]
+
+_NUMBER = re.compile(r"(\d+(?:[.,]\d+)*|\.\d+)(k|m)?", re.IGNORECASE)
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)?")
+_UNITS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_MOMENT = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2})(?:[T_](\d{1,2}):(\d{2}))?)?)?")
+
+
+class BadValue(ValueError):
+    """A value that its field cannot take; the message says what it takes."""
+
+
+class Period(Struct, frozen=True):
+    """From ``start`` up to, not including, ``end``."""
+
+    start: datetime
+    end: datetime
+
+
+def number(text: str) -> float:
+    """``8000``, ``8,000``, ``8k``, ``1.5M``, ``$0.05``. Raises BadValue."""
+    found = _NUMBER.fullmatch(text.removeprefix("$"))
+    if found is None:
+        raise BadValue(f"'{text}' is no number")
+    digits, unit = found.groups()
+    try:
+        value = float(re.sub(r",(?=\d{3}\b)", "", digits))
+    except ValueError:
+        raise BadValue(f"'{text}' is no number") from None
+    return value * {"k": 1e3, "m": 1e6, "": 1.0}[(unit or "").lower()]
+
+
+def length(text: str) -> float:
+    """Seconds of ``90``, ``90s``, ``2m``, ``3h``, ``7d``, ``2w``, ``800ms``. Raises BadValue."""
+    found = _LENGTH.fullmatch(text.lower())
+    if found is None:
+        raise BadValue(f"'{text}' is no length of time such as 90s, 5m, 2h, 7d or 2w")
+    return float(found[1]) * _UNITS[found[2] or ""]
+
+
+def period(text: str, now: datetime) -> Period:
+    """``today``, ``yesterday``, ``2026``, ``2026-11``, ``2026-11-01``, ``2026-11-01T14:30``, in the zone of ``now``.
+
+    Raises BadValue.
+    """
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    day = timedelta(days=1)
+    if text.lower() in ("today", "yesterday"):
+        start = midnight if text.lower() == "today" else midnight - day
+        return Period(start, start + day)
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        raise BadValue(f"'{text}' is no date such as 2026-11-01, 2026-11, today or yesterday")
+    year, month, date, hour, minute = (None if part is None else int(part) for part in found.groups())
+    try:
+        start = midnight.replace(year=year or 1, month=month or 1, day=date or 1, hour=hour or 0, minute=minute or 0)
+        if hour is not None:
+            return Period(start, start + timedelta(minutes=1))
+        if date is not None:
+            return Period(start, start + day)
+        if month is not None:
+            return Period(start, (start + 31 * day).replace(day=1))
+        return Period(start, start.replace(year=start.year + 1))
+    except (ValueError, OverflowError):
+        raise BadValue(f"'{text}' is no day of the calendar") from None
+
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    ":": lambda a, b: a == b,
+    "=": lambda a, b: a == b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+}
+
+
+def compares(found: float | None, operator: Operator, wanted: float) -> bool:
+    """Whether a number is as wanted; one that is not known never is."""
+    return found is not None and _COMPARE[operator](found, wanted)
+
+
+def lies(moment: datetime | None, operator: Operator, wanted: Period) -> bool:
+    """Whether a moment lies in, before or after a period; one that is not known never does."""
+    if moment is None:
+        return False
+    match operator:
+        case ">":
+            return moment >= wanted.end
+        case ">=":
+            return moment >= wanted.start
+        case "<":
+            return moment < wanted.start
+        case "<=":
+            return moment < wanted.end
+        case _:
+            return wanted.start <= moment < wanted.end
+
+
+# What a filter can ask of a run: one table of fields, each with its sort of value.
+
+Test = Callable[[RunSummary], bool]
+Sort = Literal["words", "choice", "number", "length", "moment", "age", "text"]
+
+
+class Field(Struct, frozen=True):
+    """One field. ``get`` gives what a run has there: texts, a number or an ISO time; None where it is not known."""
+
+    name: str
+    sort: Sort
+    help: str
+    get: Callable[[RunSummary], object]
+    choices: tuple[str, ...] = ()
+
+
+def kinds_of(run: RunSummary) -> tuple[str, ...]:
+    """What ``is:`` says of a run."""
+    kind = run.parent_kind or ("fork" if run.parent_run else "")
+    facts = {
+        "fork": kind in ("fork", "replay"),
+        "rerun": kind == "rerun",
+        "child": run.depth > 0,
+        "edited": run.edited > 0,
+        "imported": run.imported,
+        "damaged": bool(run.fault) or run.damaged,
+        "unfinished": run.resumable,
+        "redefined": run.redefined,
+    }
+    return tuple(name for name, holds in facts.items() if holds)
+
+
+KINDS = ("fork", "rerun", "child", "edited", "imported", "damaged", "unfinished", "redefined")
+
+FIELDS: tuple[Field, ...] = (
+    Field("status", "choice", "how it ended, or running", lambda r: (r.status,), STATUSES),
+    Field(
+        "is",
+        "choice",
+        "what it is: a fork or rerun, a child of another run, unfinished, of another text (redefined) …",
+        kinds_of,
+        KINDS,
+    ),
+    Field("session", "words", "its session id", lambda r: (r.session_id,)),
+    Field("id", "words", "its run id", lambda r: (r.run_id,)),
+    Field("cascade", "words", "the cascade's id", lambda r: (r.cascade_id,)),
+    Field("file", "words", "the cascade's file", lambda r: (r.cascade_file,)),
+    Field("phase", "words", "a phase that it visited", lambda r: r.phases),
+    Field("model", "words", "a model that answered, or was asked", lambda r: (*r.models, *r.model.split(", "))),
+    Field("parent", "words", "session or run that it came from", lambda r: (r.parent_session, r.parent_run)),
+    Field("source", "words", "the format that it was imported from", lambda r: (r.source,)),
+    Field("reason", "words", "why it ended so, or what is wrong with it", lambda r: (r.reason, r.fault)),
+    Field("calls", "number", "answered model calls", lambda r: r.calls),
+    Field("tools", "number", "tool calls", lambda r: r.tools),
+    Field("tokens", "number", "tokens in and out", lambda r: r.tokens_in + r.tokens_out),
+    Field("in", "number", "tokens in", lambda r: r.tokens_in),
+    Field("out", "number", "tokens out", lambda r: r.tokens_out),
+    Field("cost", "number", "US dollars, billed or predicted; an unknown one never matches", lambda r: r.spent.total),
+    Field("seconds", "length", "from start to end: 90, 2m", lambda r: r.seconds),
+    Field("warnings", "number", "warnings", lambda r: r.warnings),
+    Field("edits", "number", "edits by hand", lambda r: r.edited),
+    Field("date", "moment", "when it started: 2026-11-01, 2026-11, today, yesterday", lambda r: r.started),
+    Field("age", "age", "how long ago it started: age<2h, age>7d", lambda r: r.started),
+    Field("text", "text", 'words in its messages, results, errors and output: text:"rate limit"', lambda r: None),
+)
+
+BY_NAME = {field.name: field for field in FIELDS}
+
+_ROW = ("session", "id", "cascade", "file", "phase", "model", "status", "reason")
+"""Where a bare word may stand."""
+
+
+def row_test(word: str) -> Test:
+    """Whether a run's names hold a word."""
+    tests = [words_test(BY_NAME[name], [word], ":") for name in _ROW]
+    return lambda run: any(test(run) for test in tests)
+
+
+def words_test(field: Field, values: Sequence[str], operator: Operator) -> Test:
+    """``:`` finds a part of a text, or a pattern with ``*`` and ``?``; ``=`` wants it whole. Case does not matter."""
+    wanted = [value.casefold() for value in values]
+
+    def fits(text: str) -> bool:
+        text = text.casefold()
+        if operator == "=":
+            return text in wanted
+        return any(fnmatch.fnmatchcase(text, one) if set(one) & {"*", "?"} else one in text for one in wanted)
+
+    def test(run: RunSummary) -> bool:
+        found = field.get(run)
+        assert isinstance(found, tuple)
+        return any(fits(text) for text in found if text)
+
+    return test
+
+
+def choice_test(field: Field, values: Sequence[str]) -> Test:
+    """One of the field's own words, or the beginning of it. Raises BadValue, which names the nearest."""
+    chosen: set[str] = set()
+    for value in values:
+        close = [name for name in field.choices if name.startswith(value.lower())] if value else []
+        if not close:
+            raise BadValue(f"{field.name} is never '{value}'")
+        chosen.update(close)
+
+    def test(run: RunSummary) -> bool:
+        found = field.get(run)
+        assert isinstance(found, tuple)
+        return not chosen.isdisjoint(found)
+
+    return test
+
+
+def value_test(field: Field, operator: Operator, text: str, now: datetime) -> Test:
+    """A comparison of a number, a length of time or a moment. Raises BadValue."""
+
+    def measured(run: RunSummary) -> float | None:
+        found = field.get(run)
+        return float(found) if isinstance(found, int | float) else None
+
+    def begun(run: RunSummary) -> datetime | None:
+        try:
+            return datetime.fromisoformat(str(field.get(run)))
+        except ValueError:
+            return None
+
+    if field.sort == "moment":
+        span = period(text, now)
+        return lambda run: lies(begun(run), operator, span)
+    wanted = number(text) if field.sort == "number" else length(text)
+    if field.sort != "age":
+        return lambda run: compares(measured(run), operator, wanted)
+
+    def age(run: RunSummary) -> float | None:
+        start = begun(run)
+        return None if start is None else (now - start).total_seconds()
+
+    return lambda run: compares(age(run), operator, wanted)
+
+
+# Runs that match a filter, in the order in which they are given; texts are searched only where they decide.
+
+
+class RunMatch(Struct, frozen=True):
+    """A run that matches, and where it holds the phrases that were searched for."""
+
+    run: RunSummary
+    hits: Mapping[str, Hit] = field(default_factory=dict)
+
+
+def find_runs(
+    runs: Iterable[RunSummary],
+    wanted: Filter,
+    search: TextSearch,
+    going: Callable[[int], bool] = lambda looked: True,
+) -> Iterator[RunMatch]:
+    """The matching runs one by one. ``going`` is told before each search of a journal how many runs have been looked
+    at, and ends it by saying False."""
+    for looked, run in enumerate(runs):
+        verdict = wanted.verdict(run)
+        hits: dict[str, Hit] = {}
+        if verdict is None:
+            if not going(looked):
+                return
+            verdict, hits = _read(run, wanted, search)
+        if verdict:
+            yield RunMatch(run, hits)
+
+
+def _read(run: RunSummary, wanted: Filter, search: TextSearch) -> tuple[bool, dict[str, Hit]]:
+    texts: dict[str, bool] = {}
+    hits: dict[str, Hit] = {}
+    for phrase in wanted.phrases:
+        hit = search.find(run.run_id, phrase)
+        texts[phrase] = hit is not None
+        if hit is not None:
+            hits[phrase] = hit
+        verdict = wanted.verdict(run, texts)
+        if verdict is not None:
+            return verdict, hits
+    return bool(wanted.verdict(run, texts)), hits
+
 
 _TERM = re.compile(r"(?P<field>[A-Za-z_]+)(?P<operator>>=|<=|!=|[:=<>])")
 _WORD = re.compile(r"\S+")
@@ -36,8 +321,7 @@ class FilterError(ValueError):
         return f"column {self.column}: {self.message}" + (f" ({self.hint})" if self.hint else "")
 
 
-@dataclass(frozen=True)
-class Term:
+class Term(Struct, frozen=True):
     """One condition: a test of what is known of a run, or a phrase that its texts must hold."""
 
     negated: bool
@@ -52,8 +336,7 @@ class Term:
         return None if found is None else found is not self.negated
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """A filter that was understood: alternatives, each a row of terms that must all hold."""
 
     text: str
@@ -104,8 +387,7 @@ def parse_filter(text: str, now: datetime) -> Filter:
     return Filter(text.strip(), tuple(tuple(terms) for terms in alternatives if terms))
 
 
-@dataclass(frozen=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     """A term as it is written; columns count from 1."""
 
     column: int

@@ -6,22 +6,21 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 
-from workbench.engine.event import Event
-from workbench.engine.state import RunState
+from msgspec.structs import replace
+
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean_line
 from workbench.store import summary
-from workbench.store.disk import Disk, LocalDisk, make_root
 from workbench.store.faults import SessionTaken, StoreBusy, StoreError, UnknownRun
-from workbench.store.journal import Journal, writer_lock
-from workbench.store.late_folder import LateFolder
-from workbench.store.lock import FileLock, Holder, holder_of
-from workbench.store.names import is_digest, is_id, safe_join
-from workbench.store.reading import Health, Tail, read_blob, segments
+from workbench.store.journal.disk import Disk, LocalDisk, is_digest, is_id, make_root, safe_join
+from workbench.store.journal.journal import Journal, LateFolder, writer_lock
+from workbench.store.journal.lock import FileLock, Holder, holder_of
+from workbench.store.journal.reading import Health, Tail, read_blob, segments
 from workbench.store.summary import RunSummary, Summarizer, fault_in, fault_of, unreadable
 
 INTERRUPTED = "the process that ran it ended before the run did"

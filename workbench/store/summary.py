@@ -7,21 +7,22 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
-from workbench.dataclass import dataclass
-from workbench.engine.elapsed import Elapsed
-from workbench.engine.event import Event
-from workbench.engine.parts import expected_of
-from workbench.engine.repeats import Repeats
-from workbench.engine.spent import Embeddings, Paid, Spent
-from workbench.engine.usage import Stated
-from workbench.store.reading import Health, segments, written
+from workbench.engine.journal.costs import CallCost, CostSum, Embeddings
+from workbench.engine.journal.elapsed import Elapsed
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.parts import expected_of
+from workbench.engine.journal.repeats import Repeats
+from workbench.engine.journal.usage import StatedUsage
+from workbench.store.journal.reading import Health, segments, written
 
 FILE = "summary.json"
 _FORMAT = 10
@@ -36,8 +37,7 @@ RESUMABLE = ("stopped", "interrupted", "failed")
 """A run with one of these can go on."""
 
 
-@dataclass(frozen=True)
-class RunSummary:
+class RunSummary(Struct, frozen=True):
     """What a list of runs shows. Money in US dollars, sizes in bytes; counts of tokens are the provider's if known."""
 
     run_id: str
@@ -56,7 +56,7 @@ class RunSummary:
     models: tuple[str, ...] = ()
     """That answered; where an answer names none, as in many imported files, the one that was asked."""
     model: str = ""
-    """The models that its calls were sent to, whoever answered."""
+    """The models that its calls were sent to; another one may have answered."""
     calls: int = 0
     tools: int = 0
     tokens_in: int = 0
@@ -108,9 +108,9 @@ class RunSummary:
         return self.session_id or self.run_id
 
     @property
-    def spent(self) -> Spent:
+    def spent(self) -> CostSum:
         """Money, billed and predicted."""
-        return Spent(self.cost, self.predicted, self.exact, self.unpredicted, self.calls, self.embedded)
+        return CostSum(self.cost, self.predicted, self.exact, self.unpredicted, self.calls, self.embedded)
 
     @property
     def told_out(self) -> int | None:
@@ -139,8 +139,7 @@ _PARENT = {
 """Fields of a summary, and what they are called in a ``run_started`` event."""
 
 
-@dataclass
-class Summarizer:
+class Summarizer(Struct):
     """Folds events into a summary. It needs no message bodies, so ``blob`` records may be left out."""
 
     run_id: str
@@ -155,7 +154,7 @@ class Summarizer:
     asked: dict[Place, str] = field(default_factory=dict)
     """The model that each call was sent to."""
     forecasts: dict[Place, float | None] = field(default_factory=dict)
-    paid: dict[str, Paid] = field(default_factory=dict)
+    paid: dict[str, CallCost] = field(default_factory=dict)
     """By request digest and sequence number, for costs that arrive later."""
     paid_at: dict[Place, str] = field(default_factory=dict)
     """Keys of ``paid`` by the place of the call; of several at one place (a resumed run), the last."""
@@ -172,7 +171,7 @@ class Summarizer:
     seq: int = 0
     elapsed: Elapsed = field(default_factory=Elapsed)
     repeats: Repeats = field(default_factory=Repeats)
-    stated: Stated = Stated()
+    stated: StatedUsage = StatedUsage()
     measured: dict[int, None] = field(default_factory=dict)
     """Inputs that a provider counted."""
     senseless: bool = False
@@ -198,7 +197,7 @@ class Summarizer:
                 self.values |= {ours: str(parent.get(name) or "") for ours, name in _PARENT.items()}
                 self.values |= {"started": event.at, "imported": bool(source), "source": source}
                 self.values["depth"] = int(parent.get("depth") or 0)
-                self.stated = Stated.of(data.get("imported") or {})
+                self.stated = StatedUsage.of(data.get("imported") or {})
             case "run_resumed":
                 self.values |= {"status": "", "reason": "", "finished": ""}
             case "run_finished":
@@ -235,7 +234,7 @@ class Summarizer:
         counted = self._counted(event.place, usage)
         self.tokens_in += counted[0]
         self.tokens_out += counted[1]
-        paid = Paid(data.get("cost"), data.get("cost_grade", "unknown"), self.forecasts.get(event.place))
+        paid = CallCost(data.get("cost"), data.get("cost_grade", "unknown"), self.forecasts.get(event.place))
         key = f"{data.get('digest', '')} {event.seq}"
         self.paid[key], self.paid_at[event.place], self.counted[key] = paid, key, counted
         if usage.get("input") is None:
@@ -271,7 +270,7 @@ class Summarizer:
         """What is known so far; ``status`` is ``interrupted`` until a ``run_finished`` has been seen."""
         values = self.values | {"status": self.values.get("status") or "interrupted"}
         embeddings = Embeddings.of(self.embedded)
-        spent = Spent.sum(self.paid.values(), embeddings).as_stated(self.stated.cost)
+        spent = CostSum.sum(self.paid.values(), embeddings).as_stated(self.stated.cost)
         unpriced = embeddings is not None and embeddings.cost is None
         return RunSummary(
             self.run_id,
@@ -363,7 +362,7 @@ def load(folder: Path, now: Identity) -> RunSummary | None:
             return None
         if body["format"] != _FORMAT or body["journal"] != now or body["summary"]["run_id"] != folder.name:
             return None
-        known = {f.name for f in fields(RunSummary)}
+        known = RunSummary.__struct_fields__
         values = {name: value for name, value in body["summary"].items() if name in known}
         return RunSummary(**values | {name: tuple(values[name]) for name in ("phases", "models")})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

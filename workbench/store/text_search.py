@@ -10,11 +10,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from workbench.context.place import Place
-from workbench.dataclass import dataclass
-from workbench.engine.event import Event
-from workbench.store import record
-from workbench.store.reading import segments
+from workbench.engine.journal.event import Event
+from workbench.store.journal import record
+from workbench.store.journal.reading import segments
 from workbench.store.store import Store
 from workbench.store.summary import Identity, identity
 
@@ -42,8 +43,7 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
 """Where events hold text of the run itself; messages are in ``blob`` records. The cascade's text is not searched."""
 
 
-@dataclass(frozen=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """The first place where a run holds a phrase."""
 
     place: str

@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
-from dataclasses import field
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from workbench.dataclass import dataclass
+from msgspec import Struct, field
 
 Address = IPv4Address | IPv6Address
 
@@ -32,8 +31,7 @@ class NotPublic(ValueError):
     """An address that may not be reached; the message says which, and how it could be."""
 
 
-@dataclass(frozen=True)
-class Reach:
+class NetworkReach(Struct, frozen=True):
     """The rule, with what a person has allowed beside the public network.
 
     ``hosts`` are names (``localhost``), names with a port (``localhost:8000``), all names below one
@@ -100,7 +98,7 @@ def _name_and_port(text: str) -> tuple[str, int | None]:
 def bad_host(texts: Sequence[str]) -> str:
     """Why a list of hosts cannot be used; empty where it can."""
     try:
-        Reach(tuple(texts))
+        NetworkReach(tuple(texts))
     except ValueError as fault:
         return str(fault)
     return ""

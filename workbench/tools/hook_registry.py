@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+
+from workbench.engine.contracts import HookEvent
 from workbench.engine.lifecycle import HOOKS
-from workbench.engine.steering import HookEvent
 
 Hook = Callable[[HookEvent], Any]
 """Plain or async. Returns None or CONTINUE, PAUSE, ``pause(reason)`` or ``inject(text, reason)``."""
 
 
-@dataclass(frozen=True, slots=True)
-class HookRegistration:
+class HookRegistration(Struct, frozen=True):
     """One call of ``register_hook``."""
 
     type: str

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.context.place import Place
-from workbench.engine.steering import HookAction, HookEvent, HookResult
+from workbench.engine.contracts import HookAction, HookEvent, HookResult
 from workbench.tools.calling import call_function
 from workbench.tools.hook_registry import HookRegistration
 

@@ -9,37 +9,38 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import importlib.util
 import json
 import logging
 import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import anyio
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import TypeAdapter
+
 from workbench.context.message import canonical
+from workbench.context.pictured import MAX_BYTES, sniff
 from workbench.context.place import Place
-from workbench.context.sniffing import MAX_BYTES, sniff
-from workbench.dataclass import dataclass
-from workbench.engine.ports import ToolImage, ToolResult
-from workbench.engine.servers import Listing, Served, served_spec
+from workbench.engine.contracts import Listing, ServerTool, ToolImage, ToolResult
+from workbench.engine.servers import served_spec
+from workbench.extras import missing
 from workbench.language.clean import clean, clean_line
 from workbench.language.json_schema import SchemaFault, mismatch
-from workbench.language.model import McpServer
-from workbench.language.model_mcp import JOINT, bad_server_name, filled
-from workbench.tools.addresses import NotPublic, Reach
-from workbench.tools.images import MAX_IMAGES
+from workbench.language.model.cascade import McpServer
+from workbench.language.model.mcp import JOINT, bad_server_name, filled
+from workbench.tools.addresses import NetworkReach, NotPublic
 from workbench.tools.paths import Workspace
-from workbench.tools.results import NOTHING, cut, error_of
+from workbench.tools.results import MAX_IMAGES, NOTHING, cut, error_of
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import CallToolResult
 
-EXTRA = "the mcp extra is not installed: pip install 'cascade-workbench[mcp]'"
 NOT_ALLOWED = "nobody has allowed it to start here; `workbench trust FILE` lists it and asks"
 OUTSIDE = "mcp server"
 """``sandbox`` of its results: a server runs outside the sandbox, or elsewhere."""
@@ -57,6 +58,14 @@ _TAIL = 400
 _TOOL_NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}\Z")
 
 
+def _sdk() -> Any:
+    """The official SDK, of the extra ``mcp``. It takes 800 ms of CPU to import, and most runs have no server."""
+    import mcp.client.stdio
+    import mcp.client.streamable_http
+
+    return mcp
+
+
 class ServerFault(Exception):
     """A server that cannot be used; the message says why, without its name."""
 
@@ -65,13 +74,7 @@ class NotAllowed(ServerFault):
     """A server that nobody has allowed to start."""
 
 
-def installed() -> bool:
-    """Whether the SDK can be imported; it is not, here."""
-    return importlib.util.find_spec("mcp") is not None
-
-
-@dataclass(frozen=True)
-class _Settled:
+class _ResolvedServer(Struct, frozen=True):
     """A server with its variables filled in."""
 
     argv: tuple[str, ...]
@@ -81,7 +84,7 @@ class _Settled:
     headers: Mapping[str, str]
     timeout: float
     start_timeout: float
-    reach: Reach
+    reach: NetworkReach
 
     async def admit(self, url: str) -> None:
         """Pass an address that is asked: the host that a person named, or one that every tool may reach. Raises
@@ -105,7 +108,7 @@ class McpServers:
         configured: Mapping[str, McpServer],
         allowed: Callable[[str, McpServer], bool],
         variables: Mapping[str, str],
-        reach: Reach = Reach(),
+        reach: NetworkReach = NetworkReach(),
     ) -> None:
         """``allowed`` says whether a person has allowed that a server is started; ``variables`` are those of
         ``${NAME}``; ``reach`` says which hosts may be asked besides those that definitions name."""
@@ -128,7 +131,7 @@ class McpServers:
             return Listing(fault=clean(str(fault)), needs_trust=isinstance(fault, NotAllowed))
 
     async def call(
-        self, tool: Served, definition: McpServer | None, arguments: Mapping[str, Any], place: Place, index: int
+        self, tool: ServerTool, definition: McpServer | None, arguments: Mapping[str, Any], place: Place, index: int
     ) -> ToolResult:
         started = time.monotonic()
         try:
@@ -148,7 +151,7 @@ class McpServers:
     def _definition(self, server: str, definition: McpServer | None) -> McpServer:
         return definition if definition is not None else self._configured[server]
 
-    async def _called(self, tool: Served, definition: McpServer | None, arguments: Mapping[str, Any]) -> ToolResult:
+    async def _called(self, tool: ServerTool, definition: McpServer | None, arguments: Mapping[str, Any]) -> ToolResult:
         connection = await self._connected(tool.server, self._definition(tool.server, definition))
         return _result(await connection.call(tool.name, dict(arguments)))
 
@@ -173,14 +176,14 @@ class McpServers:
 
     def _may_start(self, server: str, wanted: McpServer) -> None:
         """Raises ServerFault."""
-        if not installed():
-            raise ServerFault(EXTRA)
+        if reason := missing("mcp"):
+            raise ServerFault(reason)
         if reason := bad_server_name(server):
             raise ServerFault(reason)
         if not self._allowed(server, wanted):
             raise NotAllowed(NOT_ALLOWED)
 
-    def _settled(self, wanted: McpServer) -> _Settled:
+    def _settled(self, wanted: McpServer) -> _ResolvedServer:
         try:
             env = {name: filled(value, self._variables) for name, value in wanted.env.items()}
             headers = {name: filled(value, self._variables) for name, value in wanted.headers.items()}
@@ -191,13 +194,15 @@ class McpServers:
             cwd = self._workspace.find(wanted.cwd) if wanted.cwd else self._workspace.root
         except ValueError as fault:
             raise ServerFault(f"its folder: {fault}") from None
-        return _Settled(wanted.argv, env, str(cwd), url, headers, wanted.timeout, wanted.start_timeout, self._reach)
+        return _ResolvedServer(
+            wanted.argv, env, str(cwd), url, headers, wanted.timeout, wanted.start_timeout, self._reach
+        )
 
 
 class _Connection:
     """One server, held by a task of its own: the SDK's scopes end in the task that began them."""
 
-    def __init__(self, name: str, settled: _Settled) -> None:
+    def __init__(self, name: str, settled: _ResolvedServer) -> None:
         self.lost = False
         self.listing = Listing()
         self._name = name
@@ -220,9 +225,6 @@ class _Connection:
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
         """Raises ServerFault when no answer came, and what the SDK raises for an answer that is none."""
-        from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED
-
         assert self._client is not None
         limit = self._settled.timeout
         try:
@@ -232,8 +234,8 @@ class _Connection:
             if not deadline.expired():
                 raise
             raise ServerFault(f"no result of {tool} within {limit:g} s{self._said()}") from None
-        except MCPError as fault:
-            if fault.error.code != CONNECTION_CLOSED:
+        except _sdk().MCPError as fault:
+            if fault.error.code != _sdk().types.CONNECTION_CLOSED:
                 raise ServerFault(f"{tool}: {fault.error.message}") from None
             self.lost = True
             raise ServerFault(f"the connection ended before {tool} gave a result{await self._last_words()}") from None
@@ -246,14 +248,12 @@ class _Connection:
 
         Not by the SDK's ``call_tool``: that looks for a server's patterns in a server's text for as long as it takes.
         """
-        from mcp.types import CallToolRequest, CallToolRequestParams, CallToolResult, InputRequiredResult
-        from pydantic import TypeAdapter
-
-        request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
-        kinds: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(CallToolResult | InputRequiredResult)
-        result = await client.session.send_request(request, kinds)
-        if not isinstance(result, CallToolResult):
-            raise ServerFault(f"{tool} asks for more input, which nobody here can give")
+        types = _sdk().types
+        request = types.CallToolRequest(params=types.CallToolRequestParams(name=tool, arguments=arguments))
+        kinds: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
+        result: CallToolResult = await client.session.send_request(request, kinds)
+        if not isinstance(result, types.CallToolResult):
+            raise ServerFault(f"{tool} asks for more input, and a run cannot give any")
         schema, value = self._schemas.get(tool), result.structured_content
         if schema is None or value is None or result.is_error:
             return result
@@ -285,7 +285,7 @@ class _Connection:
         """Connect, list, and hold the connection until it is closed."""
         try:
             # Half a second to import, in which the loop goes on.
-            await asyncio.to_thread(importlib.import_module, "mcp")
+            await asyncio.to_thread(_sdk)
             await self._open()
         except asyncio.CancelledError:
             if not self._ready.done():
@@ -297,8 +297,6 @@ class _Connection:
                 self._ready.set_exception(ServerFault(f"{_words(fault)}{await self._last_words()}"))
 
     async def _open(self) -> None:
-        from mcp import Client
-
         if self._settled.url:
             await self._settled.admit(self._settled.url)
         logging.getLogger("mcp").addHandler(logging.NullHandler())
@@ -307,7 +305,7 @@ class _Connection:
         deadline = asyncio.timeout(limit)
         try:
             async with deadline:
-                client = Client(self._transport(), message_handler=self._heard, cache=None)
+                client = _sdk().Client(self._transport(), message_handler=self._heard, cache=None)
                 await client.__aenter__()
                 try:
                     self.listing = await _listed(self._name, client, self._schemas)
@@ -326,13 +324,10 @@ class _Connection:
             await client.__aexit__(None, None, None)
 
     def _transport(self) -> Any:
-        from mcp import StdioServerParameters
-        from mcp.client.stdio import stdio_client
-        from mcp.client.streamable_http import streamable_http_client
-
+        sdk = _sdk()
         settled = self._settled
         if settled.url:
-            import httpx2
+            import httpx2  # comes with the SDK, for servers by URL alone
 
             # The proxy and certificate variables of the environment are not the server's to use.
             client = httpx2.AsyncClient(
@@ -341,10 +336,10 @@ class _Connection:
                 trust_env=False,
                 event_hooks={"request": [self._asks], "response": [self._answered]},
             )
-            return streamable_http_client(settled.url, http_client=client)
+            return sdk.client.streamable_http.streamable_http_client(settled.url, http_client=client)
         program, *arguments = settled.argv
-        parameters = StdioServerParameters(command=program, args=arguments, env=dict(settled.env), cwd=settled.cwd)
-        return stdio_client(parameters, errlog=self._errors)
+        parameters = sdk.StdioServerParameters(command=program, args=arguments, env=dict(settled.env), cwd=settled.cwd)
+        return sdk.client.stdio.stdio_client(parameters, errlog=self._errors)
 
     async def _heard(self, message: object) -> None:
         """What came and answers nothing; what is not of the protocol is kept for a fault."""
@@ -385,8 +380,6 @@ class _Connection:
 
 def _transport_faults() -> tuple[type[Exception], ...]:
     """What a connection raises that is gone."""
-    import anyio
-
     return (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, ConnectionError)
 
 
@@ -411,7 +404,7 @@ def _words(fault: BaseException) -> str:
 async def _listed(server: str, client: Client, schemas: dict[str, Mapping[str, Any]]) -> Listing:
     """All tools of a server, page by page, those out that cannot be offered; the schemas of their results are put
     into ``schemas``. Raises what the SDK raises."""
-    found, refused, cursor = dict[str, Served](), list[str](), None
+    found, refused, cursor = dict[str, ServerTool](), list[str](), None
     for _ in range(MAX_PAGES):
         page = await client.list_tools(cursor=cursor)
         for tool in page.tools:
@@ -435,7 +428,7 @@ async def _listed(server: str, client: Client, schemas: dict[str, Mapping[str, A
     return Listing(tuple(found[name] for name in sorted(found)), tuple(refused))
 
 
-def _checked(server: str, tool: Any) -> tuple[str, Served | None]:
+def _checked(server: str, tool: Any) -> tuple[str, ServerTool | None]:
     """A tool as it can be offered, or why it cannot."""
     said = clean_line(tool.name, 60)
     if not _TOOL_NAME.match(tool.name):
@@ -454,7 +447,7 @@ def _checked(server: str, tool: Any) -> tuple[str, Served | None]:
     hints = tool.annotations
     read_only = hints is not None and hints.read_only_hint is True
     spec = served_spec(name, description or tool.name, _cleaned(schema), side_effects=not read_only)
-    return "", Served(server, tool.name, spec)
+    return "", ServerTool(server, tool.name, spec)
 
 
 def _cleaned(value: Any) -> Any:

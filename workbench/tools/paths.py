@@ -7,7 +7,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+
 from workbench.tools.hidden import hidden_below, is_hidden, is_hidden_path, linked
 from workbench.tools.stopping import check
 
@@ -19,8 +20,7 @@ class PathRefused(ValueError):
     """A path that a tool may not touch; the message is for the model."""
 
 
-@dataclass(frozen=True)
-class Workspace:
+class Workspace(Struct, frozen=True):
     """The folders that tools may read; only ``root`` may be written, and only from the sandbox.
 
     Both are resolved. ``also`` holds the folder of a cascade that was opened from elsewhere. ``store`` is hidden too

@@ -9,19 +9,17 @@ import importlib.machinery
 import sys
 import types
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
-from workbench.dataclass import dataclass
+from msgspec import Struct, field
 
 FOLDER = "tools"
 MAX_FILE_BYTES = 1_000_000
 _PREFIX = "workbench_tackle_"
 
 
-@dataclass(frozen=True)
-class PythonFolder:
+class PythonFolder(Struct, frozen=True, dict=True):
     """A ``tools/`` folder as it was when it was read: the bytes of its Python files by path relative to the folder."""
 
     path: Path

@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
-from workbench.dataclass import dataclass
-from workbench.engine.ports import ToolSpec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from workbench.engine.contracts import ToolSpec
 from workbench.language.problem import Problem, Severity, Span
 from workbench.tools.hook_registry import HookRegistration
 from workbench.tools.schema import SchemaError, spec_of
@@ -31,8 +32,7 @@ class Kind(StrEnum):
     """By a program that uses the workbench as a library."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """A registered tool."""
 
     name: str
@@ -102,8 +102,7 @@ class Registry:
         return len(self.names())
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
+class Registration(Struct, frozen=True):
     """One call of ``register_tackle``, with the place of the function."""
 
     name: str

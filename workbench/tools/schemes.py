@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from workbench.engine.contracts import ToolResult, ToolSpec
 from workbench.engine.current import environment
-from workbench.engine.ports import ToolResult, ToolSpec
-from workbench.language.model import SCHEMES
+from workbench.language.model.cascade import SCHEMES
 from workbench.tools.builtin.shell import MAX_TIMEOUT_S, ShellTools
 from workbench.tools.builtin.sql import TIMEOUT_S as SQL_TIMEOUT_S
 from workbench.tools.builtin.sql import SqlTool

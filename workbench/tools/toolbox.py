@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
+import json
+import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from workbench.context.place import Place
+from workbench.engine.contracts import ToolResult, ToolSpec
 from workbench.engine.engine_tools import ENGINE_SPECS
-from workbench.engine.ports import ToolResult, ToolSpec
+from workbench.extras import install_line, is_installed
+from workbench.language.json_schema import is_type, mismatch
 from workbench.language.lint.surroundings import ToolFacts, ToolKind, ValidatorFacts
-from workbench.language.model import SCHEMES
+from workbench.language.model.cascade import SCHEMES
 from workbench.language.problem import Problem
-from workbench.tools.addresses import Reach
-from workbench.tools.arguments import checked
-from workbench.tools.browser.tools import EXTRA, NOT_ALLOWED, BrowserTools, Owner, browser_tools, owner
+from workbench.tools.addresses import NetworkReach
+from workbench.tools.browser.tools import NOT_ALLOWED, BrowserTools, Owner, browser_tools, owner
 from workbench.tools.builtin import builtin_tools
+from workbench.tools.builtin.data import DataTools, cannot_run
 from workbench.tools.builtin.shell import ShellTools
 from workbench.tools.calling import call_function
-from workbench.tools.data.tools import DataTools, missing_interpreters
+from workbench.tools.declared.tools import DeclaredTools
 from workbench.tools.hook_registry import HookRegistration
 from workbench.tools.hook_registry import registered as registered_hooks
-from workbench.tools.judging import FunctionValidators
 from workbench.tools.mcp_servers import McpServers
 from workbench.tools.paths import Workspace
 from workbench.tools.python_files import PythonFolder
@@ -33,11 +39,138 @@ from workbench.tools.python_tools import UNTRUSTED, announce_tools, load_tools
 from workbench.tools.registry import Kind, Registry, Tool, add_registered
 from workbench.tools.results import error_of, result_of
 from workbench.tools.sandbox import Sandbox
+from workbench.tools.schema import shown_type
 from workbench.tools.schemes import FUNCTION_NOT_ALLOWED, Schemes
-from workbench.tools.validators import validator_tools
+from workbench.tools.validators import FunctionValidators, validator_tools
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+# Checks the arguments of a tool call against the tool's schema and says what is wrong in words a model can act on.
+
+_INTEGER = re.compile(r"[+-]?\d{1,18}")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
+_BOOLEANS = {"true": True, "false": False}
+_SHOWN = 60
+"""Characters of a wrong value that an error repeats."""
+
+
+class ArgumentError(ValueError):
+    """Arguments that do not fit the tool."""
+
+
+def checked(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, in the order of the schema, with text read as the number, boolean, list or object that is wanted.
+
+    Nothing else is guessed: ``"5"`` becomes 5 and ``5.0`` becomes 5 where an integer is wanted, ``"five"`` is an error.
+    Defaults are not filled in. Raises ArgumentError naming all missing and unknown arguments, or the first wrong value.
+    """
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    problems = _missing(arguments, schema) + _unknown(arguments, schema)
+    if problems:
+        raise ArgumentError(f"{'; '.join(problems)}. {_expected(schema)}")
+    ordered = [name for name in properties if name in arguments]
+    ordered += [name for name in arguments if name not in properties]
+    taken = {name: _coerced(arguments[name], properties.get(name, {})) for name in ordered}
+    if (error := mismatch(schema, taken)) is not None:
+        raise ArgumentError(_wrong(error, schema))
+    return taken
+
+
+def _missing(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    return [f"'{name}' is missing" for name in schema.get("required", ()) if name not in arguments]
+
+
+def _unknown(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    if schema.get("additionalProperties", True) is not False:
+        return []
+    known = list(schema.get("properties", {}))
+    problems = []
+    for name in arguments:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            problems.append(f"'{_cut(name)}' is not known" + (f" (did you mean '{near[0]}'?)" if near else ""))
+    return problems
+
+
+def _expected(schema: Mapping[str, Any]) -> str:
+    """One sentence that lists the parameters."""
+    required = set(schema.get("required", ()))
+    words = [
+        f"{name} ({shown_type(part)}{'' if name in required else ', optional'})"
+        for name, part in schema.get("properties", {}).items()
+    ]
+    return f"Expected: {', '.join(words)}." if words else "Expected: no arguments."
+
+
+def _wrong(error: ValidationError, schema: Mapping[str, Any]) -> str:
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.absolute_path).lstrip(".")
+    value = _cut(json.dumps(error.instance, ensure_ascii=False, default=str))
+    where = f"'{path}'" if path else "the arguments"
+    if error.validator == "type":
+        return f"{where} must be {shown_type({'type': error.validator_value})}, got {value}"
+    if error.validator == "enum":
+        options = json.dumps(error.validator_value, ensure_ascii=False)
+        return f"{where} must be one of {options[1:-1]}; got {value}"
+    if error.validator == "anyOf":
+        return f"{where} must be {shown_type({'anyOf': error.validator_value})}, got {value}"
+    if error.validator == "required":
+        return f"{where}: {error.message}. {_expected(schema)}"
+    return f"{where}: {error.message}"
+
+
+def _coerced(value: Any, schema: Mapping[str, Any]) -> Any:
+    """The value, read as what the schema wants where that cannot be mistaken."""
+    wanted = _types(schema)
+    if _fits(value, wanted):
+        return value
+    if isinstance(value, float) and "integer" in wanted and value.is_integer():
+        return int(value)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and wanted == {"string"}:
+        return json.dumps(value)
+    return _read(value.strip(), wanted, value) if isinstance(value, str) else value
+
+
+def _types(schema: Mapping[str, Any]) -> set[str]:
+    """The JSON types a schema names; empty when it takes anything."""
+    if "anyOf" in schema:
+        options = [_types(option) for option in schema["anyOf"]]
+        return set().union(*options) if all(options) else set()
+    kind = schema.get("type")
+    return {kind} if isinstance(kind, str) else set(kind or ())
+
+
+def _fits(value: Any, wanted: set[str]) -> bool:
+    return not wanted or any(is_type(value, kind) for kind in wanted)
+
+
+def _read(text: str, wanted: set[str], value: Any) -> Any:
+    if "integer" in wanted and _INTEGER.fullmatch(text):
+        return int(text)
+    if "number" in wanted and _NUMBER.fullmatch(text) and math.isfinite(float(text)):
+        return float(text)
+    if "boolean" in wanted and text.lower() in _BOOLEANS:
+        return _BOOLEANS[text.lower()]
+    if "null" in wanted and text.lower() in ("null", "none"):
+        return None
+    if (text[:1] == "[" and "array" in wanted) or (text[:1] == "{" and "object" in wanted):
+        try:
+            return json.loads(text, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+
 
 TIMEOUT_S = 120.0
-"""Of a tool that names no limit of its own."""
+"""Of a tool that names no limit of its own, where the setting ``tool_timeout`` is not passed on."""
 
 MAX_DEPTH = 5
 """Of tools that call tools."""
@@ -63,8 +196,11 @@ class Toolbox:
         schemes: Schemes,
         browser: BrowserTools | None = None,
         servers: McpServers | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """``registry`` holds the built-in tools; what is added later may hide them."""
+        """``registry`` holds the built-in tools; what is added later may hide them. ``timeout_s``: of a tool that names
+        no limit of its own."""
+        self._timeout_s = timeout_s
         self._browser = browser or BrowserTools()
         self._builtin = frozenset(registry.names()) | frozenset(ENGINE_SPECS)
         self.workspace = workspace
@@ -87,9 +223,10 @@ class Toolbox:
         browser: bool = False,
         artefacts: Path | None = None,
         redact: Callable[[str], str] = lambda text: text,
-        reach: Reach = Reach(),
+        reach: NetworkReach = NetworkReach(),
         allowed: Callable[[str], bool] = lambda name: False,
         servers: McpServers | None = None,
+        timeout_s: float = TIMEOUT_S,
     ) -> Toolbox:
         """Built-in tools and validators, what the running program registered, the Python tools of ``tools/`` folders,
         and declared tools (texts of ``.tool.json`` files by path). The last two run only where the workspace is
@@ -99,6 +236,7 @@ class Toolbox:
         ``browser``: whether a person has allowed that pages are opened; ``reach``: which hosts they and the requests
         of tools may be on; ``allowed``: which functions a cascade may
         name in place (``python:module.function``) besides those of the ``tools/`` folders.
+        ``timeout_s``: of a tool that names no limit of its own.
         ``beside`` is the folder of the cascade, where files of ``sql:`` and ``shell:`` are looked up first.
         """
         registry = Registry()
@@ -107,13 +245,11 @@ class Toolbox:
         schemes = Schemes(workspace, sandbox, beside=beside, python=python, trusted=trusted, allowed=allowed)
         pages = BrowserTools(artefacts, redact, reach)
         registry.add_later(browser_tools(pages, "" if browser else NOT_ALLOWED))
-        box = cls(workspace, sandbox, registry, schemes, pages, servers)
+        box = cls(workspace, sandbox, registry, schemes, pages, servers, timeout_s)
         add_registered(registry)
         for folder in python:
             (load_tools if trusted else announce_tools)(folder, registry)
         if tool_files:
-            from workbench.tools.declared.tools import DeclaredTools
-
             declared = DeclaredTools(workspace, sandbox, box.call_inner, reach)
             declared.register(registry, tool_files, "" if trusted else UNTRUSTED)
         return box
@@ -200,7 +336,7 @@ class Toolbox:
             refused = error_of(PermissionError(f"{name} may not run: {tool.refusal}"))
             return replace(refused, needs_trust=tool.refusal in _FOR_TRUST)
         taken = checked(arguments, tool.spec.schema)
-        value = await call_function(tool.function, taken, tool.timeout_s or TIMEOUT_S)
+        value = await call_function(tool.function, taken, tool.timeout_s or self._timeout_s)
         return result_of(value, self.workspace)
 
     def holds(self, run_id: str) -> bool:
@@ -224,7 +360,7 @@ class Toolbox:
         """
         missing = await self._missing_sandbox()
         facts = {name: ToolFacts("builtin") for name in ENGINE_SPECS}
-        absent = missing_interpreters()
+        absent = cannot_run()
         for tool in self.registry:
             hides = tool.kind is not Kind.BUILTIN and tool.name in self._builtin
             needs = _needs(tool, missing) or (absent.get(tool.name, "") if tool.kind is Kind.BUILTIN else "")
@@ -307,5 +443,5 @@ class ChildTools:
 
 def _needs(tool: Tool, missing_sandbox: str) -> str:
     if tool.refusal:
-        return f"{'the browser extra' if tool.refusal == EXTRA else 'trust'}: {tool.refusal}"
+        return f"trust: {tool.refusal}" if is_installed("browser") else f"the browser extra: {install_line('browser')}"
     return missing_sandbox if tool.needs_sandbox else ""

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+
 from workbench.replacing import write_whole
-from workbench.tools.manifest import Capability, Manifest
+from workbench.tools.capabilities import Capability, Manifest
 
 FILE = "trust.json"
 _FORMAT = 1
@@ -22,8 +23,7 @@ class TrustDamaged(OSError):
     """The trust record cannot be read. Nothing is trusted until it is repaired or moved away."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(Struct, frozen=True):
     """What was allowed for one folder."""
 
     folder: str

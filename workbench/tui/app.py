@@ -14,48 +14,57 @@ from textual import events, work
 from textual.binding import BindingType
 from textual.dom import DOMNode
 from textual.screen import Screen
+from textual.signal import Signal
+from textual.worker import Worker, WorkerState
 
+from workbench import terminal
 from workbench.language.clean import clean
-from workbench.tui import terminal
+from workbench.themes import DEFAULT
+from workbench.tui.bench.preview import preview
+from workbench.tui.bench.screen import BenchScreen
+from workbench.tui.bindings import bindings
 from workbench.tui.clipboard import osc52, save_copy, system_copy
-from workbench.tui.key_words import take_keys
-from workbench.tui.keys import KEYS, Key, bindings, command_of, resolve
-from workbench.tui.rooms import Rooms
-from workbench.tui.screens.bench import BenchScreen
+from workbench.tui.commands import Commands
+from workbench.tui.early_keys import EarlyKeys
+from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.tui.screens.help import HelpRows
+from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.too_small import TooSmall, too_small
-from workbench.tui.session_app import KEEP_EVERY, SessionApp
-from workbench.tui.themes import DEFAULT
+from workbench.tui.theming import ThemedApp
+from workbench.tui.widgets.prompt import PromptClosed, PromptReady
+from workbench.views.keys import KEYS, Key, command_of, resolve, take_keys
 
 if TYPE_CHECKING:
-    from textual.command import Provider
+    from workbench.tools.capabilities import Capability
+    from workbench.tui.navigation import Navigator
+    from workbench.tui.sessions import Sessions
+    from workbench.workspace.facts import Reload
+    from workbench.workspace.session import Session, Workspace
+    from workbench.workspace.settings import Settings
 
-    from workbench.workspace.desk import Desk
-    from workbench.workspace.session import Session
 
-
+KEEP_EVERY = 3.0
+"""Seconds between two looks whether the view is another: what a killed app forgets at most."""
+ROOMS = frozenset({"home", "runs", "snapshots", "sql", "settings"})
+"""Actions that open a screen over a workspace."""
 SWITCH_S = 0.0005
 """Seconds after which a busy thread gives way to the one that draws. With Python's five milliseconds a key took twice
 as long while an answer streamed in (``python -m bench stream``)."""
 
 
-def _palette_commands() -> type[Provider]:
-    from workbench.tui.commands import Commands
-
-    return Commands
-
-
-class WorkbenchApp(Rooms, SessionApp):
-    """Drives one session. ``make`` is called in a thread after the first frame."""
+class WorkbenchApp(ThemedApp):
+    """Holds the services of the screens together. ``make`` is called in a thread after the first frame; sessions and
+    navigation are made there, too."""
 
     TITLE = "Cascade Workbench"
     BINDINGS: ClassVar[list[BindingType]] = bindings("app")
-    COMMANDS: ClassVar[set[Any]] = {_palette_commands}
+    COMMANDS: ClassVar[set[Any]] = {Commands}
     ENABLE_COMMAND_PALETTE = True
-    CSS_PATH: ClassVar[Any] = ["app.tcss", "screens/bench.tcss"]
+    CSS_PATH: ClassVar[Any] = ["app.tcss", "bench/bench.tcss"]
 
     def __init__(
         self,
-        make: Callable[[], Session | Desk],
+        make: Callable[[], Session | Workspace],
         *,
         file: Path | None = None,
         theme: str = DEFAULT,
@@ -80,6 +89,12 @@ class WorkbenchApp(Rooms, SessionApp):
         self.last_words = ""
         """What is to be said on stderr once the screen is gone."""
         self.given: dict[str, Any] = dict(given or {})
+        self.asked_to_allow: frozenset[Capability] = frozenset()
+        """What the user was asked to allow since the app began, whatever the answer was."""
+        self.file_saved: Signal[Path] = Signal(self, "file-saved")
+        """A watched file has new content, or is gone."""
+        self._navigation: Navigator | None = None
+        self._early_keys = EarlyKeys(self)
         self._cover: TooSmall | None = None
         self._left = threading.Event()
         if keys:
@@ -90,35 +105,159 @@ class WorkbenchApp(Rooms, SessionApp):
     def get_default_screen(self) -> Screen[Any]:
         return BenchScreen()
 
+    @property
+    def bench(self) -> BenchScreen:
+        """The main screen, whatever is on top of it."""
+        screen = self.screen_stack[0]
+        assert isinstance(screen, BenchScreen)
+        return screen
+
     def on_mount(self) -> None:
         terminal.on_signals(self._signalled)
         if not (self.is_headless or self.is_web):
             terminal.watch(lambda: self._signalled(signal.SIGHUP), self._left)
-        self.set_interval(KEEP_EVERY, self.keep_view_soon)
-        self.call_after_refresh(self.begin)
+        self.set_interval(KEEP_EVERY, self._keep_view_soon)
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        """After the first frame: a quick look at the file, then the session in a thread."""
+        if self._file is not None:
+            self.bench.show_preview(preview(self._file))
+            self.call_after_refresh(self._open)
+        else:
+            self._open()
+
+    @work(thread=True, exit_on_error=False, exclusive=True, group="open")
+    def _open(self) -> None:
+        """Import all the rest and open the session. What shows the file comes first: the controllers and all other
+        screens take as long to import again, and keys wait for them."""
+        made = self._make()
+        # The lazy imports of the app, both in this thread: the rest of the program comes behind the first frame.
+        from workbench.tui.bench.opening import opened_first
+
+        opened, presenter = opened_first(made, fresh=self.fresh)
+        if presenter is not None:
+            self.call_later(self.bench.show_file, presenter)
+        from workbench.tui.navigation import Navigator
+
+        navigation = self._navigation = Navigator(self)
+        navigation.sessions.open(opened, navigation.open_home)
 
     def on_unmount(self) -> None:
         self._left.set()
         take_keys(KEYS)
         terminal.off_signals()
-        if self.watcher is not None:
-            self.watcher.stop()
-        if self.session is not None:
-            self.session.close()
+        if self._navigation is not None:
+            self._navigation.sessions.close()
 
     def _signalled(self, number: int) -> None:
         self.exit(128 + number, return_code=128 + number)
 
+    def exit(self, *arguments: Any, **options: Any) -> None:
+        """Leave the app, and remember how it looked."""
+        if self._navigation is not None and self.screen_stack:
+            self._navigation.sessions.keep_view()
+        super().exit(*arguments, **options)
+
+    def _keep_view_soon(self) -> None:
+        if self._navigation is not None:
+            self._navigation.sessions.keep_view_soon()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        if event.state is not WorkerState.ERROR:
+            return
+        fault = event.worker.error
+        words = clean(str(fault)) or type(fault).__name__
+        if event.worker.group == "open":
+            self.last_words = words
+            self.exit(2, return_code=2)
+        elif event.worker.group == "switch":
+            self.say(words, "error")
+        else:
+            self.say(f"{type(fault).__name__}: {fault}", "error")
+
     # -- services for screens ----------------------------------------------------------------------------------------
+
+    @property
+    def navigation(self) -> Navigator:
+        """Opens screens, runs and files. There is none before the first session or workspace is open."""
+        if self._navigation is None:
+            raise RuntimeError("nothing is open yet")
+        return self._navigation
+
+    @property
+    def is_told_of_saves(self) -> bool:
+        return self._navigation is not None and self._navigation.sessions.watcher is not None
+
+    @property
+    def sessions(self) -> Sessions:
+        """The open session, and how another one takes its place."""
+        return self.navigation.sessions
+
+    @property
+    def session(self) -> Session | None:
+        """The open session."""
+        return self._navigation.sessions.session if self._navigation is not None else None
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """The workspace, once it is open."""
+        return self._navigation.sessions.workspace if self._navigation is not None else None
+
+    @property
+    def draws_pictures(self) -> bool:
+        """Whether images can be shown: a session is open, and the terminal has the colours."""
+        presenter = self.bench.presenter
+        return self.session is not None and presenter is not None and presenter.gallery.enabled
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Sizes of panes that the user chose, by the name of the border."""
+        return self.sessions.sizes
+
+    def choose_size(self, name: str, size: int | None) -> None:
+        """Keep a size for all workspaces, or None for the size that the pane has by itself."""
+        self.sessions.choose_size(name, size)
+
+    def take_reload(self, reload: Reload) -> None:
+        """Show what a second look at the cascade file found."""
+        self.sessions.take_reload(reload)
+
+    def take_settings(self, settings: Settings) -> None:
+        """Apply the settings that count at once: the theme and the keys. The rest is read when a run or the app
+        starts."""
+        if settings.theme != self.theme and settings.theme in self.available_themes:
+            self.theme = settings.theme
+        self.keys = resolve(settings.keys)[0]
+        take_keys(self.keys)
+        self.set_keymap({key.id: key.keys for key in self.keys if key.id in settings.keys})
+        self.refresh_bindings()
+        self.bench.forget()
+        self.bench.settle()
+
+    def to_bench(self, then: Callable[[], object] | None = None) -> None:
+        """Go back to the Bench, whatever is on top of it, but for the cover of a terminal that is too small; then call
+        ``then``."""
+        while len(self.screen_stack) > 1 and not isinstance(self.screen, TooSmall):
+            self.pop_screen()
+        if then is not None:
+            self.call_later(then)
+
+    def in_background(self, work: Callable[[], None], group: str) -> None:
+        """Run work in a thread; other work of the group is given up."""
+        self.run_worker(work, thread=True, group=group, exclusive=True, exit_on_error=False)
+
+    def later(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """Call something on the screen's side; may be called in any thread."""
+        self.call_later(callback, *arguments)
 
     def copy(self, text: str, what: str) -> None:
         """Copy text by OSC 52 and the system's clipboard; what is too long for both goes to a file. Control characters
         are copied as they are shown: pasted into a shell, they would act."""
         text = clean(text)
-        sequence = osc52(text)
-        if sequence is not None and self._driver is not None:
-            self._driver.write(sequence)
-        self._copy_further(text, what, sent=sequence is not None)
+        if sent := osc52(text) is not None:
+            self.copy_to_clipboard(text)
+        self._copy_further(text, what, sent=sent)
 
     @work(thread=True, exit_on_error=False, group="copy")
     def _copy_further(self, text: str, what: str, *, sent: bool) -> None:
@@ -139,40 +278,63 @@ class WorkbenchApp(Rooms, SessionApp):
     def _taker(self, command: str) -> DOMNode:
         """What has the key of a command: the widget with the focus, another one that is shown, or the screen."""
         focused = [self.screen.focused] if self.screen.focused is not None else []
-        takers = (
-            widget
-            for widget in (*focused, *self.screen.query("*"))
-            if widget.display and any(bound.id == command for _, bound in widget._bindings)
-        )
-        return next(takers, self.screen)
+        widgets = (widget for widget in (*focused, *self.screen.query("*")) if widget.display)
+        return next((widget for widget in widgets if _binds(widget, command)), self.screen)
+
+    # -- keys --------------------------------------------------------------------------------------------------------
+
+    async def on_event(self, event: events.Event) -> None:
+        """Keys that the Bench will have an answer to wait until it is open; those of the app work at once."""
+        if not self._early_keys.holds(event):
+            await super().on_event(event)
+
+    async def on_key(self, event: events.Key) -> None:
+        await self._early_keys.unhandled(event)
+
+    async def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        await self._early_keys.focused(event.widget)
+
+    async def on_prompt_ready(self, event: PromptReady) -> None:
+        await self._early_keys.release()
+
+    async def on_prompt_closed(self, event: PromptClosed) -> None:
+        await self._early_keys.release()
+
+    def press_early_keys(self) -> None:
+        """There is something now that takes the keys pressed before: press them again."""
+        self._early_keys.press_early()
+
+    def push_unasked(self, screen: Screen[Any], answered: Callable[[Any], None] | None = None) -> None:
+        """Open a screen that no key asked for: it takes no key that was typed before it could be seen."""
+        self._early_keys.expect(screen)
+        self.push_screen(screen, answered)
 
     # -- commands of the app -----------------------------------------------------------------------------------------
 
-    def action_runs(self) -> None:
-        """All stored runs of the workspace."""
-        from workbench.tui.screens.runs import RunsScreen
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Nothing opens over a workspace before that is open."""
+        return action not in ROOMS or self.workspace is not None
 
-        if self.desk is not None and not isinstance(self.screen, RunsScreen):
-            self.push_screen(RunsScreen(self.desk))
+    def action_runs(self) -> None:
+        self._over_workspace(self.navigation.open_runs)
 
     def action_home(self) -> None:
-        """The cascades and runs of the folder."""
-        from workbench.tui.screens.home import HomeScreen
-
-        if self.desk is not None and not isinstance(self.screen, HomeScreen):
-            self.push_screen(HomeScreen(self.desk))
+        self._over_workspace(self.navigation.open_home)
 
     def action_snapshots(self) -> None:
-        """Check the frozen runs of the workspace, and go through those that changed."""
-        from workbench.tui.screens.snapshots import SnapshotsScreen
+        self._over_workspace(self.navigation.open_snapshots)
 
-        if self.desk is not None and not isinstance(self.screen, SnapshotsScreen):
-            self.push_screen(SnapshotsScreen(self.desk.project))
+    def action_sql(self) -> None:
+        self._over_workspace(self.navigation.open_sql)
+
+    def action_settings(self) -> None:
+        self._over_workspace(self.navigation.open_settings)
+
+    def _over_workspace(self, open_screen: Callable[[Workspace], None]) -> None:
+        if self.workspace is not None:
+            open_screen(self.workspace)
 
     def action_help(self) -> None:
-        from workbench.tui.screens.help import HelpRows
-        from workbench.tui.screens.sheet import Sheet
-
         if not (isinstance(self.screen, Sheet) and isinstance(self.screen.pane().rows, HelpRows)):
             self.push_screen(Sheet(HelpRows(self.keys, getattr(self.screen, "PALETTE", ()))))
 
@@ -189,12 +351,11 @@ class WorkbenchApp(Rooms, SessionApp):
     def action_leave(self) -> None:
         """Quit; while a run is going, or a file is not saved, only after asking."""
         running = self.session is not None and self.session.running
-        if not running and not self.unsaved():
+        unsaved = self._navigation.unsaved() if self._navigation is not None else ()
+        if not running and not unsaved:
             self.exit(0)
             return
-        from workbench.tui.screens.dialog import Choice
-
-        reasons = [f"{file} has changes that are not saved." for file in self.unsaved()]
+        reasons = [f"{file} has changes that are not saved." for file in unsaved]
         reasons += ["A run is going on. Its journal is complete up to now, and it can be resumed."] if running else []
         text = "\n".join(reasons)
         leave = "Stop the run and quit" if running else "Drop the changes and quit"
@@ -202,10 +363,10 @@ class WorkbenchApp(Rooms, SessionApp):
 
         def answered(answer: str | None) -> None:
             if answer == "leave":
-                self.drop_unsaved()
+                self.navigation.drop_unsaved()
                 self.exit(0)
 
-        self.push_screen(Choice("Quit?", text, answers), answered)
+        self.push_screen(ChoiceDialog("Quit?", text, answers), answered)
 
     async def on_resize(self, event: events.Resize) -> None:
         """Cover everything while there is no room for it; a burst of sizes leaves what the last one needs, because each
@@ -218,8 +379,14 @@ class WorkbenchApp(Rooms, SessionApp):
             await cover.dismiss()
 
 
+def _binds(node: DOMNode, command: str) -> bool:
+    """Whether a kind of widget, or one that it refines, has the key of a command."""
+    tables = (vars(kind).get("BINDINGS", ()) for kind in type(node).__mro__)
+    return any(getattr(binding, "id", None) == command for table in tables for binding in table)
+
+
 def run_app(
-    make: Callable[[], Session | Desk],
+    make: Callable[[], Session | Workspace],
     *,
     log: Path,
     file: Path | None = None,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
-from workbench.tui.keys import ON_SHEETS, display
-from workbench.tui.rows.cells import fit
+from workbench.tui.contracts import Services, services_of
+from workbench.views.cells import fit
+from workbench.views.keys import ON_SHEETS, display
 
 if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
-    from workbench.tui.key import Key
+    from workbench.views.keys import Key
 
 KEYS = 12
 """Cells of the column of keys."""
@@ -25,8 +25,8 @@ class Commands(Provider):
     """What the palette finds."""
 
     @property
-    def _app(self) -> WorkbenchApp:
-        return self.app  # type: ignore[return-value]
+    def _services(self) -> Services:
+        return services_of(self.screen)
 
     def _entries(self) -> list[tuple[str, str, str]]:
         """``(key, words, command)``, those of a screen's own before those that it shares; a theme's command is
@@ -34,13 +34,15 @@ class Commands(Provider):
         own = getattr(self.screen, "PALETTE", ())
         contexts = (*own, "app") if own else CONTEXTS
         offered = [
-            key for key in self._app.keys if key.context in contexts and key.id != "app.palette" and self._works(key)
+            key
+            for key in self._services.keys
+            if key.context in contexts and key.id != "app.palette" and self._works(key)
         ]
         if own:
             offered.sort(key=lambda key: contexts.index(key.context))
         entries = [(display(key.keys), key.help, key.id) for key in offered]
-        current = self._app.current_theme.name
-        for name in sorted(self._app.available_themes):
+        current = self.app.current_theme.name
+        for name in sorted(self.app.available_themes):
             mark = "  (now)" if name == current else ""
             entries.append(("", f"Theme {name}{mark}", f"theme:{name}"))
         return entries
@@ -51,17 +53,17 @@ class Commands(Provider):
 
     async def discover(self) -> Hits:
         for key, words, command in self._entries():
-            yield DiscoveryHit(self._row(key, Content(words)), partial(self._app.run_command, command), text=words)
+            yield DiscoveryHit(self._row(key, Content(words)), partial(self._services.run_command, command), text=words)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         for key, words, command in self._entries():
             if (score := matcher.match(words)) > 0:
                 shown = self._row(key, matcher.highlight(words))
-                yield Hit(score, shown, partial(self._app.run_command, command), text=words)
+                yield Hit(score, shown, partial(self._services.run_command, command), text=words)
 
     def _row(self, key: str, words: Content) -> Content:
         """One line: the key in a column of its own, and what it does."""
         # Of sixteen colours none can be read on that of the cursor but its own.
-        style = "bold" if self._app.current_theme.ansi else "bold $primary"
+        style = "bold" if self.app.current_theme.ansi else "bold $primary"
         return Content.assemble((fit(key, KEYS), style), words)

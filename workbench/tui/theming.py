@@ -1,27 +1,61 @@
-"""An app whose colours come from theme files: chosen before the first frame, read again when a file is saved."""
+"""An app whose colours come from theme files: chosen before the first frame, read again when a file is saved. Where
+NO_COLOR is set, no colour goes to the terminal.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from rich.color import Color as RichColor
+from rich.segment import Segment
+from rich.style import Style
 from textual.app import App
-from textual.filter import Monochrome, NoColor
+from textual.color import Color
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.notifications import Notify
 from textual.theme import Theme
 
 from workbench.language.clean import clean
-from workbench.tui import colourless
-from workbench.tui.colourless import Colourless
-from workbench.tui.key_words import told
-from workbench.tui.palette import Palette
-from workbench.tui.themes import DEFAULT, Themes, find_theme, load_themes, theme_folders
+from workbench.themes import DEFAULT, Themes, find_theme, load_themes, theme_folders
+from workbench.tui.palette import Palette, contrast
+from workbench.views.keys import told
 
 LOOK_AGAIN = 1.0
 """Seconds between two looks at which theme files there are."""
+
+
+NO_COLOR_THEME = "ansi-dark"
+"""The theme to begin with: its only backgrounds are marks, and what others tint it sets bold, dim or reversed."""
+_MARK = 1.5
+"""Contrast with the app's ground from which a background marks something; the grounds of panes have less."""
+_REVERSED = Style(reverse=True)
+
+
+class Colourless(LineFilter):
+    """Takes the colours out of lines; bold, dim, underlined and reversed text stay so."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The same segments without colours."""
+        return [
+            Segment(text, style and _without_colour(style, background), control) for text, style, control in segments
+        ]
+
+
+@lru_cache(maxsize=4096)
+def _without_colour(style: Style, ground: Color) -> Style:
+    marks = style.bgcolor is not None and _stands_out(style.bgcolor, ground)
+    return style.without_color + _REVERSED if marks else style.without_color
+
+
+def _stands_out(back: RichColor, ground: Color) -> bool:
+    if back.is_default:
+        return False
+    return back.triplet is None or contrast(Color.from_rich_color(back), ground) >= _MARK
 
 
 class ThemedApp(App[int]):
@@ -31,10 +65,9 @@ class ThemedApp(App[int]):
         """``theme`` is a name; ``themes`` the folders where theme files lie, those of the package if None."""
         super().__init__()
         self.no_color = bool(os.environ.get("NO_COLOR"))
-        self._filters = [one for one in self._filters if not isinstance(one, Monochrome | NoColor)]
+        self._colourless = (Colourless(),) if self.no_color else ()
         if self.no_color:
-            self._filters.append(Colourless())
-            theme = colourless.THEME
+            theme = NO_COLOR_THEME
         self.theme_folders = tuple(themes) if themes is not None else theme_folders()
         self.early_notices: list[str] = []
         """What went wrong before there was a screen to say it on."""
@@ -49,6 +82,11 @@ class ThemedApp(App[int]):
             return
         self.theme = theme
         self.stylesheet.set_variables(self.get_css_variables())
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Textual's filters, with our own in the place of those that take colours out: it keeps what they marked."""
+        own = (one for one in super().get_line_filters() if not isinstance(one, Monochrome | NoColor))
+        return (*own, *self._colourless)
 
     @property
     def palette(self) -> Palette:
@@ -92,10 +130,15 @@ class ThemedApp(App[int]):
                     found.add((file, file.stat().st_mtime_ns))
         return frozenset(found)
 
+    @property
+    def is_told_of_saves(self) -> bool:
+        """Whether a watcher of an open file tells of saved themes, too."""
+        return False
+
     def _look_at_folders(self) -> None:
         """Take over themes that came or went; a save is told by the watcher of the open file, if there is one."""
         now = self._theme_files()
-        before, saves_too = self._seen, getattr(self, "watcher", None) is None
+        before, saves_too = self._seen, not self.is_told_of_saves
         if now == before or (not saves_too and {file for file, _ in now} == {file for file, _ in before}):
             return
         names = self._own_themes
@@ -117,7 +160,7 @@ class ThemedApp(App[int]):
         """A short message in the corner. A plain one takes the place of those before it, not that of a fault."""
         self.notify(clean(text), severity=severity, markup=False, timeout=8 if severity == "error" else 4)
 
-    def _on_notify(self, event: Notify) -> None:
+    def on_notify(self, event: Notify) -> None:
         """Looked at when a message comes, not when it is sent: several may be on their way."""
         if event.notification.severity == "information":
             for note in [note for note in self._notifications if note.severity == "information"]:

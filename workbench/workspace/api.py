@@ -3,27 +3,107 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workbench.dataclass import dataclass
-from workbench.engine.bus import EventBus
-from workbench.engine.event import Event
-from workbench.engine.run import Outcome
+from msgspec import Struct
+from msgspec.structs import replace
+
+from workbench.context.place import Place
+from workbench.engine.definition import Outcome
+from workbench.engine.journal.event import Event
+from workbench.engine.lifecycle import EventBus
+from workbench.store.index.index import Index
+from workbench.store.index.table import ResultTable
 from workbench.tools.hook_registry import hooks_of
-from workbench.workspace.choice import choose_model
-from workbench.workspace.live import Attached, Start, new_options, run_new
-from workbench.workspace.nobody import Nobody
-from workbench.workspace.opened import CannotOpen
-from workbench.workspace.people import Prepared
+from workbench.workspace.input_file import CannotOpen
+from workbench.workspace.model_choice import choose_model
+from workbench.workspace.people import NoHuman, PreparedAnswers
 from workbench.workspace.project import Project
+from workbench.workspace.run_builder import RunAttachments, Start, new_options, run_new
 from workbench.workspace.system import SystemIds
 
+# Asks the stored runs from a program: the functions of the SQL tables, each over the workspace of a folder.
 
-@dataclass(frozen=True)
-class Result:
+Folder = str | Path | None
+"""Of the workspace; None is the current one."""
+
+
+@contextmanager
+def index_of(folder: Folder = None) -> Iterator[Index]:
+    """The tables over the store of a workspace, brought up to date: for several questions in a row.
+
+    Raises StoreError when they cannot be opened or brought up to date.
+    """
+    project = Project.at(None if folder is None else Path(folder).resolve())
+    with Index(project.store) as index:
+        index.catch_up()
+        yield index
+
+
+def query_unified(
+    where: str = "1",
+    params: Mapping[str, Any] | None = None,
+    columns: str = "*",
+    limit: int | None = None,
+    *,
+    folder: Folder = None,
+) -> ResultTable:
+    """Rows of ``unified_logs``. ``where`` is SQL (ClickHouse dialect); values go in as ``{name:Type}`` and ``params``.
+
+    ORDER BY and LIMIT may follow the condition. Raises BadSql for what is no reading query, DatabaseError with the
+    engine's words.
+    """
+    with index_of(folder) as index:
+        return index.query_unified(where, params, columns, limit)
+
+
+def get_session_messages(session_id: str, *, bodies: bool = False, folder: Folder = None) -> ResultTable:
+    """All rows of a session in order; ``bodies``: with whole requests, responses and definitions."""
+    with index_of(folder) as index:
+        return index.get_session_messages(session_id, bodies=bodies)
+
+
+def get_cascade_costs(cascade_id: str, *, folder: Folder = None) -> ResultTable:
+    """Per phase: calls, tokens, the sum of known costs in US dollars, and how many calls have no known cost."""
+    with index_of(folder) as index:
+        return index.get_cascade_costs(cascade_id)
+
+
+def get_soundings_analysis(session_id: str, phase: str, *, folder: Folder = None) -> ResultTable:
+    """Per candidate of a phase: winner or not, mutation, model, calls, tokens, cost, last answer and scores."""
+    with index_of(folder) as index:
+        return index.get_soundings_analysis(session_id, phase)
+
+
+def get_context(session_id: str, place: str | Place, *, folder: Folder = None) -> ResultTable:
+    """What changed in the context of one call. ``place`` is ``phase/visit/attempt/turn/call``, each counted from 1,
+    with ``branch:`` of a candidate before it. Raises ValueError for what is no place."""
+    with index_of(folder) as index:
+        return index.get_context(session_id, Place.parse(place) if isinstance(place, str) else place)
+
+
+def get_request(message_id: str, *, folder: Folder = None) -> str:
+    """The whole request of an answer, as JSON text. Raises StoreError when there is none."""
+    with index_of(folder) as index:
+        return index.get_request(message_id)
+
+
+def list_runs(*, folder: Folder = None) -> ResultTable:
+    """All runs, newest first."""
+    with index_of(folder) as index:
+        return index.list_runs()
+
+
+def search_text(words: Sequence[str] | str, limit: int = 200, *, folder: Folder = None) -> ResultTable:
+    """Messages that hold every one of some words or phrases, in any letter case, newest first."""
+    with index_of(folder) as index:
+        return index.search_text([words] if isinstance(words, str) else words, limit)
+
+
+class Result(Struct, frozen=True):
     """How a run ended, and where it is stored."""
 
     status: str
@@ -82,9 +162,9 @@ async def run_cascade_async(
     options = new_options(project, opened.definition.cascade.cascade_id, choice, session_id)
     start = Start(opened.definition, path, dict(input or {}), choice, options)
     run_id = SystemIds().run_id()
-    prepared = None if answers is None else Prepared(answers, Nobody())
+    prepared = None if answers is None else PreparedAnswers(answers, NoHuman())
     observe: Callable[[Event], None] = (lambda event: None) if bus is None else bus.observer()
-    attached = Attached(human=prepared or Nobody(), observe=observe, observe_child=observe, hooks=given_hooks)
+    attached = RunAttachments(human=prepared or NoHuman(), observe=observe, observe_child=observe, hooks=given_hooks)
     if prepared is not None:
         attached = replace(attached, audibles=prepared, remarks=prepared.remarks)
     outcome: Outcome = await run_new(project, start, attached, run_id=run_id)

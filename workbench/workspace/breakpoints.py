@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from workbench.engine.condition import ConditionError, compile_condition
-from workbench.engine.stepper import Breakpoint
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from workbench.engine.debugger.condition import ConditionError, compile_condition
+from workbench.engine.debugger.stepper import Breakpoint
 from workbench.workspace.folders import Folders
+from workbench.workspace.state_file import StateFile
 
 _MOST = 1_000
 """Breakpoints that are read back; a file with more was not written here."""
 
 
+class _Breakpoints(Struct, frozen=True):
+    file: str = ""
+    breakpoints: list[Any] = []
+
+
 def load_breakpoints(folders: Folders, cascade: Path) -> list[Breakpoint]:
-    """The breakpoints of a cascade file; none where nothing, or nothing sensible, is kept."""
-    try:
-        kept = json.loads(_file(folders, cascade).read_text("utf-8"))
-    except (OSError, ValueError):
-        return []
-    rows = kept.get("breakpoints", []) if isinstance(kept, dict) else []
-    return [point for row in rows[:_MOST] if (point := _read(row)) is not None]
+    """The breakpoints of a cascade file; empty where none are kept, or where they cannot be read."""
+    kept = _file(folders, cascade).read_or_none()
+    rows = kept.breakpoints[:_MOST] if kept else ()
+    return [point for row in rows if (point := _read(row)) is not None]
 
 
 def keep_breakpoints(folders: Folders, cascade: Path, points: Sequence[Breakpoint]) -> None:
     """Keep these for the next time the file is opened. Raises OSError where the state folder cannot be written."""
     file = _file(folders, cascade)
-    if not points:
-        file.unlink(missing_ok=True)
-        return
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    body = {"file": str(cascade), "breakpoints": [asdict(point) for point in points]}
-    fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps(body, indent=2) + "\n", "utf-8")
-    fresh.replace(file)
+    if points:
+        file.write(_Breakpoints(str(cascade), [asdict(point) for point in points]))
+    else:
+        file.remove()
 
 
-def _file(folders: Folders, cascade: Path) -> Path:
-    name = hashlib.sha256(str(cascade.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return folders.state / "breakpoints" / f"{name}.json"
+def _file(folders: Folders, cascade: Path) -> StateFile[_Breakpoints]:
+    return StateFile.about(folders.state / "breakpoints", cascade.resolve(), _Breakpoints)
 
 
 def _read(row: object) -> Breakpoint | None:

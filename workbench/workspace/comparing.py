@@ -5,27 +5,30 @@ from __future__ import annotations
 import difflib
 from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from workbench.analysis.compare import Comparison, ComparisonSide, as_recorded, compare, under
+from workbench.analysis.sweep import FILE, RECORDED, Excluded, Pricing, Subject
 from workbench.context.apply import ApplyError, apply
-from workbench.context.spec import SpecError
-from workbench.context.strategy import Strategy, with_named
-from workbench.dataclass import dataclass
-from workbench.engine.compare import Comparison, Side, as_recorded, compare, under
+from workbench.context.strategy import SpecError, Strategy, with_named
 from workbench.engine.definition import Definition, DefinitionError
-from workbench.engine.sweep import FILE, RECORDED, Excluded, Pricing, Subject
-from workbench.models.repricing import Lasting, Repriced
+from workbench.models.encodings import encodings
+from workbench.models.repricing import LastingCachePrices, OtherProviderPrices
 from workbench.replacing import write_whole
 from workbench.store.faults import StoreError
-from workbench.workspace.opened import read_bytes
-from workbench.workspace.wiring import encodings
+from workbench.store.run_filter import find_runs, parse_filter
+from workbench.store.text_search import TextSearch
+from workbench.workspace.opened_cascade import read_bytes
+from workbench.workspace.recorded_runs import StoredImages
 
 if TYPE_CHECKING:
     from workbench.context.cache import Prices
-    from workbench.engine.state import RunState
+    from workbench.engine.journal.state import RunState
     from workbench.models.prices import PriceTable
     from workbench.store.store import Store
     from workbench.workspace.project import Project
@@ -39,10 +42,6 @@ def definition_of(state: RunState) -> Definition:
 def matching(store: Store, text: str) -> list[str]:
     """The ids of the stored runs that a filter lets through, newest first, by the language of ``workbench runs``; those
     inside other runs only where it asks for them. Raises FilterError."""
-    from workbench.store.finding import find_runs
-    from workbench.store.run_filter import parse_filter
-    from workbench.store.text_search import TextSearch
-
     wanted = parse_filter(text, datetime.now().astimezone())
     runs = [run for run in store.runs() if wanted.asks_inside or not run.depth]
     return [found.run.run_id for found in find_runs(runs, wanted, TextSearch(store))]
@@ -75,8 +74,10 @@ def pricing_of(table: PriceTable, provider: str | None, cache_ttl: float | None 
     Raises PricesError.
     """
     own = provider in (None, RECORDED)
-    prices: Prices = table if own else Repriced(table, str(provider))
-    return Pricing(RECORDED if own else str(provider), prices if cache_ttl is None else Lasting(prices, cache_ttl))
+    prices: Prices = table if own else OtherProviderPrices(table, str(provider))
+    return Pricing(
+        RECORDED if own else str(provider), prices if cache_ttl is None else LastingCachePrices(prices, cache_ttl)
+    )
 
 
 def strategy_of(definition: Definition, spec: str) -> Strategy | None:
@@ -92,8 +93,7 @@ def compare_strategies(state: RunState, specs: tuple[str, str], prices: Prices) 
     return compare(a, b)
 
 
-@dataclass(frozen=True)
-class Source:
+class ComparedRun(Struct, frozen=True):
     """One side of a comparison: a stored run as it was recorded, or under a strategy."""
 
     run: str
@@ -102,8 +102,7 @@ class Source:
     """A strategy, a name of the file's, or ``file``; empty for the contexts as they were."""
 
 
-@dataclass(frozen=True)
-class Compared:
+class RunComparison(Struct, frozen=True):
     """A comparison with what it was made of."""
 
     comparison: Comparison
@@ -118,25 +117,25 @@ THIS = "this"
 """Stands for the run that is looked at, as it was recorded."""
 
 
-def source_of(project: Project, text: str, here: str) -> Source:
+def source_of(project: Project, text: str, here: str) -> ComparedRun:
     """What a person means by one side: ``this``, a strategy for the run ``here``, or the name of another run.
 
     Raises SpecError where it is none of them.
     """
     said = text.strip()
     if said in ("", THIS):
-        return Source(here)
+        return ComparedRun(here)
     try:
         strategy_of(definition_of(project.store.state(project.store.find(here))), said)
     except SpecError as fault:
         try:
-            return Source(project.store.find(said))
+            return ComparedRun(project.store.find(said))
         except StoreError:
             raise fault from None
-    return Source(here, said)
+    return ComparedRun(here, said)
 
 
-def compare_sources(project: Project, a: Source, b: Source, prices: Prices) -> Compared:
+def compare_sources(project: Project, a: ComparedRun, b: ComparedRun, prices: Prices) -> RunComparison:
     """Two sides of any kind. Raises SpecError, DefinitionError, StoreError."""
     names = [project.store.find(source.run) for source in (a, b)]
     states = {name: project.store.state(name) for name in dict.fromkeys(names)}
@@ -155,17 +154,15 @@ def compare_sources(project: Project, a: Source, b: Source, prices: Prices) -> C
             sides.append(side)
             notes += [note] if note else []
     title = labels[0] if labels[0] == labels[1] else f"{labels[0]} and {labels[1]}"
-    return Compared(compare(*sides), title, states[names[0]], states[names[1]], tuple(notes))
+    return RunComparison(compare(*sides), title, states[names[0]], states[names[1]], tuple(notes))
 
 
 def images_of(store: Store, runs: Iterable[str]) -> Mapping[str, bytes]:
     """The images of these runs by digest, read when they are asked for."""
-    from workbench.workspace.live import StoredImages
-
     return ChainMap(*(cast("dict[str, bytes]", StoredImages(store, run)) for run in dict.fromkeys(runs)))
 
 
-def recorded(state: RunState, prices: Prices, label: str = "") -> tuple[Side, str]:
+def recorded(state: RunState, prices: Prices, label: str = "") -> tuple[ComparisonSide, str]:
     """A run as it was recorded, and what to say where its cascade can no longer be loaded."""
     label = label or state.session_id or state.run_id
     try:
@@ -175,8 +172,7 @@ def recorded(state: RunState, prices: Prices, label: str = "") -> tuple[Side, st
         return as_recorded(label, state, None, encodings(), prices), note
 
 
-@dataclass(frozen=True)
-class Change:
+class FileChange(Struct, frozen=True):
     """What applying a strategy does to a cascade file."""
 
     file: Path
@@ -195,7 +191,7 @@ class Change:
         return list(difflib.unified_diff(before, after, self.shown, self.shown, "now", "applied", n=2, lineterm=""))
 
 
-def change_for(project: Project, state: RunState, spec: str, prices: Prices, into: Path | None = None) -> Change:
+def change_for(project: Project, state: RunState, spec: str, prices: Prices, into: Path | None = None) -> FileChange:
     """The strategy written into the run's file as it is now, or ``into`` another one, in all phases of it that ask a
     model. Raises ApplyError, SpecError, CannotOpen."""
     strategy = strategy_of(definition_of(state), spec)
@@ -219,10 +215,10 @@ def change_for(project: Project, state: RunState, spec: str, prices: Prices, int
     phases = tuple(dict.fromkeys(pair.place.phase for pair in own.differing))
     after = apply(text, state.cascade_file, strategy, phases).text
     stale = not project.is_pinned(text, state.cascade_text)
-    return Change(file, state.cascade_file, text, after, phases, stale)
+    return FileChange(file, state.cascade_file, text, after, phases, stale)
 
 
-def change_into(project: Project, file: Path, strategy: Strategy, states: Iterable[RunState]) -> Change:
+def change_into(project: Project, file: Path, strategy: Strategy, states: Iterable[RunState]) -> FileChange:
     """The strategy written into a cascade file: in the phases that ran in these runs and ask a model there; where none
     of them did, as with imported runs, in all that ask a model. Raises ApplyError, SpecError, CannotOpen."""
     shown = project.shown(file)
@@ -240,10 +236,10 @@ def change_into(project: Project, file: Path, strategy: Strategy, states: Iterab
     if not phases:
         raise ApplyError(f"{shown} has no phase that asks a model")
     after = apply(text, shown, strategy, phases).text
-    return Change(file, shown, text, after, phases, is_stale=False)
+    return FileChange(file, shown, text, after, phases, is_stale=False)
 
 
-def write_change(change: Change) -> None:
+def write_change(change: FileChange) -> None:
     """Write it, unless the file was saved meanwhile. Raises ApplyError, CannotOpen, OSError."""
     if read_bytes(change.file, change.shown) != change.before.encode("utf-8"):
         raise ApplyError(f"{change.shown} was saved meanwhile; nothing is written")

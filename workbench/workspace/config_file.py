@@ -7,12 +7,12 @@ from pathlib import Path as File
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
+from msgspec import Struct
 
-from workbench.dataclass import dataclass
-from workbench.language.edit import EditError, replace
-from workbench.language.emit import scalar
-from workbench.language.load import read_source
+from workbench.language.edit.edits import EditError, replace
+from workbench.language.edit.emit import scalar
 from workbench.language.problem import Path, path_text
+from workbench.language.read.text import read_source
 from workbench.workspace.settings import TABLE, Setting, Settings, SettingsError, checked_value, load_settings
 from workbench.workspace.text_file import CannotSave, TextFile
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 Target = Literal["user", "workspace"]
 
 
-@dataclass(frozen=True)
-class Written:
+class WrittenSetting(Struct, frozen=True):
     """What a change of a setting did."""
 
     file: File
@@ -73,7 +72,7 @@ def read_value(setting: Setting, text: str) -> Any:
     return checked_value(setting, text, setting.name)
 
 
-def set_value(project: Project, name: str, value: Any, target: Target = "user", key: str = "") -> Written:
+def set_value(project: Project, name: str, value: Any, target: Target = "user", key: str = "") -> WrittenSetting:
     """Write a setting, or with ``key`` one entry of a mapping, and take the settings over into the project.
 
     Raises SettingsError where the value does not fit or the target may not set it, and CannotSave.
@@ -87,7 +86,7 @@ def set_value(project: Project, name: str, value: Any, target: Target = "user", 
     return _changed(project, file, path, lambda text: _with(text, str(file), path, value))
 
 
-def unset_value(project: Project, name: str, target: Target = "user", key: str = "") -> Written:
+def unset_value(project: Project, name: str, target: Target = "user", key: str = "") -> WrittenSetting:
     """Take a setting, or one entry of it, out of a file. Raises SettingsError, CannotSave."""
     setting_named(name)
     path: Path = (name, key) if key else (name,)
@@ -100,7 +99,7 @@ def _allowed(setting: Setting, target: Target) -> None:
         raise SettingsError(f"'{setting.name}' cannot be set by a workspace: it could act outside of it")
 
 
-def _changed(project: Project, file: File, path: Path, change: Any) -> Written:
+def _changed(project: Project, file: File, path: Path, change: Any) -> WrittenSetting:
     try:
         before = TextFile.read(file)
     except OSError as fault:
@@ -117,7 +116,7 @@ def _changed(project: Project, file: File, path: Path, change: Any) -> Written:
             after.save(before.text)
         raise
     name = str(path[0])
-    return Written(file, project.settings.values[name], project.settings.origins[name])
+    return WrittenSetting(file, project.settings.values[name], project.settings.origins[name])
 
 
 def take_over(project: Project) -> None:

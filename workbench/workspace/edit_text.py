@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from workbench.context.assembly import Entry
+from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, MoveMessage
 from workbench.context.message import Message
-from workbench.engine.edits import (
-    EDITS_AT,
-    AddMessage,
-    ChangeMessage,
-    DropMessage,
-    Edit,
-    EditError,
-    MoveMessage,
-    SetAnswer,
-    SetArguments,
-    SetModel,
-    SetResult,
-    SetState,
-    SkipTool,
-)
-from workbench.engine.gate import StopKind
+from workbench.engine.edits import Edit, EditError, SetAnswer, SetArguments, SetModel, SetResult, SetState, SkipTool
+from workbench.engine.gate import EDITS_AT, StopKind
 from workbench.plain_file import read_given
 
 FORMS = (

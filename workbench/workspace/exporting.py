@@ -8,6 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.exporters.checkpoint import checkpoint_files
+from workbench.exporters.html import run_html
+from workbench.exporters.messages import conversations
+from workbench.exporters.otel import spans_of_run
+from workbench.replacing import replacing, write_whole
+from workbench.store.index.index import Index
+from workbench.store.index.table import write_parquet
+from workbench.workspace.recorded_runs import StoredImages
+
 if TYPE_CHECKING:
     from workbench.workspace.project import Project
 
@@ -29,10 +38,6 @@ TEXTS = ("messages", "otel", "html", "cascade")
 def documents_of(project: Project, run_id: str, format_name: str, *, details: bool = False) -> Sequence[dict[str, Any]]:
     """A run as ``messages``, one document for each conversation (``details`` as in ``conversations``), or as ``otel``,
     one document in all. Raises UnknownRun, ValueError for another format."""
-    from workbench.exporters.messages import conversations
-    from workbench.exporters.otel import spans_of_run
-    from workbench.workspace.live import StoredImages
-
     store = project.store
     state, images = store.state(run_id), StoredImages(store, run_id)
     if format_name == "messages":
@@ -44,11 +49,7 @@ def documents_of(project: Project, run_id: str, format_name: str, *, details: bo
 
 def text_of(project: Project, run_id: str, format_name: str, *, details: bool = False) -> str:
     """A run as one text (``TEXTS``); ``details`` is for messages. Raises UnknownRun, ValueError for another format."""
-    from workbench.workspace.live import StoredImages
-
     if format_name == "html":
-        from workbench.exporters.html import run_html
-
         return run_html(project.store.state(run_id), StoredImages(project.store, run_id))
     if format_name == "cascade":
         return project.store.state(run_id).cascade_text
@@ -59,8 +60,6 @@ def text_of(project: Project, run_id: str, format_name: str, *, details: bool = 
 def export_file(project: Project, run_id: str, format_name: str, path: Path, *, details: bool = False) -> None:
     """Write a run to a file, or as a checkpoint to a new folder; ``details`` is for messages. Raises OSError,
     UnknownRun and StoreError, and ValueError for a format that is none."""
-    from workbench.replacing import write_whole
-
     if format_name not in FORMATS:
         raise ValueError(f"there is no format '{format_name}': {', '.join(FORMATS)}")
     if format_name == "checkpoint":
@@ -73,8 +72,6 @@ def export_file(project: Project, run_id: str, format_name: str, path: Path, *, 
 
 def _checkpoint(project: Project, run_id: str, path: Path) -> None:
     """Write the folder whole or not at all. Raises FileExistsError where there is one."""
-    from workbench.exporters.checkpoint import checkpoint_files
-
     state = project.store.state(run_id)
     ending = Path(state.cascade_file).suffix or ".yaml"
     if path.exists():
@@ -89,10 +86,6 @@ def _checkpoint(project: Project, run_id: str, path: Path) -> None:
 
 def _parquet(project: Project, run_id: str, path: Path) -> None:
     """All rows of the run and of its bodies, as ``all_data`` has them; indexed first. Raises StoreError."""
-    from workbench.replacing import replacing
-    from workbench.store.formats import write_parquet
-    from workbench.store.index import Index
-
     project.store.folder(run_id)
     with Index(project.store) as index:
         index.catch_up()

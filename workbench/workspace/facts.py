@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
 
 if TYPE_CHECKING:
-    from workbench.workspace.opened import Opened
+    from workbench.workspace.opened_cascade import OpenedCascade
 
 
-@dataclass(frozen=True)
-class HeaderFacts:
+class HeaderFacts(Struct, frozen=True):
     """What the header says of how calls are answered and where runs are kept."""
 
     model: str
@@ -22,11 +21,10 @@ class HeaderFacts:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Reload:
+class Reload(Struct, frozen=True):
     """What a look at the file after a save gave."""
 
-    opened: Opened
+    opened: OpenedCascade
     """The new definition; where it cannot run, its problems beside the last good one that stays in ``Session``."""
     valid: bool
     changed: frozenset[str] = frozenset()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
 
 APP = "cascade-workbench"
 
 
-@dataclass(frozen=True)
-class Folders:
+class Folders(Struct, frozen=True):
     """The user's own folders."""
 
     config: Path

@@ -4,16 +4,109 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+
 from workbench.language.problem import Severity
 from workbench.models.replies import SUFFIX
-from workbench.workspace.cascade_files import TOOL, cascades_in
+from workbench.resources import folder
+from workbench.workspace.input_file import CannotOpen
 
 if TYPE_CHECKING:
     from workbench.workspace.project import Project
+
+# Finds the cascade files of a folder: what is checked where a folder is named.
+
+TOOL = ".tool.json"
+"""The definition of a tool."""
+_ENDINGS = (".yaml", ".yml", ".json")
+_TOP = re.compile(rb'^(?:\xef\xbb\xbf)?[ \t]*[{"]?[ \t]*"?(?:cascade_id|phases)"?[ \t]*:', re.MULTILINE)
+_LOOKED_AT = 1_000_000
+"""Bytes of a file; a longer one is no cascade anyway."""
+
+
+def cascades_in(folder: Path, deepest: int | None = None) -> list[Path]:
+    """The cascades of a folder and those below it, as far as ``deepest`` levels, their offline replies and the
+    definitions of tools, sorted by path.
+
+    A cascade is a YAML or JSON file with a line that begins with ``cascade_id`` or ``phases``. Hidden folders,
+    installed packages, frozen snapshots, links and pipes are passed over. Raises OSError where the folder cannot be
+    read.
+    """
+    return sorted(path for path in _files(folder, deepest) if is_checked(path))
+
+
+def is_checked(path: Path) -> bool:
+    """Whether a file holds a cascade, offline replies or a tool. True for one that cannot be read: its check says
+    why."""
+    return path.name.endswith((SUFFIX, TOOL)) or _is_cascade(path)
+
+
+def _files(folder: Path, deepest: int | None) -> Iterator[Path]:
+    def unreadable(error: OSError) -> None:
+        if error.filename == str(folder):
+            raise error
+
+    for place, folders, names in os.walk(folder, onerror=unreadable):
+        folders[:] = [
+            name for name in folders if not name.startswith(".") and name not in ("node_modules", "snapshots")
+        ]
+        if deepest is not None and len(Path(place).relative_to(folder).parts) >= deepest:
+            folders.clear()
+        for name in names:
+            path = Path(place, name)
+            if name.endswith(_ENDINGS) and not name.startswith(".") and not path.is_symlink() and path.is_file():
+                yield path
+
+
+def _is_cascade(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return bool(_TOP.search(file.read(_LOOKED_AT)))
+    except OSError:
+        return True  # Whoever checks it says why it cannot be read.
+
+
+# The examples that come with the program, copied to where a user may change them.
+
+TOUR = "log_triage"
+"""The example that a first look begins with."""
+
+
+def example_files(where: Path) -> list[Path]:
+    """The cascades among the example files, sorted."""
+    beside = (".replies.yaml", ".input.json", ".answers.json")
+    return sorted(
+        path for path in where.iterdir() if path.suffix in (".yaml", ".json") and not path.name.endswith(beside)
+    )
+
+
+def copy_examples(target: Path | None) -> Path:
+    """Copy all examples with their data; into a new folder when none is named. Files that are there stay as they are.
+
+    Raises CannotOpen when the folder cannot be written.
+    """
+    try:
+        if target is None:
+            target = Path(tempfile.mkdtemp(prefix="cascade-workbench-"))
+        target = target.expanduser().resolve()
+        for source in sorted(folder("cascades").rglob("*")):
+            relative = source.relative_to(folder("cascades"))
+            if source.is_dir() or any(part.startswith(".") or part == "__pycache__" for part in relative.parts):
+                continue
+            copy = target / relative
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if not copy.exists():
+                shutil.copyfile(source, copy)
+    except OSError as error:
+        raise CannotOpen(f"{target}: error: the examples cannot be copied: {error.strerror}") from error
+    return target
+
 
 _DEEPEST, _MOST = 3, 500
 """Levels of folders that are looked into, and cascades that are listed: a home folder holds a million files."""
@@ -22,8 +115,7 @@ _HEAD = 64 * 1024
 _ID = re.compile(rb"""^[\s{,]*["']?cascade_id["']?\s*:\s*["']?([^"'\s,}]{1,128})""", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Listed:
+class ListedCascade(Struct, frozen=True):
     """A cascade file as it is listed before it is read properly."""
 
     file: Path
@@ -31,8 +123,7 @@ class Listed:
     cascade_id: str
 
 
-@dataclass(frozen=True)
-class Checked:
+class CheckedCascade(Struct, frozen=True):
     """What the check of a file found."""
 
     file: Path
@@ -44,11 +135,11 @@ class Checked:
     """The first error, or why the file cannot be read."""
 
 
-def cascade_files(project: Project) -> list[Listed]:
+def cascade_files(project: Project) -> list[ListedCascade]:
     """The cascades in the folder of a workspace and a few levels below it, the nearest first; also those that cannot be
     parsed: that is when one wants to open them. Raises OSError."""
     paths = [path for path in cascades_in(project.root, _DEEPEST) if not path.name.endswith((SUFFIX, TOOL))]
-    found = [Listed(path, project.shown(path), _id(path)) for path in paths[:_MOST]]
+    found = [ListedCascade(path, project.shown(path), _id(path)) for path in paths[:_MOST]]
     return sorted(found, key=lambda one: (one.shown.count(os.sep), one.shown))
 
 
@@ -61,17 +152,15 @@ def _id(path: Path) -> str:
     return found[1].decode("utf-8", "replace") if found else ""
 
 
-def checked(project: Project, file: Path) -> Checked:
+def checked(project: Project, file: Path) -> CheckedCascade:
     """Read and check one file."""
-    from workbench.workspace.opened import CannotOpen
-
     try:
         opened = project.open(file)
     except CannotOpen as fault:
-        return Checked(file, errors=1, first=str(fault))
+        return CheckedCascade(file, errors=1, first=str(fault))
     errors = opened.errors
     warnings = sum(problem.severity is Severity.WARNING for problem in opened.problems)
     cascade = opened.cascade
     about = (cascade.description or "").partition("\n")[0] if cascade is not None else ""
     first = str(errors[0]) if errors else ""
-    return Checked(file, about, len(cascade.phases) if cascade is not None else 0, len(errors), warnings, first)
+    return CheckedCascade(file, about, len(cascade.phases) if cascade is not None else 0, len(errors), warnings, first)

@@ -9,27 +9,27 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, TypedDict, cast
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from workbench.engine.definition import DefinitionError
-from workbench.engine.redact import Redactor
-from workbench.importers.checkpoint import STAND, read_checkpoint
-from workbench.importers.checkpoint_journal import write_checkpoint
+from workbench.engine.journal.redact import Redactor
+from workbench.importers.checkpoint import STAND, read_checkpoint, write_checkpoint
 from workbench.importers.conversation import Conversation, Unreadable
-from workbench.importers.journal import Origin, Outside, write_journal
-from workbench.importers.reading import Found, read_file, read_parts
+from workbench.importers.journal import JournalServices, Origin, write_journal
+from workbench.importers.reading import FoundConversation, read_file, read_parts
 from workbench.importers.source import MAX_BYTES, MAX_STREAM
 from workbench.importers.threads import joined
 from workbench.models.cost import cost
+from workbench.models.encodings import encodings
 from workbench.models.prices import PriceTable
 from workbench.store.faults import StoreError, UnknownRun
-from workbench.workspace.opened import CannotOpen
+from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.project import Project, new_session_id
 from workbench.workspace.system import SystemClock, SystemIds
-from workbench.workspace.wiring import encodings
 
 STDIN = Path("-")
 """The name by which standard input is asked for."""
@@ -46,8 +46,7 @@ class LeftOut(TypedDict):
     """The first places in the file that it stands at."""
 
 
-@dataclass(frozen=True)
-class ImportedRun:
+class ImportedRun(Struct, frozen=True):
     """A run that came from a file."""
 
     file: str
@@ -204,7 +203,7 @@ def import_together(project: Project, files: Sequence[Path], wanted: str = "", m
     return _written(project, whole, origin, files[0], read[0][1])
 
 
-def _read(project: Project, file: Path, wanted: str) -> Iterator[tuple[Origin, Found]]:
+def _read(project: Project, file: Path, wanted: str) -> Iterator[tuple[Origin, FoundConversation]]:
     """Its conversations, one at a time. Raises CannotOpen."""
     shown = "stdin" if file == STDIN else project.shown(file)
     try:
@@ -217,7 +216,7 @@ def _read(project: Project, file: Path, wanted: str) -> Iterator[tuple[Origin, F
         raise CannotOpen(f"{shown}: error: {fault}") from None
 
 
-def _parts(project: Project, files: Sequence[Path], wanted: str) -> list[tuple[Origin, Found]]:
+def _parts(project: Project, files: Sequence[Path], wanted: str) -> list[tuple[Origin, FoundConversation]]:
     """The one conversation of files that hold an event each; empty where they do not, or where one cannot be read."""
     if len(files) < 2 or STDIN in files:
         return []
@@ -284,7 +283,9 @@ def _digest(stream: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def _written(project: Project, conversation: Conversation, origin: Origin, file: Path, found: Found) -> ImportedRun:
+def _written(
+    project: Project, conversation: Conversation, origin: Origin, file: Path, found: FoundConversation
+) -> ImportedRun:
     name = "stdin" if file == STDIN else file.name.partition(".")[0]
     redact = project.redactor()
     title = redact(conversation.title)[0]
@@ -307,12 +308,12 @@ def _written(project: Project, conversation: Conversation, origin: Origin, file:
 
 
 @contextmanager
-def _stored(project: Project, run_id: str, shown: str, redact: Redactor) -> Iterator[Outside]:
+def _stored(project: Project, run_id: str, shown: str, redact: Redactor) -> Iterator[JournalServices]:
     """What writes into a new run of the store, which is gone again if it fails. Raises CannotOpen and StoreError."""
     try:
         with project.store.create(run_id) as sink:
             prices = PriceTable(project.settings.prices)
-            yield Outside(sink, SystemClock(), encodings(), prices, cost, redact)
+            yield JournalServices(sink, SystemClock(), encodings(), prices, cost, redact)
             sink.sync()
             if sink.unsaved:
                 raise StoreError(f"{shown} is not imported: {sink.folder} cannot be written: {sink.fault}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from workbench.engine.state import RunState
-from workbench.engine.tree import winners
+from workbench.analysis.tree import winners
+from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean_line
 from workbench.language.graph import NEXT, Edge, Graph
 
@@ -20,7 +20,7 @@ _CLASSES = {
 }
 
 
-class Walked:
+class RunPath:
     """What a run did with a graph: the last status and the visits of each phase, and the steps taken."""
 
     def __init__(self, state: RunState | None = None) -> None:
@@ -56,12 +56,12 @@ def why(edge: Edge) -> str:
     return f"{edge.label}: {edge.condition}" if edge.condition else edge.label
 
 
-def mermaid(graph: Graph, walked: Walked) -> str:
+def mermaid(graph: Graph, walked: RunPath) -> str:
     """A Mermaid flowchart. Names are quoted, so that no name can become syntax."""
     return "\n".join(_mermaid_lines(graph, walked)) + "\n"
 
 
-def _mermaid_lines(graph: Graph, walked: Walked) -> Iterator[str]:
+def _mermaid_lines(graph: Graph, walked: RunPath) -> Iterator[str]:
     ids = {node.id: f"n{index}" for index, node in enumerate(graph.nodes)}
     yield "flowchart TD"
     for node in graph.nodes:
@@ -81,7 +81,7 @@ def _mermaid_lines(graph: Graph, walked: Walked) -> Iterator[str]:
         yield f"  class {members} {status}"
 
 
-def _inner_lines(ids: Mapping[str, str], walked: Walked) -> Iterator[str]:
+def _inner_lines(ids: Mapping[str, str], walked: RunPath) -> Iterator[str]:
     """What ran inside a phase: its candidates, the winner with a thick line; and the cascades that it started."""
     for name, candidates in walked.candidates.items():
         for number, (words, won) in enumerate(candidates if name in ids else ()):

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from workbench.engine.definition import Definition, DefinitionError
+from workbench.engine.journal.parts import CallState
+from workbench.engine.journal.state import RunState
 from workbench.engine.model_name import split_effort
-from workbench.engine.state import CallState, RunState
 from workbench.language.problem import Path
 from workbench.models.prices import PriceTable
 

@@ -9,12 +9,12 @@ from workbench.engine.engine_tools import SPAWN
 from workbench.language.lint.family import Family
 from workbench.language.problem import Problem, Severity
 from workbench.models.replies import SUFFIX, ReadReplies, Replies, read_replies
-from workbench.models.replies_check import Answered, misfits
+from workbench.models.replies_check import AnsweredCascades, misfits
 from workbench.plain_file import read_plain
-from workbench.workspace.opened import read_bytes
+from workbench.workspace.opened_cascade import read_bytes
 
 if TYPE_CHECKING:
-    from workbench.workspace.opened import Opened
+    from workbench.workspace.opened_cascade import OpenedCascade
     from workbench.workspace.project import Project
 
 _ENDINGS = (".yaml", ".yml", ".json")
@@ -52,7 +52,7 @@ def check_replies(project: Project, file: Path) -> tuple[Problem, ...]:
     return (*read.problems, *_misfits(project, project.open(cascade), read))
 
 
-def require_fitting(project: Project, opened: Opened) -> None:
+def require_fitting(project: Project, opened: OpenedCascade) -> None:
     """Raises RepliesError where the replies beside a cascade cannot answer a run of it: for errors, not warnings."""
     path = opened.file.with_name(opened.file.stem + SUFFIX)
     if path.is_file():
@@ -61,14 +61,14 @@ def require_fitting(project: Project, opened: Opened) -> None:
         _refuse((*read.problems, *_misfits(project, opened, read)))
 
 
-def _misfits(project: Project, opened: Opened, read: ReadReplies) -> list[Problem]:
+def _misfits(project: Project, opened: OpenedCascade, read: ReadReplies) -> list[Problem]:
     if opened.cascade is None:
         return []
-    family = Family(opened.source, opened.cascade, project.around.surroundings(opened.file))
+    family = Family(opened.source, opened.cascade, project.environment.surroundings(opened.file))
     cascades = family.cascades
     phases = [phase for cascade in cascades for phase in cascade.phases]
     complete = family.readable and not any(SPAWN in phase.tools for phase in phases)
-    return misfits(read.replies, read.source, Answered(cascades, complete))
+    return misfits(read.replies, read.source, AnsweredCascades(cascades, complete))
 
 
 def _refuse(problems: tuple[Problem, ...]) -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from workbench.context.place import Place
-from workbench.engine.embedding import Embedder
-from workbench.engine.ports import ToolResult
-from workbench.engine.retrieval import FolderSource, Memory, RetrievalFault, Source
-from workbench.engine.retrieval_tools import asked
-from workbench.store.banks import Bank, Banks, Found
+from workbench.engine.contracts import Embedder, FolderSource, Memory, RetrievalFault, Source, ToolResult
+from workbench.engine.engine_tools import asked
+from workbench.store.banks import Bank, Banks, MemoryHit
 from workbench.store.faults import StoreError
 from workbench.tools.paths import Workspace
-from workbench.tools.rag.answers import RagTools, Told
+from workbench.tools.rag.answers import RagAnswer, RagTools
 from workbench.tools.results import cut, error_of
 
 TIMEOUT_S = 300.0
@@ -57,16 +56,16 @@ class WorkspaceRetrieval:
         except StoreError as fault:
             raise RetrievalFault(str(fault)) from fault
 
-    async def _answer(self, source: Source, name: str, arguments: Mapping[str, Any]) -> Told:
+    async def _answer(self, source: Source, name: str, arguments: Mapping[str, Any]) -> RagAnswer:
         if isinstance(source, FolderSource):
             return await self._rag.call(source, name, arguments)
         query, limit = asked(arguments)
         bank = self._banks.bank(source.name)
         found, total = await asyncio.to_thread(bank.search, query, limit)
-        return Told(_recalled(bank, found, total, query))
+        return RagAnswer(_recalled(bank, found, total, query))
 
 
-def _recalled(bank: Bank, found: Sequence[Found], total: int, query: str) -> str:
+def _recalled(bank: Bank, found: Sequence[MemoryHit], total: int, query: str) -> str:
     if not total:
         return f"The memory '{bank.name}' is still empty."
     if not found:

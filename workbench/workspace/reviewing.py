@@ -5,21 +5,53 @@ The app and ``workbench test review`` show the same sections in the same words.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.dataclass import dataclass
-from workbench.engine.changed import ChangedCall, ChangedPart
-from workbench.snapshots.differences import Difference, Kinds
+from msgspec import Struct
+from msgspec.structs import replace
+
+from workbench.analysis.changed import ChangedCall, ChangedPart
+from workbench.context.place import Place
+from workbench.snapshots.differences import Difference, Kinds, place_words
 from workbench.snapshots.faults import SnapshotError
 
 if TYPE_CHECKING:
-    from workbench.engine.event import Event
+    from workbench.engine.journal.event import Event
     from workbench.snapshots.snapshot import Snapshot
-    from workbench.workspace.testing import Snapshots, Verdict
+    from workbench.workspace.testing import SnapshotResult, Snapshots
+
+# What is said of a run that was frozen: the file, the secrets that were replaced in it, whether it passes now.
+
+_LABEL = re.compile(r"\[redacted ([A-Za-z0-9_.-]{1,64})\]")
+
+
+def written_words(snapshots: Snapshots, path: Path, snapshot: Snapshot) -> str:
+    """``snapshots/router.json: 4 calls of router-1f3a, strict``."""
+    made = len(snapshot.expectations.requests)
+    calls = f"{made} call" + ("" if made == 1 else "s")
+    return f"{snapshots.project.shown(path)}: {calls} of {snapshot.session_id}, {snapshot.mode}"
+
+
+def redacted_words(snapshot: Snapshot) -> str:
+    """Which secrets the file holds a label in place of, and in how many places; empty where there are none."""
+    found = Counter(_LABEL.findall(snapshot.to_text()))
+    if not found and not snapshot.redacted:
+        return ""
+    names = ", ".join(f"{name} ({count})" for name, count in found.most_common())
+    return f"secrets were replaced: {names or snapshot.redacted}"
+
+
+def passing_words(snapshots: Snapshots, path: Path, snapshot: Snapshot) -> str:
+    """Why it fails already with the file as it is now; empty where it passes, or where there is no file."""
+    if not (snapshots.project.root / snapshot.cascade_file).is_file():
+        return ""
+    verdict = snapshots.replay(path)
+    return "" if verdict.passed else f"it fails with {snapshot.cascade_file} as it is now: {verdict.first}"
 
 
 class Decision(StrEnum):
@@ -33,8 +65,7 @@ class Decision(StrEnum):
     """Not decided."""
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(Struct, frozen=True):
     """What differs at one place of the run."""
 
     at: str
@@ -65,7 +96,7 @@ class Section:
         return next((rule.line for rule in rules if rule.line), 0)
 
 
-def sections(verdict: Verdict) -> tuple[Section, ...]:
+def sections(verdict: SnapshotResult) -> tuple[Section, ...]:
     """The differences of a verdict by place, in the order in which the run came to them; those of the whole last."""
     places: dict[tuple[str, str], list[Difference]] = {}
     for one in verdict.differences:
@@ -108,9 +139,6 @@ _WORDS = {
 
 def _label(at: str) -> str:
     """A place as people read it: ``triage/turn 2``, with visit, attempt and call where they are not the first."""
-    from workbench.context.place import Place
-    from workbench.snapshots.differences import place_words
-
     if not at:
         return "the whole run"
     try:
@@ -137,7 +165,7 @@ _LOOKED_AT = {
 }
 
 
-def same_words(verdict: Verdict) -> str:
+def same_words(verdict: SnapshotResult) -> str:
     """What is as frozen beside the differences: ``routes, checks, state: same``; empty where nothing can be said."""
     if verdict.fault is not None:
         return ""
@@ -147,7 +175,7 @@ def same_words(verdict: Verdict) -> str:
     return f"{', '.join(same)}: same" if same else ""
 
 
-def heading(verdict: Verdict) -> str:
+def heading(verdict: SnapshotResult) -> str:
     """``changed``, ``cannot be replayed``, or ``as frozen``."""
     if verdict.fault is not None:
         return "cannot be replayed"
@@ -157,7 +185,7 @@ def heading(verdict: Verdict) -> str:
 class Review:
     """Changed snapshots and what was decided about each. Nothing is written before it is accepted."""
 
-    def __init__(self, snapshots: Snapshots, changed: Sequence[Verdict]) -> None:
+    def __init__(self, snapshots: Snapshots, changed: Sequence[SnapshotResult]) -> None:
         self._snapshots = snapshots
         self.changed = tuple(changed)
         self.decided: dict[str, Decision] = {}
@@ -165,7 +193,7 @@ class Review:
         self._written: dict[str, Snapshot] = {}
         """What was accepted, by the name too."""
 
-    def decide(self, verdict: Verdict, decision: Decision) -> None:
+    def decide(self, verdict: SnapshotResult, decision: Decision) -> None:
         """Decide about one; what was accepted is taken back by another decision. Raises SnapshotError for one that
         cannot be accepted, or whose file was written meanwhile: it stays as it was."""
         if decision is Decision.ACCEPTED:
@@ -185,11 +213,11 @@ class Review:
                 self.decided[verdict.name] = Decision.SKIPPED
         return faults
 
-    def open(self) -> list[Verdict]:
+    def open(self) -> list[SnapshotResult]:
         """Those about which nothing was decided yet."""
         return [verdict for verdict in self.changed if verdict.name not in self.decided]
 
-    def left(self) -> list[Verdict]:
+    def left(self) -> list[SnapshotResult]:
         """Those that are still not as their cascades: all but the accepted ones."""
         return [v for v in self.changed if self.decided.get(v.name) is not Decision.ACCEPTED]
 
@@ -200,7 +228,7 @@ class Review:
         return ", ".join(f"{done[decision]} {decision}" for decision in Decision)
 
 
-def source_texts(verdict: Verdict, section: Section) -> tuple[str, str]:
+def source_texts(verdict: SnapshotResult, section: Section) -> tuple[str, str]:
     """The text of the section's cascade file now, and as it was frozen; empty where it is not known."""
     snapshot, again = verdict.snapshot, verdict.again
     if snapshot is None or again is None:

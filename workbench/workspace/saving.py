@@ -8,12 +8,12 @@ from tempfile import mkdtemp
 from types import TracebackType
 
 from workbench.context.place import Place
-from workbench.engine.event import Event
-from workbench.engine.ports import Notice
-from workbench.store.journal import Journal
+from workbench.engine.contracts import Notice
+from workbench.engine.journal.event import Event
+from workbench.store.journal.journal import Journal
 
 
-class Saving:
+class JournalWatch:
     """Watches the journal of one run; a context manager inside that of the journal.
 
     ``notify`` gets ``unsaved`` when records begin to wait in memory, with a ``message`` for a person, and ``saved``
@@ -53,7 +53,7 @@ class Saving:
         else:
             self._notify(Notice("saved", event.place, {"message": "all of the run is saved again"}))
 
-    def __enter__(self) -> Saving:
+    def __enter__(self) -> JournalWatch:
         return self
 
     def __exit__(

@@ -13,31 +13,54 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from workbench.analysis.changed import changed_call
 from workbench.context.place import Place
+from workbench.engine.contracts import Notice
+from workbench.engine.debugger.condition import matches
+from workbench.engine.debugger.stepper import Mode, Stepper
+from workbench.engine.definition import Outcome
 from workbench.engine.edits import Edit
-from workbench.engine.event import Event
 from workbench.engine.gate import Stop, StopKind
-from workbench.engine.ports import Notice
-from workbench.engine.redact import without_password
-from workbench.engine.run import Outcome
-from workbench.engine.stepper import Mode, Stepper
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.redact import without_password
+from workbench.engine.past.fork import find_point
 from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
 from workbench.workspace.facts import HeaderFacts, Reload
+from workbench.workspace.input_file import CannotOpen
+from workbench.workspace.model_choice import GoesOffline, choose_model, chosen_for, goes_offline
+from workbench.workspace.offline_replies import RepliesError
+from workbench.workspace.people import AppAudibles, AppHuman
 from workbench.workspace.project import Project
-from workbench.workspace.speaking import AppAudibles, AppHuman
+from workbench.workspace.recorded_runs import past_of
+from workbench.workspace.run_builder import (
+    RunAttachments,
+    Start,
+    fork,
+    new_options,
+    rerun,
+    restart,
+    resume,
+    run_new,
+    start_of,
+)
+from workbench.workspace.system import SystemIds
+from workbench.workspace.viewed_run import ViewedRun, changed_phases
 
 if TYPE_CHECKING:
-    from workbench.engine.changed import ChangedCall
-    from workbench.engine.recording import Recording
+    from workbench.analysis.changed import ChangedCall
+    from workbench.engine.past.recording import Recording
     from workbench.language.load import Loaded
-    from workbench.language.model import Audibles
-    from workbench.workspace.choice import ModelChoice
-    from workbench.workspace.desk import Desk
-    from workbench.workspace.opened import Opened
-    from workbench.workspace.viewed import Viewed
+    from workbench.language.model.cascade import Audibles
+    from workbench.workspace.model_choice import ModelChoice
+    from workbench.workspace.opened_cascade import OpenedCascade
+    from workbench.workspace.viewed_run import ViewedRun
 
 STOP_DEADLINE = 5.0
 """Seconds that a run gets to end by itself when the app closes."""
+IMPORTED = "this run was imported: it can be looked at and compared, not run"
 
 
 class Session:
@@ -62,7 +85,9 @@ class Session:
         """
         self.project = project
         self.file = Path(os.path.realpath(file))
-        self.opened: Opened = project.open(file) if text is None else project.check(file, project.load(file, text))
+        self.opened: OpenedCascade = (
+            project.open(file) if text is None else project.check(file, project.load(file, text))
+        )
         self.gone = gone
         """Why there is no file."""
         self.runs = runs
@@ -75,14 +100,14 @@ class Session:
         self.run_id = ""
         self.changed: ChangedCall | None = None
         """Both requests of the call that a re-run is held at because its request is not the recorded one."""
-        self.viewed: Viewed | None = None
+        self.viewed: ViewedRun | None = None
         """The stored run that was asked for last."""
         self._model = model
         self._session = session
         self._sandbox = sandbox
         self._past: Recording | None = None
         """What a run that reuses another's answers is held against."""
-        self._good: Opened | None = self.opened if self.opened.definition and runs else None
+        self._good: OpenedCascade | None = self.opened if self.opened.definition and runs else None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Outcome] | None = None
@@ -98,7 +123,7 @@ class Session:
         return self._thread is not None and self._thread.is_alive()
 
     @property
-    def runnable(self) -> Opened | None:
+    def runnable(self) -> OpenedCascade | None:
         """The last definition that can run."""
         return self._good
 
@@ -111,9 +136,6 @@ class Session:
 
     def start(self, input: Mapping[str, Any], mode: Mode, *, session: str = "") -> None:
         """Start a run; returns at once. Raises RuntimeError while one is running or when nothing can run."""
-        from workbench.workspace.live import Start, new_options, run_new
-        from workbench.workspace.system import SystemIds
-
         opened = self._good
         if opened is None or opened.definition is None:
             raise RuntimeError("the cascade has errors; nothing can run")
@@ -126,9 +148,7 @@ class Session:
 
     def view(self, run_id: str) -> None:
         """Show a stored run: its events come as if they happened now, and nothing executes. Raises UnknownRun."""
-        from workbench.workspace.viewed import Viewed
-
-        self.viewed = Viewed(self.project, self.opened, run_id)
+        self.viewed = ViewedRun(self.project, self.opened, run_id)
         self.run_id = run_id
         self.events.extend(self.viewed.events)
 
@@ -143,18 +163,13 @@ class Session:
             self.events.extend(self.viewed.more())
 
     @property
-    def desk(self) -> Desk:
+    def workspace(self) -> Workspace:
         """What opens other files and runs as this one was opened."""
-        from workbench.workspace.desk import Desk
-
-        return Desk(self.project, self._model, self._sandbox)
+        return Workspace(self.project, self._model, self._sandbox)
 
     def resume(self, run_id: str, mode: Mode, *, offline: bool = False) -> None:
         """Go on with a stored run that did not end. Raises RuntimeError while one is running, and GoesOffline where
         that would be unasked, unless ``offline``."""
-        from workbench.workspace.choice import GoesOffline, goes_offline
-        from workbench.workspace.live import resume, start_of
-
         start = start_of(self.project, run_id, lambda definition, options: self._choice(definition, options))
         if not offline and goes_offline(self.project, run_id, start.choice, self._model):
             raise GoesOffline(start.choice.why)
@@ -182,10 +197,7 @@ class Session:
         fresh, source = self._new_id(), run_id
 
         async def work() -> Outcome:
-            from workbench.engine.fork import find_point
-            from workbench.workspace.travel import fork, past_of, restart
-
-            past = past_of(self.project, source)
+            past = past_of(self.project.store, source)
             start = restart(self.project, past, self._choice, session=session, definition=definition)
             self._tell_offline(source, start.choice)
             point = find_point(past.recording, kind, at, index)
@@ -204,11 +216,7 @@ class Session:
         definition, fresh, source = self._good.definition, self._new_id(), run_id
 
         async def work() -> Outcome:
-            from dataclasses import replace
-
-            from workbench.workspace.travel import past_of, rerun, restart
-
-            past = past_of(self.project, source)
+            past = past_of(self.project.store, source)
             start = restart(self.project, past, self._choice, session=session, definition=definition)
             start = replace(start, file=self.file, sandbox=self._sandbox)
             self._tell_offline(source, start.choice)
@@ -271,8 +279,6 @@ class Session:
     def reload(self, loaded: Loaded | None = None) -> Reload:
         """Check what was read of the file, or read it again. A definition that cannot run leaves the last good one in
         place."""
-        from workbench.workspace.opened import CannotOpen
-
         try:
             fresh = self.project.check(self.file, loaded) if loaded is not None else self.project.open(self.file)
         except CannotOpen as fault:
@@ -288,13 +294,9 @@ class Session:
 
     @staticmethod
     def _new_id() -> str:
-        from workbench.workspace.system import SystemIds
-
         return SystemIds().run_id()
 
     def _choice(self, *pinned: Any) -> ModelChoice:
-        from workbench.workspace.choice import choose_model, chosen_for
-
         if pinned:
             return chosen_for(self.project, pinned[0], self._model, pinned[1].default_model)
         opened = self._good
@@ -302,16 +304,12 @@ class Session:
 
     def _tell_offline(self, source: str, choice: ModelChoice) -> None:
         """A run that begins with answers of a provider and has no provider for the rest says so."""
-        from workbench.workspace.choice import goes_offline
-
         if goes_offline(self.project, source, choice, self._model):
             words = f"A provider answered the run before, and now none is known ({choice.why}): "
             words += "what is not recorded is answered offline."
             self.notices.append(Notice("offline", Place(), {"message": words}))
 
     def _new_stepper(self) -> Stepper:
-        from workbench.engine.condition import matches
-
         return Stepper(on_hold=self._held, on_release=self._released, matches=matches)
 
     def _held(self, stop: Stop, why: str) -> None:
@@ -321,8 +319,6 @@ class Session:
 
     def _difference(self, stop: Stop) -> str:
         """What is not as recorded, each with the line of the file behind it."""
-        from workbench.engine.changed import changed_call
-
         past, definition = self._past, self._good.definition if self._good is not None else None
         self.changed = changed_call(past, definition, stop) if past is not None and definition is not None else None
         if self.changed is None:
@@ -344,9 +340,7 @@ class Session:
         self.notices.append(Notice("released", stop.place))
 
     def _attached(self) -> Any:
-        from workbench.workspace.live import Attached
-
-        return Attached(
+        return RunAttachments(
             self.stepper,
             self.human,
             self.events.append,
@@ -380,18 +374,54 @@ class Session:
         try:
             asyncio.run(main())
         except Exception as fault:  # noqa: BLE001 - whatever ends the engine must reach the screen, not kill the app
-            from workbench.workspace.offline_replies import RepliesError
-
             self.failure = str(fault) if isinstance(fault, RepliesError) else f"{type(fault).__name__}: {fault}"
             self.notices.append(Notice("failed", Place(), {"message": self.failure}))
         finally:
             ready.set()
 
 
-def _changed(before: Opened | None, after: Opened) -> frozenset[str]:
+class Workspace(Struct, frozen=True):
+    """A workspace, and how its cascades are to be run; empty texts leave the choice to the settings."""
+
+    project: Project
+    model: str = ""
+    sandbox: str = ""
+
+    def file(self, file: Path) -> Session:
+        """A session over a cascade file. Raises CannotOpen."""
+        return Session(self.project, file, model=self.model, sandbox=self.sandbox)
+
+    def run(self, run_id: str) -> Session:
+        """A session that shows a stored run: over its file, or where that is gone over the text that the run is pinned
+        to. Raises UnknownRun, CannotOpen."""
+        session = self._of_run(next(self.project.store.events(run_id), None))
+        session.view(run_id)
+        return session
+
+    def _of_run(self, first: Event | None) -> Session:
+        if first is None or first.kind != "run_started":
+            raise CannotOpen("the beginning of this run is missing: there is nothing to show it with")
+        data = first.data
+        shown = str(data.get("cascade_file", ""))
+        if shown and (file := self.project.root / shown).is_file():
+            return self.file(file)
+        imported = bool((data.get("ports") or {}).get("imported"))
+        gone = IMPORTED if imported else f"{shown or 'the file'} is not there any more: this is the text of the run"
+        file = self.project.root / (shown or f"{data.get('session_id') or 'run'}.yaml")
+        return Session(
+            self.project,
+            file,
+            model=self.model,
+            sandbox=self.sandbox,
+            text=str(data.get("cascade_text", "")),
+            gone=gone,
+            runs=not imported,
+        )
+
+
+def _changed(before: OpenedCascade | None, after: OpenedCascade) -> frozenset[str]:
     """Phases of the new definition that differ from those of the old."""
     if before is None or before.cascade is None or after.cascade is None:
         return frozenset()
-    from workbench.workspace.viewed import changed_phases
 
     return changed_phases(before.cascade, after.cascade)

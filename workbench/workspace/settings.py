@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from workbench.dataclass import dataclass
+from msgspec import Struct, field
+
 from workbench.language.clean import shown
 from workbench.plain_file import read_plain
+from workbench.tools.addresses import bad_host
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One row: name, type, default, the environment variables that set it, and one sentence of help."""
 
     name: str
@@ -76,7 +76,7 @@ TABLE: tuple[Setting, ...] = (
         least=0,
     ),
     Setting("stream", bool, True, "Whether answers are streamed.", ("WORKBENCH_STREAM",)),
-    Setting("tool_timeout", float, 60.0, "Seconds that a Python tool may take.", least=0.1),
+    Setting("tool_timeout", float, 120.0, "Seconds that a Python tool may take.", least=0.1),
     Setting(
         "sandbox",
         str,
@@ -234,8 +234,7 @@ class SettingsError(Exception):
     """A setting that cannot be used; the message names where it was set."""
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """All values, and where each came from."""
 
     values: Mapping[str, Any]
@@ -286,7 +285,9 @@ def checked_value(setting: Setting, value: Any, origin: str) -> Any:
 
 def settings_schema() -> dict[str, Any]:
     """JSON Schema of ``workbench.yaml`` and ``config.yaml``."""
-    from workbench.language.schema import json_schema  # The models of the language take a while to import.
+    from workbench.language.model.schema import (
+        json_schema,  # The models of the language take a while to import.
+    )
 
     server = json_schema()["$defs"]["McpServer"]
     types = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
@@ -368,11 +369,8 @@ def _checked(setting: Setting, value: Any, origin: str) -> Any:
     for name, part in converted.items() if setting.of == "MCP servers" else ():
         if reason := _bad_server(name, part):
             raise SettingsError(f"{origin}: error: {setting.name}.{shown(name)}: {reason}")
-    if setting.of == "hosts" and converted:
-        from workbench.tools.addresses import bad_host
-
-        if reason := bad_host(converted):
-            raise SettingsError(f"{origin}: error: '{setting.name}': {reason}")
+    if setting.of == "hosts" and converted and (reason := bad_host(converted)):
+        raise SettingsError(f"{origin}: error: '{setting.name}': {reason}")
     if setting.choices and converted not in setting.choices:
         raise SettingsError(f"{origin}: error: '{setting.name}' must be one of {', '.join(setting.choices)}")
     if setting.least is not None and not setting.least <= converted < math.inf:
@@ -403,7 +401,7 @@ def _bad_server(name: object, part: object) -> str:
     from pydantic import ValidationError
 
     from workbench.language.diagnose import plain_path
-    from workbench.language.model_mcp import McpServer, bad_server_name
+    from workbench.language.model.mcp import McpServer, bad_server_name
 
     try:
         server = McpServer.model_validate(part)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from workbench.plain_file import is_there, read_plain
 from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.freeze import Label
@@ -26,8 +27,7 @@ HEAD_BYTES = 4096
 """A JSON file that does not name itself in its first bytes is none of ours: other tools have such folders too."""
 
 
-@dataclass(frozen=True)
-class Listed:
+class ListedSnapshot(Struct, frozen=True):
     """A file of the folder, as it is listed."""
 
     name: str
@@ -77,19 +77,19 @@ class SnapshotFolder:
         numbered = (f"{base}_{number}" for number in range(2, len(taken) + 3))
         return next(name for name in (base, *numbered) if name not in taken)
 
-    def listed(self) -> list[Listed]:
+    def listed(self) -> list[ListedSnapshot]:
         """Every snapshot of the folder, damaged ones too. JSON files of other tools are left out."""
         return [self.about(file) for file in self.files()]
 
-    def about(self, file: Path) -> Listed:
+    def about(self, file: Path) -> ListedSnapshot:
         """What one file says of itself, or what is wrong with it."""
         shown = self.project.shown(file)
         try:
             snapshot = self.read(file)
         except SnapshotError as fault:
-            return Listed(file.stem, shown, "unreadable", problem=str(fault))
+            return ListedSnapshot(file.stem, shown, "unreadable", problem=str(fault))
         orphaned = not is_there(self.project.root / snapshot.cascade_file)
-        return Listed(
+        return ListedSnapshot(
             file.stem,
             shown,
             "orphaned" if orphaned else STRUCTURE if isinstance(snapshot, Original) else snapshot.mode,

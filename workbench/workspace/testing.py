@@ -4,44 +4,52 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Container, Sequence
-from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.collector import no_collection
-from workbench.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
+from workbench.context.cache import Price
+from workbench.engine.contracts import Ports
 from workbench.engine.definition import Definition, DefinitionError
-from workbench.engine.event import MALFORMED, Event
-from workbench.engine.own_secrets import without_secrets
-from workbench.engine.redact import Redactor
-from workbench.engine.state import RunState
-from workbench.language.model import Phase
-from workbench.language.model_flow import END
+from workbench.engine.journal.event import MALFORMED, Event
+from workbench.engine.journal.memory_sink import MemorySink
+from workbench.engine.journal.own_secrets import without_secrets
+from workbench.engine.journal.redact import Redactor
+from workbench.engine.journal.state import RunState
+from workbench.language.json_schema import bad_pattern, bad_schema
+from workbench.language.lint.linter import check
+from workbench.language.load import load
+from workbench.language.model.cascade import Phase
+from workbench.language.model.flow import END
 from workbench.language.problem import Severity
+from workbench.models.encodings import encodings
+from workbench.models.offline import Offline
+from workbench.models.replies import Replies
 from workbench.plain_file import is_there
 from workbench.snapshots.differences import PLUMBING, Difference, differences
 from workbench.snapshots.faults import SnapshotError
 from workbench.snapshots.freeze import Label, freeze
-from workbench.snapshots.kept import Kept
 from workbench.snapshots.original import NOTE, Original, replay_original
-from workbench.snapshots.rerun import Rerun, Surround, rerun
+from workbench.snapshots.recorded_run import RecordedRun
+from workbench.snapshots.rerun import Rerun, rerun
 from workbench.snapshots.snapshot import Mode, Snapshot
-from workbench.workspace.nobody import Nobody
-from workbench.workspace.opened import Reader, included
-from workbench.workspace.silent_shelf import SilentShelf
+from workbench.store.journal.disk import LocalDisk, write_whole
+from workbench.workspace.cascade_library import ReplayLibrary
+from workbench.workspace.opened_cascade import FileReader, included
+from workbench.workspace.people import NoHuman
 from workbench.workspace.snapshot_files import STRUCTURE, SnapshotFolder, read_snapshot, text_of
 from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from workbench.context.tokens import Counter
     from workbench.workspace.project import Project
 
 
-@dataclass(frozen=True)
-class Verdict:
+class SnapshotResult(Struct, frozen=True):
     """What a replay showed. Passed where there is neither a fault nor a difference."""
 
     name: str
@@ -57,8 +65,8 @@ class Verdict:
     """Model calls answered from the recording; none was made."""
     note: str = ""
     """What the verdict does not say: that only the structure was compared."""
-    again: Rerun | None = field(default=None, repr=False)
-    snapshot: Snapshot | None = field(default=None, repr=False)
+    again: Rerun | None = None
+    snapshot: Snapshot | None = None
 
     @property
     def passed(self) -> bool:
@@ -78,7 +86,7 @@ class Snapshots(SnapshotFolder):
     def __init__(self, project: Project, folder: Path | None = None) -> None:
         super().__init__(project, folder)
         self._loop = asyncio.new_event_loop()
-        self._around: dict[Path, Surround] = {}
+        self._kept_ports: dict[Path, Ports] = {}
         self._definitions: dict[tuple[str, str, str], Definition] = {}
 
     def __enter__(self) -> Snapshots:
@@ -95,20 +103,19 @@ class Snapshots(SnapshotFolder):
 
     def look_again(self) -> None:
         """Read anew what is kept between replays: texts of templates, tools, other cascades. Somebody edits them."""
-        self._around.clear()
+        self._kept_ports.clear()
         self._definitions.clear()
-        self.project.around.forget()
+        self.project.environment.forget()
 
     # -- replay ------------------------------------------------------------------------------------------------------
 
-    def replay(self, file: Path, mode: Mode | None = None) -> Verdict:
+    def replay(self, file: Path, mode: Mode | None = None) -> SnapshotResult:
         """Run the cascade of today with the recorded answers. No model is called and no tool runs."""
-        with no_collection():
-            try:
-                return self._replay(file, mode)
-            except MALFORMED as fault:
-                shown = self.project.shown(file)
-                return Verdict(file.stem, shown, fault=_broken(fault).at(shown))
+        try:
+            return self._replay(file, mode)
+        except MALFORMED as fault:
+            shown = self.project.shown(file)
+            return SnapshotResult(file.stem, shown, fault=_broken(fault).at(shown))
 
     def problem(self, file: Path) -> str:
         """Why a snapshot cannot be replayed, as far as can be told without replaying it; empty where it can."""
@@ -150,15 +157,15 @@ class Snapshots(SnapshotFolder):
             *((f"compared: {told}",) if told else ()),
         )
 
-    def _replay(self, file: Path, mode: Mode | None) -> Verdict:
+    def _replay(self, file: Path, mode: Mode | None) -> SnapshotResult:
         shown = self.project.shown(file)
         try:
             snapshot = read_snapshot(text_of(file, shown), shown)
         except SnapshotError as fault:
-            return Verdict(file.stem, shown, fault=fault)
+            return SnapshotResult(file.stem, shown, fault=fault)
         if isinstance(snapshot, Original):
             return self._replay_original(shown, file.stem, snapshot)
-        about = Verdict(
+        about = SnapshotResult(
             file.stem, shown, snapshot.cascade_file, mode or snapshot.mode, snapshot.description, snapshot=snapshot
         )
         try:
@@ -174,17 +181,17 @@ class Snapshots(SnapshotFolder):
         return replace(about, differences=tuple(found), calls=again.calls, again=again)
 
     def _rerun(self, definition: Definition, snapshot: Snapshot) -> Rerun:
-        around = self._surround((self.project.root / snapshot.cascade_file).parent)
-        return self._loop.run_until_complete(rerun(definition, snapshot.input, snapshot.kept, around))
+        ports = self._ports(snapshot.cascade_file)
+        return self._loop.run_until_complete(rerun(definition, snapshot.input, snapshot.kept, ports))
 
-    def _replay_original(self, shown: str, name: str, original: Original) -> Verdict:
-        about = Verdict(name, shown, original.cascade_file, STRUCTURE, original.description)
+    def _replay_original(self, shown: str, name: str, original: Original) -> SnapshotResult:
+        about = SnapshotResult(name, shown, original.cascade_file, STRUCTURE, original.description)
         try:
             definition = self._definition(original.cascade_file)
         except SnapshotError as fault:
             return replace(about, fault=fault.at(about.file), note=NOTE)
-        around = self._surround((self.project.root / original.cascade_file).parent)
-        found, calls = self._loop.run_until_complete(replay_original(definition, original, around))
+        ports = self._ports(original.cascade_file)
+        found, calls = self._loop.run_until_complete(replay_original(definition, original, ports))
         return replace(about, differences=tuple(found), calls=calls, note=NOTE)
 
     def _definition(self, file: str, *, cleaned: bool = False) -> Definition:
@@ -202,7 +209,7 @@ class Snapshots(SnapshotFolder):
         key = (str(path), file, f"{cleaned}:{text}")
         if key not in self._definitions:
             definition = _runnable(text, file)
-            definition = replace(definition, includes=included(definition.cascade, Reader(path.parent, root)))
+            definition = replace(definition, includes=included(definition.cascade, FileReader(path.parent, root)))
             if cleaned:
                 definition = _without_secrets(definition, self._redactor())
             self._definitions[key] = definition
@@ -233,7 +240,7 @@ class Snapshots(SnapshotFolder):
             raise SnapshotError(f"the cascade {file or 'of this run'} lies outside the workspace: it cannot be frozen")
         return path, self._freeze(kept, label)
 
-    def accept(self, verdict: Verdict) -> Snapshot:
+    def accept(self, verdict: SnapshotResult) -> Snapshot:
         """Write what the replay showed as the new expectation. Raises SnapshotError where it could not be replayed to
         the end: then there is no answer to freeze."""
         if verdict.snapshot is None or verdict.again is None:
@@ -248,29 +255,27 @@ class Snapshots(SnapshotFolder):
         self.write(self.project.root / verdict.file, snapshot)
         return snapshot
 
-    def take_back(self, verdict: Verdict, accepted: Snapshot) -> None:
+    def take_back(self, verdict: SnapshotResult, accepted: Snapshot) -> None:
         """Write what was expected before that was accepted. Raises SnapshotError where the file is another by now."""
         path = self.project.root / verdict.file
         if verdict.snapshot is None or text_of(path, verdict.file) != accepted.to_text():
             raise SnapshotError("was written meanwhile; nothing is taken back", file=verdict.file)
         self.write(path, verdict.snapshot)
 
-    def _freeze(self, kept: Kept, label: Label) -> Snapshot:
-        folder = (self.project.root / kept.events[0].data.get("cascade_file", "")).parent
-        work = freeze(kept, label, SystemClock().now(), self._redactor(), self._surround(folder))
+    def _freeze(self, kept: RecordedRun, label: Label) -> Snapshot:
+        ports = self._ports(kept.events[0].data.get("cascade_file", ""))
+        work = freeze(kept, label, SystemClock().now(), self._redactor(), ports)
         return self._loop.run_until_complete(work)
 
     def write(self, path: Path, snapshot: Snapshot) -> None:
         """Write a snapshot whole or not at all. Raises SnapshotError."""
-        from workbench.store.disk import LocalDisk, write_whole
-
         try:
             write_whole(LocalDisk(), path, snapshot.to_text().encode())
             path.chmod(0o644)  # The store's own files are private; these are committed.
         except OSError as fault:
             raise SnapshotError(f"cannot be written: {fault.strerror}", file=self.project.shown(path)) from fault
 
-    def _stored(self, run_id: str) -> Kept:
+    def _stored(self, run_id: str) -> RecordedRun:
         """A run of the store and those that it started, with their images."""
         store = self.project.store
         images: dict[str, bytes] = {}
@@ -292,30 +297,55 @@ class Snapshots(SnapshotFolder):
             child = waiting.pop()
             children[child] = events_of(child)
             waiting += [each for each in _started_by(children[child]) if each not in children]
-        return Kept(run_id, events, children, images)
+        return RecordedRun(run_id, events, children, images)
 
     # -- the workspace -----------------------------------------------------------------------------------------------
 
     def _redactor(self) -> Redactor:
         return self.project.redactor(shapes=True)
 
-    def _surround(self, folder: Path) -> Surround:
-        """The live tools describe themselves: a changed description is a changed request."""
-        if folder not in self._around:
-            toolbox = self.project.around.toolbox(folder.resolve())
-            self._around[folder] = Surround(
-                tools=toolbox,
-                validators=toolbox.validators,
-                library=SilentShelf(self.project, folder.resolve()),
-                render=self.project.around.renderer(folder.resolve()),
-                counter=_counter,
-                human=Nobody(),
-                clock=SystemClock(),
-                ids=SystemIds(),
-                random=SystemRandom(),
-                redact=_remembering(self._redactor()),
-            )
-        return self._around[folder]
+    def _ports(self, cascade_file: str) -> Ports:
+        """What a replay of a cascade takes from the workspace, kept between replays."""
+        folder = (self.project.root / cascade_file).parent.resolve()
+        if folder not in self._kept_ports:
+            self._kept_ports[folder] = _replay_ports(self.project, folder, _remembering(self._redactor()))
+        return self._kept_ports[folder]
+
+
+def _replay_ports(project: Project, folder: Path, redact: Callable[[str], tuple[str, int]]) -> Ports:
+    """What a replay of a snapshot takes from the workspace: descriptions of tools and validators (a changed one is a
+    changed request), other cascades, and templates. Nobody is asked, no model is there, and nothing is stored.
+
+    ``redact`` replaces secrets as the run did."""
+    toolbox, prices = project.environment.toolbox(folder), _UnknownPrices()
+    return Ports(
+        model=Offline(Replies(), SystemClock(), encodings(), prices),
+        tools=toolbox,
+        validators=toolbox.validators,
+        human=NoHuman(),
+        clock=SystemClock(),
+        ids=SystemIds(),
+        random=SystemRandom(),
+        render=project.environment.renderer(folder),
+        counter=encodings(),
+        prices=prices,
+        sink=MemorySink(),
+        library=ReplayLibrary(project, folder),
+        redact=redact,
+    )
+
+
+class _UnknownPrices:
+    """No replay pays."""
+
+    def price(self, model: str, input_tokens: int = 0) -> Price:
+        return Price()
+
+    def window(self, model: str) -> int | None:
+        return None
+
+    def counted_as(self, model: str) -> str:
+        return model
 
 
 def _remembering(redact: Redactor) -> Callable[[str], tuple[str, int]]:
@@ -364,28 +394,17 @@ def _runnable(text: str, file: str) -> Definition:
     names = {phase.name for phase in phases}
     if not any(_breaks_a_run(phase, names) for phase in all_phases):
         return definition
-    from workbench.language.lint import check
-    from workbench.language.load import load
-
     found = next((p for p in check(load(text, file)) if p.severity is Severity.ERROR), "it has an error")
     raise SnapshotError(f"the cascade cannot run: {found}")
 
 
 def _breaks_a_run(phase: Phase, names: Container[str]) -> bool:
     """Whether a phase has what `run` refuses to begin with: a handoff to nowhere, no JSON Schema, no expression."""
-    from workbench.language.lint.patterns import bad_pattern, bad_schema
-
     if any(handoff.target not in names and handoff.target != END for handoff in phase.handoffs):
         return True
     if phase.output_schema is not None and bad_schema(phase.output_schema) is not None:
         return True
     return phase.output_extraction is not None and bad_pattern(phase.output_extraction.pattern) is not None
-
-
-def _counter() -> Counter:
-    from workbench.workspace.wiring import encodings
-
-    return encodings()
 
 
 def _started_by(events: Sequence[Event]) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+
 from workbench.replacing import write_whole
 
 LONGEST_FILE = 1_000_000
@@ -28,8 +29,7 @@ class ChangedMeanwhile(CannotSave):
     """The file on disk is not the one that was read."""
 
 
-@dataclass(frozen=True)
-class TextFile:
+class TextFile(Struct, frozen=True):
     """A file as it was read at one moment."""
 
     file: Path

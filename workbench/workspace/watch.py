@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from watchfiles import watch
+
 STEP_MS = 1
 """Milliseconds without a change after which a group of changes is reported."""
 DEBOUNCE_MS = 50
@@ -135,8 +137,6 @@ class Watcher:
 
     def _watch(self, files: tuple[Path, ...], folders: frozenset[Path]) -> None:
         """Watch until the files to watch are others, or a folder cannot be watched any more."""
-        from watchfiles import watch
-
         names = {name for file in files for name in (file.name, _real(file).name)}
         changes = watch(
             *folders,

@@ -8,8 +8,8 @@ import pytest
 
 from tests.language.lint.examples import EXAMPLES, Example
 from tests.language.lint.examples.example import MARK, whole
-from workbench.language.lint import check
 from workbench.language.lint.catalogue import CATALOGUE
+from workbench.language.lint.linter import check
 from workbench.language.load import load
 from workbench.language.problem import Problem
 

@@ -9,9 +9,9 @@ import pytest
 from tests.language.lint.examples.example import whole
 from workbench.language.lint.not_run import NOT_RUN, NotRun, not_run
 from workbench.language.load import load
-from workbench.language.model import Cascade, Model
+from workbench.language.model.cascade import Cascade, Model
+from workbench.language.model.shape import shape
 from workbench.language.problem import Problem, path_text
-from workbench.language.shape import shape
 
 
 def told(text: str) -> list[Problem]:

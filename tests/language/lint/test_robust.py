@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 from tests.language.lint.examples import EXAMPLES
 from tests.language.lint.examples.example import BUILTIN_TOOLS, BUILTIN_VALIDATORS, MARK, whole
-from workbench.language.lint import Surroundings, ToolFacts, ValidatorFacts, check
 from workbench.language.lint.catalogue import CATALOGUE
+from workbench.language.lint.linter import check
+from workbench.language.lint.surroundings import LintEnvironment, ToolFacts, ValidatorFacts
 from workbench.language.load import load
 from workbench.language.problem import Severity
 
 TEXTS = [whole(example.bad).replace(MARK, "") for example in EXAMPLES] + [whole(example.good) for example in EXAMPLES]
 DATA = [d for d in (load(text).source.data for text in TEXTS) if isinstance(d, dict) and d.get("phases")]
 PHASES = [phase for data in DATA for phase in data["phases"] if isinstance(phase, dict)]
-WORLD = Surroundings(
+WORLD = LintEnvironment(
     {**BUILTIN_TOOLS, "odd": ToolFacts("declarative", text="[1"), "self": ToolFacts("cascade", text=TEXTS[1])},
     {**BUILTIN_VALIDATORS, "lookup": ValidatorFacts("cascade", text="]")},
     read=lambda name: TEXTS[len(name) % len(TEXTS)] if len(name) % 2 else None,
@@ -50,7 +51,7 @@ def mutated(data: Any, rng: random.Random) -> Any:
     return {k: mutated(v, rng) if k == key else v for k, v in data.items()}
 
 
-def assert_sound(text: str, around: Surroundings) -> None:
+def assert_sound(text: str, around: LintEnvironment) -> None:
     loaded = load(text, "c.yaml")
     problems = check(loaded, around)
     lines = loaded.source.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -95,7 +96,7 @@ def test_a_draft_is_judged_value_by_value_only() -> None:
     )
     loaded = load(text)
     assert loaded.cascade is None
-    codes = [problem.code for problem in check(loaded, Surroundings(BUILTIN_TOOLS))]
+    codes = [problem.code for problem in check(loaded, LintEnvironment(BUILTIN_TOOLS))]
     assert sorted(codes) == ["L205", "L501", "L603"]
 
 
@@ -121,7 +122,9 @@ def test_a_good_file_of_every_kind_of_phase_has_no_findings_but_what_is_not_run(
 
 
 def test_findings_are_in_the_order_of_the_file_whatever_their_severity() -> None:
-    problems = check(load(whole("- {name: a, instructions: x, tackle: [nope], handoffs: [nowhere]}")), Surroundings({}))
+    problems = check(
+        load(whole("- {name: a, instructions: x, tackle: [nope], handoffs: [nowhere]}")), LintEnvironment({})
+    )
     assert [problem.severity for problem in problems] == [Severity.WARNING, Severity.ERROR]
 
 

@@ -11,13 +11,14 @@ from typing import Any
 
 from tests.engine.contest_cases import many_contests
 from tests.store.examples import HOSTILE, Writer, candidate_run, rich_run, save
+from tests.support.waiting import until
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.store import formats
-from workbench.store.database import Engine
 from workbench.store.faults import StoreError
-from workbench.store.index import Index
-from workbench.store.queries import Cancel
+from workbench.store.index.database import Engine
+from workbench.store.index.index import Index
+from workbench.store.index.queries import Cancel
+from workbench.store.index.table import as_csv, as_json, summary_line, write_parquet
 from workbench.store.store import Store
 
 FORBIDDEN = (
@@ -231,14 +232,14 @@ def limits(index: Index, folder: Path) -> dict[str, Any]:
     arrow = index.arrow("SELECT * FROM all_data ORDER BY seq", 5)
     import pyarrow.parquet
 
-    rows = formats.write_parquet(arrow, folder / "x.parquet")
-    empty = formats.write_parquet(index.arrow("SELECT * FROM all_data WHERE 0"), folder / "y.parquet")
+    rows = write_parquet(arrow, folder / "x.parquet")
+    empty = write_parquet(index.arrow("SELECT * FROM all_data WHERE 0"), folder / "y.parquet")
     return {
         "limit": [len(table), table.cut],
         "no limit": index.sql("SELECT 1", 1).cut,
-        "text": formats.as_text(table),
-        "json": formats.as_json(table),
-        "csv": formats.as_csv(table),
+        "text": summary_line(table),
+        "json": as_json(table),
+        "csv": as_csv(table),
         "parquet rows": [rows, empty],
         "parquet": pyarrow.parquet.read_table(folder / "x.parquet").column_names[:3],
     }
@@ -275,8 +276,7 @@ def cancelled(index: Index) -> list[str]:
     thread = threading.Thread(target=ask)
     thread.start()
     running = "SELECT count() FROM system.processes WHERE query LIKE '%sipHash64%' AND query NOT LIKE '%processes%'"
-    while thread.is_alive() and not index.engine.reader.query(running).one():
-        thread.join(0.01)
+    until(lambda: not thread.is_alive() or index.engine.reader.query(running).one(), "the query")
     cancel.cancel()
     thread.join()
     before = Cancel()
@@ -295,8 +295,7 @@ def interrupted(index: Index) -> str:
 
     def interrupt() -> None:
         running = "SELECT count() FROM system.processes WHERE query LIKE '%sipHash64%' AND query NOT LIKE '%processes%'"
-        while not index.engine.reader.query(running).one():
-            pass
+        until(lambda: index.engine.reader.query(running).one(), "the query")
         signal.raise_signal(signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)

@@ -10,12 +10,11 @@ from typing import Any
 
 from tests.store.cases.tables import contents
 from tests.store.examples import candidate_run, flipped, rich_run, save
-from workbench.store.database import WRITES, Engine
 from workbench.store.faults import StoreError
-from workbench.store.health import Report, examine, fix
-from workbench.store.index import Index
-from workbench.store.migrate import VERSION
-from workbench.store.rebuild import rebuild
+from workbench.store.index.database import WRITES, Engine
+from workbench.store.index.health import Report, examine, fix
+from workbench.store.index.index import Index
+from workbench.store.index.rebuild import VERSION, rebuild
 from workbench.store.store import Store
 
 

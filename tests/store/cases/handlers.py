@@ -9,7 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
-from workbench.store.index import Index
+from workbench.store.index.index import Index
 from workbench.store.store import Store
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.store.faults import StoreBusy, StoreError
-from workbench.store.index import Index
+from workbench.store.index.index import Index
 from workbench.store.store import Store
 
 

@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from workbench.store.index import Index
+from workbench.store.index.index import Index
 from workbench.store.store import Store
 
 

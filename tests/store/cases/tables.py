@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import random
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import fields
+
 from tests.store.examples import candidate_run, rich_run, save
 from workbench.context.place import Place
-from workbench.engine.event import Event
-from workbench.store import ddl
-from workbench.store.database import WRITES, Engine
-from workbench.store.index import Index
-from workbench.store.rows import RowMaker
-from workbench.store.run_ingest import insert, newest
+from workbench.engine.journal.event import Event
+from workbench.store.index import ddl
+from workbench.store.index.database import WRITES, Engine
+from workbench.store.index.index import Index
+from workbench.store.index.rows import RowMaker
+from workbench.store.index.run_ingest import insert, newest
+from workbench.store.index.tables import ROW_TYPES, Row
 from workbench.store.store import Store
-from workbench.store.tables import ROW_TYPES, Row
 
 
 def contents(engine: Engine, suffix: str = "") -> dict[str, list[Any]]:

@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING
 
 import click
 
+from workbench.analysis.soundings import Variant, analysed
+from workbench.cli.comparison_options import write_file
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.layout import Column
 from workbench.cli.options import CascadeFile, as_json, plain, project_here
-from workbench.cli.output import Cell, Printer, talk, write_json
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.engine.mutation import Mutation
+from workbench.language.edit.edits import EditError, remove, replace
+from workbench.language.model.cascade import Cascade, Phase
+from workbench.language.read.source import Source
+from workbench.language.read.text import read_source
+from workbench.replacing import write_whole
+from workbench.views.analysis import AnalysisView
 
 if TYPE_CHECKING:
-    from workbench.engine.analysis import PhaseAnalysis
+    from workbench.analysis.soundings import PhaseAnalysis
     from workbench.workspace.project import Project
 
 ENOUGH = 10
@@ -42,30 +50,23 @@ def command(file: Path, phase: str, min_runs: int, apply: bool, output: Path | N
       workbench analyze cascades/slogans.yaml --phase write --min-runs 20 --json
       workbench analyze cascades/slogans.yaml --apply
     """
-    from workbench.engine.analysis import analysed
-
     project = project_here()
     shown = project.shown(file)
     runs = [run for run in project.store.runs() if run.cascade_file == shown and run.status != "running"]
     found = analysed((project.store.state(run.run_id) for run in reversed(runs)), phase)
     enough = [one for one in found if one.runs >= min_runs]
-    document = {"file": shown, "runs": len(runs), "phases": [one.to_json() for one in enough]}
+    view = AnalysisView(shown, len(runs), enough)
     if output is not None:
-        from workbench.cli.comparing import write_file
-
-        write_file(output, dumps(document, indent=2, ensure_ascii=False) + "\n")
+        write_file(output, dumps(view.json(), indent=2, ensure_ascii=False) + "\n")
     if json:
-        write_json(document)
+        write_json(view.json())
     else:
-        printer = Printer(plain)
-        for number, one in enumerate(enough):
-            if number:
-                printer.line()
-            _print(one, printer)
+        Printer(plain).show(view.blocks())
     for one in found:
         if one.runs < min_runs:
             talk(
-                f"{one.phase}: soundings of {one.runs} of {min_runs} runs; --min-runs {one.runs} looks at them", "warn"
+                f"{one.phase}: soundings of {one.runs} of {min_runs} runs; --min-runs {one.runs} looks at them",
+                "warning",
             )
     if not runs and not file.exists():
         raise Failure(Exit.USAGE, "no such file, and no stored run of it", file=shown)
@@ -78,60 +79,79 @@ def command(file: Path, phase: str, min_runs: int, apply: bool, output: Path | N
         _apply(project, file, enough)
 
 
+class CannotApply(Exception):
+    """A suggestion that cannot be written into the file; the message says why. The file is as it was."""
+
+
+def apply_suggestions(project: Project, file: Path, best: Sequence[tuple[str, Variant]]) -> list[str]:
+    """Make each variant what its phase says from now on: ``(phase, variant)``. Returns a line for each change.
+
+    Raises CannotApply, and CannotOpen for a file that cannot be read.
+    """
+    told: list[str] = []
+    opened = project.open(file)
+    for name, variant in best:
+        if opened.cascade is None or opened.errors:
+            raise CannotApply("the file has errors; workbench check lists them")
+        index, phase = _phase(opened.cascade, name)
+        path = ("phases", index)
+        try:
+            if variant.key.mutation_type:
+                text = replace(opened.source, (*path, "instructions"), _instructions(phase, variant))
+                told.append(f"{name}: instructions taken from {variant.key.words()}")
+                opened = project.check(file, project.load(file, text))
+            if variant.key.model:
+                text = _with_model(opened.source, (*path,), phase, variant.key.model)
+                told.append(f"{name}: model {variant.key.model}")
+                opened = project.check(file, project.load(file, text))
+        except EditError as fault:
+            raise CannotApply(f"phase '{name}': {fault}") from fault
+    write_whole(file, (opened.source.bom + opened.source.text).encode())
+    return told
+
+
+def _phase(cascade: Cascade, name: str) -> tuple[int, Phase]:
+    for index, phase in enumerate(cascade.phases):
+        if phase.name == name:
+            return index, phase
+    raise CannotApply(f"the file has no phase '{name}' any more")
+
+
+def _instructions(phase: Phase, variant: Variant) -> str:
+    written = phase.instructions or ""
+    if written.startswith("@"):
+        raise CannotApply(f"phase '{phase.name}' takes its instructions from {written[1:].strip()}: change that file")
+    if variant.key.mutation_type != "rewrite":
+        return Mutation(variant.key.mutation_type, variant.key.mutation).varied(written)
+    if "{{" in written or "{%" in written:
+        raise CannotApply(
+            f"phase '{phase.name}': the rewritten instructions hold the input of one run; take them over by hand, and "
+            "put the templates back"
+        )
+    return variant.applied
+
+
+def _with_model(source: Source, path: tuple[str | int, ...], phase: Phase, model: str) -> str:
+    """The text with one model for every candidate, of which there are as many as before."""
+    text = replace(source, (*path, "model"), model)
+    soundings = phase.soundings
+    if soundings is None or not soundings.models:
+        return text
+    if "factor" not in soundings.model_fields_set or soundings.shares_total:
+        text = replace(read_source(text, source.file)[0], (*path, "soundings", "factor"), soundings.candidates)
+    return remove(read_source(text, source.file)[0], (*path, "soundings", "models"))
+
+
 def _apply(project: Project, file: Path, found: Sequence[PhaseAnalysis]) -> None:
     """Write what is suggested into the file. Raises Failure where a part of it cannot be written."""
-    from workbench.workspace.applying import CannotApply, apply_suggestions
-
     shown = project.shown(file)
     best = [(one.phase, one.best) for one in found if one.best is not None]
     if not best:
-        talk("nothing to apply: no variant wins more often than chance explains", "warn")
+        talk("nothing to apply: no variant wins more often than chance explains", "warning")
         return
     try:
         lines = apply_suggestions(project, file, best)
     except CannotApply as fault:
         raise Failure(Exit.FAILED, str(fault), file=shown) from fault
     for line in lines:
-        talk(f"{shown}: {line}", "good")
-
-
-def _print(one: PhaseAnalysis, printer: Printer) -> None:
-    from workbench.engine.analysis import suggestion
-    from workbench.tui.rows.numbers import UNKNOWN, money, plural
-
-    printer.line(Cell(one.phase, "head"), f"  {plural(one.rounds, 'round')} in {plural(one.runs, 'run')}")
-    if one.undecided:
-        told = f"{plural(one.undecided, 'round')} left out: nobody chose the candidate that stands there"
-        printer.line(Cell(told, "dim"))
-    columns = (
-        Column("variant", flexible=True),
-        Column("stood", right=True),
-        Column("won", right=True),
-        Column("by chance", right=True, leaves=3),
-        Column("at least", right=True, leaves=2),
-        Column("failed", right=True, leaves=1),
-        Column("cost", right=True, leaves=4),
-    )
-    rows = [
-        (
-            Cell(variant.key.words(), "good" if variant.convinces else ""),
-            f"{variant.stood:,}",
-            f"{variant.won:,}",
-            f"{variant.chance:.1f}",
-            f"{variant.least:.0%}",
-            f"{variant.failed:,}" if variant.failed else "",
-            UNKNOWN if variant.cost is None else money(variant.cost),
-        )
-        for variant in one.variants
-    ]
-    printer.table(columns, rows)
-    if one.winner_cost is not None and one.loser_cost:
-        change = one.winner_cost / one.loser_cost - 1
-        printer.line(f"winners cost {money(one.winner_cost)}, losers {money(one.loser_cost)} ({change:+.0%})")
-    for trait in one.traits:
-        printer.line(f"{trait.name}: in {trait.winners:.0%} of winners, {trait.losers:.0%} of losers")
-    if one.best is not None:
-        printer.line(Cell("suggestion", "good"), f"  {one.best.key.words()} wins more often than chance explains.")
-        printer.block(suggestion(one.best), indent="  ")
-    else:
-        printer.line(Cell("no suggestion: no variant wins more often than chance explains", "dim"))
+        talk(f"{shown}: {line}", "ok")

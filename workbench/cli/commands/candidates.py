@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from workbench.cli.completing import PhaseOfRun
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
-from workbench.cli.output import Printer, write_json
+from workbench.cli.printer import Printer, write_json
+from workbench.cli.shell_completion import PhaseOfRun
+from workbench.views.candidates import CandidatesView
 
 if TYPE_CHECKING:
-    from workbench.engine.state import RunState
+    from workbench.engine.journal.state import RunState
     from workbench.workspace.project import Project
 
 LOOKED_AT = 50
@@ -37,23 +38,18 @@ def command(session: str | None, phase: str | None, text: bool, plot: bool, json
       workbench candidates slogans-1f3a --phase write --text
       workbench candidates slogans-1f3a --json | jq '.contests[].rounds'
     """
-    from workbench.cli.views.candidates import contests_json, print_contest
-
     project = project_here()
     state = read_run(project, session)
     contests = [c for c in state.contests if phase is None or c.place.phase == phase]
+    view = CandidatesView(state, contests, texts=text, plot=plot)
     if json:
-        write_json(contests_json(state, contests))
+        write_json(view.json())
         return
     if not contests:
         where = f"of phase '{phase}' " if phase is not None else ""
         said = f"no candidates {where}ran in {state.session_id or state.run_id}"
         raise Failure(Exit.FAILED, said, hint=_hint(project, state, phase))
-    printer = Printer(plain)
-    for number, contest in enumerate(contests):
-        if number:
-            printer.line()
-        print_contest(state, contest, printer, texts=text, plot=plot)
+    Printer(plain).show(view.blocks())
 
 
 def _hint(project: Project, state: RunState, phase: str | None) -> str:

@@ -7,17 +7,25 @@ from typing import TYPE_CHECKING
 
 import click
 
+from workbench import __version__
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, as_json, plain, project_here, report_format
-from workbench.cli.output import Cell, Printer, talk, write_json
+from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.reports import Case, github, junit, sarif, write_report
+from workbench.language.lint.catalogue import CATALOGUE
 from workbench.language.problem import Problem, Severity
+from workbench.models.replies import SUFFIX
+from workbench.tools.declared.check import check_tool
+from workbench.views.value import Cell
+from workbench.workspace.home import TOOL, cascades_in, is_checked
+from workbench.workspace.input_file import CannotOpen
+from workbench.workspace.offline_replies import check_replies
+from workbench.workspace.opened_cascade import read_bytes
 
 if TYPE_CHECKING:
-    from workbench.workspace.opened import CannotOpen
     from workbench.workspace.project import Project
 
-_STYLE = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "dim"}
+_STYLE = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "dim"}
 
 
 @click.command(short_help="Find what is wrong with cascade files.")
@@ -43,9 +51,6 @@ def command(
       workbench check flow.yaml --json
       workbench check cascades --format sarif > workbench.sarif
     """
-    from workbench.workspace.cascade_files import is_checked
-    from workbench.workspace.opened import CannotOpen
-
     project = project_here()
     problems: list[Problem] = []
     by_file: dict[str, list[Problem]] = {}
@@ -88,9 +93,6 @@ def _report(form: str, problems: list[Problem], by_file: dict[str, list[Problem]
     if form == "github":
         return "\n".join(github(problems))
     if form == "sarif":
-        from workbench import __version__
-        from workbench.language.lint.catalogue import CATALOGUE
-
         return sarif(problems, {lint.code: lint.when for lint in CATALOGUE.values()}, __version__)
     cases = (
         Case(
@@ -106,9 +108,6 @@ def _report(form: str, problems: list[Problem], by_file: dict[str, list[Problem]
 
 def _named(path: Path) -> list[Path]:
     """The file itself, or the cascades of a folder. Raises CannotOpen where there are none."""
-    from workbench.workspace.cascade_files import cascades_in
-    from workbench.workspace.opened import CannotOpen
-
     if not path.is_dir():
         return [path]
     try:
@@ -126,16 +125,10 @@ def _unreadable(fault: CannotOpen, json: bool) -> None:
 
 def _problems(project: Project, file: Path) -> tuple[Problem, ...]:
     """What is wrong with a cascade, a file of offline replies, or the definition of a tool. Raises CannotOpen."""
-    from workbench.models.replies import SUFFIX
-    from workbench.tools.declared.check import check_tool
-    from workbench.workspace.cascade_files import TOOL
-    from workbench.workspace.offline_replies import check_replies
-    from workbench.workspace.opened import read_bytes
-
     if file.name.endswith(SUFFIX):
         return check_replies(project, file)
     if file.name.endswith(TOOL):
-        shown, known = project.shown(file), project.around.surroundings(file).tools
+        shown, known = project.shown(file), project.environment.surroundings(file).tools
         return check_tool(read_bytes(file, shown), shown, tuple(known or ()))
     return project.open(file).problems
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 from typing import TYPE_CHECKING
 
 import click
+from textual.theme import BUILTIN_THEMES
 
-from workbench.cli.completing import SettingName, SettingValue
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.layout import Column
 from workbench.cli.options import as_json, plain, project_here
-from workbench.cli.output import Cell, Printer, talk, write_json
-from workbench.engine.redact import without_password
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.cli.shell_completion import SettingName, SettingValue
+from workbench.themes import load_themes, theme_folders
+from workbench.views.keys import command_of, resolve
+from workbench.views.settings import SettingsView, value_text
+from workbench.workspace.config_file import place_of, read_value, set_value, setting_named, unset_value
+from workbench.workspace.model_choice import choose_model, in_force, in_words
+from workbench.workspace.settings import TABLE, SettingsError, settings_schema
 
 if TYPE_CHECKING:
-    from workbench.workspace.config_file import Target, Written
+    from workbench.workspace.config_file import Target, WrittenSetting
     from workbench.workspace.project import Project
-
-COLUMNS = (Column("setting"), Column("value", flexible=True), Column("from", flexible=True, leaves=1))
 
 
 @click.group(short_help="Show and check the settings and where they come from.")
@@ -41,38 +43,14 @@ def show(json: bool, plain: bool) -> None:
       workbench config show
       workbench config show --json | jq .timeout
     """
-    from workbench.workspace.choice import choose_model
-    from workbench.workspace.in_force import in_force, in_words
-
     project = project_here()
     settings = project.settings
     asked = in_force(project, choose_model(project, None, None))
+    view = SettingsView(TABLE, settings, asked)
     if json:
-        from workbench.workspace.settings import TABLE
-
-        write_json(
-            {"in_force": dict(asked)}
-            | {
-                row.name: {
-                    "value": _harmless(settings.values[row.name]),
-                    "origin": settings.origins[row.name],
-                    "type": row.type.__name__,
-                    "default": row.default,
-                    "description": row.help,
-                    "choices": list(row.choices),
-                    "environment": list(row.env),
-                    "workspace": row.workspace,
-                }
-                for row in TABLE
-            }
-        )
+        write_json(view.json())
         return
-    printer = Printer(plain)
-    rows: list[list[str | Cell]] = [
-        [name, _shown(value), Cell(settings.origins[name], "dim" if settings.origins[name] == "default" else "accent")]
-        for name, value in settings.values.items()
-    ]
-    printer.table(COLUMNS, rows)
+    Printer(plain).show(view.blocks())
     talk(f"model in force: {in_words(asked)}")
     talk(f"workspace {project.root}; config folder {project.folders.config}; store {project.store.root}", "dim")
 
@@ -95,8 +73,6 @@ def set_(name: str, value: str, workspace: bool) -> None:
       workbench config set max_cost 0.50 --workspace
       workbench config set keys.app.quit ctrl+x
     """
-    from workbench.workspace.config_file import read_value, set_value, setting_named
-
     setting, key = _named(name)
     found = value if key else read_value(setting_named(setting), value)
     project = project_here()
@@ -110,18 +86,12 @@ def set_(name: str, value: str, workspace: bool) -> None:
 
 def _taken(project: Project, id: str, keys: str) -> str:
     """Why a command cannot have these keys; empty where it can."""
-    from workbench.tui.keys import command_of, resolve
-
     others = {other: theirs for other, theirs in project.settings.keys.items() if other != id}
     return next((wrong for wrong in resolve({**others, id: keys})[1] if command_of(wrong) == id), "")
 
 
 def _no_theme(project: Project, name: str) -> str:
     """Why there is no theme of a name; empty where there is."""
-    from textual.theme import BUILTIN_THEMES
-
-    from workbench.tui.themes import load_themes, theme_folders
-
     found = load_themes(theme_folders(project.folders.config))
     if name in found.by_name or name in BUILTIN_THEMES:
         return ""
@@ -139,8 +109,6 @@ def unset(name: str, workspace: bool) -> None:
     Example:
       workbench config unset theme
     """
-    from workbench.workspace.config_file import unset_value
-
     setting, key = _named(name)
     _told(unset_value(project_here(), setting, _target(workspace), key))
 
@@ -151,10 +119,10 @@ def _named(name: str) -> tuple[str, str]:
     return setting, key
 
 
-def _told(written: Written) -> None:
-    talk(f"written to {written.file}", "good")
+def _told(written: WrittenSetting) -> None:
+    talk(f"written to {written.file}", "ok")
     if written.origin not in (str(written.file), "default"):
-        talk(f"{written.origin} has the last word: {_shown(written.value)}", "warn")
+        talk(f"{written.origin} has the last word: {value_text(written.value)}", "warning")
 
 
 @command.command(short_help="Check the settings files.")
@@ -167,10 +135,6 @@ def validate(json: bool) -> None:
     Example:
       workbench config validate
     """
-    from workbench.tui.keys import command_of, resolve
-    from workbench.workspace.config_file import place_of
-    from workbench.workspace.settings import SettingsError
-
     project = project_here()
     clashes = resolve(project.settings.keys)[1]
     if clashes:
@@ -182,7 +146,7 @@ def validate(json: bool) -> None:
     if json:
         write_json({"valid": True, "sources": sources})
         return
-    talk(f"the settings are sound; set by {', '.join(sources) if sources else 'defaults alone'}", "good")
+    talk(f"the settings are sound; set by {', '.join(sources) if sources else 'defaults alone'}", "ok")
 
 
 @command.command(short_help="JSON Schema of the settings files.")
@@ -193,18 +157,4 @@ def schema() -> None:
     Example:
       workbench config schema > settings.schema.json
     """
-    from workbench.workspace.settings import settings_schema
-
     write_json(settings_schema())
-
-
-def _shown(value: object) -> str:
-    if value is None or value == "":
-        return "-"
-    shown = _harmless(value)
-    return shown if isinstance(shown, str) else jsonlib.dumps(shown)
-
-
-def _harmless(value: object) -> object:
-    """A value without the password of a URL."""
-    return without_password(value) if isinstance(value, str) else value

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from workbench.cli.completing import PhaseOfRun, PlaceOfRun
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
-from workbench.cli.output import Printer, talk, write_json_list
+from workbench.cli.printer import Printer, talk, write_json_list
+from workbench.cli.shell_completion import PhaseOfRun, PlaceOfRun
+from workbench.context.place import Place
+from workbench.engine.journal.parts import CallState
+from workbench.models.tape import wire_bytes
+from workbench.views.call import CallView
+from workbench.views.numbers import count, money, plural
 
 if TYPE_CHECKING:
-    from workbench.engine.state import CallState, RunState
+    from collections.abc import Sequence
+
+    from workbench.engine.journal.parts import CallState
+    from workbench.engine.journal.state import RunState
     from workbench.workspace.project import Project
 
 
@@ -62,10 +70,9 @@ def command(
         return
     if strategy is not None:
         calls = _under(project, state, strategy, calls)
-    from workbench.cli.views.context import context_json, print_context
 
     if json:
-        write_json_list(context_json(call) for call in calls)
+        write_json_list(CallView(call).json() for call in calls)
         return
     printer = Printer(plain)
     talk(f"{state.session_id or state.run_id}: {state.cascade_file or state.cascade_id}, {state.status}", "dim")
@@ -73,11 +80,11 @@ def command(
     for number, call in enumerate(calls):
         if number:
             printer.line()
-        print_context(call, printer, texts=texts)
+        printer.show(CallView(call, texts).blocks())
 
 
 def _chosen(state: RunState, phase: str | None, turn: int | None, at: str | None) -> list[CallState]:
-    """The calls that were asked for. Raises Failure, with what there is, when there are none."""
+    """The calls that were asked for. Raises Failure, which lists the calls of the run, when there are none."""
     if at is not None:
         return _at(state, at)
     calls = state.calls
@@ -98,8 +105,6 @@ def _chosen(state: RunState, phase: str | None, turn: int | None, at: str | None
 
 def _at(state: RunState, at: str) -> list[CallState]:
     """``phase:turn`` (latest visit, last attempt) or the full form of a place."""
-    from workbench.context.place import Place
-
     name, colon, number = at.rpartition(":")
     if colon and number.isdigit():
         return _chosen(state, name, int(number), None)
@@ -114,20 +119,38 @@ def _at(state: RunState, at: str) -> list[CallState]:
 
 
 def _under(project: Project, state: RunState, spec: str, calls: list[CallState]) -> list[CallState]:
-    """The same calls under another strategy, assembled anew from the journal."""
-    from workbench.cli.views.whatif import difference, under
+    """The same calls under another strategy, assembled anew from the journal. Raises Failure for a spec that cannot be
+    read."""
+    # Loads the language and the encodings (600 ms), which a journal is read without.
+    from workbench.cli.comparison_options import calls_under
 
-    others = under(project, state, spec)
-    found = [others[call.place] for call in calls if call.place in others]
+    others = calls_under(project, state, spec)
     before = [call for call in calls if call.place in others]
-    talk(difference(before, found), "accent")
+    found = [others[call.place] for call in before]
+    talk(_difference(before, found), "accent")
     return found
+
+
+def _difference(before: Sequence[CallState], after: Sequence[CallState]) -> str:
+    """Both sums in one line: tokens sent and the predicted cost of the input."""
+    sent = [sum(call.expected for call in calls) for calls in (after, before)]
+    costs = [_predicted(calls) for calls in (after, before)]
+    return (
+        f"what-if over {plural(len(after), 'call')}: {count(sent[0])} tokens instead of {count(sent[1])}, "
+        f"{money(costs[0])} instead of {money(costs[1])} predicted for the input"
+    )
+
+
+def _predicted(calls: Sequence[CallState]) -> float | None:
+    costs = [call.forecast.cost if call.forecast else None for call in calls]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) and known else None
 
 
 def _print_wire(state: RunState, calls: list[CallState]) -> None:
     """One body per line, byte for byte as it left; on a terminal, set out for reading."""
-    from workbench.engine.recording import wire_body
-    from workbench.models.tape import wire_bytes
+    # Loads the language (400 ms), which other readings of a journal do without.
+    from workbench.engine.past.recording import wire_body
 
     out = sys.stdout.buffer
     readable, found, rewritten = sys.stdout.isatty(), False, 0
@@ -140,7 +163,7 @@ def _print_wire(state: RunState, calls: list[CallState]) -> None:
         out.write((jsonlib.dumps(body, indent=2).encode() if readable else exact) + b"\n")
     out.flush()
     if rewritten:
-        talk(f"{rewritten} of these went out in another spelling of the same JSON", "warn")
+        talk(f"{rewritten} of these went out in another spelling of the same JSON", "warning")
     if not found:
         offline = state.ports.get("model") == "offline"
         hint = "the offline model sends nothing" if offline else "the run ended before it was sent"

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
+from workbench.cli.app import Opening, start
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.output import talk
+from workbench.cli.printer import talk
 from workbench.resources import folder
-from workbench.workspace.examples import TOUR, copy_examples, example_files
+from workbench.terminal import why_not
+from workbench.workspace.home import TOUR, copy_examples, example_files
+from workbench.workspace.input_file import default_input
+from workbench.workspace.project import Project
 
 
 @click.command(short_help="Open the tour: a cascade with offline replies, no key, no network.")
@@ -42,22 +47,15 @@ def find_example(name: str) -> str:
 
 
 def _run(target: Path, file: str, headless: bool) -> int:
-    import os
-
-    from workbench.tui.terminal import why_not
-    from workbench.workspace.inputs import default_input
-
     path = target / file
     if headless or why_not(os.environ) is not None:
-        from workbench.cli.running import Way, run_file
-        from workbench.workspace.project import Project
+        from workbench.cli.running import RunOptions, run_file
 
         if not headless:
-            talk("there is no terminal for the app, so the tour runs without it", "warn")
-        code = run_file(Project.at(target), path, None, Way(model="offline"))
+            talk("there is no terminal for the app, so the tour runs without it", "warning")
+        code = run_file(Project.at(target), path, None, RunOptions(model="offline"))
         talk(f"to look closer: cd {target} && workbench context", "dim")
         return code
-    from workbench.cli.app import Opening, start
 
     given = default_input(path)
     code = start(Opening(path, target, given, model="offline"), given, "workbench demo --headless")

@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from workbench.cli.comparing import pricing
-from workbench.cli.completing import PlaceOfRun
+from workbench.analysis.compare import compare
+from workbench.cli.apply_strategy import apply_change
+from workbench.cli.comparison_options import prices_of, pricing, spec_failure, write_file
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SessionName, as_json, find_run, plain, project_here, read_run
-from workbench.cli.output import Cell, Printer, talk, write_json
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.cli.shell_completion import PlaceOfRun
+from workbench.context.apply import ApplyError
+from workbench.context.strategy import SpecError
+from workbench.views.compare import CompareView, comparison_html, comparison_json
+from workbench.views.compare_words import call_name
+from workbench.workspace.comparing import change_for, compare_strategies, images_of, recorded
 
 if TYPE_CHECKING:
+    from workbench.analysis.compare import CallPair, Comparison
     from workbench.context.cache import Prices
-    from workbench.engine.compare import CallPair, Comparison
-    from workbench.engine.state import RunState
+    from workbench.engine.journal.state import RunState
     from workbench.workspace.project import Project
 
 
@@ -68,8 +75,6 @@ def command(
       workbench diff chat-1f3a -s file 'mask(after=4)' --apply B --into a.yaml
       workbench diff before-3b1c after-77d0 --html comparison.html
     """
-    from workbench.cli.comparing import prices_of
-
     if into is not None and applied is None:
         raise Failure(Exit.USAGE, "--into goes with --apply", hint="workbench diff --help")
     project = project_here()
@@ -88,9 +93,9 @@ def command(
         title = f"{state.session_id or state.run_id}  {state.cascade_file or state.cascade_id}"
     if not comparison.pairs:
         raise Failure(Exit.FAILED, "no calls to compare: nothing was sent inside a turn")
-    pair = _chosen(comparison, at)
+    shown = CompareView(comparison, title, is_what_if=strategies is not None, at=_chosen(comparison, at), texts=text)
     if not json:
-        _show(comparison, pair, title, strategies is not None, Printer(plain), whole=text)
+        Printer(plain).show(shown.blocks())
         if at is None and len(comparison.differing) > 1:
             more = len(comparison.differing) - 1
             told = "1 more call differs" if more == 1 else f"{more} more calls differ"
@@ -98,16 +103,11 @@ def command(
         if provider is None and comparison.a.totals.unknown + comparison.b.totals.unknown:
             talk("prices are unknown: --provider openai/gpt-4.1-mini, say, or --prices FILE gives them")
     elif applied is None:
-        from workbench.tui.rows.compare_json import comparison_json
-
-        write_json(comparison_json(comparison))
+        write_json(shown.json())
     if html_file is not None:
-        from workbench.cli.comparing import write_file
-        from workbench.tui.rows.compare_html import comparison_html
-        from workbench.workspace.comparing import images_of
-
         compared = [state.run_id] if strategies is not None else [find_run(project, name) for name in sessions]
-        write_file(Path(html_file), comparison_html(comparison, title, images_of(project.store, compared)))
+        images = images_of(project.store, compared)
+        write_file(Path(html_file), comparison_html(comparison, title, images, is_what_if=strategies is not None))
         talk(f"written: {html_file}")
     if applied is not None and strategies is not None:
         spec = strategies["AB".index(applied)]
@@ -115,10 +115,6 @@ def command(
 
 
 def _strategies(state: RunState, specs: tuple[str, str], prices: Prices) -> Comparison:
-    from workbench.cli.comparing import spec_failure
-    from workbench.context.spec import SpecError
-    from workbench.workspace.comparing import compare_strategies
-
     try:
         return compare_strategies(state, specs, prices)
     except SpecError as fault:
@@ -126,40 +122,17 @@ def _strategies(state: RunState, specs: tuple[str, str], prices: Prices) -> Comp
 
 
 def _runs(project: Project, sessions: tuple[str, ...], prices: Prices) -> Comparison:
-    from workbench.engine.compare import compare
-    from workbench.workspace.comparing import recorded
-
     sides = []
     for session in sessions:
         side, note = recorded(read_run(project, session), prices)
         sides.append(side)
         if note:
-            talk(note, "warn")
+            talk(note, "warning")
     return compare(*sides)
-
-
-def _show(
-    comparison: Comparison, pair: CallPair | None, title: str, one_run: bool, printer: Printer, *, whole: bool
-) -> None:
-    from workbench.cli.views.compare import print_comparison, print_pair
-
-    note = "   what-if: no call was made; all numbers are predicted" if one_run else "   predicted for the input"
-    printer.line(Cell(title, "head"), Cell(note, "dim"))
-    for name, side in (("A", comparison.a), ("B", comparison.b)):
-        full = dict.fromkeys(one.strategy for one in side.seen)
-        more = "" if not one_run or list(full) == [side.label] else f"   {' · '.join(full)}"
-        printer.line(Cell(f"{name}  ", "head"), Cell(side.label, "accent"), Cell(more, "dim"))
-    printer.line()
-    print_comparison(comparison, printer)
-    if pair is not None and pair.a is not None and pair.b is not None:
-        printer.line()
-        print_pair(pair, printer, whole=whole)
 
 
 def _chosen(comparison: Comparison, at: str | None) -> CallPair | None:
     """The call whose messages are shown: the one asked for, else the first that differs on both sides."""
-    from workbench.tui.rows.compare_words import call_name
-
     if at is None:
         return next((pair for pair in comparison.differing if pair.a is not None and pair.b is not None), None)
     found = [pair for pair in comparison.pairs if at in (call_name(pair.place), str(pair.place), _short(pair))]
@@ -185,11 +158,6 @@ def _apply(
     printer: Printer,
 ) -> None:
     """Show what changes in the file, ask, write."""
-    from workbench.cli.applying import apply_change
-    from workbench.context.apply import ApplyError
-    from workbench.tui.rows.compare_json import comparison_json
-    from workbench.workspace.comparing import change_for
-
     try:
         change = change_for(project, state, spec, prices, into)
     except ApplyError as fault:

@@ -9,9 +9,10 @@ import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import project_here, read_run, session_argument
-from workbench.cli.output import talk
+from workbench.cli.printer import talk
 from workbench.language.clean import clean
-from workbench.workspace.exporting import FORMATS, TEXTS
+from workbench.store.faults import StoreError
+from workbench.workspace.exporting import FORMATS, TEXTS, export_file, text_of
 
 
 @click.command(short_help="A stored run as messages, spans, a page, a checkpoint or Parquet.")
@@ -42,9 +43,6 @@ def command(session: str | None, format_name: str, output: str | None, details: 
       workbench export --as otel -o trace.json
       workbench export --as html -o run.html
     """
-    from workbench.store.faults import StoreError
-    from workbench.workspace.exporting import export_file, text_of
-
     if details and format_name != "messages":
         raise Failure(Exit.USAGE, f"--details is for messages, not for {format_name}")
     project = project_here()

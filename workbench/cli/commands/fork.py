@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import click
 
-from workbench.cli.completing import PlaceOfRun
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.fork_and_rerun import fork_run
 from workbench.cli.options import SANDBOXES, SessionName, plain, project_here, unscripted_option
+from workbench.cli.running import RunOptions
+from workbench.cli.shell_completion import PlaceOfRun
 
 
 @click.command(short_help="A new run from a stop of a stored one.")
@@ -80,14 +83,10 @@ def command(
       workbench fork log_triage-1f3a --at triage:2 --edit '4=@shorter.txt'
       workbench fork triage-1f3a --at intake:1 --edit 'result=no file' --tool 2
     """
-    from workbench.cli.errors import Exit, Failure
-    from workbench.cli.running import Way
-    from workbench.cli.travelling import fork_run
-
     if not at and not pins:
         raise Failure(Exit.USAGE, "nowhere to fork", hint="--at phase:turn, or --pin calls to keep")
     project = project_here(base_url=base_url, sandbox=sandbox, unscripted=unscripted)
-    way = Way(model or "", new_session or "", sandbox or "", None, answers, json, quiet, plain)
+    way = RunOptions(model or "", new_session or "", sandbox or "", None, answers, json, quiet, plain)
     code = fork_run(
         project,
         project.store.find(session),

@@ -9,11 +9,13 @@ import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, project_here, read_run
-from workbench.cli.output import Printer, write_json
+from workbench.cli.printer import Printer, write_json
+from workbench.engine.definition import Definition
+from workbench.views.graph import GraphView
+from workbench.workspace.mermaid import RunPath, mermaid
 
 if TYPE_CHECKING:
     from workbench.language.graph import Graph
-    from workbench.workspace.mermaid import Walked
     from workbench.workspace.project import Project
 
 
@@ -30,29 +32,23 @@ def command(what: str, form: str, json: bool, plain: bool) -> None:
       workbench graph cascades/router.yaml
       workbench graph router-1f3a --as mermaid > router.mmd
     """
-    from workbench.cli.views.graph import graph_json, print_text
-    from workbench.workspace.mermaid import mermaid
-
     graph, walked = _graph(project_here(), what)
     if json:
-        write_json(graph_json(graph, walked))
+        write_json(GraphView(graph, walked).json())
     elif form == "mermaid":
         click.echo(mermaid(graph, walked), nl=False)
     else:
-        print_text(graph, walked, Printer(plain))
+        Printer(plain).show(GraphView(graph, walked).blocks())
 
 
-def _graph(project: Project, what: str) -> tuple[Graph, Walked]:
-    from workbench.engine.definition import Definition
-    from workbench.workspace.mermaid import Walked
-
+def _graph(project: Project, what: str) -> tuple[Graph, RunPath]:
     if Path(what).is_file():
         opened = project.open(Path(what))
         if opened.graph is None:
             first = opened.errors[0]
             raise Failure(Exit.USAGE, first.message, file=first.file, line=first.span.line, column=first.span.column)
-        return opened.graph, Walked()
+        return opened.graph, RunPath()
     if Path(what).suffix and not project.store.matches(what):
         raise Failure(Exit.USAGE, "no such file, and no run of that name", file=what)
     state = read_run(project, what, defined=True)
-    return Definition.of(state.cascade_text, state.cascade_file).graph, Walked(state)
+    return Definition.of(state.cascade_text, state.cascade_file).graph, RunPath(state)

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
+from types import FrameType
 
 import click
+from msgspec import to_builtins
+from rich.console import Console
+from rich.text import Text
 
 from workbench.cli.errors import Failure, as_failure
 from workbench.cli.options import CascadeFile, as_json, plain, project_here
-from workbench.cli.output import Cell, Printer, talk, write_json
-from workbench.importers.formats import BY_NAME
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.importers.formats.table import BY_NAME
 from workbench.language.clean import clean_line
-from workbench.tui.rows.numbers import plural
+from workbench.views.numbers import plural
+from workbench.views.value import Cell
+from workbench.workspace.imports import ImportedRun, files_of, import_file, import_together
+from workbench.workspace.input_file import CannotOpen
 
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _FORMATS = f"Instead of telling it from the file: {', '.join(BY_NAME)}."
 
 
@@ -46,16 +54,12 @@ def command(
       curl -s https://logs.test/run.jsonl | workbench import -
       workbench import chat.json && workbench context
     """
-    from workbench.cli.ending import ends_orderly
-    from workbench.workspace.imports import ImportedRun, files_of, import_file, import_together
-    from workbench.workspace.opened import CannotOpen
-
     project = project_here()
     printer, runs, failures = Printer(plain), list[ImportedRun](), list[Failure]()
     chosen = tuple(files_of(files))
     for file in chosen[:1] if together else chosen:
         try:
-            with ends_orderly(), _what_stays(), _counted(file, plain) as told:
+            with _ends_orderly(), _what_stays(), _counted(file, plain) as told:
                 if together:
                     found = [import_together(project, chosen, format_name or "", model or "")]
                 else:
@@ -70,7 +74,7 @@ def command(
             for run in found:
                 _show(run, printer)
     if json:
-        write_json([asdict(run) for run in runs])
+        write_json([to_builtins(run) for run in runs])
     for failure in failures[:-1]:
         failure.show(as_json=json)
     if failures:
@@ -83,9 +87,6 @@ def _counted(file: Path, plain: bool) -> Iterator[Callable[[int], None]]:
     if Printer(plain, sys.stderr).plain:
         yield lambda count: None
         return
-    from rich.console import Console
-    from rich.text import Text
-
     name = clean_line(file.name)
     with Console(stderr=True, highlight=False).status(Text(f"reading {name}"), spinner="dots") as status:
         yield lambda count: status.update(Text(f"{plural(count, 'run')} of {name}"))
@@ -98,15 +99,33 @@ def _what_stays() -> Iterator[None]:
         yield
     except BaseException as fault:
         for note in getattr(fault, "__notes__", ()):
-            talk(note, "warn")
+            talk(note, "warning")
         raise
 
 
 def _show(run: object, printer: Printer) -> None:
-    from workbench.workspace.imports import ImportedRun
-
     assert isinstance(run, ImportedRun)
     counts = f"   {plural(run.calls, 'call')}, {plural(run.messages, 'message')}"
     printer.line(Cell(run.session_id, "accent"), Cell(f"   {run.format}", "head"), Cell(counts, "dim"))
     for note in run.notes:
-        talk(f"{run.session_id}: {note}", "warn")
+        talk(f"{run.session_id}: {note}", "warning")
+
+
+@contextmanager
+def _ends_orderly() -> Iterator[None]:
+    """A signal to end raises SystemExit with 128 + its number, as Ctrl-C raises KeyboardInterrupt; the next ones change
+    nothing. For the main thread. A signal that is ignored, as by ``nohup``, stays so."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        for one in before:
+            signal.signal(one, signal.SIG_IGN)
+        raise SystemExit(128 + number)
+
+    before = {one: signal.getsignal(one) for one in _SIGNALS if signal.getsignal(one) is not signal.SIG_IGN}
+    for one in before:
+        signal.signal(one, end)
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)

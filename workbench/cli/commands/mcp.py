@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from workbench.cli.errors import Exit
 from workbench.cli.options import CascadeFile, as_json, plain, project_here
-from workbench.cli.output import Cell, Printer, talk, write_json
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.context.place import Place
+from workbench.views.workspace import ServersView
 
 if TYPE_CHECKING:
-    from workbench.engine.servers import Listing
-    from workbench.language.model import McpServer
+    from workbench.engine.contracts import Listing
+    from workbench.language.model.mcp import McpServer
     from workbench.workspace.project import Project
 
 Asked = list[tuple[str, "McpServer", "Listing"]]
@@ -40,12 +42,14 @@ def command(ctx: click.Context, file: Path | None, json: bool, plain: bool) -> N
     project = project_here()
     asked = asyncio.run(_asked(project, file))
     if json:
-        write_json([_to_json(*each) for each in asked])
+        write_json(ServersView(asked).json())
+    elif asked:
+        Printer(plain).show(ServersView(asked).blocks())
     else:
-        _print(asked, Printer(plain))
+        talk("there is no MCP server: 'mcp' in workbench.yaml or in a cascade names one")
     if any(listing.needs_trust for _, _, listing in asked):
         command_line = f"workbench trust {project.shown(file)}" if file is not None else "workbench trust FILE"
-        talk(f"not every server may start ({command_line} lists them and asks)", "warn")
+        talk(f"not every server may start ({command_line} lists them and asks)", "warning")
         ctx.exit(Exit.TRUST)
     if any(listing.fault for _, _, listing in asked):
         ctx.exit(Exit.FAILED)
@@ -53,9 +57,7 @@ def command(ctx: click.Context, file: Path | None, json: bool, plain: bool) -> N
 
 async def _asked(project: Project, file: Path | None) -> Asked:
     """Each server with what it lists, those of the settings first."""
-    from workbench.context.place import Place
-
-    around = project.around
+    around = project.environment
     found: list[tuple[str, McpServer, McpServer | None]] = [(n, one, None) for n, one in around.servers.items()]
     cascade = project.open(file).cascade if file is not None else None
     if cascade is not None:
@@ -67,34 +69,3 @@ async def _asked(project: Project, file: Path | None) -> Asked:
     finally:
         await servers.aclose()
     return [(name, server, listing) for (name, server, _), listing in zip(found, listings, strict=True)]
-
-
-def _to_json(name: str, server: McpServer, listing: Listing) -> dict[str, Any]:
-    tools = [
-        {
-            "name": tool.spec.name,
-            "description": tool.spec.description,
-            "side_effects": tool.spec.side_effects,
-            "schema": dict(tool.spec.schema),
-        }
-        for tool in listing.tools
-    ]
-    where = {"url": server.url} if server.url else {"command": list(server.argv)}
-    about = {"fault": listing.fault, "refused": list(listing.refused), "needs_trust": listing.needs_trust}
-    return {"server": name, **where, "tools": tools, **about}
-
-
-def _print(asked: Asked, printer: Printer) -> None:
-    if not asked:
-        talk("there is no MCP server: 'mcp' in workbench.yaml or in a cascade names one")
-    for name, server, listing in asked:
-        printer.line(Cell(f"{name}  ", "head"), Cell(server.url or " ".join(server.argv), "dim"))
-        if listing.fault:
-            printer.line(Cell(f"  {listing.fault}", "bad"))
-        widest = max((len(tool.spec.name) for tool in listing.tools), default=0)
-        for tool in listing.tools:
-            first = tool.spec.description.split("\n")[0]
-            reads = "" if tool.spec.side_effects else "  (reads only)"
-            printer.line(Cell(f"  {tool.spec.name:{widest}}  "), Cell(f"{first}{reads}", "dim"))
-        for reason in listing.refused:
-            printer.line(Cell(f"  {reason}", "warn"))

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING
-
 import click
 
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.layout import Column
 from workbench.cli.options import as_json, plain, project_here
-from workbench.cli.output import Cell, Printer, talk, write_json
-
-if TYPE_CHECKING:
-    from workbench.engine.retrieval import Memory
-    from workbench.store.banks import Bank, Banks
-
-COLUMNS = (Column("bank", flexible=True), Column("messages", right=True), Column("newest", leaves=1))
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.store.banks import Banks
+from workbench.views.workspace import BanksView, MemoriesView
+from workbench.workspace.retrieval import heading
 
 
 @click.command(short_help="Look into the memory banks that runs keep.")
@@ -37,8 +30,6 @@ def command(bank: str | None, search: str | None, limit: int, json: bool, plain:
       workbench memory answered
       workbench memory answered --search "refund broken lamp" --json
     """
-    from workbench.store.banks import Banks
-
     banks = Banks(project_here().store.root)
     if bank is None:
         if search is not None:
@@ -50,13 +41,14 @@ def command(bank: str | None, search: str | None, limit: int, json: bool, plain:
     opened = banks.bank(bank)
     found = [one.memory for one in opened.search(search, limit)[0]] if search else opened.memories()[::-1][:limit]
     if opened.damaged:
-        talk(f"{opened.damaged:,} damaged lines in {opened.path} were passed over", "warn")
+        talk(f"{opened.damaged:,} damaged lines in {opened.path} were passed over", "warning")
+    view = MemoriesView([(heading(memory), memory) for memory in found])
     if json:
-        write_json([asdict(memory) for memory in found])
+        write_json(view.json())
         return
     if not found:
         talk(f"nothing in '{bank}' shares a word with '{search}'")
-    _print(found, Printer(plain))
+    Printer(plain).show(view.blocks())
 
 
 def _named(banks: Banks) -> str:
@@ -64,30 +56,11 @@ def _named(banks: Banks) -> str:
 
 
 def _list(banks: Banks, json: bool, plain: bool) -> None:
-    opened = [(bank, bank.memories()) for bank in map(banks.bank, banks.names())]
+    view = BanksView([(bank, bank.memories()) for bank in map(banks.bank, banks.names())])
     if json:
-        write_json([{"bank": b.name, "messages": len(m), "newest": _newest(m), "file": str(b.path)} for b, m in opened])
+        write_json(view.json())
         return
-    if not opened:
+    if not view.banks:
         talk(f"no memory banks in {banks.folder}: a cascade with 'memory: NAME' fills one when a run ends")
         return
-    Printer(plain).table(COLUMNS, [_row(bank, memories) for bank, memories in opened])
-
-
-def _row(bank: Bank, memories: list[Memory]) -> list[str | Cell]:
-    from workbench.cli.views.run import local_time
-
-    return [Cell(bank.name, "head"), f"{len(memories):,}", local_time(_newest(memories))]
-
-
-def _newest(memories: list[Memory]) -> str:
-    return max((memory.at for memory in memories), default="")
-
-
-def _print(memories: list[Memory], printer: Printer) -> None:
-    from workbench.workspace.retrieval import heading
-
-    for memory in memories:
-        printer.line(Cell(heading(memory), "head"))
-        printer.block(memory.text.strip(), indent="  ")
-        printer.line("")
+    Printer(plain).show(view.blocks())

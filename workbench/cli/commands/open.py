@@ -9,9 +9,14 @@ from typing import Any
 
 import click
 
+from workbench.cli.app import Opening, start
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import project_here, starting
-from workbench.cli.output import Cell, Printer, talk
+from workbench.cli.printer import Printer, talk
+from workbench.terminal import why_not
+from workbench.views.numbers import plural
+from workbench.views.value import Cell
+from workbench.workspace.input_file import default_input
 
 
 @click.command(short_help="Open a cascade, a run, or this folder in the app.")
@@ -42,10 +47,6 @@ def command(
       workbench open flow.yaml --model offline --fresh
       workbench open cascades/router.yaml --input '{"ticket": "T-2041"}'
     """
-    from workbench.cli.app import Opening, start
-    from workbench.tui.terminal import why_not
-    from workbench.workspace.inputs import default_input
-
     file, run_id = _meant(what)
     if session:
         project_here().store.require_new(session)
@@ -77,7 +78,7 @@ def _meant(what: str | None) -> tuple[Path | None, str]:
 
 def _list() -> None:
     """What this folder holds, printed."""
-    from workbench.tui.rows.numbers import plural
+    # Loads the language (230 ms), which the app does without before its first frame.
     from workbench.workspace.home import cascade_files
 
     project = project_here()
@@ -89,6 +90,6 @@ def _list() -> None:
         printer.line(Cell(f"workbench open {one.shown}", "head"), f"   {one.cascade_id}")
     runs = project.store.run_ids()
     for note in project.notes:
-        talk(note, "warn")
+        talk(note, "warning")
     if runs:
         talk(f"{plural(len(runs), 'stored run')}: workbench runs", "dim")

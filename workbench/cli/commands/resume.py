@@ -6,6 +6,7 @@ import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SANDBOXES, SessionName, plain, project_here, unscripted_option
+from workbench.cli.running import RunOptions, resume_run
 
 
 @click.command(short_help="Go on with a stopped or interrupted run.")
@@ -45,13 +46,11 @@ def command(
       workbench resume log_triage-1f3a
       workbench resume log_triage-1f3a --until crash
     """
-    from workbench.cli.running import Way, resume_run
-
     project = project_here(base_url=base_url, sandbox=sandbox, unscripted=unscripted)
     run_id = project.store.find(session)
     run = project.store.summary(run_id)
     if run.status not in ("stopped", "interrupted", "failed"):
         pid = f" by process {run.pid}" if run.pid else ""
         raise Failure(Exit.USAGE, f"{run.session_id or run_id} is {run.status}{pid}; there is nothing to go on with")
-    way = Way(model or "", "", sandbox or "", until, answers, json, quiet, plain)
+    way = RunOptions(model or "", "", sandbox or "", until, answers, json, quiet, plain)
     ctx.exit(resume_run(project, run_id, way, rerun_tools=rerun_tools))

@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
+from workbench.cli.fork_and_rerun import rerun_file
 from workbench.cli.options import CascadeFile, SessionName, plain, project_here, starting, unscripted_option
+from workbench.cli.running import RunOptions, run_file
 
 
 @click.command(short_help="Run a cascade without the app.")
@@ -61,13 +63,9 @@ def command(
     Exit codes: 0 success, or held at --until; 1 failed, blocked or stopped; 2 the file cannot run; 3 needs trust; 4 the
     provider; 5 the store; 130 after Ctrl+C.
     """
-    from workbench.cli.running import Way, run_file
-
     project = project_here(base_url=base_url, sandbox=sandbox, unscripted=unscripted)
-    way = Way(model or "", session or "", sandbox or "", until, answers, json, quiet, plain)
+    way = RunOptions(model or "", session or "", sandbox or "", until, answers, json, quiet, plain)
     if reuse:
-        from workbench.cli.travelling import rerun_file
-
         run_id = project.store.find(reuse)
         ctx.exit(rerun_file(project, file, run_id, input_, way, live=live, pins=pins))
     ctx.exit(run_file(project, file, input_, way))

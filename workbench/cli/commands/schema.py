@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
-from workbench.cli.output import write_json
+from workbench.cli.printer import write_json
+from workbench.language.model.schema import json_schema
+from workbench.models.replies import json_schema as schema_of_replies
 
 
 @click.command(short_help="Print the JSON Schema of the language, for editors.")
@@ -19,10 +21,6 @@ def command(kind: str) -> None:
       # yaml-language-server: $schema=cascade.schema.json
     """
     if kind == "replies":
-        from workbench.models.replies import json_schema as schema_of_replies
-
         write_json(schema_of_replies())
         return
-    from workbench.language.schema import json_schema
-
     write_json(json_schema())

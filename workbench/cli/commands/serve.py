@@ -15,8 +15,10 @@ import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, project_here
-from workbench.cli.output import talk
-from workbench.cli.serving.guard import unfit
+from workbench.cli.printer import talk
+from workbench.cli.serving.api import ReadApi
+from workbench.cli.serving.guard import Guard, unfit
+from workbench.extras import missing
 
 LOCAL = ("127.0.0.1", "localhost")
 
@@ -45,11 +47,13 @@ def command(ctx: click.Context, file: Path | None, port: int, host: str, model: 
     if host not in LOCAL:
         raise Failure(
             Exit.USAGE,
-            f"'{host}' is not served: whoever reaches the app can run tools on this machine",
+            f"'{host}' is not served: everyone who reaches the app can run tools on this machine",
             hint=f"from elsewhere: ssh -L {port}:127.0.0.1:{port} THIS-MACHINE",
         )
     if file is not None and not file.is_file():
         raise Failure(Exit.USAGE, "no such file", file=str(file))
+    if absent := missing("serve"):
+        raise Failure(Exit.USAGE, absent)
     token = os.environ.get("WORKBENCH_TOKEN", "") or secrets.token_urlsafe(24)
     if wrong := unfit(token):
         raise Failure(Exit.USAGE, f"WORKBENCH_TOKEN {wrong}", hint="unset it, and a new one is drawn")
@@ -61,15 +65,14 @@ def command(ctx: click.Context, file: Path | None, port: int, host: str, model: 
 
 async def _serve(words: list[str], title: str, token: str, port: int) -> int:
     """Serve until a signal; the exit code."""
+    # Of the extra serve, which may be missing; its absence is told above.
     from aiohttp import web
 
-    from workbench.cli.serving.api import ReadApi
-    from workbench.cli.serving.guard import Guard
-    from workbench.cli.serving.server import ADDRESS, Served, request_log
+    from workbench.cli.serving.server import ADDRESS, WebApplication, request_log
 
     bound = _listen(ADDRESS, port)
     port = bound.getsockname()[1]
-    served = Served(words, f"{title} · workbench", Guard(token, port), ReadApi(project_here().store))
+    served = WebApplication(words, f"{title} · workbench", Guard(token, port), ReadApi(project_here().store))
     runner = web.AppRunner(served.application(), access_log=None, shutdown_timeout=1.0, logger=request_log())
     await runner.setup()
     stop = asyncio.Event()

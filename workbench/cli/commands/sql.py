@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import sys
+from io import StringIO
 from pathlib import Path
 
 import click
 
+from workbench.cli.comparison_options import write_file
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import project_here
-from workbench.cli.output import Printer, talk
+from workbench.cli.printer import Printer, talk
 from workbench.language.clean import clean
+from workbench.store.index.database import DatabaseError
+from workbench.store.index.index import Index
+from workbench.store.index.table import as_csv, as_json, write_parquet
+from workbench.store.sqltext import BadSql, fault_of
+from workbench.views.result import AnswerView
+from workbench.workspace.sql_queries import index_notes
 
 FORMATS = ("table", "json", "csv", "parquet")
 SHOWN = 1000
@@ -44,19 +52,12 @@ def command(query: str, form: str, limit: int | None, output: Path | None) -> No
     """
     if form == "parquet" and output is None:
         raise Failure(Exit.USAGE, "Parquet goes to a file", hint="--output FILE")
-    from workbench.store.database import DatabaseError
-    from workbench.store.formats import as_csv, as_json, as_text, write_parquet
-    from workbench.store.index import Index
-    from workbench.store.sqlfault import fault_of
-    from workbench.store.sqltext import BadSql
-    from workbench.workspace.asking import index_notes
-
     limit = limit if limit or output else SHOWN
     project = project_here()
     with Index(project.store) as index:
         index.catch_up()
         for note in (*project.notes, *index_notes(index)):
-            talk(note, "warn")
+            talk(note, "warning")
         try:
             if form == "parquet":
                 assert output is not None
@@ -68,18 +69,16 @@ def command(query: str, form: str, limit: int | None, output: Path | None) -> No
             fault = fault_of(query, error)
             file = "query" if fault.line else ""
             raise Failure(Exit.USAGE, fault.message, file=file, line=fault.line, column=fault.column) from error
-    printer = Printer()
-    if form == "table" and output is None and printer.width is not None:
-        from workbench.cli.views.answer import print_answer
-
-        print_answer(table, printer)
+    if form == "table":
+        written = StringIO()
+        Printer(stream=None if output is None else written).show(AnswerView(table).blocks())
+        if output is not None:
+            write_file(output, written.getvalue())
         return
-    text = {"table": as_text, "json": as_json, "csv": as_csv}[form](table).rstrip("\n") + "\n"
-    if table.cut and form != "table":
-        talk(f"cut at {limit:,} rows (--limit)", "warn")
+    text = {"json": as_json, "csv": as_csv}[form](table).rstrip("\n") + "\n"
+    if table.cut:
+        talk(f"cut at {limit:,} rows (--limit)", "warning")
     if output is None:
         sys.stdout.write(clean(text) if sys.stdout.isatty() else text)
     else:
-        from workbench.cli.comparing import write_file
-
         write_file(output, text.encode("utf-8", "backslashreplace").decode())

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
-from workbench.cli.comparing import pricing_by_several
+from workbench.analysis.sweep import candidates, shared_strategies, sweep
+from workbench.cli.apply_strategy import apply_change
+from workbench.cli.comparison_options import pricing_by_several, pricings_of, spec_failure, write_file
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SessionName, as_json, find_run, plain, project_here, read_run
-from workbench.cli.output import Printer, talk, write_json
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.context.apply import ApplyError
+from workbench.context.strategy import SpecError
+from workbench.models.encodings import encodings
+from workbench.store.run_filter import FilterError
+from workbench.views.page import page
+from workbench.views.sweep import SweepView, sweep_json, sweep_svg
+from workbench.workspace.comparing import change_into, matching, strategy_of, subjects_of
 
 if TYPE_CHECKING:
-    from workbench.engine.sweep import Candidate, Excluded, Subject, Sweep
+    from workbench.analysis.sweep import Candidate, Excluded, Subject, Sweep
     from workbench.workspace.project import Project
 
 
@@ -68,12 +77,6 @@ def command(
       workbench sweep --provider recorded --provider openai/gpt-5 --html a.html
       workbench sweep a1 b2 --strategy 'mask(after=1..4)' --apply agent.yaml
     """
-    from workbench.cli.comparing import pricings_of, write_file
-    from workbench.cli.views.sweep import print_sweep, sweep_svg
-    from workbench.engine.sweep import shared_strategies, sweep
-    from workbench.tui.rows.sweep_words import sweep_json
-    from workbench.workspace.wiring import encodings
-
     if applied is None and (take is not None or yes):
         raise Failure(Exit.USAGE, "--take and --yes go with --apply FILE", hint="workbench sweep --help")
     project = project_here()
@@ -87,22 +90,19 @@ def command(
     found = replace(found, excluded=(*lost, *found.excluded))
     if not found.runs:
         for one in found.excluded:
-            talk(f"{one.run} is left out: {one.reason}", "warn")
+            talk(f"{one.run} is left out: {one.reason}", "warning")
         raise Failure(Exit.FAILED, "no run with calls to compare")
     if json:
         if applied is None:
-            write_json(sweep_json(found))
+            write_json(SweepView(found).json())
     else:
-        print_sweep(found, Printer(plain), plot=plot)
+        Printer(plain).show(SweepView(found, plot=plot).blocks())
     if svg is not None:
         write_file(Path(svg), sweep_svg(found))
         talk(f"written: {svg}")
     if html_file is not None:
-        from workbench.tui.rows.sweep_html import sweep_html
-
-        write_file(
-            Path(html_file), sweep_html(found, f"{len(found.runs)} runs" if len(found.runs) > 1 else found.runs[0])
-        )
+        title = f"{len(found.runs)} runs" if len(found.runs) > 1 else found.runs[0]
+        write_file(Path(html_file), page(title, "strategies compared", SweepView(found, whole=True).blocks()))
         talk(f"written: {html_file}")
     if applied is not None:
         _apply(project, subjects, found, applied, take, yes=yes, json=json, printer=Printer(plain))
@@ -110,9 +110,6 @@ def command(
 
 def _subjects(project: Project, sessions: tuple[str, ...], filter_: str | None) -> tuple[list[Subject], list[Excluded]]:
     """The runs that are named and those that match; a single one has to be whole. Raises Failure."""
-    from workbench.store.run_filter import FilterError
-    from workbench.workspace.comparing import matching, subjects_of
-
     named = [find_run(project, session) for session in sessions]
     if filter_ is not None:
         try:
@@ -132,10 +129,6 @@ def _subjects(project: Project, sessions: tuple[str, ...], filter_: str | None) 
 
 def _candidates(specs: tuple[str, ...], subjects: list[Subject]) -> list[Candidate]:
     """The strategies that the specs mean, each once. Raises Failure."""
-    from workbench.cli.comparing import spec_failure
-    from workbench.context.spec import SpecError
-    from workbench.engine.sweep import candidates
-
     tried: list[Candidate] = []
     for spec in specs:
         try:
@@ -157,11 +150,6 @@ def _apply(
     printer: Printer,
 ) -> None:
     """Write a strategy into a file, the one that is taken or the cheapest in the sum, after showing the change."""
-    from workbench.cli.applying import apply_change
-    from workbench.context.apply import ApplyError
-    from workbench.tui.rows.sweep_words import sweep_json
-    from workbench.workspace.comparing import change_into, strategy_of
-
     used = [subject for subject in subjects if subject.name in found.runs]
     label = take or _cheapest(found)
     row = next((row for row in found.rows if label in (row.label, row.spec)), None)

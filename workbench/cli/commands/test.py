@@ -10,14 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from workbench import __version__
 from workbench.cli.errors import Exit, Failure
-from workbench.cli.layout import Column
 from workbench.cli.options import as_json, find_run, plain, project_here, report_format, session_argument
-from workbench.cli.output import Cell, Printer, talk, write_json
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.cli.reports import Case, github, junit, sarif, write_report
+from workbench.cli.snapshot_review import TerminalReview, keys_of
+from workbench.language.problem import Problem, Severity, Span
+from workbench.snapshots.freeze import Label
+from workbench.views.numbers import plural
+from workbench.views.snapshots import SnapshotsView
+from workbench.views.value import Cell
+from workbench.workspace.reviewing import passing_words, redacted_words, written_words
+from workbench.workspace.snapshot_files import names
+from workbench.workspace.testing import Snapshots
 
 if TYPE_CHECKING:
-    from workbench.language.problem import Problem
-    from workbench.workspace.testing import Snapshots, Verdict
+    from workbench.workspace.testing import SnapshotResult
 
 MODES = ("strict", "plumbing")
 
@@ -53,15 +62,12 @@ def freeze(session: str | None, name: str, description: str, mode: Any) -> None:
       workbench test freeze --name router_repairs
       workbench test freeze router-1f3a --name repairs --description "a lamp"
     """
-    from workbench.snapshots.freeze import Label
-    from workbench.workspace.freezing import passing_words, redacted_words, written_words
-
     with _snapshots() as snapshots:
         path, snapshot = snapshots.freeze(find_run(snapshots.project, session), Label(name, description, mode))
-        talk(written_words(snapshots, path, snapshot), "good")
+        talk(written_words(snapshots, path, snapshot), "ok")
         for words in (redacted_words(snapshot), passing_words(snapshots, path, snapshot)):
             if words:
-                talk(words, "warn")
+                talk(words, "warning")
 
 
 verbose_option = click.option(
@@ -82,8 +88,6 @@ def replay(name: str, mode: Any, verbose: bool, json: bool) -> None:
       workbench test replay router_repairs
       workbench test replay router_repairs --mode plumbing
     """
-    from workbench.workspace.snapshot_files import names
-
     with _snapshots() as snapshots:
         path = snapshots.path(name)
         if not path.is_file():
@@ -114,8 +118,6 @@ def run(pattern: str, mode: Any, verbose: bool, form: str, json: bool, plain: bo
       workbench test run -k 'router*' --json
       workbench test run --format junit > snapshots.xml
     """
-    from workbench.workspace.snapshot_files import names
-
     with _snapshots() as snapshots:
         files = snapshots.files()
         chosen = _chosen(files, pattern)
@@ -127,11 +129,9 @@ def run(pattern: str, mode: Any, verbose: bool, form: str, json: bool, plain: bo
     if json or form == "json":
         write_json([verdict_json(verdict) for verdict in verdicts])
     elif form != "text":
-        from workbench.cli.reports import write_report
-
         write_report(_report(form, verdicts))
     elif not verdicts:
-        talk(f"no snapshots in {folder}", "warn")
+        talk(f"no snapshots in {folder}", "warning")
     else:
         _print_all(verdicts, Printer(plain), compared)
     _exit(verdicts)
@@ -149,8 +149,6 @@ def validate(snapshot_names: tuple[str, ...], json: bool) -> None:
       workbench test validate
       workbench test validate router_repairs
     """
-    from workbench.workspace.snapshot_files import names
-
     with _snapshots() as snapshots:
         files = snapshots.files()
         if unknown := [name for name in snapshot_names if name not in {file.stem for file in files}]:
@@ -164,11 +162,11 @@ def validate(snapshot_names: tuple[str, ...], json: bool) -> None:
     else:
         printer = Printer()
         for name, problem in found.items():
-            printer.line(Cell("INVALID  ", "bad") if problem else Cell("valid    ", "good"), name)
+            printer.line(Cell("INVALID  ", "error") if problem else Cell("valid    ", "ok"), name)
             if problem:
                 printer.block(problem, indent="  ")
         if not found:
-            talk(f"no snapshots in {folder}", "warn")
+            talk(f"no snapshots in {folder}", "warning")
     if any(found.values()):
         raise SystemExit(int(Exit.FAILED))
 
@@ -184,35 +182,16 @@ def list_(json: bool, plain: bool) -> None:
       workbench test list
       workbench test list --json
     """
-    from workbench.workspace.snapshot_files import Listed
-
     with _snapshots() as snapshots:
-        listed: list[Listed] = snapshots.listed()
+        view = SnapshotsView(snapshots.listed())
         folder = snapshots.folder
     if json:
-        write_json([one.to_json() for one in listed])
+        write_json(view.json())
         return
-    if not listed:
-        talk(f"no snapshots in {folder} (workbench test freeze makes one)", "warn")
+    if not view.listed:
+        talk(f"no snapshots in {folder} (workbench test freeze makes one)", "warning")
         return
-    columns = [
-        Column("name", flexible=True, least=30),
-        Column("tests", leaves=4),
-        Column("calls", right=True, leaves=2),
-        Column("cascade", flexible=True, leaves=1),
-        Column("about", flexible=True, leaves=3),
-    ]
-    rows = [
-        [
-            one.name,
-            Cell(one.kind, "bad" if one.problem else ""),
-            str(one.calls) if one.calls is not None else "–",
-            one.cascade_file,
-            Cell(one.problem, "bad") if one.problem else one.description,
-        ]
-        for one in listed
-    ]
-    Printer(plain).table(columns, rows)
+    Printer(plain).show(view.blocks())
 
 
 @command.command()
@@ -229,19 +208,15 @@ def review(pattern: str, json: bool) -> None:
       workbench test review
       workbench test review --json | jq '.[].differences[0].words'
     """
-    from workbench.cli.keypress import keys_of
-    from workbench.cli.reviewing import TerminalReview
-    from workbench.tui.rows.numbers import plural
-
     with _snapshots() as snapshots:
         verdicts = [snapshots.replay(file) for file in _chosen(snapshots.files(), pattern)]
         changed = [verdict for verdict in verdicts if not verdict.passed]
         if json:
             write_json([verdict_json(verdict) for verdict in changed])
         elif not verdicts:
-            talk(f"no snapshots in {snapshots.folder}", "warn")
+            talk(f"no snapshots in {snapshots.folder}", "warning")
         elif not changed:
-            talk(f"{plural(len(verdicts), 'snapshot')}: nothing is other than frozen", "good")
+            talk(f"{plural(len(verdicts), 'snapshot')}: nothing is other than frozen", "ok")
         elif sys.stdin.isatty() and sys.stdout.isatty():
             with keys_of(sys.stdin.fileno()) as key:
                 changed = TerminalReview(snapshots, Printer(), key).go(changed)
@@ -251,7 +226,7 @@ def review(pattern: str, json: bool) -> None:
     _exit(changed)
 
 
-def verdict_json(verdict: Verdict) -> dict[str, Any]:
+def verdict_json(verdict: SnapshotResult) -> dict[str, Any]:
     """One snapshot for programs."""
     fault = verdict.fault
     return {
@@ -267,18 +242,14 @@ def verdict_json(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _report(form: str, verdicts: Sequence[Verdict]) -> str:
+def _report(form: str, verdicts: Sequence[SnapshotResult]) -> str:
     """All verdicts in the format of another program."""
-    from workbench.cli.reports import Case, github, junit, sarif
-
     if form == "junit":
         cases = (Case(verdict.name, verdict.file, _sentences(verdict)) for verdict in verdicts)
         return junit("workbench test run", cases)
     problems = [problem for verdict in verdicts for problem in _problems(verdict)]
     if form == "github":
         return "\n".join(github(problems))
-    from workbench import __version__
-
     return sarif(problems, {problem.code: _RULES[problem.code] for problem in problems}, __version__)
 
 
@@ -288,16 +259,14 @@ _RULES = {
 }
 
 
-def _sentences(verdict: Verdict) -> tuple[str, ...]:
+def _sentences(verdict: SnapshotResult) -> tuple[str, ...]:
     if verdict.fault is not None:
         return (str(verdict.fault),)
     return tuple(one.sentence(verdict.cascade_file) for one in verdict.differences)
 
 
-def _problems(verdict: Verdict) -> Iterator[Problem]:
+def _problems(verdict: SnapshotResult) -> Iterator[Problem]:
     """What is wrong, at the line of today's cascade that decided; else at the top of the snapshot."""
-    from workbench.language.problem import Problem, Severity, Span
-
     if verdict.fault is not None:
         yield Problem(Severity.ERROR, "snapshot-fault", str(verdict.fault), verdict.file)
     for one in verdict.differences:
@@ -309,8 +278,6 @@ def _problems(verdict: Verdict) -> Iterator[Problem]:
 
 
 def _snapshots() -> Snapshots:
-    from workbench.workspace.testing import Snapshots
-
     return Snapshots(project_here())
 
 
@@ -318,8 +285,10 @@ def _chosen(files: Sequence[Path], pattern: str) -> list[Path]:
     return [f for f in files if not pattern or pattern in f.stem or fnmatch.fnmatchcase(f.stem, pattern)]
 
 
-def _print_verdict(verdict: Verdict, printer: Printer, *, everything: bool, compared: Sequence[str] = ()) -> None:
-    word = Cell("passed  ", "good") if verdict.passed else Cell("FAILED  ", "bad")
+def _print_verdict(
+    verdict: SnapshotResult, printer: Printer, *, everything: bool, compared: Sequence[str] = ()
+) -> None:
+    word = Cell("passed  ", "ok") if verdict.passed else Cell("FAILED  ", "error")
     note = f"  ({verdict.note})" if verdict.note else ""
     printer.line(word, verdict.name, Cell(f"  {verdict.calls} calls{note}", "dim"))
     if verdict.fault is not None:
@@ -335,16 +304,16 @@ def _print_verdict(verdict: Verdict, printer: Printer, *, everything: bool, comp
         printer.line(Cell(f"  and {len(verdict.differences) - 1} more: workbench test replay {verdict.name}", "dim"))
 
 
-def _print_all(verdicts: Sequence[Verdict], printer: Printer, compared: Mapping[str, Sequence[str]]) -> None:
+def _print_all(verdicts: Sequence[SnapshotResult], printer: Printer, compared: Mapping[str, Sequence[str]]) -> None:
     for verdict in verdicts:
         told = compared.get(verdict.name, ())
         _print_verdict(verdict, printer, everything=bool(compared), compared=told)
     failed = sum(not verdict.passed for verdict in verdicts)
     calls = sum(verdict.calls for verdict in verdicts)
     counts = f"{len(verdicts) - failed} passed, {failed} failed; {calls} calls replayed, 0 made"
-    talk(counts, "bad" if failed else "good")
+    talk(counts, "error" if failed else "ok")
 
 
-def _exit(verdicts: Sequence[Verdict]) -> None:
+def _exit(verdicts: Sequence[SnapshotResult]) -> None:
     if not all(verdict.passed for verdict in verdicts):
         raise SystemExit(int(Exit.FAILED))

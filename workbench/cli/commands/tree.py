@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import click
 
+from workbench.analysis import react_flow as drawing
+from workbench.analysis.tree import execution_tree
 from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
-from workbench.cli.output import Printer, talk, write_json
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.views.run import steps
 
 
 @click.command(short_help="The execution tree of a run.")
@@ -22,19 +25,13 @@ def command(session: str | None, json: bool, react_flow: bool, plain: bool) -> N
       workbench tree log_triage-1f3a --json
       workbench tree slogans-77e2 --react-flow > tree.json
     """
-    from workbench.engine.tree import execution_tree
-
     state = read_run(project_here(), session)
     if react_flow:
-        from workbench.engine import react_flow as drawing
-
         write_json(drawing.react_flow(execution_tree(state)))
         return
     if json:
         write_json(execution_tree(state))
         return
-    from workbench.cli.views.run import print_tree
-
     if not state.visits:
         talk("no phase of it ran")
-    print_tree(state, Printer(plain))
+    Printer(plain).show(steps(state))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, as_json, project_here
-from workbench.cli.output import Cell, Printer, talk, write_json
-
-if TYPE_CHECKING:
-    from workbench.tools.manifest import Capability, Manifest
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.tools.trust import Trust, TrustDamaged
+from workbench.views.workspace import PermissionsView
+from workbench.workspace.permissions import allow, manifest_of
 
 
 @click.command(short_help="Let the tools of this folder act outside, or stop them.")
@@ -37,9 +35,6 @@ def command(ctx: click.Context, files: tuple[Path, ...], yes: bool, revoke: bool
       workbench trust cascades/etl.yaml --yes
       workbench trust --revoke
     """
-    from workbench.tools.trust import Trust, TrustDamaged
-    from workbench.workspace.allowing import allow, manifest_of
-
     project = project_here()
     trust = Trust(project.folders.state)
     try:
@@ -51,34 +46,23 @@ def command(ctx: click.Context, files: tuple[Path, ...], yes: bool, revoke: bool
         if yes:
             allow(project, files)
         may_ask = bool(missing) and not (yes or json) and sys.stdin.isatty()
+        word = "now allowed" if yes else "asks for" if may_ask else "not allowed"
+        view = PermissionsView(str(project.root), manifest, missing, word)
         if json:
-            listed = [
-                {"kind": str(c.kind), "name": c.name, "allowed": yes or c not in missing} for c in manifest.capabilities
-            ]
-            write_json({"folder": str(project.root), "trusted": yes or not missing, "capabilities": listed})
+            write_json(view.json())
         else:
-            _show(manifest, missing, "now allowed" if yes else "asks for" if may_ask else "not allowed")
+            Printer().show(view.blocks())
         if may_ask and click.confirm("Allow what it asks for?", default=False, err=True):
             allow(project, files)
         elif missing and not yes:
             command_line = " ".join(["workbench trust", *(project.shown(file) for file in files), "--yes"])
-            talk(f"{project.root} is not trusted ({command_line} allows it)", "warn")
+            talk(f"{project.root} is not trusted ({command_line} allows it)", "warning")
             ctx.exit(Exit.TRUST)
         elif not (yes or manifest.needs_trust):
-            talk("nothing here needs trust", "good")
+            talk("nothing here needs trust", "ok")
             return
-        talk(f"{project.root} is trusted", "good")
+        talk(f"{project.root} is trusted", "ok")
     except (TrustDamaged, ValueError) as error:
         raise Failure(Exit.TRUST, str(error)) from error
     except OSError as error:
         raise Failure(Exit.TRUST, f"the permission cannot be kept in {trust.path}: {error.strerror}") from error
-
-
-def _show(manifest: Manifest, missing: Sequence[Capability], word: str) -> None:
-    """A line for each capability; ``word`` is for those that were not allowed before."""
-    printer = Printer()
-    for capability in manifest.capabilities:
-        said, style = (
-            (word, "warn" if word != "now allowed" else "good") if capability in missing else ("allowed", "good")
-        )
-        printer.line(Cell(f"{said:13}", style), str(capability))

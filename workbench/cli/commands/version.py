@@ -9,7 +9,7 @@ import click
 
 from workbench import __version__
 from workbench.cli.options import as_json
-from workbench.cli.output import Printer, write_json
+from workbench.cli.printer import Printer, write_json
 
 PARTS = ("textual", "litellm", "chdb", "tiktoken")
 

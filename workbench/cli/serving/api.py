@@ -6,19 +6,20 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
+from msgspec.structs import asdict
 
+from workbench.analysis.react_flow import react_flow
+from workbench.analysis.tree import execution_tree
 from workbench.engine.definition import Definition, DefinitionError
-from workbench.engine.react_flow import react_flow
-from workbench.engine.tree import execution_tree
 from workbench.store.faults import StoreError, UnknownRun
-from workbench.workspace.mermaid import Walked, mermaid
+from workbench.views.run import run_json
+from workbench.workspace.mermaid import RunPath, mermaid
 
 if TYPE_CHECKING:
-    from workbench.store.reading import Tail
+    from workbench.store.journal.reading import Tail
     from workbench.store.store import Store
 
 LOOK_AGAIN = 0.2
@@ -52,8 +53,6 @@ class ReadApi:
 
     async def run(self, request: web.Request) -> web.Response:
         """One run, as ``workbench show --json`` prints it."""
-        from workbench.cli.views.run import run_json
-
         run_id = await self._found(request)
         state = await _in_thread(lambda: self._store.state(run_id))
         return web.json_response(run_json(state), dumps=_dumps)
@@ -77,7 +76,7 @@ class ReadApi:
             raise web.HTTPNotFound(
                 text=_dumps({"error": "the run keeps no cascade that could be drawn"}), content_type="application/json"
             ) from None
-        return web.Response(text=mermaid(graph, Walked(state)))
+        return web.Response(text=mermaid(graph, RunPath(state)))
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """The journal as server-sent events, from the start or after ``Last-Event-ID`` (or ``?after=SEQ``), until the

@@ -7,6 +7,8 @@ import signal
 import threading
 import time
 
+from workbench.__main__ import main as run
+
 LOOK_AGAIN = 1.0
 """Seconds between two looks at whether the server is there."""
 LEAVE = 10.0
@@ -15,8 +17,6 @@ LEAVE = 10.0
 
 def main() -> None:
     """Run the command line of this process, as ``workbench`` does."""
-    from workbench.__main__ import main as run
-
     threading.Thread(target=_follow, args=(os.getppid(),), name="server", daemon=True).start()
     run()
 

@@ -6,7 +6,7 @@ import hmac
 import re
 from collections.abc import Mapping
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
 
 LEAST_TOKEN, MOST_TOKEN = 16, 512
 """Characters that a token has."""
@@ -29,8 +29,7 @@ HEADERS: Mapping[str, str] = {
 """Sent with every answer: nothing from elsewhere is loaded, no other page may frame or read this one."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(Struct, frozen=True):
     """What of a request decides."""
 
     method: str = "GET"
@@ -47,8 +46,7 @@ class Request:
     """A web socket is asked for."""
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Why a request is not answered."""
 
     status: int

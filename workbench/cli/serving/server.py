@@ -1,4 +1,6 @@
-"""The server: one process of the app for each open page, spoken to through textual-serve's protocol."""
+"""The server: the page that holds the terminal, and one process of the app for each open page, spoken to through
+textual-serve's protocol.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,9 @@ import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aiohttp import WSMsgType, web
@@ -17,9 +22,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
-from workbench.cli.output import talk
+from workbench.cli.printer import talk
 from workbench.cli.serving.guard import HEADERS, Guard, Request
-from workbench.cli.serving.page import SCRIPT, page, static_folder
 from workbench.language.clean import clean_line
 
 if TYPE_CHECKING:
@@ -70,7 +74,68 @@ class App(AppService):
             transport.close()
 
 
-class Served:
+STYLE = """
+@font-face { font-family: "Roboto Mono"; src: url("/static/fonts/RobotoMono-VariableFont_wght.ttf"); }
+@font-face { font-family: "Roboto Mono"; font-style: italic;
+             src: url("/static/fonts/RobotoMono-Italic-VariableFont_wght.ttf"); }
+html, body { margin: 0; height: 100%; background: #10141b; color: #d8dee9; font: 15px "Roboto Mono", monospace; }
+.textual-terminal { position: absolute; inset: 0; }
+.note { position: absolute; inset: 0; display: flex; align-items: center; justify-content: center; text-align: center; }
+body.-first-byte .opening { display: none; }
+.closed, .refused { display: none; z-index: 10; background: #10141b; }
+body.-closed.-first-byte .closed, body.-closed:not(.-first-byte) .refused { display: flex; }
+a { color: #8ab4f8; }
+"""
+
+SCRIPT = """
+"use strict";
+// Keys belong to the app: from its first byte on, and again whenever the page is looked at.
+const focus = () => document.querySelector(".xterm-helper-textarea")?.focus();
+document.addEventListener("DOMContentLoaded", () =>
+  new MutationObserver(focus).observe(document.body, { attributes: true, attributeFilter: ["class"] }));
+window.addEventListener("focus", focus);
+"""
+
+PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/static/css/xterm.css">
+<style>{style}</style>
+<script src="/static/js/textual.js"></script>
+<script src="/page.js"></script>
+</head>
+<body>
+<div class="note opening"><p>Opening {title} …</p></div>
+<div class="note closed"><p>The app has ended.<br><a href="/">Open it again</a></p></div>
+<div class="note refused"><p>No app has come up: {most} pages may be open at once.<br>
+Close one, and <a href="/">open it again</a>.</p></div>
+<div id="start" hidden></div>
+<div id="terminal" class="textual-terminal"
+     data-session-websocket-url="{socket}" data-font-size="{size}"></div>
+</body>
+</html>
+"""
+
+
+def page(title: str, host: str, most: int, size: int = 15) -> str:
+    """The page for a host such as ``127.0.0.1:8321``; ``most``: how many may be open; ``size``: of the letters, in
+    pixels."""
+    return PAGE.format(title=escape(title), style=STYLE, socket=escape(f"ws://{host}/ws"), most=most, size=size)
+
+
+def static_folder() -> Path:
+    """Where the terminal's script, style and fonts lie: inside of an installed package."""
+    found = find_spec("textual_serve")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("textual-serve is not installed")
+    return Path(found.origin).parent / "static"
+
+
+class WebApplication:
     """The web application."""
 
     def __init__(self, command: Sequence[str], title: str, guard: Guard, api: ReadApi) -> None:
@@ -195,7 +260,7 @@ class _Lines(logging.Handler):
         fault = record.exc_info[1] if record.exc_info else None
         if not isinstance(fault, HttpProcessingError):
             kind = f": {type(fault).__name__}: {fault}" if fault is not None else ""
-            talk(clean_line(f"{record.getMessage()}{kind}", 500), "warn")
+            talk(clean_line(f"{record.getMessage()}{kind}", 500), "warning")
 
 
 async def _tell(app: App, socket: web.WebSocketResponse, text: str) -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, Self
 
-from workbench.context.parts.part import Part, PhaseInFile, Role, block_paths, require
-from workbench.dataclass import dataclass
+from workbench.context.part import Part, PhaseInFile, Role, block_paths, require
 from workbench.language.problem import Path
 
 Mode = Literal["sliding_window", "prune_oldest", "summarize", "fail"]
 
 
-@dataclass(frozen=True)
-class Budget(Part):
+class Budget(Part, frozen=True):
     """Keeps a request within ``max - reserve`` tokens. System, task, tools and the live turn always stay."""
 
     NAME: ClassVar[str] = "budget"

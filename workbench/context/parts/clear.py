@@ -8,13 +8,11 @@ from typing import ClassVar
 
 from workbench.context.assembly import Action, Kind, Reason
 from workbench.context.message import Message
-from workbench.context.parts.part import Ground, Part, Role, Survivor, Verdict, require
+from workbench.context.part import DecisionInput, MessageDecision, Part, Role, Survivor, require
 from workbench.context.placeholder import masked_result
-from workbench.dataclass import dataclass
 
 
-@dataclass(frozen=True)
-class Clear(Part):
+class Clear(Part, frozen=True):
     """Looks at the request before the first call of each turn, as it stands after earlier clearing."""
 
     NAME: ClassVar[str] = "clear"
@@ -30,12 +28,12 @@ class Clear(Part):
     def __post_init__(self) -> None:
         require(self, trigger=0, keep=0, clear_at_least=0)
 
-    def start(self, ground: Ground) -> Survivor:
+    def start(self, ground: DecisionInput) -> Survivor:
         return _Clearing(self, ground)
 
 
 class _Clearing:
-    def __init__(self, part: Clear, ground: Ground) -> None:
+    def __init__(self, part: Clear, ground: DecisionInput) -> None:
         self._part = part
         self._history = ground.history
         self._count = ground.count
@@ -43,7 +41,7 @@ class _Clearing:
         self._size = ground.fixed_tokens
         self._results: deque[tuple[int, Message, int]] = deque()
         """Results still in full, with what would stand for them and the tokens that frees."""
-        self._new: list[tuple[int, Verdict]] = []
+        self._new: list[tuple[int, MessageDecision]] = []
         self._looked_at = 0
 
     def added(self, index: int) -> None:
@@ -56,7 +54,7 @@ class _Clearing:
             sent = masked_result(item)
             self._results.append((index, sent, history.sizes[index] - self._count(sent)))
 
-    def update(self, turn: int, attempt: int) -> Iterable[tuple[int, Verdict]]:
+    def update(self, turn: int, attempt: int) -> Iterable[tuple[int, MessageDecision]]:
         if self._history.last_answered < turn:
             self._clear()
         new, self._new = self._new, []
@@ -78,5 +76,5 @@ class _Clearing:
         self._size -= freed
         for _ in range(number):
             index, sent, _freed = self._results.popleft()
-            verdict = Verdict(sent, Action.MASKED, Reason("cleared", (part.trigger,)), self._rule)
+            verdict = MessageDecision(sent, Action.MASKED, Reason("cleared", (part.trigger,)), self._rule)
             self._new.append((index, verdict))

@@ -8,13 +8,11 @@ from typing import ClassVar, Self
 from workbench.context.assembly import Rule
 from workbench.context.injection import Injection
 from workbench.context.message import Message
-from workbench.context.parts.part import Entered, Part, PhaseInFile, Role
+from workbench.context.part import EnteredMessages, Part, PhaseInFile, Role
 from workbench.context.scope import PhaseScope
-from workbench.dataclass import dataclass
 
 
-@dataclass(frozen=True)
-class Selective(Part):
+class Selective(Part, frozen=True):
     """What ``context`` of the phase selects; nothing where it is not written."""
 
     NAME: ClassVar[str] = "selective"
@@ -25,11 +23,11 @@ class Selective(Part):
         """Where ``context`` is written, even empty."""
         return cls(written={"*": (*file.base, "context")}) if file.phase.context is not None else None
 
-    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> Entered:
+    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
         """``[Original Input]`` and the sources, in array order."""
         rules = scope.phase.context
         if rules is None:
-            return Entered()
+            return EnteredMessages()
         injection = Injection(scope)
         if rules.include_input:
             is_written = "include_input" in rules.model_fields_set
@@ -38,8 +36,7 @@ class Selective(Part):
         return injection.entered()
 
 
-@dataclass(frozen=True)
-class Inject(Part):
+class Inject(Part, frozen=True):
     """A snowball, with the sources of ``inject_from`` before it."""
 
     NAME: ClassVar[str] = "inject"
@@ -51,7 +48,7 @@ class Inject(Part):
         """Where ``inject_from`` is written."""
         return cls(written={"*": (*file.base, "inject_from")}) if file.phase.inject_from is not None else None
 
-    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> Entered:
+    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
         """The injections, then every message of every finished visit."""
         injection = Injection(scope)
         injection.sources(scope.phase.inject_from or (), (*scope.base, "inject_from"))
@@ -59,8 +56,7 @@ class Inject(Part):
         return injection.entered()
 
 
-@dataclass(frozen=True)
-class Snowball(Part):
+class Snowball(Part, frozen=True):
     """Every message of every finished visit."""
 
     NAME: ClassVar[str] = "snowball"
@@ -71,7 +67,7 @@ class Snowball(Part):
         """Where ``context_default`` asks for it."""
         return cls(written={"*": ("context_default",)}) if file.cascade.context_default == "snowball" else None
 
-    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> Entered:
+    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
         """Everything in run order, system messages aside."""
         injection = Injection(scope)
         injection.snowball(self.rule("*", scope))

@@ -2,19 +2,362 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar, Self
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.context.assembly import Action, Item, Kind, Reason
 from workbench.context.injection import Injection
-from workbench.context.levels import Level, modes, threads
 from workbench.context.message import Message
-from workbench.context.parts.part import Entered, Part, PhaseInFile, Role, Verdict, require
+from workbench.context.part import EnteredMessages, MessageDecision, Part, PhaseInFile, Role, require
 from workbench.context.place import Place
-from workbench.context.preamble import fitted, head_of, pieces_of
-from workbench.context.scope import PhaseScope, VisitRecord
-from workbench.dataclass import dataclass
-from workbench.language.model_base import Fidelity as Mode
+from workbench.context.scope import PhaseScope, StateWrite, VisitRecord
+from workbench.language.model.base import Fidelity as Mode
+from workbench.language.model.cascade import Cascade, Handoff, Phase
+from workbench.language.problem import Path
+
+# Which level of the file decides how much a phase sees, and which conversation it goes on with.
+
+
+class Level(Struct, frozen=True):
+    """A value that one level of the file gives."""
+
+    name: str
+    """handoff, phase, default_fidelity, or ``phase before``."""
+    value: str
+    path: Path = ()
+    """Where it is written; empty where nothing is."""
+
+
+def modes(cascade: Cascade, phase: Phase, base: Path, came_from: str) -> tuple[Level, ...]:
+    """What each level says about the fidelity, the deciding one first: handoff just travelled, phase, cascade.
+
+    Nothing where no level says anything: then the rules of ``context`` apply.
+    """
+    found: list[Level] = []
+    handoff = _handoff(cascade, phase, came_from)
+    if handoff is not None and handoff[0].fidelity is not None:
+        found.append(Level("handoff", handoff[0].fidelity, (*handoff[1], "fidelity")))
+    if phase.fidelity is not None:
+        found.append(Level("phase", phase.fidelity, (*base, "fidelity")))
+    if cascade.default_fidelity is not None:
+        found.append(Level("default_fidelity", cascade.default_fidelity, ("default_fidelity",)))
+    return tuple(found)
+
+
+def threads(cascade: Cascade, phase: Phase, base: Path, came_from: str) -> tuple[Level, ...]:
+    """What each level says about the thread, the deciding one first: phase, handoff just travelled, phase before.
+
+    Phase and handoff stand in the opposite order to the fidelity. Nothing for a first phase that names none.
+    """
+    found: list[Level] = []
+    if phase.thread_id is not None:
+        found.append(Level("phase", phase.thread_id, (*base, "thread_id")))
+    handoff = _handoff(cascade, phase, came_from)
+    if handoff is not None and handoff[0].thread_id is not None:
+        found.append(Level("handoff", handoff[0].thread_id, (*handoff[1], "thread_id")))
+    if came_from:
+        found.append(Level("phase before", came_from))
+    return tuple(found)
+
+
+def _handoff(cascade: Cascade, phase: Phase, came_from: str) -> tuple[Handoff, Path] | None:
+    """The handoff that leads from one phase to another, and its path; None for the next in the list and for a jump."""
+    for index, one in enumerate(cascade.phases):
+        if one.name == came_from:
+            for at, handoff in enumerate(one.handoffs):
+                if handoff.target == phase.name:
+                    return handoff, ("phases", index, "handoffs", at)
+            return None
+    return None
+
+
+# The message that tells a phase about the run before it, in fixed forms, within a budget.
+
+Section = Literal["stage", "value", "retry"]
+
+EXCERPT = 200
+"""Characters of a stage's notes in summary:medium."""
+_VALUE_LIMIT = {"compact": 200, "summary:medium": 500}
+"""Characters of a value; whole where not named."""
+_HIDDEN = frozenset({"outcome", "current_node", "last_stage", "preferred_label"})
+_OUTCOMES = {"failed": "fail"}
+"""Where the name of an outcome is not that of a visit's status."""
+
+
+class PreamblePiece(Struct, frozen=True):
+    """What can be left out: a stage, a state value, a line about retries."""
+
+    section: Section
+    name: str
+    text: str
+    order: tuple[int, int]
+    """Where the journal has it: pieces with a smaller one are older."""
+    place: Place
+    value: Any = None
+
+    @property
+    def source(self) -> str:
+        """As an entry names it: ``fix#2.stage``, ``state.score``, ``fix.retries``."""
+        suffix = {"stage": "stage", "retry": "retries"}
+        return f"state.{self.name}" if self.section == "value" else f"{self.name}.{suffix[self.section]}"
+
+
+class PreambleHead(Struct, frozen=True):
+    """What a preamble says beside its pieces."""
+
+    pipeline: str
+    goal: str
+    stage: str
+    number: int
+    """How many phases were entered, this one included."""
+    total: int
+    run_id: str
+    outcome: str
+    """Of the last stage; empty where there is none."""
+
+
+class FittedPreamble(Struct, frozen=True):
+    """A preamble within its budget."""
+
+    text: str
+    """Empty where not even its first characters fit."""
+    whole: str
+    """The text before its fixed lines were cut."""
+    dropped: tuple[PreamblePiece, ...] = ()
+    """Oldest first."""
+
+
+def head_of(scope: PhaseScope) -> PreambleHead:
+    """The fixed part of the preamble of a visit. The goal of a cascade is its description."""
+    cascade, visits = scope.cascade, scope.visits
+    names = {phase.name for phase in cascade.phases}
+    entered = ({visit.phase for visit in visits} | {scope.phase.name}) & names
+    return PreambleHead(
+        cascade.cascade_id,
+        " ".join((cascade.description or "").split()),
+        scope.phase.name if scope.place.visit <= 1 else f"{scope.phase.name}#{scope.place.visit}",
+        len(entered),
+        len(names),
+        scope.run_id,
+        _outcome(visits[-1]) if visits else "",
+    )
+
+
+def pieces_of(scope: PhaseScope, mode: str) -> tuple[PreamblePiece, ...]:
+    """What a preamble of this mode tells, oldest first."""
+    if mode == "truncate":
+        return ()
+    found = [PreamblePiece("stage", v.label, _stage(scope, v, mode), (v.seq, 1), _place(v)) for v in scope.visits]
+    if mode != "summary:low":
+        found += [_value(write, mode) for write in _latest(scope.writes)]
+    if mode == "summary:high":
+        retried = (visit for visit in scope.visits if visit.attempts > 1)
+        found += [PreamblePiece("retry", v.label, _retries(scope, v), (v.seq, 2), _place(v)) for v in retried]
+    return tuple(sorted(found, key=lambda piece: piece.order))
+
+
+def fitted(
+    head: PreambleHead, mode: str, pieces: Sequence[PreamblePiece], budget: int, count: Callable[[str], int]
+) -> FittedPreamble:
+    """The preamble in at most ``budget`` tokens: pieces go oldest first, then the goal is cut, then the text."""
+
+    def text(dropped: int, goal: str = head.goal) -> str:
+        return render(replace(head, goal=goal), mode, pieces, dropped)
+
+    def fits(candidate: str) -> bool:
+        return count(candidate) <= budget
+
+    every = len(pieces)
+    if fits(text(0)):
+        return FittedPreamble(text(0), text(0))
+    fixed = render(head, mode, (), 0)
+    if every and fits(fixed):
+        dropped = every - _most(every, lambda kept: fits(text(every - kept)))
+        if fits(text(dropped)):
+            return FittedPreamble(text(dropped), text(dropped), tuple(pieces[:dropped]))
+    bare = text(every)
+    length = _most(len(head.goal), lambda length: fits(text(every, cut(head.goal, length))))
+    short = text(every, cut(head.goal, length))
+    if not fits(short):
+        short = short[: _most(len(short), lambda length: fits(short[:length]))].rstrip()
+        short = short if short and fits(short) else ""
+    return FittedPreamble(short, bare, tuple(pieces))
+
+
+def _most(high: int, holds: Callable[[int], bool]) -> int:
+    """A number up to ``high`` that holds and whose successor does not; 0 where none is found."""
+    low = 0
+    while low < high:
+        middle = (low + high + 1) // 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def cut(text: str, length: int) -> str:
+    """At most ``length`` characters, the last one an ellipsis where some are missing."""
+    return text if len(text) <= length else f"{text[: length - 1]}…" if length > 0 else ""
+
+
+# -- the forms -------------------------------------------------------------------------------------------------------
+
+
+def render(head: PreambleHead, mode: str, pieces: Sequence[PreamblePiece], dropped: int) -> str:
+    """The text of a preamble without its first ``dropped`` pieces."""
+    kept: dict[Section, list[PreamblePiece]] = {"stage": [], "value": [], "retry": []}
+    gone: dict[Section, int] = {"stage": 0, "value": 0, "retry": 0}
+    for index, piece in enumerate(pieces):
+        if index < dropped:
+            gone[piece.section] += 1
+        else:
+            kept[piece.section].append(piece)
+    return "\n".join(_FORMS[mode](head, kept, gone))
+
+
+_Kept = Mapping[Section, Sequence[PreamblePiece]]
+_Gone = Mapping[Section, int]
+
+
+def _truncate(head: PreambleHead, *_: object) -> Iterator[str]:
+    yield f"Pipeline: {head.pipeline}"
+    yield from _goal(head)
+    yield f"Run ID: {head.run_id}"
+    yield f"Current stage: {head.stage}"
+
+
+def _compact(head: PreambleHead, kept: _Kept, gone: _Gone) -> Iterator[str]:
+    yield from ("## Pipeline State", "", f"- Pipeline: {head.pipeline}")
+    yield from _goal(head, "- ")
+    if stages := _lines("stage", kept, gone):
+        yield f"- Completed stages: {', '.join(stages)}"
+    yield f"- Current stage: {head.stage}"
+    if values := _lines("value", kept, gone):
+        yield "- Key context values:"
+        yield from (f"  - {value}" for value in values)
+
+
+def _low(head: PreambleHead, kept: _Kept, gone: _Gone) -> Iterator[str]:
+    goal = f" Goal: {head.goal.rstrip('.')}." if head.goal else ""
+    yield f'Pipeline "{head.pipeline}" stage {head.number} of {head.total}.{goal}'
+    if stages := _lines("stage", kept, gone):
+        yield f"Completed: {', '.join(stages)}. Last outcome: {head.outcome}."
+
+
+def _medium(head: PreambleHead, kept: _Kept, gone: _Gone) -> Iterator[str]:
+    yield from ("## Pipeline Progress", "", *_position(head))
+    yield from _section("### Recent Activity", "stage", kept, gone)
+    yield from _section("### Active Context", "value", kept, gone)
+
+
+def _high(head: PreambleHead, kept: _Kept, gone: _Gone) -> Iterator[str]:
+    yield from ("## Pipeline State (Comprehensive)", "", *_position(head))
+    yield from _section("### Execution History", "stage", kept, gone)
+    if kept["value"] or gone["value"]:
+        yield from ("", "### Full Context", *_notice(gone["value"]))
+        if kept["value"]:
+            yield json.dumps({piece.name: piece.value for piece in kept["value"]}, indent=2, ensure_ascii=False)
+    yield from _section("### Retry Information", "retry", kept, gone)
+
+
+_FORMS: dict[str, Callable[[PreambleHead, _Kept, _Gone], Iterator[str]]] = {
+    "truncate": _truncate,
+    "compact": _compact,
+    "summary:low": _low,
+    "summary:medium": _medium,
+    "summary:high": _high,
+}
+
+
+def _goal(head: PreambleHead, mark: str = "") -> Iterator[str]:
+    if head.goal:
+        yield f"{mark}Goal: {head.goal}"
+
+
+def _position(head: PreambleHead) -> Iterator[str]:
+    yield f"Pipeline: {head.pipeline}"
+    yield from _goal(head)
+    yield f"Stage: {head.stage} ({head.number}/{head.total})"
+
+
+def _section(title: str, section: Section, kept: _Kept, gone: _Gone) -> Iterator[str]:
+    if kept[section] or gone[section]:
+        yield from ("", title, *_notice(gone[section], "- "), *(f"- {piece.text}" for piece in kept[section]))
+
+
+def _lines(section: Section, kept: _Kept, gone: _Gone) -> list[str]:
+    return [*_notice(gone[section]), *(piece.text for piece in kept[section])]
+
+
+def _notice(left_out: int, mark: str = "") -> Iterator[str]:
+    if left_out:
+        yield f"{mark}({left_out:,} earlier {'item' if left_out == 1 else 'items'} left out)"
+
+
+# -- the pieces ------------------------------------------------------------------------------------------------------
+
+
+def _place(visit: VisitRecord) -> Place:
+    return Place(visit.branch, visit.phase, visit.visit)
+
+
+def _outcome(visit: VisitRecord) -> str:
+    return _OUTCOMES.get(visit.status, visit.status)
+
+
+def _stage(scope: PhaseScope, visit: VisitRecord, mode: str) -> str:
+    outcome, notes = _outcome(visit), (visit.output or visit.reason).strip()
+    if mode == "compact":
+        return f"{visit.label} ({outcome})"
+    if mode == "summary:low":
+        return visit.label
+    if mode == "summary:medium":
+        notes = cut(" ".join(notes.split()), EXCERPT)
+    lines = [f"{visit.label}: {outcome}" + (f" — {notes}" if notes else "")]
+    if mode == "summary:high":
+        if tools := _tools(scope, visit):
+            lines.append(f"  Tools used: {', '.join(tools)}")
+        if visit.seconds is not None:
+            lines.append(f"  Duration: {visit.seconds:.1f} s")
+    return "\n".join(lines)
+
+
+def _tools(scope: PhaseScope, visit: VisitRecord) -> list[str]:
+    """Names of the tools that gave results, in the order of their first."""
+    phase = scope.cascade.phase(visit.phase)
+    if phase is not None and phase.tool:
+        return [phase.tool]
+    return list(dict.fromkeys(item.tool for item in visit.items if item.kind is Kind.RESULT and item.tool))
+
+
+def _latest(writes: Iterable[StateWrite]) -> list[StateWrite]:
+    """The last write of each key that a model may see, in the order of these writes."""
+    latest: dict[str, StateWrite] = {}
+    for write in writes:
+        if write.key not in _HIDDEN and not write.key.startswith(("internal.", "graph.")):
+            latest.pop(write.key, None)
+            latest[write.key] = write
+    return list(latest.values())
+
+
+def _value(write: StateWrite, mode: str) -> PreamblePiece:
+    shown = json.dumps(write.value, ensure_ascii=False)
+    text = f"{write.key}: {cut(shown, _VALUE_LIMIT.get(mode, len(shown)))}"
+    return PreamblePiece("value", write.key, text, (write.seq, 0), write.place, write.value)
+
+
+def _retries(scope: PhaseScope, visit: VisitRecord) -> str:
+    phase = scope.cascade.phase(visit.phase)
+    limits = [visit.attempts]
+    if phase is not None:
+        limits += [phase.rules.max_attempts, *(ward.max_attempts or 0 for ward in phase.wards.post)]
+    return f"{visit.label}: {visit.attempts - 1}/{max(limits) - 1}"
+
 
 PREAMBLE = "preamble"
 """``Item.source`` of a preamble."""
@@ -29,8 +372,7 @@ _BUDGETS = {"truncate": 100, "compact": 500, "summary:low": 600, "summary:medium
 """Tokens that a preamble may have where no budget is given."""
 
 
-@dataclass(frozen=True)
-class Fidelity(Part):
+class Fidelity(Part, frozen=True):
     """What ``fidelity`` says: full goes on with a conversation, the others begin one with a preamble."""
 
     NAME: ClassVar[str] = "fidelity"
@@ -54,10 +396,10 @@ class Fidelity(Part):
             return None
         return cls(_mode(levels[0].value), written={"mode": levels[0].path, "*": levels[0].path})
 
-    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> Entered:
+    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
         """The thread's messages, or the preamble with an entry for each item that its budget left out."""
         entered = self._thread(scope) if self.mode == "full" else self._preamble(scope, count)
-        return Entered(entered.rows, (*self._precedence(scope), *entered.notes))
+        return EnteredMessages(entered.rows, (*self._precedence(scope), *entered.notes))
 
     def _precedence(self, scope: PhaseScope) -> tuple[str, ...]:
         if "mode" not in self.written:
@@ -67,45 +409,47 @@ class Fidelity(Part):
 
     # -- a preamble --------------------------------------------------------------------------------------------------
 
-    def _preamble(self, scope: PhaseScope, count: Callable[[Message], int]) -> Entered:
+    def _preamble(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
         budget = self.budget or _BUDGETS[self.mode]
         pieces = pieces_of(scope, self.mode)
         made = fitted(head_of(scope), self.mode, pieces, budget, lambda text: count(Message("user", text)))
         mode_rule, budget_rule = self.rule("mode", scope), self.rule("budget", scope)
-        rows: list[tuple[Item, Verdict]] = []
+        rows: list[tuple[Item, MessageDecision]] = []
         for piece in made.dropped:
             item = Item(Message("user", piece.text), Kind.INJECTED, piece.place, source=piece.source)
-            rows.append((item, Verdict(None, Action.DROPPED, Reason("preamble_budget", (budget,)), budget_rule)))
+            rows.append(
+                (item, MessageDecision(None, Action.DROPPED, Reason("preamble_budget", (budget,)), budget_rule))
+            )
         place = Place(scope.place.branch, scope.place.phase, scope.place.visit)
         item = Item(Message("user", made.whole), Kind.INJECTED, place, source=PREAMBLE)
         if made.text == made.whole:
-            verdict = Verdict(item.message, Action.INJECTED, Reason("preamble", (self.mode,)), mode_rule)
+            verdict = MessageDecision(item.message, Action.INJECTED, Reason("preamble", (self.mode,)), mode_rule)
         elif made.text:
             reason = Reason("preamble_cut", (budget,))
-            verdict = Verdict(Message("user", made.text), Action.TRUNCATED, reason, budget_rule)
+            verdict = MessageDecision(Message("user", made.text), Action.TRUNCATED, reason, budget_rule)
         else:
-            verdict = Verdict(None, Action.DROPPED, Reason("preamble_budget", (budget,)), budget_rule)
+            verdict = MessageDecision(None, Action.DROPPED, Reason("preamble_budget", (budget,)), budget_rule)
         rows.append((item, verdict))
         left_out = f"fidelity {self.mode}: {len(made.dropped):,} of {len(pieces):,} items left out, budget {budget:,}"
-        return Entered(tuple(rows), (left_out,) if made.dropped else ())
+        return EnteredMessages(tuple(rows), (left_out,) if made.dropped else ())
 
     # -- a thread ----------------------------------------------------------------------------------------------------
 
-    def _thread(self, scope: PhaseScope) -> Entered:
+    def _thread(self, scope: PhaseScope) -> EnteredMessages:
         levels = threads(scope.cascade, scope.phase, scope.base, scope.came_from)
         if not levels:
-            return Entered(notes=("thread: none is named, and no phase came before: new, empty",))
+            return EnteredMessages(notes=("thread: none is named, and no phase came before: new, empty",))
         first, *others = levels
         visits = [visit for visit, key in self._keyed(scope) if key == first.value and visit.status == "success"]
         note = _decided(f'thread "{first.value}"', first, others)
         if not any(visit.items for visit in visits):
-            return Entered(notes=(f"{note}: new, empty",))
+            return EnteredMessages(notes=(f"{note}: new, empty",))
         injection = Injection(scope)
         is_written = "mode" in self.written
         rule = scope.rule_at(first.path) if first.path else self.rule("mode", scope)
         injection.thread(visits, first.value, rule, preambles=is_written)
         entered = injection.entered()
-        return Entered(entered.rows, (f"{note}: {', '.join(visit.label for visit in visits)}", *entered.notes))
+        return EnteredMessages(entered.rows, (f"{note}: {', '.join(visit.label for visit in visits)}", *entered.notes))
 
     def _keyed(self, scope: PhaseScope) -> Sequence[tuple[VisitRecord, str]]:
         """Finished visits with the keys of their threads. A phase to which the rules of ``context`` apply is on a

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import ClassVar, Self
+
+from msgspec.structs import replace
 
 from workbench.context.assembly import Action, Item, Kind, Reason
 from workbench.context.message import Message
+from workbench.context.part import WHOLE, DecisionInput, MessageDecision, Part, PhaseInFile, Role, Survivor, require
 from workbench.context.parts.mask import intra_context
-from workbench.context.parts.part import WHOLE, Ground, Part, PhaseInFile, Role, Survivor, Verdict, require
-from workbench.dataclass import dataclass
 
 OUTPUT_LIMIT = 500
 """Characters of a failed output that a retry sees."""
 
 
-@dataclass(frozen=True)
-class Loop(Part):
+class Loop(Part, frozen=True):
     """In attempts after the first, the last ``limit`` failed ones are shown as output and reason."""
 
     NAME: ClassVar[str] = "loop"
@@ -40,12 +39,12 @@ class Loop(Part):
             written["limit"] = paths["loop_history_limit"]
         return cls(values.loop_history_limit, written=written)
 
-    def start(self, ground: Ground) -> Survivor:
+    def start(self, ground: DecisionInput) -> Survivor:
         return _Looping(self, ground)
 
 
 class _Looping:
-    def __init__(self, part: Loop, ground: Ground) -> None:
+    def __init__(self, part: Loop, ground: DecisionInput) -> None:
         self._limit = part.limit
         self._history = ground.history
         self._without_calls = ground.scope.without_calls
@@ -58,7 +57,7 @@ class _Looping:
     def added(self, index: int) -> None:
         self._fresh.append(index)
 
-    def update(self, turn: int, attempt: int) -> Iterable[tuple[int, Verdict]]:
+    def update(self, turn: int, attempt: int) -> Iterable[tuple[int, MessageDecision]]:
         fresh, self._fresh = self._fresh, []
         if attempt <= 1:
             return []
@@ -83,7 +82,7 @@ class _Looping:
                 return index, text
         return -1, ""
 
-    def _verdict(self, index: int, attempt: int, outputs: dict[int, tuple[int, str]]) -> Verdict | None:
+    def _verdict(self, index: int, attempt: int, outputs: dict[int, tuple[int, str]]) -> MessageDecision | None:
         item, number = self._history.items[index], self._number(index)
         if self._history.opens_visit(index) or item.kind is Kind.USER:
             return None
@@ -92,23 +91,25 @@ class _Looping:
         if number == attempt:
             return WHOLE
         if number < attempt - self._limit:
-            return Verdict(None, Action.DROPPED, Reason("loop_limit", (self._limit,)), self._limit_rule)
+            return MessageDecision(None, Action.DROPPED, Reason("loop_limit", (self._limit,)), self._limit_rule)
         at, text = outputs[number]
         if index == at:
             shown = text if len(text) <= OUTPUT_LIMIT else f"{text[:OUTPUT_LIMIT]}..."
             message = Message("assistant", f"[Attempt #{number}]\n{shown}")
-            return Verdict(message, Action.SUMMARIZED, Reason("loop_output", (number,)), self._rule)
-        return Verdict(None, Action.DROPPED, Reason("loop", (number,)), self._rule)
+            return MessageDecision(message, Action.SUMMARIZED, Reason("loop_output", (number,)), self._rule)
+        return MessageDecision(None, Action.DROPPED, Reason("loop", (number,)), self._rule)
 
-    def _reason(self, item: Item, number: int, attempt: int) -> Verdict | None:
+    def _reason(self, item: Item, number: int, attempt: int) -> MessageDecision | None:
         """The message that opened attempt ``number`` says why the one before was rejected."""
         failed = f"[Validation Failed]\n{item.note or item.message.text}"
         if number - 1 < attempt - self._limit:
             if number == attempt:
                 return WHOLE
-            return Verdict(None, Action.DROPPED, Reason("loop_limit", (self._limit,)), self._limit_rule)
+            return MessageDecision(None, Action.DROPPED, Reason("loop_limit", (self._limit,)), self._limit_rule)
         if number < attempt:
-            return Verdict(Message("user", failed), Action.SUMMARIZED, Reason("loop_reason", (number - 1,)), self._rule)
+            return MessageDecision(
+                Message("user", failed), Action.SUMMARIZED, Reason("loop_reason", (number - 1,)), self._rule
+            )
         joined = f"{failed}\n\n{item.message.text}" if item.note else item.message.text
         sent = item.message if joined == item.message.text else replace(item.message, content=joined)
-        return Verdict(sent, Action.KEPT, Reason("retry", (number,)), self._rule)
+        return MessageDecision(sent, Action.KEPT, Reason("retry", (number,)), self._rule)

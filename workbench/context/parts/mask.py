@@ -8,7 +8,16 @@ from typing import ClassVar, Self
 
 from workbench.context.assembly import Action, Item, Kind, Reason
 from workbench.context.message import is_blank
-from workbench.context.parts.part import Ground, Part, PhaseInFile, Role, Survivor, Verdict, block_paths, require
+from workbench.context.part import (
+    DecisionInput,
+    MessageDecision,
+    Part,
+    PhaseInFile,
+    Role,
+    Survivor,
+    block_paths,
+    require,
+)
 from workbench.context.placeholder import (
     BRIEF_LIMIT,
     REASONING_LIMIT,
@@ -19,8 +28,7 @@ from workbench.context.placeholder import (
     shortened,
     without_images,
 )
-from workbench.dataclass import dataclass
-from workbench.language.model import IntraContext
+from workbench.language.model.cascade import IntraContext
 from workbench.language.problem import Path
 
 _FIELDS = {
@@ -35,8 +43,7 @@ _FIELDS = {
 """Parameters by the fields of an ``intra_context`` block."""
 
 
-@dataclass(frozen=True)
-class Mask(Part):
+class Mask(Part, frozen=True):
     """Tool results older than ``after`` turns are masked; turns older than ``window`` are shortened."""
 
     NAME: ClassVar[str] = "mask"
@@ -70,7 +77,7 @@ class Mask(Part):
             written={"*": paths["*"]} | {p: paths[name] for p, name in _FIELDS.items() if name in paths},
         )
 
-    def start(self, ground: Ground) -> Survivor:
+    def start(self, ground: DecisionInput) -> Survivor:
         return _Masking(self, ground)
 
 
@@ -99,19 +106,19 @@ def intra_context(file: PhaseInFile) -> tuple[IntraContext, dict[str, Path]] | N
 class _Masking:
     """The frontier moves forward only; each message is looked at when it comes, and once more when it ages."""
 
-    def __init__(self, part: Mask, ground: Ground) -> None:
+    def __init__(self, part: Mask, ground: DecisionInput) -> None:
         self._part = part
         self._history = ground.history
         self._count = ground.count
         self._rule = {name: part.rule(name, ground.scope) for name in part.parameters()}
-        self._new: list[tuple[int, Verdict]] = []
+        self._new: list[tuple[int, MessageDecision]] = []
         self._fresh: list[int] = []
         """Results that came since the last update, and may be masked one day."""
         self._results: deque[int] = deque()
         """Results that may be masked and that the frontier has not reached."""
         self._answers: deque[int] = deque()
         """Answers inside the window."""
-        self._reached: list[tuple[int, Verdict]] = []
+        self._reached: list[tuple[int, MessageDecision]] = []
         """Masks that wait until enough would be freed."""
         self._freed = 0
 
@@ -122,7 +129,7 @@ class _Masking:
         elif item.kind is Kind.ANSWER and self._part.window is not None:
             self._answers.append(index)
 
-    def update(self, turn: int, attempt: int) -> Iterable[tuple[int, Verdict]]:
+    def update(self, turn: int, attempt: int) -> Iterable[tuple[int, MessageDecision]]:
         self._move_frontier(turn)
         self._leave_window(turn)
         new, self._new = self._new, []
@@ -143,11 +150,11 @@ class _Masking:
             self._results.append(index)
             self._fresh.append(index)
             return
-        self._new.append((index, Verdict(message, Action.KEPT, reason, rule)))
+        self._new.append((index, MessageDecision(message, Action.KEPT, reason, rule)))
 
-    def _recent(self, index: int) -> Verdict:
+    def _recent(self, index: int) -> MessageDecision:
         reason = Reason("recent", (self._part.after or 0, self._history.turns[index]))
-        return Verdict(self._history.items[index].message, Action.KEPT, reason, self._rule["after"])
+        return MessageDecision(self._history.items[index].message, Action.KEPT, reason, self._rule["after"])
 
     def _move_frontier(self, now: int) -> None:
         """Mask what is old enough, seen from turn ``now``: batch after batch, as far as each frees enough.
@@ -173,10 +180,12 @@ class _Masking:
         if self._part.clear_at_least and verdict.sent is not None:
             self._freed += self._history.sizes[index] - self._count(verdict.sent)
 
-    def _masked(self, index: int, after: int) -> Verdict:
+    def _masked(self, index: int, after: int) -> MessageDecision:
         item = self._history.items[index]
         sent = without_images(item.message) if item.kind is Kind.IMAGES else masked_result(item)
-        return Verdict(sent, Action.MASKED, Reason("age", (after, self._history.turns[index])), self._rule["after"])
+        return MessageDecision(
+            sent, Action.MASKED, Reason("age", (after, self._history.turns[index])), self._rule["after"]
+        )
 
     def _leave_window(self, now: int) -> None:
         window, turns = self._part.window, self._history.turns
@@ -185,11 +194,11 @@ class _Masking:
             if (verdict := self._shortened(index, window)) is not None:
                 self._new.append((index, verdict))
 
-    def _shortened(self, index: int, window: int) -> Verdict | None:
+    def _shortened(self, index: int, window: int) -> MessageDecision | None:
         item = self._history.items[index]
         is_brief = not (self._part.preserve_reasoning or item.message.tool_calls or index in self._history.tools_called)
         sent = shortened(cleared_calls(readable_calls(item.message)), BRIEF_LIMIT if is_brief else REASONING_LIMIT)
         if sent is item.message:
             return None
         rule = self._rule["preserve_reasoning" if is_brief else "window"]
-        return Verdict(sent, Action.TRUNCATED, Reason("window", (window, self._history.turns[index])), rule)
+        return MessageDecision(sent, Action.TRUNCATED, Reason("window", (window, self._history.turns[index])), rule)

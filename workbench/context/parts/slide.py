@@ -7,12 +7,10 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from workbench.context.assembly import Action, Reason
-from workbench.context.parts.part import Ground, Part, Role, Survivor, Verdict, require
-from workbench.dataclass import dataclass
+from workbench.context.part import DecisionInput, MessageDecision, Part, Role, Survivor, require
 
 
-@dataclass(frozen=True)
-class Slide(Part):
+class Slide(Part, frozen=True):
     """What precedes the first answer, and the turns of age ``turns`` or less."""
 
     NAME: ClassVar[str] = "slide"
@@ -23,12 +21,12 @@ class Slide(Part):
     def __post_init__(self) -> None:
         require(self, turns=0)
 
-    def start(self, ground: Ground) -> Survivor:
+    def start(self, ground: DecisionInput) -> Survivor:
         return _Sliding(self, ground)
 
 
 class _Sliding:
-    def __init__(self, part: Slide, ground: Ground) -> None:
+    def __init__(self, part: Slide, ground: DecisionInput) -> None:
         self._turns = part.turns
         self._history = ground.history
         self._rule = part.rule("turns", ground.scope)
@@ -38,11 +36,11 @@ class _Sliding:
         if not self._history.opens_visit(index):
             self._inside.append(index)
 
-    def update(self, turn: int, attempt: int) -> Iterable[tuple[int, Verdict]]:
+    def update(self, turn: int, attempt: int) -> Iterable[tuple[int, MessageDecision]]:
         turns = self._history.turns
-        gone: list[tuple[int, Verdict]] = []
+        gone: list[tuple[int, MessageDecision]] = []
         while self._inside and turns[self._inside[0]] < turn - self._turns:
             index = self._inside.popleft()
             reason = Reason("slide", (self._turns, turns[index]))
-            gone.append((index, Verdict(None, Action.DROPPED, reason, self._rule)))
+            gone.append((index, MessageDecision(None, Action.DROPPED, reason, self._rule)))
         return gone

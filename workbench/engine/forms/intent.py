@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from workbench.engine.forms.spec import (
     LAYOUTS,
     AnySection,
@@ -40,8 +41,7 @@ _YES_NO_HINTS = frozenset({"confirmation", "confirm", "yes_no", "approval"})
 _LAYOUT_WORDS: Mapping[str, Layout] = {"sidebar": "sidebar-left", "columns": "two-column", "stacked": "vertical"}
 
 
-@dataclass(frozen=True)
-class Asked:
+class QuestionContent(Struct, frozen=True):
     """A question with what goes with it, before it is a form."""
 
     question: str
@@ -60,15 +60,14 @@ class Asked:
         return self.ui_hint.strip().lower().replace("-", "_").replace(" ", "_")
 
 
-@dataclass(frozen=True)
-class Intent:
+class Intent(Struct, frozen=True):
     """How much of a form a question needs, and what says so."""
 
     level: Level
     why: str
 
 
-def intent_of(asked: Asked) -> Intent:
+def intent_of(asked: QuestionContent) -> Intent:
     """``low``: words and plain choices; ``medium``: one or two sorts of content; ``high``: more, or as hints say."""
     if asked.instructions:
         return Intent("high", "instructions for the generator are given")
@@ -90,7 +89,7 @@ def intent_of(asked: Asked) -> Intent:
     return Intent("low", "plain options" if asked.options else "words alone")
 
 
-def template(asked: Asked) -> Form:
+def template(asked: QuestionContent) -> Form:
     """The form that the rules make of a question."""
     answer = _answer(asked)
     picks_rows = asked.hint in _ROW_HINTS or answer is None
@@ -107,7 +106,7 @@ def template(asked: Asked) -> Form:
     return Form(title=asked.question, layout=_layout(asked), sections=tuple(sections))
 
 
-def _answer(asked: Asked) -> AnySection | None:
+def _answer(asked: QuestionContent) -> AnySection | None:
     """The section that takes the answer; None where that is for the data, or the last resort, to do."""
     options, hint = asked.options, asked.hint
     if options and (hint == "comparison" or any(option.pros or option.cons for option in options)):
@@ -140,7 +139,7 @@ def _named_layout(hint: str) -> Layout | None:
     return _LAYOUT_WORDS.get(wanted) or next((layout for layout in LAYOUTS if layout == wanted), None)
 
 
-def _layout(asked: Asked) -> Layout:
+def _layout(asked: QuestionContent) -> Layout:
     return _named_layout(asked.layout_hint) or ("sidebar-left" if asked.images else "vertical")
 
 
@@ -206,7 +205,7 @@ def _first(fault: ValueError) -> str:
     return str(errors()[0]["msg"]) if callable(errors) else str(fault)
 
 
-def with_found(asked: Asked, images: tuple[Image, ...], table: Any) -> Asked:
+def with_found(asked: QuestionContent, images: tuple[Image, ...], table: Any) -> QuestionContent:
     """With what the visit made, where the question brings none of its own."""
     return replace(
         asked,

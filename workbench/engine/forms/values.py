@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from datetime import date
 from typing import Any
 
 import regex
+from msgspec import Struct, field
 
-from workbench.dataclass import dataclass
 from workbench.engine.forms.spec import (
     CardGrid,
     Comparison,
@@ -34,8 +33,7 @@ NO = frozenset({"no", "n", "false", "0", "reject", "rejected", "cancel", "abort"
 """First words that decline."""
 
 
-@dataclass(frozen=True)
-class Answered:
+class FormAnswers(Struct, frozen=True):
     """The answers of a form by the ids of its sections; what was left out is absent."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -54,7 +52,7 @@ class AnswerRefused(ValueError):
         super().__init__("; ".join(f"{id}: {problem}" if id else problem for id, problem in problems.items()))
 
 
-def read_answer(form: Form, text: str) -> Answered:
+def read_answer(form: Form, text: str) -> FormAnswers:
     """Read an answer as people, files and the app give it. Raises AnswerRefused.
 
     ``{"values": {…}, "comment": …}``, or the values alone; for a form with one question the bare answer: ``yes, but
@@ -64,7 +62,7 @@ def read_answer(form: Form, text: str) -> Answered:
     return check_values(form, values, comment)
 
 
-def check_values(form: Form, given: Mapping[str, Any], comment: str = "") -> Answered:
+def check_values(form: Form, given: Mapping[str, Any], comment: str = "") -> FormAnswers:
     """Read the answers of all sections. Raises AnswerRefused with everything that is wrong."""
     asked = {section.id: section for section in fields_of(form)}
     problems = {id: f"there is no such question; there are {', '.join(asked)}" for id in given if id not in asked}
@@ -88,7 +86,7 @@ def check_values(form: Form, given: Mapping[str, Any], comment: str = "") -> Ans
         problems[COMMENT] = "a comment is needed"
     if problems:
         raise AnswerRefused(problems)
-    return Answered(values, comment.strip())
+    return FormAnswers(values, comment.strip())
 
 
 def check_value(section: FieldSection, raw: Any) -> str:

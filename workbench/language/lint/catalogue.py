@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+
 from workbench.language.problem import Severity
 
 E, W, I = Severity.ERROR, Severity.WARNING, Severity.INFO  # noqa: E741
 
 
-@dataclass(frozen=True, slots=True)
-class Lint:
+class Lint(Struct, frozen=True):
     """One row. ``message`` has ``{name}`` fields that a finding fills in; ``hint`` is the usual advice."""
 
     code: str
@@ -348,7 +348,7 @@ _SETTINGS = (
     Lint(
         "L722",
         W,
-        "'on_timeout: escalate' names nobody; the phase fails then",
+        "'on_timeout: escalate' names no person; the phase fails then",
         "human_input with escalate and without escalate_to",
         "add escalate_to: a phase, or whom to ask once more",
     ),

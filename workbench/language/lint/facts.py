@@ -9,14 +9,14 @@ from workbench.language.graph import DECISION, ESCALATION, NEXT, Edge, Graph
 from workbench.language.lint.family import Family
 from workbench.language.lint.place import PhaseAt, Places
 from workbench.language.lint.reach import Reach
-from workbench.language.lint.surroundings import Surroundings
-from workbench.language.lint.texts import Text, texts
-from workbench.language.model import Cascade, Phase, Soundings
-from workbench.language.model_flow import END
+from workbench.language.lint.surroundings import LintEnvironment
+from workbench.language.lint.texts import TemplateText, texts
+from workbench.language.model.cascade import Cascade, Phase, Soundings
+from workbench.language.model.flow import END
+from workbench.language.model.shape import nearest
 from workbench.language.problem import Path, Problem
-from workbench.language.shape import nearest
-from workbench.language.source import Source
-from workbench.language.template import TemplateNames, names_used
+from workbench.language.read.source import Source
+from workbench.language.templates.template import TemplateNames, names_used
 
 Finding = Problem
 MOST_COMPARISONS = 20_000
@@ -26,7 +26,7 @@ MOST_COMPARISONS = 20_000
 class Facts:
     """One cascade under check."""
 
-    def __init__(self, cascade: Cascade, graph: Graph, source: Source, around: Surroundings) -> None:
+    def __init__(self, cascade: Cascade, graph: Graph, source: Source, around: LintEnvironment) -> None:
         self.cascade = cascade
         self.source = source
         self._graph = graph
@@ -49,7 +49,7 @@ class Facts:
         return found if set(found) & set(name) else None
 
     @cached_property
-    def read_texts(self) -> tuple[tuple[Text, TemplateNames], ...]:
+    def read_texts(self) -> tuple[tuple[TemplateText, TemplateNames], ...]:
         """Each template with the names that it uses."""
         return tuple((text, names_used(text.template)) for text in self.texts)
 
@@ -59,7 +59,7 @@ class Facts:
         return ", ".join(self.names[:12]) + (", …" if len(self.names) > 12 else "")
 
     @cached_property
-    def texts(self) -> tuple[Text, ...]:
+    def texts(self) -> tuple[TemplateText, ...]:
         """The templates of the file, and those that it takes from other files."""
         return tuple(texts(self.cascade, self.all_phases, self.around.read))
 

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from workbench.dataclass import dataclass
-from workbench.language.lint.surroundings import Surroundings
+from msgspec import Struct
+
+from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import load
-from workbench.language.model import Cascade, Phase
-from workbench.language.source import Source
+from workbench.language.model.cascade import Cascade, Phase
+from workbench.language.read.source import Source
 
 _DEPTH = 5
 """Nested cascades that the engine allows; a longer chain is no finding of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """One cascade of the family, by the path that leads to it; ``cascade`` is None when its file does not load."""
 
     ref: str
@@ -34,7 +34,7 @@ class Member:
 class Family:
     """The children of one cascade, read through its surroundings, each file once."""
 
-    def __init__(self, source: Source, cascade: Cascade, around: Surroundings) -> None:
+    def __init__(self, source: Source, cascade: Cascade, around: LintEnvironment) -> None:
         self._around = around
         self._self = Member("", cascade, source.text)
         self._members: dict[str, Member] = {}

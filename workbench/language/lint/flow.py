@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from workbench.language.lint.facts import Check, Facts, Finding
-from workbench.language.model_flow import END
+from workbench.language.model.flow import END
 
 
 def targets(facts: Facts) -> Iterator[Finding]:

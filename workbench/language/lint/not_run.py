@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
 from pydantic import BaseModel
 
-from workbench.dataclass import dataclass
 from workbench.language.lint.place import Places
-from workbench.language.model import Cascade, Phase
+from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.problem import Path, Problem
-from workbench.language.source import Source
+from workbench.language.read.source import Source
 
 
-@dataclass(frozen=True, slots=True)
-class NotRun:
+class NotRun(Struct, frozen=True):
     """A field by its path (``[]`` each item, ``*`` each value of a mapping) and what happens instead of running it.
 
     ``phases[]`` are also the phases that are written in place as ``on_error``.

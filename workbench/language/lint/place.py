@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+
 from workbench.language import diagnose
 from workbench.language.clean import clean_line
 from workbench.language.lint.catalogue import CATALOGUE
-from workbench.language.model import Phase
+from workbench.language.model.cascade import Phase
 from workbench.language.problem import Path, Problem, Span
-from workbench.language.source import Source
+from workbench.language.read.source import Source
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _LONGEST = 120
@@ -87,8 +88,7 @@ class Places:
         return self.source.inner_span(at, len(lines), len(lines[-1]) + 1, length)
 
 
-@dataclass(frozen=True, slots=True)
-class PhaseAt:
+class PhaseAt(Struct, frozen=True):
     """A phase with its place."""
 
     phase: Phase

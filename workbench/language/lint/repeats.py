@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from workbench.language.lint.facts import Check, Facts, Finding
 from workbench.language.lint.place import PhaseAt
-from workbench.language.model import Cascade, IntraContext, Phase, Ward
+from workbench.language.model.cascade import Cascade, IntraContext, Phase, Ward
 from workbench.language.problem import Path
 
 

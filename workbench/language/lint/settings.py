@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from workbench.language.json_schema import bad_pattern, bad_schema
 from workbench.language.lint.facts import Check, Facts, Finding, bare_model, models_of
-from workbench.language.lint.patterns import bad_pattern, bad_schema
 from workbench.language.lint.place import PhaseAt
-from workbench.language.model import Phase, Soundings
-from workbench.language.model_parameters import NAMED, CacheControl, Parameters, reserved
+from workbench.language.model.cascade import Phase, Soundings
+from workbench.language.model.parameters import NAMED, CacheControl, Parameters, reserved
 from workbench.language.problem import Path
 
 MODEL_ONLY = (

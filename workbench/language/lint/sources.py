@@ -9,7 +9,7 @@ from typing import NamedTuple
 from workbench.language.lint.facts import Check, Facts, Finding
 from workbench.language.lint.place import PhaseAt
 from workbench.language.lint.strategies import read_by_strategy
-from workbench.language.model import ContextSource
+from workbench.language.model.cascade import ContextSource
 from workbench.language.problem import Path
 
 KEYWORDS = ("all", "first", "previous", "prev")
@@ -17,7 +17,7 @@ TTL_CATEGORIES = ("tool_results", "images", "messages")
 _VISIT = re.compile(r"(.*)#(\d+)", re.DOTALL)
 
 
-class Named(NamedTuple):
+class PhaseReference(NamedTuple):
     """A place that names a phase whose parts are wanted."""
 
     at: PhaseAt
@@ -35,14 +35,14 @@ def _listed(facts: Facts, at: PhaseAt) -> Iterator[tuple[Path, ContextSource]]:
         yield (*path, i), source
 
 
-def _named(facts: Facts) -> Iterator[Named]:
+def _named(facts: Facts) -> Iterator[PhaseReference]:
     for at in facts.phases:
         for path, source in _listed(facts, at):
-            yield Named(at, (*path, "phase"), source.phase, source.condition is not None)
+            yield PhaseReference(at, (*path, "phase"), source.phase, source.condition is not None)
         anchors = at.phase.context.anchors if at.phase.context else None
         if anchors is not None and "from_phases" in anchors.model_fields_set:
             for i, name in enumerate(anchors.from_phases):
-                yield Named(at, (*at.path, "context", "anchors", "from_phases", i), name, False)
+                yield PhaseReference(at, (*at.path, "context", "anchors", "from_phases", i), name, False)
 
 
 def _split(facts: Facts, name: str) -> tuple[str, int]:

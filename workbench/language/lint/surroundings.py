@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field
 from typing import Literal
 
-from workbench.dataclass import dataclass
+from msgspec import Struct, field
 
 ToolKind = Literal["builtin", "function", "cascade", "declarative"]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFacts:
+class ToolFacts(Struct, frozen=True):
     """A tool that a phase may list."""
 
     kind: ToolKind
@@ -24,8 +22,7 @@ class ToolFacts:
     """The text of the file that defines it (``.tool.json``, cascade), where there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatorFacts:
+class ValidatorFacts(Struct, frozen=True):
     """A validator that a phase may name."""
 
     kind: ToolKind
@@ -36,8 +33,7 @@ class ValidatorFacts:
     """The file of a cascade of the same name, which is not asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyFacts:
+class StrategyFacts(Struct, frozen=True):
     """What a strategy spec does with the fields of a phase."""
 
     void: tuple[str, ...] = ()
@@ -52,8 +48,7 @@ def _unknown(_model: str) -> bool | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class LintEnvironment(Struct, frozen=True):
     """The world of one file. What is not given is not known, and not judged: no tools, no files, no models."""
 
     tools: Mapping[str, ToolFacts] | None = None

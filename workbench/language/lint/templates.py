@@ -4,15 +4,113 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from functools import cached_property
+
+from msgspec.structs import replace
 
 from workbench.language.lint.facts import Check, Facts, Finding
-from workbench.language.lint.known import OUTPUT, Keys
-from workbench.language.lint.texts import EXTRA, METHODS, Text, included_file
-from workbench.language.model_candidates import REFINEMENT
-from workbench.language.template import Comparison, NameUse, Word
-from workbench.language.template_names import FILTERS, TESTS
-from workbench.language.template_sandbox import SANDBOX
+from workbench.language.lint.texts import EXTRA, METHODS, TemplateText, included_file
+from workbench.language.model.candidates import REFINEMENT
+from workbench.language.model.cascade import LAST_ERROR, Cascade, Phase
+from workbench.language.templates.names import FILTERS, TESTS
+from workbench.language.templates.sandbox import SANDBOX
+from workbench.language.templates.template import Comparison, NameUse, Word
+
+# The keys of ``outputs`` and ``state`` that can be there when a template is rendered.
+
+_TAGS = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_WORD = re.compile(r"\w+")
+ASKING = "ask_human"
+"""The tool whose answer is ``state.<phase>``."""
+OUTPUT = "output_"
+"""``state.output_<phase>`` is the output of that phase."""
+
+
+class Keys:
+    """What one cascade, its children and its people can put there."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._children = [member.cascade for member in facts.family.returning if member.cascade is not None]
+        self._all_known = facts.family.readable
+        self.phases: tuple[str, ...] = (
+            *facts.names,
+            *facts.stand_ins,
+            *(phase.name for child in self._children for phase in _with_fallbacks(child)),
+        )
+        """The phases whose outputs can be read: the cascade's own, and those of its sub-cascades, with the ones written
+        in place under ``on_error``."""
+        self._phases = frozenset(self.phases)
+
+    def no_output(self, text: TemplateText, name: str) -> str:
+        """Why ``outputs.name`` is never there; empty if it may be."""
+        if name not in self._facts.by_name:
+            return "" if name in self._phases or not self._all_known else f"'{name}' is no phase"
+        if text.phase is None or text.phase.name not in self._facts.reach.reachable:
+            return ""
+        if text.after and name == text.phase.name:
+            return ""
+        here = text.phase.name
+        return "" if self._facts.reach.can_precede(name, here) else f"'{name}' cannot have run before '{here}'"
+
+    def is_text(self, name: str) -> bool:
+        """Whether the output of that phase is a plain text, which has no keys; a checked one has those of its JSON."""
+        at = self._facts.by_name.get(name)
+        return at is not None and not at.phase.deterministic and at.phase.output_schema is None
+
+    def may_be_set(self, key: str) -> bool:
+        """Whether anything seen here can set ``state.key``."""
+        if key == "input" or not self._all_known or key in self._named:
+            return True
+        if key.startswith(OUTPUT) and key.removeprefix(OUTPUT) in self._phases:
+            return True
+        return key in self._spoken if key.isidentifier() else self._can_set
+
+    @cached_property
+    def _named(self) -> frozenset[str]:
+        found: set[str] = set()
+        for cascade in (self._facts.cascade, *self._children):
+            for phase in _with_fallbacks(cascade):
+                if phase.output_extraction is not None:
+                    found.add(phase.output_extraction.store_as)
+                if phase.output_schema is not None:
+                    found.add("validated_output")
+                if phase.human_input is not None:
+                    found |= {"human_input", "human_notes"}
+                if phase.decision_points is not None:
+                    found.add("decision")
+                if phase.deterministic:
+                    found.add(LAST_ERROR)
+                if phase.manifest or ASKING in phase.tools:
+                    found.add(phase.name)
+        return frozenset(found)
+
+    @cached_property
+    def _can_set(self) -> bool:
+        return any(_sets_state(cascade) for cascade in (self._facts.cascade, *self._children))
+
+    @cached_property
+    def _spoken(self) -> frozenset[str]:
+        """The words of the tasks, outside of expressions: a model that may call set_state knows its keys from there."""
+        if not self._can_set:
+            return frozenset()
+        parts = [text.text for text in self._facts.texts]
+        parts += [phase.instructions or "" for child in self._children for phase in child.phases]
+        return frozenset(word for part in parts for word in _WORD.findall(_TAGS.sub(" ", part)))
+
+
+def _sets_state(cascade: Cascade) -> bool:
+    return any("set_state" in phase.tools or phase.manifest for phase in _with_fallbacks(cascade))
+
+
+def _with_fallbacks(cascade: Cascade) -> Iterator[Phase]:
+    """The phases, each followed by those that stand in for it."""
+    for phase in cascade.phases:
+        inside: Phase | str | None = phase
+        while isinstance(inside, Phase):
+            yield inside
+            inside = inside.on_error
+
 
 VALIDATOR_INPUT = ("content", "original_input")
 _FIELD_OF = {name: field for field, names in EXTRA.items() for name in names}
@@ -31,7 +129,7 @@ def files(facts: Facts) -> Iterator[Finding]:
     """L608."""
     for at in facts.all_phases:
         path = (*at.path, "instructions")
-        file = included_file(Text(path, at.phase.instructions or "", "instructions", at))
+        file = included_file(TemplateText(path, at.phase.instructions or "", "instructions", at))
         if file and facts.family.missing(file):
             near = facts.family.elsewhere(file)
             yield facts.report("L608", path, name=file, instead=f"@{near}" if near else None)
@@ -50,7 +148,7 @@ def syntax(facts: Facts) -> Iterator[Finding]:
                 yield _report(facts, "L603", text, word.line, column, word.name, near, kind=kind, name=word.name)
 
 
-def _at_word(text: Text, word: Word) -> int:
+def _at_word(text: TemplateText, word: Word) -> int:
     """The column of a filter's or test's name; Jinja places a test at its ``is``."""
     return _line(text.template, word.line).find(word.name, word.column - 1) + 1 or word.column
 
@@ -115,7 +213,7 @@ def _line(template: str, number: int) -> str:
 def _report(
     facts: Facts,
     code: str,
-    text: Text,
+    text: TemplateText,
     line: int,
     column: int,
     written: str,
@@ -135,7 +233,7 @@ def _report(
     return finding if exact else replace(finding, fix=None)
 
 
-def _foreign(facts: Facts, text: Text, use: NameUse) -> Iterator[Finding]:
+def _foreign(facts: Facts, text: TemplateText, use: NameUse) -> Iterator[Finding]:
     """A name that is not there at all, or only in another field."""
     name, at = use.root, (use.line, use.column)
     if text.open_names or name in SANDBOX.globals:
@@ -152,7 +250,7 @@ def _foreign(facts: Facts, text: Text, use: NameUse) -> Iterator[Finding]:
     yield _report(facts, "L602", text, *at, name, near, name=name)
 
 
-def _output(facts: Facts, keys: Keys, text: Text, use: NameUse, name: str) -> Iterator[Finding]:
+def _output(facts: Facts, keys: Keys, text: TemplateText, use: NameUse, name: str) -> Iterator[Finding]:
     written, at = f"{use.root}.{name}", (use.line, use.column)
     reason = "a validator has no phases before it" if text.validator else keys.no_output(text, name)
     if reason:
@@ -162,14 +260,14 @@ def _output(facts: Facts, keys: Keys, text: Text, use: NameUse, name: str) -> It
         yield from _beyond_text(facts, keys, text, use, name)
 
 
-def _state(facts: Facts, keys: Keys, text: Text, use: NameUse, name: str) -> Iterator[Finding]:
+def _state(facts: Facts, keys: Keys, text: TemplateText, use: NameUse, name: str) -> Iterator[Finding]:
     if text.validator or not keys.may_be_set(name):
         yield _report(facts, "L605", text, use.line, use.column, f"state.{name}", name=name)
     elif name.startswith(OUTPUT):
         yield from _beyond_text(facts, keys, text, use, name.removeprefix(OUTPUT))
 
 
-def _beyond_text(facts: Facts, keys: Keys, text: Text, use: NameUse, phase: str) -> Iterator[Finding]:
+def _beyond_text(facts: Facts, keys: Keys, text: TemplateText, use: NameUse, phase: str) -> Iterator[Finding]:
     """An attribute read from an output that is a text."""
     after = use.path[2] if len(use.path) > 2 else 0
     if isinstance(after, str) and keys.is_text(phase) and not hasattr(str, after):
@@ -177,7 +275,7 @@ def _beyond_text(facts: Facts, keys: Keys, text: Text, use: NameUse, phase: str)
         yield _report(facts, "L602", text, use.line, use.column, use.text, hint=hint, name=use.text)
 
 
-def _input(facts: Facts, text: Text, use: NameUse, name: str) -> Iterator[Finding]:
+def _input(facts: Facts, text: TemplateText, use: NameUse, name: str) -> Iterator[Finding]:
     written, at = f"input.{name}", (use.line, use.column)
     schema = facts.cascade.inputs_schema
     if text.validator:

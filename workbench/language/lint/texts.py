@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+
 from workbench.language.lint.place import PhaseAt, Places
-from workbench.language.model import (
+from workbench.language.model.cascade import (
     AsyncCascade,
     Callouts,
     Cascade,
@@ -21,9 +22,9 @@ from workbench.language.model import (
     Rules,
     SubCascade,
 )
+from workbench.language.model.shape import shape
 from workbench.language.problem import Path, Span
-from workbench.language.shape import shape
-from workbench.language.template import CONDITION_SHIFT, condition_template
+from workbench.language.templates.template import CONDITION_SHIFT, condition_template
 
 COMMON = frozenset(
     ["input", "state", "outputs", "lineage", "history", "sounding_index", "sounding_factor", "is_sounding"]
@@ -38,8 +39,7 @@ METHODS = frozenset({"get", "items", "keys", "values"})
 """What may follow a mapping without being one of its keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class TemplateText(Struct, frozen=True):
     """One template."""
 
     path: Path
@@ -73,7 +73,9 @@ class Text:
         return place.source.inner_span(place.written(self.path), line, column, length)
 
 
-def texts(cascade: Cascade, phases: Iterable[PhaseAt], read: Callable[[str], str | None] | None) -> Iterator[Text]:
+def texts(
+    cascade: Cascade, phases: Iterable[PhaseAt], read: Callable[[str], str | None] | None
+) -> Iterator[TemplateText]:
     """The templates of the phases, the cascade itself and its validators; a file that is not there gives none."""
     for at in phases:
         for text in _of(at.phase, at.path, at):
@@ -81,23 +83,23 @@ def texts(cascade: Cascade, phases: Iterable[PhaseAt], read: Callable[[str], str
     yield from _of(cascade, (), None)
 
 
-def included_file(text: Text) -> str:
+def included_file(text: TemplateText) -> str:
     """The file that ``instructions: @file`` names; empty for a template written in place."""
     is_file = text.field == "instructions" and text.phase is not None and text.text.startswith("@")
     return text.text[1:].strip() if is_file else ""
 
 
-def _included(text: Text, read: Callable[[str], str | None] | None) -> Iterator[Text]:
+def _included(text: TemplateText, read: Callable[[str], str | None] | None) -> Iterator[TemplateText]:
     file = included_file(text)
     if not file:
         yield text
         return
     inside = read(file) if read is not None else None
     if inside is not None:
-        yield Text(text.path, inside, text.field, text.phase, file=file)
+        yield TemplateText(text.path, inside, text.field, text.phase, file=file)
 
 
-def _of(model: Model, path: Path, at: PhaseAt | None) -> Iterator[Text]:
+def _of(model: Model, path: Path, at: PhaseAt | None) -> Iterator[TemplateText]:
     for key, field in shape(type(model)).items():
         value = getattr(model, field.attribute)
         if field.attribute not in model.model_fields_set or value is None:
@@ -112,14 +114,14 @@ def _of(model: Model, path: Path, at: PhaseAt | None) -> Iterator[Text]:
                 yield from _of(below, where, at)
 
 
-def _text(model: Model, key: str, path: Path, text: str, at: PhaseAt | None, *, condition: bool) -> Text:
+def _text(model: Model, key: str, path: Path, text: str, at: PhaseAt | None, *, condition: bool) -> TemplateText:
     person = isinstance(model, HumanInput | DecisionPoints | DecisionRoute)
     names = COMMON | (EXTRA.get(key, frozenset()) if isinstance(model, Rules) else frozenset())
     if isinstance(model, Callouts):
         names |= {"turn"}
     if isinstance(model, ForEachRow):
         names |= {"row", "row_index"}
-    return Text(
+    return TemplateText(
         path,
         text,
         key,

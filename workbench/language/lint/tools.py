@@ -6,17 +6,17 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from workbench.language.json_schema import bad_pattern
 from workbench.language.lint.facts import Check, Facts, Finding, bare_model, models_of
 from workbench.language.lint.not_run import TOOL_TYPES_NOT_RUN
-from workbench.language.lint.patterns import bad_pattern
 from workbench.language.lint.place import PhaseAt
 from workbench.language.lint.surroundings import ToolFacts
 from workbench.language.lint.texts import METHODS
 from workbench.language.load import load
-from workbench.language.model import PHASE_TOOLS, SCHEMES, Cascade, Soundings, Ward
-from workbench.language.model_mcp import bad_server_name, server_of
+from workbench.language.model.cascade import PHASE_TOOLS, SCHEMES, Cascade, Soundings, Ward
+from workbench.language.model.mcp import bad_server_name, server_of
 from workbench.language.problem import Path
-from workbench.language.template import names_used
+from workbench.language.templates.template import names_used
 
 RAG_TOOLS = ("rag_search", "rag_read_chunk", "rag_list_sources")
 RESEARCH_TOOLS = ("research_query", "research_execute")

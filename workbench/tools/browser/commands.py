@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
 
 MAX_WAIT_S = 30.0
 MAX_SCROLL = 50
@@ -21,8 +21,7 @@ class CommandError(ValueError):
     """A command that cannot be read; the message says how it is written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """``name`` without its colon, and its arguments, checked: numbers are finite and within limits."""
 
     name: str

@@ -14,7 +14,7 @@ import secrets
 from collections import deque
 from urllib.parse import urlsplit
 
-from workbench.tools.addresses import NotPublic, Reach
+from workbench.tools.addresses import NetworkReach, NotPublic
 
 _HEAD_BYTES = 65_536
 _HEAD_S, _CONNECT_S = 30.0, 20.0
@@ -26,7 +26,7 @@ _KEPT = 100
 class Gate:
     """One proxy. Only who knows ``key`` may use it. ``refused`` says in words what was asked for in vain."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: NetworkReach) -> None:
         self._reach = reach
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()

@@ -8,11 +8,13 @@ import os
 import shutil
 from collections.abc import Awaitable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from workbench.dataclass import dataclass
-from workbench.engine.ports import ToolImage
+from msgspec import Struct
+
+from workbench.engine.contracts import ToolImage
 from workbench.tools.browser.commands import Command
 from workbench.tools.browser.gate import Gate
 
@@ -51,8 +53,7 @@ class BrowserError(Exception):
     """What went wrong, in a sentence for the model."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extract:
+class Extract(Struct, frozen=True):
     """What a page says of itself."""
 
     url: str
@@ -94,6 +95,13 @@ def _closed(url: str) -> bool:
 def program() -> str | None:
     """The system's Chromium; None where Playwright's own is to be used, if there is one."""
     return next((found for name in PROGRAMS if (found := shutil.which(name))), None)
+
+
+def library() -> ModuleType:
+    """playwright, of the extra ``browser``. It takes 190 ms to import, and few runs have a browser."""
+    import playwright.async_api
+
+    return playwright.async_api
 
 
 class BrowserSession:
@@ -163,15 +171,13 @@ class BrowserSession:
             "storage_state": cookies,
         }
         if self._video is not None:
-            from playwright.async_api import Error
-
             context: BrowserContext | None = None
             try:
                 context = await browser.new_context(**options, record_video_dir=self._video)
                 # What records starts with the first page, which says so when it is missing.
                 await (await context.new_page()).close()
                 return context
-            except Error:
+            except library().Error:
                 self._video = None
                 if context is not None:
                     await context.close()
@@ -196,15 +202,13 @@ class BrowserSession:
 
     async def _within(self, work: Awaitable[T], seconds: float, what: str) -> T:
         """The result in time. Raises BrowserError; after a time-out the session is over."""
-        from playwright.async_api import Error
-
         try:
             async with asyncio.timeout(seconds + 1):
                 return await work
         except TimeoutError:
             await self.close()
             raise BrowserError(f"{what} within {seconds:g} s; the session was ended") from None
-        except Error as fault:
+        except library().Error as fault:
             raise BrowserError(_first(fault.message)) from None
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -307,20 +311,16 @@ class BrowserSession:
 
     async def _leave(self) -> None:
         """An empty page in place of the browser's own page of an error, of which it takes no picture at times."""
-        from playwright.async_api import Error
-
         await self._settle()
-        with contextlib.suppress(Error):
+        with contextlib.suppress(library().Error):
             await self.page.goto("about:blank", timeout=STEP_S * 1000)
 
     async def _settle(self) -> None:
         """Give the page a moment to load and draw what a command set off; a page that never rests is looked at so."""
-        from playwright.async_api import Error
-
         try:
             await self.page.wait_for_load_state("load", timeout=SETTLE_MS)
             await self.page.wait_for_load_state("networkidle", timeout=SETTLE_MS)
-        except Error:
+        except library().Error:
             return
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+
 from workbench.tools.builtin.chart import create_chart
+from workbench.tools.builtin.data import TIMEOUT_S as DATA_TIMEOUT_S
+from workbench.tools.builtin.data import DataTools
 from workbench.tools.builtin.files import FileTools
 from workbench.tools.builtin.search import TIMEOUT_S as SEARCH_TIMEOUT_S
 from workbench.tools.builtin.search import SearchTool
 from workbench.tools.builtin.shell import MAX_TIMEOUT_S, ShellTools
 from workbench.tools.builtin.sql import TIMEOUT_S as SQL_TIMEOUT_S
 from workbench.tools.builtin.sql import SqlTool
-from workbench.tools.data.tools import TIMEOUT_S as DATA_TIMEOUT_S
-from workbench.tools.data.tools import DataTools
 from workbench.tools.paths import Workspace
 from workbench.tools.registry import Function, Kind, Tool
 from workbench.tools.sandbox import Sandbox
@@ -24,8 +25,7 @@ _SLACK_S = 15.0
 """Beyond a tool's own deadline, after which the toolbox gives up on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     function: Function
     side_effects: bool
     timeout_s: float

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from workbench.context.sniffing import sniff
+from workbench.context.pictured import sniff
 from workbench.tools.globs import Glob
 from workbench.tools.paths import PathRefused, Workspace, is_regular
 from workbench.tools.stopping import check

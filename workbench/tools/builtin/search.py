@@ -10,6 +10,7 @@ from typing import TypedDict
 from workbench.tools.calling import call_function
 from workbench.tools.paths import Workspace, is_regular
 from workbench.tools.sandbox.limits import PATH
+from workbench.tools.sandbox.process import run_process
 
 MAX_MATCHES = 200
 MAX_LINE_CHARS = 300
@@ -33,8 +34,6 @@ class SearchTool:
             path: File or folder to search, relative to the workspace.
             ignore_case: Treat small and capital letters alike.
         """
-        from workbench.tools.sandbox.process import run_process
-
         start = self.workspace.find(path)
         files = await call_function(lambda: self._files(start), {}, TIMEOUT_S)
         job = {
@@ -72,13 +71,13 @@ class SearchTool:
         ]
 
 
-class _Found(TypedDict):
+class _SearchResult(TypedDict):
     matches: list[tuple[str, int, str]]
     more: int
     skipped: int
 
 
-def _report(found: _Found, files: int, pattern: str) -> str:
+def _report(found: _SearchResult, files: int, pattern: str) -> str:
     notes: list[str] = []
     if more := found["more"]:
         notes.append(f"{more:,} more matches; narrow the expression or the path")

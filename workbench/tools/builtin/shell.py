@@ -5,15 +5,15 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from workbench.engine.ports import ToolImage, ToolResult
+from msgspec.structs import replace
+
+from workbench.engine.contracts import ToolImage, ToolResult
 from workbench.language.clean import clean_line
-from workbench.tools.images import ImageRefused, read_image
-from workbench.tools.results import NOTHING, bounded
-from workbench.tools.sandbox import Finished, Sandbox
+from workbench.tools.results import NOTHING, ImageRefused, bounded, read_image
+from workbench.tools.sandbox import FinishedCommand, Sandbox
 from workbench.tools.sandbox.limits import PATH
 from workbench.tools.sandbox.scratch import SCRATCH
 
@@ -104,14 +104,14 @@ class ShellTools:
         return replace(reported(finished, timeout, notes), images=tuple(images))
 
 
-def reported(finished: Finished, timeout_s: float, notes: Sequence[str] = ()) -> ToolResult:
+def reported(finished: FinishedCommand, timeout_s: float, notes: Sequence[str] = ()) -> ToolResult:
     """A finished command as a result; an error where it did not end well."""
     text, whole = (_report(finished, timeout_s, notes, limit) for limit in (MAX_CHARS, sys.maxsize))
     whole = whole if whole != text else ""
     return ToolResult(text, is_error=not finished.ok, sandbox=finished.level, whole=whole)
 
 
-def _report(finished: Finished, timeout_s: float, notes: Sequence[str], limit: int) -> str:
+def _report(finished: FinishedCommand, timeout_s: float, notes: Sequence[str], limit: int) -> str:
     """What a model reads: stdout, then stderr and what happened, each under a mark."""
     parts = [bounded(finished.stdout.rstrip("\n"), limit)]
     if finished.stderr.strip():

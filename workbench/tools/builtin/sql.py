@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workbench.engine.ports import ToolResult
+from workbench.engine.contracts import ToolResult
+from workbench.tools.builtin.sql_guard import DENIED, TABLE_FUNCTIONS, SqlError, guard
 from workbench.tools.calling import call_function
 from workbench.tools.globs import Glob
 from workbench.tools.paths import PathRefused, Workspace, is_regular
 from workbench.tools.results import error_of
-from workbench.tools.sandbox import Finished, Level, Limits, Sandbox
+from workbench.tools.sandbox import FinishedCommand, Level, Limits, Sandbox
 
 LADDER: tuple[Level, ...] = ("bwrap", "landlock")
 """The child needs our own interpreter, which a container does not have."""
@@ -55,9 +56,6 @@ class SqlTool:
 
     async def run(self, query: str, parameters: Mapping[str, Any] | None = None) -> ToolResult:
         """The same with values for the query's ``{name:Type}`` parameters; text is never made part of the SQL."""
-        from workbench.tools.builtin.sql_guard import DENIED, TABLE_FUNCTIONS, guard
-        from workbench.tools.builtin.sql_tokens import SqlError
-
         try:
             # In a thread: a pattern reads the whole workspace.
             guarded = await call_function(lambda: guard(query, self._find), {}, TIMEOUT_S)
@@ -135,7 +133,7 @@ def _site() -> Path:
     return Path(spec.origin).resolve().parent.parent
 
 
-def _result(finished: Finished) -> ToolResult:
+def _result(finished: FinishedCommand) -> ToolResult:
     if finished.timed_out:
         return ToolResult(f"the query took longer than {TIMEOUT_S:g} s and was ended", True, sandbox=finished.level)
     try:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from workbench.engine.ports import Parameter, ToolSpec
+from workbench.engine.contracts import Parameter, ToolSpec
 from workbench.language.problem import Problem
 from workbench.tools.registry import tool_problem
 from workbench.tools.schema import object_schema, shown_type

@@ -3,21 +3,122 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import hashlib
+import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from workbench.context.scoring import cosine
-from workbench.dataclass import dataclass
-from workbench.engine.embedding import Embedder
-from workbench.engine.ports import ModelFault
-from workbench.engine.retrieval import FolderSource
-from workbench.engine.retrieval_tools import RAG_LIST, RAG_READ, RAG_SEARCH, BadArguments, asked
-from workbench.language.model_context import Rag
+from workbench.engine.contracts import EmbeddedTexts, Embedder, FolderSource, ModelFault
+from workbench.engine.engine_tools import RAG_LIST, RAG_READ, RAG_SEARCH, BadArguments, asked
+from workbench.engine.journal.event import packed, unpacked
+from workbench.language.model.context import Rag
 from workbench.tools.paths import Workspace
-from workbench.tools.rag.folder import Folder, Indexed, folder_of
-from workbench.tools.rag.passages import Passage
-from workbench.tools.rag.vectors import Made, Vectors
+from workbench.tools.rag.folder import Folder, IndexedFolder, Passage, folder_of
+
+# Embeddings of passages, kept on disk by the text they stand for: what was embedded once costs nothing again.
+
+BATCH = 64
+"""Texts of one request."""
+
+Vector = Sequence[float]
+
+
+def key_of(text: str) -> str:
+    """The name of a text among vectors."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class EmbeddingCost(Struct, frozen=True):
+    """What new embeddings took."""
+
+    texts: int = 0
+    tokens: int | None = 0
+    """None where a provider did not say."""
+    cost: float | None = 0.0
+    """US dollars; None where a price is not known."""
+
+    def with_batch(self, texts: int, made: EmbeddedTexts) -> EmbeddingCost:
+        tokens = None if self.tokens is None or made.tokens is None else self.tokens + made.tokens
+        cost = None if self.cost is None or made.cost is None else self.cost + made.cost
+        return EmbeddingCost(self.texts + texts, tokens, cost)
+
+    def __str__(self) -> str:
+        if not self.cost and self.cost is not None:
+            return f"{self.texts:,} passages were embedded, free of charge"
+        tokens = "an unknown number of tokens" if self.tokens is None else f"{self.tokens:,} tokens"
+        cost = "at an unknown price" if self.cost is None else f"for ${self.cost:.6f}"
+        return f"{self.texts:,} passages were embedded: {tokens} {cost}"
+
+
+class Vectors:
+    """The vectors of one embedding model, in a file that only grows. A line that cannot be read is passed over."""
+
+    def __init__(self, folder: Path, model: str) -> None:
+        digest = hashlib.sha256(model.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        self._path = folder / f"{digest}.jsonl"
+        self._model = model
+        self._known: dict[str, Vector] | None = None
+
+    async def of(self, texts: Sequence[str], embedder: Embedder) -> tuple[list[Vector], EmbeddingCost]:
+        """One vector for each text, and what was spent on those that were not known. Raises ModelFault."""
+        known, spent = self._loaded(), EmbeddingCost()
+        missing = list(dict.fromkeys(text for text in texts if key_of(text) not in known))
+        for start in range(0, len(missing), BATCH):
+            batch = missing[start : start + BATCH]
+            made = await embedder.embed(batch, self._model)
+            spent = spent.with_batch(len(batch), made)
+            fresh = {key_of(text): vector for text, vector in zip(batch, made.vectors, strict=True)}
+            known |= fresh
+            self._append(fresh)
+        return [known[key_of(text)] for text in texts], spent
+
+    def _loaded(self) -> dict[str, Vector]:
+        if self._known is None:
+            self._known = {}
+            try:
+                lines = self._path.read_bytes().splitlines()
+            except OSError:
+                lines = []
+            for line in lines:
+                if (read := _read(line)) is not None:
+                    self._known[read[0]] = read[1]
+        return self._known
+
+    def _append(self, fresh: Mapping[str, Vector]) -> None:
+        """Keep them for later runs. Where that cannot be done they are made again: the answer is the same."""
+        data = b"".join(_line(key, vector) for key, vector in fresh.items())
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(self._path, flags, 0o600)
+        except OSError:
+            return
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            os.write(descriptor, data)
+        except OSError:
+            return
+        finally:
+            os.close(descriptor)
+
+
+def _line(key: str, vector: Vector) -> bytes:
+    return json.dumps({"key": key, "vector": packed(vector)}).encode() + b"\n"
+
+
+def _read(line: bytes) -> tuple[str, Vector] | None:
+    try:
+        body = json.loads(line)
+        return str(body["key"]), unpacked(body["vector"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
 
 _NAMED = 5
 """Files left out that a notice names."""
@@ -25,12 +126,11 @@ _LISTED = 500
 """Files that a list holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class RagAnswer(Struct, frozen=True):
     """An answer, and what was embedded for it."""
 
     text: str
-    made: Made = Made()
+    made: EmbeddingCost = EmbeddingCost()
     by: str = ""
     """The model that embedded."""
 
@@ -56,7 +156,7 @@ class RagTools:
         self._folders: dict[tuple[Path, str], Folder] = {}
         self._vectors: dict[str, Vectors] = {}
 
-    async def call(self, source: FolderSource, name: str, arguments: Mapping[str, Any]) -> Told:
+    async def call(self, source: FolderSource, name: str, arguments: Mapping[str, Any]) -> RagAnswer:
         """The answer, and what was embedded for it. Raises ValueError (of a path, a pattern or an argument) with words
         for the model."""
         rule = source.rule
@@ -67,15 +167,15 @@ class RagTools:
         if name == RAG_SEARCH:
             return await self._search(indexed, rule, *asked(arguments, "k"))
         if name == RAG_READ:
-            return Told(_passage(indexed, arguments))
+            return RagAnswer(_passage(indexed, arguments))
         if name == RAG_LIST and not arguments:
-            return Told(_list(indexed, rule))
+            return RagAnswer(_list(indexed, rule))
         raise BadArguments(f"{name} takes no arguments")
 
-    async def _search(self, indexed: Indexed, rule: Rag, query: str, most: int) -> Told:
+    async def _search(self, indexed: IndexedFolder, rule: Rag, query: str, most: int) -> RagAnswer:
         if not indexed.passages:
-            return Told(_noted(f"There is nothing to search in {indexed.folder}.", indexed))
-        notice, best, spent = "", list[int](), Made()
+            return RagAnswer(_noted(f"There is nothing to search in {indexed.folder}.", indexed))
+        notice, best, spent = "", list[int](), EmbeddingCost()
         if rule.model is not None:
             try:
                 best, made, spent = await self._nearest(indexed, rule.model, query, most)
@@ -89,9 +189,11 @@ class RagTools:
         else:
             head = f"{len(best):,} of {len(indexed.passages):,} passages in {indexed.folder}, best first, {by}:"
             text = "\n\n".join([head, *(_shown(indexed.passages[index]) for index in best)])
-        return Told(_noted("\n\n".join(filter(None, (text, notice))), indexed), spent, rule.model or "")
+        return RagAnswer(_noted("\n\n".join(filter(None, (text, notice))), indexed), spent, rule.model or "")
 
-    async def _nearest(self, indexed: Indexed, model: str, query: str, most: int) -> tuple[list[int], Made, Made]:
+    async def _nearest(
+        self, indexed: IndexedFolder, model: str, query: str, most: int
+    ) -> tuple[list[int], EmbeddingCost, EmbeddingCost]:
         """Indices by cosine, best first; what was spent on passages, and with the query. Raises ModelFault."""
         if self._embedder is None:
             raise ModelFault("no_model", "no embedding model can be reached here")
@@ -111,7 +213,7 @@ def _shown(passage: Passage) -> str:
     return f"[{passage.id}] {passage.file} {passage.lines}\n{passage.text.strip()}"
 
 
-def _passage(indexed: Indexed, arguments: Mapping[str, Any]) -> str:
+def _passage(indexed: IndexedFolder, arguments: Mapping[str, Any]) -> str:
     wanted = arguments.get("id")
     if set(arguments) != {"id"} or not isinstance(wanted, str):
         raise BadArguments("'id' must be the id of a passage, as rag_search gives it")
@@ -127,7 +229,7 @@ def _passage(indexed: Indexed, arguments: Mapping[str, Any]) -> str:
     return "\n".join([_shown(passage), *([f"[{', '.join(near)}]"] if near else [])])
 
 
-def _list(indexed: Indexed, rule: Rag) -> str:
+def _list(indexed: IndexedFolder, rule: Rag) -> str:
     by = f"embeddings of {rule.model}" if rule.model else "words (BM25)"
     counts: dict[str, int] = {}
     for passage in indexed.passages:
@@ -139,7 +241,7 @@ def _list(indexed: Indexed, rule: Rag) -> str:
     return _noted("\n".join(lines), indexed, named=50)
 
 
-def _noted(text: str, indexed: Indexed, named: int = _NAMED) -> str:
+def _noted(text: str, indexed: IndexedFolder, named: int = _NAMED) -> str:
     """The text, and what is not searched."""
     if not indexed.left_out:
         return text

@@ -4,24 +4,92 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import field
+from bisect import bisect_right
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from workbench.context.ranking import Ranking
-from workbench.dataclass import dataclass
-from workbench.language.model_context import Rag
+from msgspec import Struct
+
+from workbench.context.scoring import Ranking
+from workbench.language.model.context import Rag
 from workbench.tools.globs import Glob
 from workbench.tools.paths import PathRefused, Workspace
-from workbench.tools.rag.passages import Passage, passages_of
+
+# Cuts a text into passages of about equal size that overlap, and knows the lines of each.
+
+
+class Passage(Struct, frozen=True):
+    """A piece of a file."""
+
+    file: str
+    """As tools name it: relative to the workspace."""
+    name: str
+    """The same relative to the folder that is searched."""
+    number: int
+    """Within its file, from 1."""
+    first: int
+    """Line, from 1."""
+    last: int
+    text: str
+
+    @property
+    def id(self) -> str:
+        """``faq.md#3``: stays the same while the file does."""
+        return f"{self.name}#{self.number}"
+
+    @property
+    def lines(self) -> str:
+        return f"line {self.first:,}" if self.first == self.last else f"lines {self.first:,}-{self.last:,}"
+
+
+def passages_of(file: str, name: str, text: str, size: int, overlap: int) -> list[Passage]:
+    """Passages of at most ``size`` characters that end with a line where one ends in their second half, else with a
+    word; neighbours share at most ``overlap`` characters (never more than half a passage). Blanks alone are none."""
+    overlap = min(overlap, size // 2)
+    breaks = [at for at, character in enumerate(text) if character == "\n"]
+    found: list[Passage] = []
+    start = 0
+    while start < len(text):
+        end = _end(text, start, size)
+        body = text[start:end]
+        if body.strip():
+            first, last = (bisect_right(breaks, at - 1) + 1 for at in (start, end - 1))
+            found.append(Passage(file, name, len(found) + 1, first, last, body))
+        if end == len(text):
+            break
+        start = max(_back(text, end, overlap), start + 1)
+    return found
+
+
+def _end(text: str, start: int, size: int) -> int:
+    """Where a passage ends that begins at ``start``."""
+    if start + size >= len(text):
+        return len(text)
+    for mark in ("\n", " "):
+        cut = text.rfind(mark, start + size // 2, start + size)
+        if cut >= 0:
+            return cut + 1
+    return start + size
+
+
+def _back(text: str, end: int, overlap: int) -> int:
+    """Where the next passage begins: at a line, else at a word, within the overlap."""
+    if not overlap:
+        return end
+    for mark in ("\n", " "):
+        cut = text.find(mark, end - overlap - 1, end - 1)
+        if cut >= 0:
+            return cut + 1
+    return end - overlap
+
 
 MAX_FILES = 5_000
 MAX_FILE_BYTES = 4_000_000
 MAX_PASSAGES = 50_000
 
 
-@dataclass(frozen=True)
-class Indexed:
+class IndexedFolder(Struct, frozen=True, dict=True):
     """A folder as it was at one moment."""
 
     folder: str
@@ -41,8 +109,7 @@ class Indexed:
         return {passage.id: index for index, passage in enumerate(self.passages)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _ReadFile(Struct, frozen=True):
     """What became of a file, and how it looked then."""
 
     seen: tuple[int, int, int]
@@ -50,7 +117,7 @@ class _Read:
     problem: str = ""
 
 
-@dataclass
+@dataclass(slots=True)
 class Folder:
     """One folder under one rule. ``indexed`` may be asked from several threads."""
 
@@ -58,16 +125,16 @@ class Folder:
     path: Path
     """Resolved, and inside the workspace."""
     rule: Rag
-    _read: dict[str, _Read] = field(default_factory=dict)
-    _indexed: Indexed | None = None
+    _read: dict[str, _ReadFile] = field(default_factory=dict)
+    _indexed: IndexedFolder | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def indexed(self) -> Indexed:
+    def indexed(self) -> IndexedFolder:
         """The passages as the files are now; only files that changed are read. Raises ValueError for a pattern that
         cannot be read."""
         with self._lock:
             before, problems = self._read, list[tuple[str, str]]()
-            now: dict[str, _Read] = {}
+            now: dict[str, _ReadFile] = {}
             for entry in self._entries(problems):
                 shown = self.workspace.shown(Path(entry.path))
                 now[shown] = self._looked(entry, shown, before.get(shown))
@@ -94,27 +161,27 @@ class Folder:
             problems.append((self.workspace.shown(Path(entry.path)), f"more than {MAX_FILES:,} files"))
         return found[:MAX_FILES]
 
-    def _looked(self, entry: os.DirEntry[str], shown: str, before: _Read | None) -> _Read:
+    def _looked(self, entry: os.DirEntry[str], shown: str, before: _ReadFile | None) -> _ReadFile:
         try:
             stat = Path(entry.path).lstat()
             seen = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             if before is not None and before.seen == seen:
                 return before
             if stat.st_size > MAX_FILE_BYTES:
-                return _Read(seen, problem=f"{stat.st_size / 1e6:,.1f} MB; the limit is {MAX_FILE_BYTES / 1e6:g}")
+                return _ReadFile(seen, problem=f"{stat.st_size / 1e6:,.1f} MB; the limit is {MAX_FILE_BYTES / 1e6:g}")
             data = Path(entry.path).read_bytes()
         except OSError as fault:
-            return _Read((0, 0, 0), problem=fault.strerror or "unreadable")
+            return _ReadFile((0, 0, 0), problem=fault.strerror or "unreadable")
         if b"\0" in data[:8192]:
-            return _Read(seen, problem="binary")
+            return _ReadFile(seen, problem="binary")
         try:
             text = data.decode("utf-8-sig")
         except UnicodeDecodeError as fault:
-            return _Read(seen, problem=f"not UTF-8 at byte {fault.start:,}")
+            return _ReadFile(seen, problem=f"not UTF-8 at byte {fault.start:,}")
         name = Path(entry.path).relative_to(self.path).as_posix()
-        return _Read(seen, tuple(passages_of(shown, name, text, self.rule.chunk_chars, self.rule.chunk_overlap)))
+        return _ReadFile(seen, tuple(passages_of(shown, name, text, self.rule.chunk_chars, self.rule.chunk_overlap)))
 
-    def _collected(self, read: dict[str, _Read], problems: list[tuple[str, str]]) -> Indexed:
+    def _collected(self, read: dict[str, _ReadFile], problems: list[tuple[str, str]]) -> IndexedFolder:
         passages: list[Passage] = []
         files: list[str] = []
         left_out = list(problems)
@@ -126,7 +193,9 @@ class Folder:
             elif one.passages:
                 passages += one.passages
                 files.append(shown)
-        return Indexed(self.workspace.shown(self.path) or ".", tuple(passages), tuple(files), tuple(sorted(left_out)))
+        return IndexedFolder(
+            self.workspace.shown(self.path) or ".", tuple(passages), tuple(files), tuple(sorted(left_out))
+        )
 
 
 def folder_of(workspace: Workspace, directory: str, file: str) -> Path:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 
-from workbench.dataclass import dataclass
+from msgspec import Struct, field
+
 from workbench.tools.sandbox.limits import Limits
 
 WORKSPACE = Path("/workspace")
@@ -21,8 +21,7 @@ _ETC = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.
 _COUNTED = 'ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"'
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One command and what it may see."""
 
     argv: Sequence[str]

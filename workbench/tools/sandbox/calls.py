@@ -10,7 +10,8 @@ import errno
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 Instruction = list[int]
 """Operation, jump if true, jump if false, constant."""
@@ -29,8 +30,7 @@ _FAMILIES = (1, 2, 10, 16)
 of a virtual machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Machine:
+class _Machine(Struct, frozen=True):
     """Numbers of the calls; the argument that holds the mode where that is asked."""
 
     audit: int

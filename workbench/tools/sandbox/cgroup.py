@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _OWN = Path("/proc/self/cgroup")
@@ -26,8 +26,7 @@ class NoCgroup(OSError):
     """Nothing can be counted by cgroups here; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """The cgroups of one command: one, or one for each controller where these are apart (version 1)."""
 
     folders: tuple[Path, ...]

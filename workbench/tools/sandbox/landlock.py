@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,8 +27,6 @@ def why_not() -> str:
     """Why this level is not to be had here; empty when it is."""
     if sys.platform != "linux":
         return "only Linux has it"
-    import ctypes
-
     abi = ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, 0, _VERSION)
     if abi < 0:
         return "the kernel was built or started without it"

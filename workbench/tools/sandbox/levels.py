@@ -4,27 +4,109 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
+import shutil
 import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import field, replace
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
-from workbench.dataclass import dataclass
-from workbench.tools.sandbox import bwrap, calls, docker, landlock
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from workbench.tools.sandbox import bwrap, calls, cgroup, docker, landlock
 from workbench.tools.sandbox.bwrap import Job
 from workbench.tools.sandbox.cgroup import Groups
-from workbench.tools.sandbox.limits import DEFAULT_IMAGE, PATH, Level
+from workbench.tools.sandbox.limits import DEFAULT_IMAGE, PATH, Level, Limits
 from workbench.tools.sandbox.merging import Listing, Merge, everything, overlaid
 from workbench.tools.sandbox.mirror import Mirror
-from workbench.tools.sandbox.process import Ended, run_process
-from workbench.tools.sandbox.resources import counted, environment, is_root, resources, unprivileged
+from workbench.tools.sandbox.process import ProcessEnd, run_process
 from workbench.tools.sandbox.scratch import SCRATCH
+
+# The environment and the resource limits that a command gets, and how its processes are counted.
+
+_FIRST_ID, _HIGHEST_ID = 1_600_000_000, 2_000_000_000
+"""User ids that no system gives to anybody."""
+_commands = itertools.count()
+_SANDBOX_TASKS = 4
+"""Processes of the sandbox itself, that a command's limit must leave room for."""
+
+
+def environment(env: Mapping[str, str], temp: str, outbox: str | None) -> dict[str, str]:
+    """All that a command finds in its environment; ``env`` wins."""
+    own = {"PATH": PATH, "HOME": temp, "TMPDIR": temp, "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1"}
+    own["GIT_CONFIG_NOSYSTEM"] = (
+        "1"  # Settings of the machine are not to be had, and git gives up when it may not look.
+    )
+    return own | ({"OUTBOX": outbox} if outbox else {}) | dict(env)
+
+
+def resources(limits: Limits, *, count_processes: bool, user: int | None) -> dict[str, int]:
+    """Resource limits by name. ``count_processes`` is for commands without a namespace: there all processes of the
+    user count together, so what runs already is added, unless the user is the command's own."""
+    values = {
+        "RLIMIT_CORE": 0,
+        "RLIMIT_CPU": limits.cpu_s,
+        "RLIMIT_AS": limits.memory_bytes,
+        "RLIMIT_FSIZE": limits.file_bytes,
+        "RLIMIT_NOFILE": limits.open_files,
+    }
+    if not count_processes or sys.platform != "linux":
+        return values
+    return values | {"RLIMIT_NPROC": limits.processes + (_own_tasks() if user is None else _SANDBOX_TASKS)}
+
+
+@contextmanager
+def counted(limits: Limits) -> Iterator[cgroup.Groups | None]:
+    """The cgroups that a command joins; None where resource limits and the launcher do the counting."""
+    if sys.platform != "linux":
+        yield None
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            groups = stack.enter_context(cgroup.limited(limits.processes, limits.memory_bytes, SCRATCH.note_group))
+        except cgroup.NoCgroup:
+            groups = None
+        yield groups
+
+
+def unprivileged() -> int | None:
+    """A user id for one command where root runs the workbench: nobody else's, so that the processes of that user are
+    those of the command. None for all others, who have no rights to lose."""
+    if not is_root():
+        return None
+    try:
+        last = max(int(first) + int(count) - 1 for first, _, count in map(str.split, _map_of_ids()))
+    except (OSError, ValueError):
+        last = _HIGHEST_ID
+    number = os.getpid() * 64 + next(_commands) % 64
+    if last >= _HIGHEST_ID:
+        return _FIRST_ID + number % (_HIGHEST_ID - _FIRST_ID)
+    return max(last - 1000 - number % 1000, 1)
+
+
+def _map_of_ids() -> list[str]:
+    return Path("/proc/self/uid_map").read_text().splitlines()
+
+
+def is_root() -> bool:
+    """Whether resource limits on processes do not bind us."""
+    return sys.platform == "linux" and os.geteuid() == 0
+
+
+def _own_tasks() -> int:
+    total, user = 0, os.getuid()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if process.stat().st_uid == user:
+                total += sum(1 for _ in (process / "task").iterdir())
+    return total
+
 
 _LAUNCHER = Path(__file__).with_name("launch.py")
 _NO_STAGE, _OVER_LIMIT = 125, 137
@@ -32,8 +114,7 @@ _NO_STAGE, _OVER_LIMIT = 125, 137
 _FOLDERS = ("tmp", "shm", "outbox")
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """A job with what only running it needs."""
 
     job: Job
@@ -46,8 +127,7 @@ class Task:
     """A program of this project's, not of a model's."""
 
 
-@dataclass
-class _Copies:
+class _Copies(Struct):
     """Copies of workspaces, each used by one command at a time."""
 
     free: dict[Path, list[Mirror]] = field(default_factory=dict)
@@ -73,7 +153,7 @@ _without_overlay: set[Path] = set()
 """Workspaces over which no overlay could be mounted."""
 
 
-async def run_at(level: Level, task: Task) -> Ended:
+async def run_at(level: Level, task: Task) -> ProcessEnd:
     """Run it to its end, and bring what it has written to where it belongs. Raises OSError when the level's own
     program cannot be started."""
     if level == "none":
@@ -94,7 +174,7 @@ async def run_at(level: Level, task: Task) -> Ended:
 # -- where a command finds the workspace -----------------------------------------------------------------------------
 
 
-async def _over_overlay(task: Task) -> Ended | None:
+async def _over_overlay(task: Task) -> ProcessEnd | None:
     """bubblewrap over an overlay; None where this system mounts none."""
     job = task.job
     with SCRATCH.subfolder("stage") as stage:
@@ -109,7 +189,7 @@ async def _over_overlay(task: Task) -> Ended | None:
                 os.close(folder)
 
 
-async def _mounted(task: Task, mirror: Mirror) -> Ended:
+async def _mounted(task: Task, mirror: Mirror) -> ProcessEnd:
     """bubblewrap over a copy, for root: what root alone can reach is mounted where the command's user gets to."""
     with SCRATCH.subfolder("stage") as stage:
         ended, folder = await _staged(task, stage, {"path": str(mirror.folder)}, mirror.user, [mirror.folder])
@@ -123,7 +203,7 @@ async def _mounted(task: Task, mirror: Mirror) -> Ended:
                 os.close(folder)
 
 
-async def _over_copy(level: Level, task: Task, mirror: Mirror) -> Ended:
+async def _over_copy(level: Level, task: Task, mirror: Mirror) -> ProcessEnd:
     job, stage, user = task.job, mirror.folder.parent, mirror.user
     await asyncio.to_thread(_emptied, stage, user)
     await asyncio.to_thread(_handed_over, job.readable, user)
@@ -146,7 +226,7 @@ async def _over_copy(level: Level, task: Task, mirror: Mirror) -> Ended:
     return await _merged(task, ended, mirror.changed, str(stage), "files")
 
 
-async def _in_place(task: Task) -> Ended:
+async def _in_place(task: Task) -> ProcessEnd:
     """Landlock over the workspace itself, which the command only reads."""
     job = task.job
     with SCRATCH.subfolder("stage") as stage, counted(job.limits) as groups:
@@ -159,7 +239,7 @@ async def _in_place(task: Task) -> Ended:
         return await _merged(task, ended, everything, str(stage), "")
 
 
-async def _unwalled(task: Task) -> Ended:
+async def _unwalled(task: Task) -> ProcessEnd:
     """No walls at all: in the workspace itself, under limits."""
     job = task.job
     with SCRATCH.subfolder("stage") as stage, counted(job.limits) as groups:
@@ -170,7 +250,7 @@ async def _unwalled(task: Task) -> Ended:
         )
 
 
-async def _in_docker(task: Task, stage: Path, user: int, watched: Sequence[Path]) -> Ended:
+async def _in_docker(task: Task, stage: Path, user: int, watched: Sequence[Path]) -> ProcessEnd:
     program, name = docker.find() or "docker", docker.new_name()
     inside = _inside(task.job, "/tmp", str(bwrap.OUTBOX))
     argv = docker.command(inside, program, task.image, name, stage, user, interactive=task.stdin is not None)
@@ -198,8 +278,6 @@ def _inside(job: Job, temp: str, outbox: str) -> Job:
 
 def _emptied(stage: Path, user: int | None) -> None:
     """Fresh folders for what a command may write beside the workspace."""
-    import shutil
-
     for name in _FOLDERS:
         folder = stage / name
         shutil.rmtree(folder, ignore_errors=True)
@@ -224,7 +302,7 @@ def _handed_over(paths: Sequence[Path], user: int | None) -> None:
 
 async def _staged(
     task: Task, stage: Path, workspace: Mapping[str, Any], user: int | None, watched: Sequence[Path]
-) -> tuple[Ended, int]:
+) -> tuple[ProcessEnd, int]:
     """bubblewrap in a mount namespace that the launcher makes. How it ended, and the folder of what was written, open,
     or -1 where it was not made."""
     job = task.job
@@ -271,7 +349,7 @@ async def _launched(
     count: bool = False,
     walled: bool = True,
     fds: Sequence[int] = (),
-) -> Ended:
+) -> ProcessEnd:
     counts = groups is not None and groups.memory is not None
     spec = _spec(task.job, watched=watched) | {
         "limits": resources(task.job.limits, count_processes=count and groups is None, user=user),
@@ -331,8 +409,8 @@ def _launcher(file: int, argv: Sequence[str]) -> list[str]:
 
 
 async def _merged(
-    task: Task, ended: Ended, listing: Listing, folder: str, files: str, *, outbox: str = "outbox"
-) -> Ended:
+    task: Task, ended: ProcessEnd, listing: Listing, folder: str, files: str, *, outbox: str = "outbox"
+) -> ProcessEnd:
     """Bring the changes in ``folder/files`` into the workspace, and ``folder/outbox`` to the task's."""
     if ended.forced:
         note = "its changes were left out: it could not be ended in time"

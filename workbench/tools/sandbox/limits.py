@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Literal
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import asdict
 
 Level = Literal["docker", "bwrap", "landlock", "none"]
 LADDER: tuple[Level, ...] = ("docker", "bwrap", "landlock")
@@ -19,8 +19,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 """Where a command finds programs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Limits of one command with all the processes that it starts. Only ``cpu_s`` and ``open_files`` hold for each."""
 
     cpu_s: int = 600
@@ -42,8 +41,7 @@ class Limits:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedCommand(Struct, frozen=True):
     """A command that has ended, with every process it started."""
 
     exit_code: int

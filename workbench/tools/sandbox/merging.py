@@ -7,13 +7,85 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
 from typing import Literal
 
-from workbench.dataclass import dataclass
+from msgspec import Struct
+
 from workbench.language.clean import clean_line
-from workbench.tools.sandbox.guarded import Kept, kept, makes_repository
+from workbench.tools.hidden import is_hidden_path
+
+# What a sandboxed command may change of a workspace: all but what makes other programs run something.
+
+PROTECTED_FILES = frozenset(
+    {
+        *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zprofile", ".zshenv"),
+        *(".zlogin", ".kshrc", ".cshrc", ".tcshrc", ".login", ".inputrc", ".envrc", ".exrc", ".vimrc", ".nvimrc"),
+        *(".nvim.lua", ".gitconfig", ".gitmodules", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".netrc"),
+        *(".pre-commit-config.yaml", ".tool-versions", ".mise.toml", ".mcp.json", ".gdbinit", ".lldbinit"),
+        *(".devcontainer.json", ".rprofile", ".irbrc", ".pryrc", ".octaverc", ".lvimrc", ".autoenv", "mise.toml"),
+        "workbench.yaml",
+    }
+)
+"""Shell start files, and settings by which a tool runs commands when a person next uses it in the folder."""
+PROTECTED_FOLDERS = frozenset(
+    {
+        *(".vscode", ".idea", ".vim", ".zed", ".helix", ".husky", ".devcontainer", ".direnv", ".cargo", ".mise"),
+        *(".claude", ".codex", ".cursor", ".gemini", ".windsurf", ".hg", ".jj", ".sl"),
+    }
+)
+"""Settings and hooks of editors, of agents, and of version control other than git."""
+GIT_FOLDERS = frozenset({"objects", "refs", "logs"})
+GIT_FILES = frozenset(
+    {
+        *("head", "orig_head", "fetch_head", "merge_head", "merge_msg", "merge_mode", "squash_msg", "auto_merge"),
+        *("cherry_pick_head", "revert_head", "commit_editmsg", "index", "packed-refs", "shallow", "description"),
+    }
+)
+"""All that may change inside ``.git``: what commits, branches and the index are kept in. The rest can name programs or
+lead to settings elsewhere."""
+_REPOSITORY = frozenset({"head", "objects", "refs"})
+_RUNS = frozenset({"config", "hooks"})
+_ELSEWHERE = frozenset({"head", "commondir"})
+"""A folder with these is a repository, too: its settings are those of the folder that ``commondir`` names."""
+
+
+class NotMerged(Enum):
+    """Why a change does not reach the workspace."""
+
+    HIDDEN = "is kept from tools"
+    GIT = "can make git run programs"
+    GIT_LINK = "is a link, by which git would write elsewhere"
+    PROTECTED = "can make other programs run something"
+
+
+def kept(parts: Sequence[str], *, is_folder: bool) -> NotMerged | None:
+    """Why a command may not make, change or remove a path; None where it may. ``parts`` are names below the root."""
+    if is_hidden_path(parts):
+        return NotMerged.HIDDEN
+    names = [part.casefold() for part in parts]
+    if ".git" in names:
+        inner = names[names.index(".git") + 1 :]
+        if not inner:
+            return None if is_folder else NotMerged.GIT  # As a file it says where the repository of a worktree is.
+        whole = inner[0] in GIT_FOLDERS or inner in (["info"], ["info", "exclude"], ["info", "refs"])
+        return None if whole or (len(inner) == 1 and inner[0] in GIT_FILES) else NotMerged.GIT
+    folders = names if is_folder else names[:-1]
+    if not PROTECTED_FOLDERS.isdisjoint(folders) or names[-1] in PROTECTED_FILES | PROTECTED_FOLDERS:
+        return NotMerged.PROTECTED
+    return None
+
+
+def makes_repository(name: str, beside: Collection[str]) -> bool:
+    """Whether a name completes a folder to a repository without ``.git``, whose settings git would use."""
+    names = {one.casefold() for one in beside} | {name.casefold()}
+    if name.casefold() in _ELSEWHERE and names >= _ELSEWHERE:
+        return True
+    return name.casefold() in _REPOSITORY | _RUNS and names >= _REPOSITORY and not names.isdisjoint(_RUNS)
+
 
 MAX_DEPTH = 100
 """Folders within folders that are taken over."""
@@ -24,8 +96,7 @@ _CHUNK = 1 << 20
 Parts = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One name that a command has made, changed or removed."""
 
     name: str
@@ -109,18 +180,18 @@ class Merge:
             except OSError as fault:
                 self._note(f"{_shown(path)} was left out: {fault.strerror or fault}")
 
-    def _refused(self, path: Parts, entry: Entry, is_folder: bool, beside: set[str]) -> Kept | None:
+    def _refused(self, path: Parts, entry: Entry, is_folder: bool, beside: set[str]) -> NotMerged | None:
         if not self.guarded:
             return None
         if reason := self._kept(path, is_folder=is_folder):
             return reason
         if entry.kind == "link" and ".git" in (part.casefold() for part in path):
-            return Kept.GIT_LINK
-        return Kept.GIT if entry.kind != "gone" and ".git" not in path and _completes(entry, beside) else None
+            return NotMerged.GIT_LINK
+        return NotMerged.GIT if entry.kind != "gone" and ".git" not in path and _completes(entry, beside) else None
 
-    def _kept(self, path: Parts, *, is_folder: bool) -> Kept | None:
+    def _kept(self, path: Parts, *, is_folder: bool) -> NotMerged | None:
         if self.hidden and "/".join(path) in self.hidden:
-            return Kept.HIDDEN
+            return NotMerged.HIDDEN
         return kept(path, is_folder=is_folder)
 
     # -- what passes -------------------------------------------------------------------------------------------------
@@ -196,7 +267,7 @@ class Merge:
             for child in _names(inner):
                 below = (*path, child)
                 if self.guarded and (reason := self._kept(below, is_folder=_is_folder(inner, child))):
-                    if reason is not Kept.HIDDEN:
+                    if reason is not NotMerged.HIDDEN:
                         self._note(f"{_shown(below)} may not be removed by a tool: it is still there")
                 else:
                     self._remove(below, inner)
@@ -205,18 +276,18 @@ class Merge:
 
     # -- what does not -----------------------------------------------------------------------------------------------
 
-    def _keep(self, reason: Kept, path: Parts, entry: Entry, source: int, target: int) -> None:
+    def _keep(self, reason: NotMerged, path: Parts, entry: Entry, source: int, target: int) -> None:
         """Say so; what a person may want to look at is put beside, under a name that no program looks for."""
         there = _exists(target, entry.name)
         if entry.kind == "gone":
-            if there and reason is not Kept.HIDDEN:
+            if there and reason is not NotMerged.HIDDEN:
                 self._note(f"{_shown(path)} may not be removed by a tool: it is still there")
             return
         if not self._differs(source, target, path, entry):
             return
         done = "changed" if there else "made"
         said = f"{_shown(path)} may not be {done} by a tool, it {reason.value}"
-        if reason is not Kept.PROTECTED or entry.kind not in ("file", "folder"):
+        if reason is not NotMerged.PROTECTED or entry.kind not in ("file", "folder"):
             self._note(f"{said}: what the command wrote was left out")
             return
         aside = _free_name(target, entry.name)

@@ -7,10 +7,9 @@ import contextlib
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 
-from workbench.dataclass import dataclass
+from msgspec import Struct, field
 
 TIMED_OUT = 124
 _CHUNK = 1 << 16
@@ -20,8 +19,7 @@ _GRACE_S = 6.0
 Killer = Callable[[], Awaitable[None]]
 
 
-@dataclass
-class Capture:
+class Capture(Struct):
     """Output of one stream: all of it up to the limit, then head and tail."""
 
     limit: int
@@ -49,8 +47,7 @@ class Capture:
         return self.head.decode("utf-8", "replace") + marker + self.tail.decode("utf-8", "replace")
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class ProcessEnd(Struct, frozen=True):
     """How a command ended."""
 
     exit_code: int
@@ -74,7 +71,7 @@ async def run_process(
     supervised: bool = False,
     kill: Killer | None = None,
     pass_fds: Sequence[int] = (),
-) -> Ended:
+) -> ProcessEnd:
     """Run a command (a list, never through a shell) in a session of its own.
 
     ``supervised``: it is the launcher as supervisor, which is told by SIGTERM and ends the rest. ``kill`` is awaited
@@ -109,7 +106,7 @@ async def run_process(
     timed_out = not done
     code = TIMED_OUT if timed_out else process.returncode or 0
     code = code if code >= 0 else 128 - code
-    return Ended(code, out.text(), err.text(), timed_out, out.full or err.full, forced)
+    return ProcessEnd(code, out.text(), err.text(), timed_out, out.full or err.full, forced)
 
 
 async def _drain(stream: asyncio.StreamReader | None, capture: Capture, flooded: asyncio.Event) -> None:

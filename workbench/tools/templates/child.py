@@ -17,11 +17,34 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, BinaryIO
 
-from workbench.language.checked_text import unpacked
-from workbench.language.template import Renderer, TemplateFault
-from workbench.language.template_limits import LimitReached
-from workbench.language.template_sandbox import SANDBOX
-from workbench.tools.templates.limits import RenderLimits
+from msgspec import Struct
+
+from workbench.language.templates.limits import LimitReached
+from workbench.language.templates.sandbox import SANDBOX, unpacked
+from workbench.language.templates.template import Renderer, TemplateFault
+
+# What one rendering may take, and what the worker is told of it.
+
+MEGABYTE = 1 << 20
+
+
+class RenderLimits(Struct, frozen=True):
+    """Limits of one rendering in a process of its own."""
+
+    cpu_s: float = 2.0
+    """Seconds of computing: a machine that is busy with other things takes nothing away from a template."""
+    wall_s: float = 30.0
+    """Seconds until the worker counts as stuck, whatever it does."""
+    memory_bytes: int = 512 * MEGABYTE
+    answer_bytes: int = 16 * MEGABYTE
+    """Of an answer: a text of 1 MB (``template_limits``) as JSON, and the places of undefined names."""
+
+    def slow(self) -> str:
+        return f"it takes more than {self.cpu_s:g} seconds of computing"
+
+    def large(self) -> str:
+        return f"it needs more than {self.memory_bytes // MEGABYTE} MB of memory"
+
 
 HEAD = struct.Struct(">I")
 _AGAIN_S = 0.2

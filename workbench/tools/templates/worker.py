@@ -19,19 +19,19 @@ from typing import IO, Any
 
 import jinja2
 import markupsafe
+from msgspec.structs import asdict
 
 import workbench
-from workbench.language.checked_text import packed
-from workbench.language.template import Rendered, Renderer, TemplateFault, outline, plain
-from workbench.language.template_fault import first_tag
-from workbench.tools.templates.child import HEAD
-from workbench.tools.templates.limits import RenderLimits
+from workbench.language.templates.names import first_tag
+from workbench.language.templates.sandbox import packed
+from workbench.language.templates.template import Rendered, Renderer, TemplateFault, outline, plain
+from workbench.tools.templates.child import HEAD, RenderLimits
 
 _PROGRAM = """
 import json, sys
 sys.path[:0] = json.loads(sys.argv[1])
 from workbench.tools.templates.child import main
-from workbench.tools.templates.limits import RenderLimits
+from workbench.tools.templates.child import RenderLimits
 main(RenderLimits(**json.loads(sys.argv[2])))
 """
 _CHUNK = 1 << 16
@@ -142,7 +142,7 @@ def _started(limits: RenderLimits) -> subprocess.Popen[bytes]:
     paths = dict.fromkeys(
         str(Path(module.__file__ or "").resolve().parents[1]) for module in (workbench, jinja2, markupsafe)
     )
-    told = {name: getattr(limits, name) for name in RenderLimits.__slots__}
+    told = asdict(limits)
     worker = subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", "-c", _PROGRAM, json.dumps(list(paths)), json.dumps(told)],
         stdin=subprocess.PIPE,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import Struct
 from textual import events
 from textual.screen import Screen, ScreenResultType
 from textual.timer import Timer
 
-from workbench.dataclass import dataclass
 from workbench.tui.widgets.rowview import RowView
 
 FRAME = 1 / 30
@@ -20,8 +20,7 @@ Sizes = tuple[int | None, ...]
 """What the user chose for each border of a screen; None for as it is by itself."""
 
 
-@dataclass
-class _Drag:
+class _Drag(Struct):
     """A border under the button: of which pane, where it was taken, and the sizes before."""
 
     view: RowView

@@ -13,23 +13,25 @@ from textual.binding import BindingType
 from textual.containers import Container
 
 from workbench.context.place import Place
-from workbench.engine.contests import Contest
-from workbench.tui.keys import bindings, hints
-from workbench.tui.rows.candidate_docs import beside, candidate_doc, choosing_doc, evaluation_doc
-from workbench.tui.rows.candidates import CandidateRows
-from workbench.tui.rows.model import Rows
-from workbench.tui.rows.picture import Gallery
-from workbench.tui.rows.plot import Drawn
-from workbench.tui.rows.text import TextRows, drawn_line
-from workbench.tui.screens.choosing import ChoosingSheet
+from workbench.engine.candidates.human_choice import REJECT
+from workbench.engine.journal.candidate_rounds import CandidateRounds
+from workbench.tui.bindings import bindings
+from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.tui.screens.question import question_dialog
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sized import Grip, SizedScreen
 from workbench.tui.widgets.rowview import RowView
+from workbench.views.candidate_docs import beside, candidate_doc, choosing_doc, evaluation_doc
+from workbench.views.candidates import CandidateRows
+from workbench.views.model import Rows
+from workbench.views.picture import Gallery
+from workbench.views.plot import Drawn
+from workbench.views.text import TextRows, drawn_line
 
 if TYPE_CHECKING:
-    from workbench.engine.event import Event
-    from workbench.engine.standings import Standing
-    from workbench.engine.state import RunState
+    from workbench.analysis.ranking import RankedCandidate
+    from workbench.engine.journal.event import Event
+    from workbench.engine.journal.state import RunState
 
 LOOK = 0.1
 """Seconds between two looks at a run that goes on."""
@@ -39,8 +41,8 @@ WIDE = 150
 """Cells from which on the plot shows without being asked for."""
 
 
-class CandidatesScreen(ChoosingSheet, SizedScreen[None]):
-    """All contests of a run, one at a time."""
+class CandidatesScreen(Sheet, SizedScreen[None]):
+    """All contests of a run, one at a time; where the run asks for it, the user chooses among them."""
 
     CSS_PATH: ClassVar[Any] = ["sheet.tcss", "candidates.tcss"]
     PALETTE: ClassVar[tuple[str, ...]] = ("candidates", "borders", "sheet", "list")
@@ -69,6 +71,7 @@ class CandidatesScreen(ChoosingSheet, SizedScreen[None]):
     ) -> None:
         """``look`` gives the run, again and again while it goes on; ``place`` is a contest, or inside of one.
 
+        ``answer`` gives a person's choice to the run, False when nobody waits for it; without it nothing is chosen.
         ``go_to`` shows a call in the Bench. ``held`` says in which branch the run is held, if it is.
         ``gallery`` draws the pictures of the run, where it has them.
         """
@@ -81,7 +84,10 @@ class CandidatesScreen(ChoosingSheet, SizedScreen[None]):
         self._here: tuple[int, int] | None = None
         self._drawn_at = 0
         """The width for which the cursor was put: at another one there may be more or fewer lines above its row."""
-        super().__init__(self._made(), answer)
+        super().__init__(self._made())
+        self._answer = answer
+        self._asked: Event | None = None
+        """The question whose dialog was shown, so that one that was closed does not come back by itself."""
         self.view.selecting = True
         self.preview = RowView(TextRows([]), id="preview", selecting=False)
         self.plot = RowView(TextRows([]), id="plot", selecting=False)
@@ -96,9 +102,7 @@ class CandidatesScreen(ChoosingSheet, SizedScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.set_interval(LOOK, self._follow)
-        for view in (self.preview, self.plot):
-            self.app.theme_changed_signal.subscribe(view, lambda _, view=view: view.forget())
+        self.set_interval(LOOK, self._follow_run)
 
     def _show(self) -> None:
         wanted: int | None = self.rows.offered[0] if self.rows.offered else self.rows.contest.winner
@@ -113,19 +117,19 @@ class CandidatesScreen(ChoosingSheet, SizedScreen[None]):
     # -- what is shown -----------------------------------------------------------------------------------------------
 
     @property
-    def contest(self) -> Contest | None:
+    def contest(self) -> CandidateRounds | None:
         """The one that is shown."""
         found = self._look().contests.all
         return found[min(self._number, len(found) - 1)] if found else None
 
     def _made(self, tick: int = 0) -> CandidateRows:
         state, contest = self._look(), self.contest
-        rows = CandidateRows(state, contest or Contest(Place()), tick, self._marked, self._held())
+        rows = CandidateRows(state, contest or CandidateRounds(Place()), tick, self._marked, self._held())
         if len(state.contests) > 1:
             rows.title = (*rows.title, (f"  {self._number + 1} of {len(state.contests)}", "dim"))
         return rows
 
-    def _follow(self) -> None:
+    def _follow_run(self) -> None:
         """Redraw when the run went on, or a spinner turns."""
         state = self._look()
         seen = (id(state), state.seq, len(state.questions), self._held())
@@ -164,7 +168,7 @@ class CandidatesScreen(ChoosingSheet, SizedScreen[None]):
         self.view.styles.height = max(5, wanted)
         self._drawn_at = self.view.inner_width
         self.view.show(self.rows, cursor)
-        self.footer.offer(hints(self._offered(), self.app.keys), hints(("sheet.close",), self.app.keys))
+        self.offer(self._offered(), ("sheet.close",))
         if below:
             self.call_after_refresh(self._draw_below)
 
@@ -220,7 +224,7 @@ class CandidatesScreen(ChoosingSheet, SizedScreen[None]):
             return evaluation_doc(self._look(), contest, of, self._standings())
         return choosing_doc(contest, one, self.rows, self._gallery)
 
-    def _standings(self) -> tuple[Standing, ...]:
+    def _standings(self) -> tuple[RankedCandidate, ...]:
         number = self.rows.refs[self.view.cursor].round
         return self.rows.rounds[number][1] if number >= 0 else ()
 
@@ -253,7 +257,7 @@ class CandidatesScreen(ChoosingSheet, SizedScreen[None]):
 
     def action_copy(self) -> None:
         if (one := self.candidate) is not None:
-            self.app.copy(one.output, f"the output of candidate {one.number}")
+            self.services.copy(one.output, f"the output of candidate {one.number}")
 
     def action_mark(self) -> None:
         """Mark the candidate that others are held against, or unmark it."""
@@ -267,13 +271,13 @@ class CandidatesScreen(ChoosingSheet, SizedScreen[None]):
         """Two candidates side by side: the marked one (else the winner, else the first) and the one here."""
         here = self.candidate
         if here is None:
-            self.app.say("Go to a candidate first.")
+            self.services.say("Go to a candidate first.")
             return
         others = [self._marked, self.rows.contest.winner, *(r.entrant.index for r in self._standings())]
         other = next((i for i in others if i is not None and i != here.entrant.index), None)
         against = self.rows.by_index(other) if other is not None else None
         if against is None:
-            self.app.say("There is no other candidate to hold against this one.")
+            self.services.say("There is no other candidate to hold against this one.")
         else:
             self.app.push_screen(Sheet(beside(against, here, what, shown=self.rows.shown)))
 
@@ -292,7 +296,7 @@ class CandidatesScreen(ChoosingSheet, SizedScreen[None]):
         """The candidates of another phase or visit."""
         count = len(self._look().contests)
         if count < 2:
-            self.app.say("This run has no other candidates.")
+            self.services.say("This run has no other candidates.")
             return
         self._number, self._marked = (self._number + step) % count, None
         self._rows = self._made()
@@ -302,8 +306,101 @@ class CandidatesScreen(ChoosingSheet, SizedScreen[None]):
         """Show the candidate's newest call in the Bench."""
         one = self.candidate
         if one is None or not one.calls or self._go_to is None:
-            self.app.say("This has no call to show.")
+            self.services.say("This has no call to show.")
             return
         place = next((call.place for call in reversed(one.calls) if call.place.turn), one.calls[-1].place)
         self.dismiss()
         self._go_to(place)
+
+    # -- choosing ----------------------------------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> CandidateRows:
+        assert isinstance(self._rows, CandidateRows)
+        return self._rows
+
+    @property
+    def candidate(self) -> RankedCandidate | None:
+        """The one under the cursor."""
+        return self.rows.candidate(self.view.cursor)
+
+    def _question(self) -> Event | None:
+        question = self.rows.question
+        if question is None or self._answer is None:
+            self.services.say("The run does not wait for a choice here.")
+            return None
+        return question
+
+    def action_choose(self) -> None:
+        """Give the person's choice, with a reason if there is one."""
+        question, here = self._question(), self.candidate
+        if question is None:
+            return
+        offered = list(question.data["candidates"])
+        mode = question.data.get("mode", "pick_one")
+        if mode != "pick_one":
+            listed = " ".join(f"{number}={self._number_of(index)}" for number, index in enumerate(offered, 1))
+            example = "2, 1, 3" if mode == "rank_all" else "70, 90, 55"
+            words = f"{example}   for the attempts {listed}"
+            self.ask("rank" if mode == "rank_all" else "rate", placeholder=words, done=self._sender(question, ""))
+            return
+        if here is None or here.entrant.index not in offered:
+            self.services.say("Go to one of the candidates that are marked with ?")
+            return
+        number = offered.index(here.entrant.index) + 1
+        needs = bool(self.rows.shown.get("reason"))
+        why = "why: a reason is asked for" if needs else "why, if you like to say"
+        self.ask(
+            f"choose {here.number}",
+            placeholder=f"{why}; enter chooses, esc does not",
+            done=self._sender(question, f"Attempt {number}", needs=needs),
+        )
+
+    def _number_of(self, index: int) -> str:
+        one = self.rows.by_index(index)
+        return one.number if one is not None else str(index)
+
+    def _sender(self, question: Event, pick: str, *, needs: bool = False) -> Callable[[str], str | None]:
+        def done(text: str) -> str | None:
+            said = text.strip()
+            if not pick and not said:
+                return "Give a number for each attempt."
+            if needs and not said:
+                return "Say why: the file asks for a reason."
+            self._send(question, f"{pick}: {said}" if pick and said else pick or said)
+            return None
+
+        return done
+
+    def _send(self, question: Event, text: str) -> None:
+        if self._answer is not None and not self._answer(question, text):
+            self.services.say("Nobody waits for this answer any more.", "warning")
+
+    def action_reject(self) -> None:
+        """Choose none of them, after asking: the phase fails."""
+        question = self._question()
+        if question is None:
+            return
+        if REJECT not in question.data.get("options", ()):
+            self.services.say("The file does not let you reject all (allow_reject_all).")
+            return
+
+        def answered(answer: str | None) -> None:
+            if answer == "reject":
+                self._send(question, REJECT)
+
+        answers = (("keep", "k", "Keep choosing"), ("reject", "r", "Reject all"))
+        self.app.push_screen(ChoiceDialog("Reject all candidates?", "The phase fails then.", answers), answered)
+
+    def ask_further(self, state: RunState) -> None:
+        """A question that is no choice among candidates, a reason for example, is asked in a dialog."""
+        question = next((q for q in state.questions if not q.data.get("candidates")), None)
+        if question is None or question is self._asked or self._answer is None or self.app.screen is not self:
+            return
+        self._asked = question
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                self._send(question, text)
+
+        self.services.push_unasked(question_dialog(question), answered)

@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec.structs import replace
 from textual import on, work
 from textual.binding import BindingType
 
 from workbench.context.apply import ApplyError
-from workbench.context.spec import SpecError
+from workbench.context.strategy import SpecError
 from workbench.engine.definition import DefinitionError
 from workbench.replacing import write_whole
 from workbench.store.faults import StoreError
-from workbench.tui.key_words import told
-from workbench.tui.keys import bindings, hints
-from workbench.tui.rows.compare import EVEN, CompareRows
-from workbench.tui.rows.compare_html import comparison_html
-from workbench.tui.rows.compare_json import comparison_json
-from workbench.tui.rows.compare_plot import plot_doc
-from workbench.tui.rows.compare_refs import Ref
-from workbench.tui.rows.model import Lines
-from workbench.tui.screens.dialog import Choice
+from workbench.tui.bindings import bindings
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sized import Grip, SizedScreen
+from workbench.tui.screens.sweep import SweepSheet, asked_for
 from workbench.tui.widgets.rowview import RowView
+from workbench.views.compare import EVEN, CompareRows, comparison_html, comparison_json, plot_doc
+from workbench.views.compare_refs import Ref
+from workbench.views.keys import hints, told
+from workbench.views.model import Lines
 from workbench.workspace.comparing import (
-    Change,
-    Compared,
-    Source,
+    ComparedRun,
+    FileChange,
+    RunComparison,
     change_for,
     compare_sources,
     images_of,
     write_change,
 )
-from workbench.workspace.opened import CannotOpen
+from workbench.workspace.input_file import CannotOpen
 
 if TYPE_CHECKING:
     from workbench.workspace.project import Project
@@ -66,17 +64,17 @@ class CompareSheet(Sheet, SizedScreen[None]):
         "sheet.find",
     )
 
-    def __init__(self, project: Project, a: Source, b: Source) -> None:
+    def __init__(self, project: Project, a: ComparedRun, b: ComparedRun) -> None:
         waiting = Lines((), ("Assembling both sides again from the journal …", "No model is called."))
         waiting.title = (("Compare", "title"),)
         super().__init__(waiting)
         self.view.selecting = True
         self.a, self.b = a, b
         self._project = project
-        self._found: Compared | None = None
+        self._found: RunComparison | None = None
         self._compared: CompareRows | None = None
         self._here: Ref | None = None
-        self._written: Change | None = None
+        self._written: FileChange | None = None
         """What was written into the file from here, to take it back."""
 
     def on_mount(self) -> None:
@@ -84,33 +82,33 @@ class CompareSheet(Sheet, SizedScreen[None]):
         self._work_out()
 
     def _offer(self) -> None:
-        offered = hints(self.OFFERED, self.app.keys)
+        offered = hints(self.OFFERED, self.services.keys)
         if self._written is not None:
             offered = tuple((id, key, "take B out" if id == "compare.apply" else word) for id, key, word in offered)
-        self.footer.offer(offered, hints(("sheet.close",), self.app.keys))
+        self.footer.offer(offered, hints(("sheet.close",), self.services.keys))
 
     @work(thread=True, exclusive=True, group="compare", exit_on_error=False)
     def _work_out(self) -> None:
         try:
-            found = compare_sources(self._project, self.a, self.b, self._project.around.prices)
+            found = compare_sources(self._project, self.a, self.b, self._project.environment.prices)
         except (SpecError, DefinitionError, StoreError) as fault:
             self.app.call_later(self._failed, str(fault))
             return
         self.app.call_later(self._worked_out, found)
 
     def _failed(self, reason: str) -> None:
-        self.app.say(reason, "error")
+        self.services.say(reason, "error")
         self._rows = Lines((), ("These two cannot be compared:", reason))
         self.view.show(self._rows)
 
-    def _worked_out(self, found: Compared) -> None:
+    def _worked_out(self, found: RunComparison) -> None:
         self._found = found
         self._here = None
         self._rows = self._compared = CompareRows(found.comparison, found.title, is_what_if=bool(self.b.spec))
         self.apply_sizes()
         self.view.show(self._rows, 0)
         for note in found.notes:
-            self.app.say(note, "warning")
+            self.services.say(note, "warning")
 
     def grips(self) -> tuple[Grip, ...]:
         rows = self._compared
@@ -139,9 +137,9 @@ class CompareSheet(Sheet, SizedScreen[None]):
         if rows is self._compared:
             self.view.move_to(rows.refs.row_of(here))
 
-    def _ready(self) -> Compared | None:
+    def _ready(self) -> RunComparison | None:
         if self._found is None:
-            self.app.say("The comparison is not there yet.")
+            self.services.say("The comparison is not there yet.")
         return self._found
 
     def action_difference(self, step: int) -> None:
@@ -150,7 +148,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
             return
         found = self._compared.step(self.view.cursor, step)
         if found is None:
-            self.app.say(self._compared.no_further(step))
+            self.services.say(self._compared.no_further(step))
         else:
             self.view.move_to(found)
             self.view.scroll_to(y=max(0, found - self.view.page // 3), animate=False, force=True)
@@ -180,7 +178,6 @@ class CompareSheet(Sheet, SizedScreen[None]):
 
     def action_sweep(self) -> None:
         """Ask for strategies and try them all on run A."""
-        from workbench.tui.screens.sweep import SweepSheet, asked_for
 
         def done(text: str) -> str | None:
             asked = asked_for(text)
@@ -196,7 +193,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
 
     def _take_b(self, spec: str) -> None:
         """A strategy of the sweep becomes side B, on the run of side A."""
-        self.b = Source(self.a.run, spec)
+        self.b = ComparedRun(self.a.run, spec)
         self._work_out()
 
     # -- out of the app ----------------------------------------------------------------------------------------------
@@ -221,16 +218,16 @@ class CompareSheet(Sheet, SizedScreen[None]):
         name = found.title.replace(" ", "-").replace("/", "-")
         self.ask("export to", value=f"compare-{name}.html", done=done)
 
-    def _ask_before_replacing(self, target: Path, found: Compared) -> None:
+    def _ask_before_replacing(self, target: Path, found: RunComparison) -> None:
         def answered(answer: str | None) -> None:
             if answer == "replace":
                 self._export(target, found)
 
         answers = [("keep", "k", "Leave it as it is"), ("replace", "r", "Replace it")]
-        self.app.push_screen(Choice(f"Replace {target.name}?", f"{target} is there already.", answers), answered)
+        self.app.push_screen(ChoiceDialog(f"Replace {target.name}?", f"{target} is there already.", answers), answered)
 
     @work(thread=True, group="export", exit_on_error=False)
-    def _export(self, target: Path, found: Compared) -> None:
+    def _export(self, target: Path, found: RunComparison) -> None:
         """In a worker: images are read and made small."""
         if target.suffix == ".html":
             runs = (found.a.run_id, found.b.run_id)
@@ -240,9 +237,9 @@ class CompareSheet(Sheet, SizedScreen[None]):
         try:
             write_whole(target, text.encode())
         except OSError as fault:
-            self.app.call_later(self.app.say, f"{target} cannot be written: {fault.strerror}", "error")
+            self.app.call_later(self.services.say, f"{target} cannot be written: {fault.strerror}", "error")
         else:
-            self.app.call_later(self.app.say, f"written: {target}")
+            self.app.call_later(self.services.say, f"written: {target}")
 
     # -- into the file -----------------------------------------------------------------------------------------------
 
@@ -252,7 +249,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
             return
         if not self.b.spec:
             tries = "{compare.sweep} tries some, and {list.open} takes one as B."
-            self.app.say(told("B is a run as it was recorded, no strategy: " + tries))
+            self.services.say(told("B is a run as it was recorded, no strategy: " + tries))
         else:
             self._prepare(self.b.spec)
 
@@ -260,20 +257,20 @@ class CompareSheet(Sheet, SizedScreen[None]):
     def _prepare(self, spec: str) -> None:
         assert self._found is not None
         try:
-            change = change_for(self._project, self._found.b, spec, self._project.around.prices)
+            change = change_for(self._project, self._found.b, spec, self._project.environment.prices)
         except (ApplyError, SpecError, CannotOpen) as fault:
-            self.app.call_later(self.app.say, str(fault), "error")
+            self.app.call_later(self.services.say, str(fault), "error")
             return
         self.app.call_later(self._ask, change)
 
-    def _ask(self, change: Change) -> None:
+    def _ask(self, change: FileChange) -> None:
         written = self._written
         back = written is not None and change.before == change.after == written.after
         if back and written is not None:
             change = replace(change, after=written.before, is_stale=False)
         lines = change.lines
         if not lines:
-            self.app.say(f"{change.shown} says so already in every phase of this run.")
+            self.services.say(f"{change.shown} says so already in every phase of this run.")
             return
         more = [f"… {len(lines) - SHOWN} more lines"] if len(lines) > SHOWN else []
         note = ["The file has changed since this run.", ""] if change.is_stale else []
@@ -286,17 +283,17 @@ class CompareSheet(Sheet, SizedScreen[None]):
                 self._write(change, back=back)
 
         asked = f"Take B out of {change.shown} again?" if back else f"Write B into {change.shown}?"
-        self.app.push_unasked(Choice(asked, text, answers), answered)
+        self.services.push_unasked(ChoiceDialog(asked, text, answers), answered)
 
-    def _write(self, change: Change, *, back: bool) -> None:
+    def _write(self, change: FileChange, *, back: bool) -> None:
         try:
             write_change(change)
         except (ApplyError, CannotOpen) as fault:
-            self.app.say(str(fault), "error")
+            self.services.say(str(fault), "error")
         except OSError as fault:
-            self.app.say(f"{change.shown} cannot be written: {fault.strerror}", "error")
+            self.services.say(f"{change.shown} cannot be written: {fault.strerror}", "error")
         else:
             self._written = None if back else change
             self._offer()
             words = "{file} is as it was before." if back else "{file} is written; {compare.apply} again takes it back."
-            self.app.say(told(words, file=change.shown))
+            self.services.say(told(words, file=change.shown))

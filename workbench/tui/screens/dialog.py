@@ -15,12 +15,13 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Static
 
-from workbench.tui.keys import bindings, hints
+from workbench.tui.bindings import bindings
+from workbench.tui.contracts import Services, services_of
 from workbench.tui.text import plain, styled
+from workbench.views.keys import hints
 
 if TYPE_CHECKING:
-    from workbench.engine.event import Event
-    from workbench.tui.app import WorkbenchApp
+    from workbench.engine.journal.event import Event
 
 Result = TypeVar("Result")
 
@@ -32,13 +33,16 @@ class Dialog(ModalScreen[Result]):
     needs_focus: ClassVar[bool] = True
     BINDINGS: ClassVar[list[BindingType]] = bindings("dialog")
 
-    app: WorkbenchApp
-
     heading = ""
     offered: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Keys and what they do, beside the one that closes it; shown in the lower edge."""
     question: Event | None = None
     """What of the run it answers, if that is what it is for."""
+
+    @property
+    def services(self) -> Services:
+        """What the app does for its screens."""
+        return services_of(self)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="box") as box:
@@ -49,7 +53,7 @@ class Dialog(ModalScreen[Result]):
 
     def edge(self) -> Content:
         """What the lower edge says: the keys."""
-        (_, closes, word), *_ = hints(("dialog.close",), self.app.keys)
+        (_, closes, word), *_ = hints(("dialog.close",), self.services.keys)
         pieces: list[tuple[str, str]] = []
         for key, said in (*self.offered, (closes, word)):
             pieces += [("  " if pieces else "", ""), (key, "bold $primary"), (f" {said}", "")]
@@ -71,7 +75,7 @@ class Dialog(ModalScreen[Result]):
             self.dismiss(None)
 
 
-class Choice(Dialog[str]):
+class ChoiceDialog(Dialog[str]):
     """A question with a few answers, each on a key of its own. Gives the id of the answer, or None."""
 
     offered = (("enter", "choose"),)

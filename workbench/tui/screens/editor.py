@@ -4,66 +4,172 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import monotonic
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from textual import on, work
+from textual import events, on, work
+from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Container
 from textual.geometry import Offset
 from textual.message import Message
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import TextArea
 
-from workbench.language.assist import Completion, Item, Names, complete, field_help
-from workbench.language.source import Format
-from workbench.tui.key_words import told
-from workbench.tui.keys import bindings
-from workbench.tui.screens.editor_file import EditorFile
+from workbench.language.edit.completion import Completion, FieldHelp, Item, Names, complete, field_help
+from workbench.language.problem import Problem, Severity
+from workbench.language.read.source import Format
+from workbench.tui.bindings import bindings
+from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.widgets.code import CodeArea
+from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.popup import Popup
 from workbench.tui.widgets.rowview import RowView
+from workbench.views.editor import EditorFacts, editor_header, help_rows
+from workbench.views.keys import ALWAYS, FOOTERS, told
+from workbench.views.model import Rows
+from workbench.views.problems import ProblemRows
+from workbench.workspace.draft_checker import CheckedDraft, DraftChecker
 from workbench.workspace.drafts import Draft
-from workbench.workspace.looking import Look, Looker
+from workbench.workspace.text_file import CannotSave, ChangedMeanwhile, TextFile
 
 PAUSE = (0.02, 0.6)
 """Seconds without a key after which the text is checked: as long as the last check took, within these bounds."""
 
 
-class Looked(Message):
+class DraftChecked(Message):
     """A check is done."""
 
-    def __init__(self, look: Look, seconds: float) -> None:
+    def __init__(self, look: CheckedDraft, seconds: float) -> None:
         super().__init__()
         self.look = look
         self.seconds = seconds
 
 
-class EditorScreen(EditorFile):
-    """Edits one cascade file."""
+class EditorScreen(WorkbenchScreen[None]):
+    """Edits one cascade file: the text, what the field under the cursor means, the problems, and the file on disk."""
 
     CSS_PATH = "editor.tcss"
+    AUTO_FOCUS = "#code"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("editor"), *bindings("find")]
     CLEARS: ClassVar[str] = "editor.close"
     PALETTE: ClassVar[tuple[str, ...]] = ("editor", "find", "text")
-    needs_focus: ClassVar[bool] = True
     """Contexts whose commands the palette offers here."""
+    needs_focus: ClassVar[bool] = True
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (150, "-wide")]  # noqa: RUF012 - declared by Textual without ClassVar
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012 - as above
 
-    def __init__(self, path: Path, shown: str, looker: Looker, draft: Draft, line: int = 1, column: int = 1) -> None:
-        super().__init__(path, shown, draft, line, column)
+    def __init__(
+        self, path: Path, shown: str, looker: DraftChecker, draft: Draft, line: int = 1, column: int = 1
+    ) -> None:
+        """``shown`` is the file as the user names it."""
+        super().__init__()
+        self.path = path
+        self.shown = shown
         self.form: Format = "json" if path.suffix == ".json" else "yaml"
         self.names = Names()
+        self.area = CodeArea(id="code", language=self.form)
+        self.popup = Popup(id="popup")
+        self.area.popup = self.popup
+        self.help_pane = RowView(help_rows(None, ()), id="field", selecting=False)
+        self.problem_pane = RowView(_titled(ProblemRows(()), 0), id="problems")
+        self.problems: tuple[Problem, ...] = ()
+        self.field: FieldHelp | None = None
+        self.checked: str | None = None
+        """The text that the problems are about; None before the first check."""
+        self.file: TextFile | None = None
+        self.on_disk = ""
+        """What happened to the file on disk since it was read."""
+        self._header = SpanLine(id="header")
         self._looker = looker
+        self._draft = draft
+        self._leaving = False
+        self._place = (line, column)
         self._pause = PAUSE[0]
         self._timer: Timer | None = None
         self._needle = ""
         self._offer: Completion | None = None
 
+    def compose(self) -> ComposeResult:
+        yield self._header
+        with Container(id="body"):
+            yield self.area
+            yield self.help_pane
+        yield self.problem_pane
+        yield self.footer
+        yield self.popup
+
     def on_mount(self) -> None:
-        self.app.file_saved.subscribe(self, self.file_changed)
+        self.offer(FOOTERS["editor"], ALWAYS[:2])
+        self.services.file_saved.subscribe(self, self.file_changed)
         self.open_file()
         self._check()
         self.call_after_refresh(self.area.go_to, *self._place)
         self.call_after_refresh(self._show_field_here)
         self.offer_draft()
+
+    def forget(self) -> None:
+        super().forget()
+        self.popup.refresh()
+
+    # -- what is shown -----------------------------------------------------------------------------------------------
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether there are changes that are not on disk."""
+        return self.file is not None and not self.file.refusal and self.area.text != self.file.text
+
+    def show_header(self) -> None:
+        row, column = self.area.cursor_location
+        severities = [problem.severity for problem in self.problems]
+        facts = EditorFacts(
+            self.shown,
+            self.unsaved,
+            self.file.refusal if self.file is not None else "",
+            self.on_disk,
+            severities.count(Severity.ERROR),
+            severities.count(Severity.WARNING),
+            self.checked is not None,
+            row + 1,
+            column + 1,
+        )
+        self._header.show(editor_header(facts, self.size.width))
+
+    def show_problems(self, problems: tuple[Problem, ...], about: str) -> None:
+        """Show what a check of a text found, in the gutter and in the list."""
+        self.problems, self.checked = problems, about
+        self.area.mark(problems)
+        self.set_class(not problems, "-sound")
+        self.problem_pane.show(_titled(ProblemRows(problems), len(problems)))
+        self.show_field(self.field)
+        self.show_header()
+
+    def show_field(self, found: FieldHelp | None) -> None:
+        """Show what the field under the cursor means, and the problems of its line."""
+        self.field = found
+        item = self.popup.items[self.popup.chosen] if self.popup.display else None
+        problems = self.area.problems_at(self.area.cursor_location[0])
+        self.help_pane.show(help_rows(found, problems, item), 0)
+
+    def on_resize(self) -> None:
+        self.popup.close()
+        self.call_after_refresh(self.show_header)
+
+    def ask(self, label: str, **options: Any) -> None:
+        """Open the one-line prompt in the place of the footer; see ``Prompt`` for the options."""
+        self.popup.close()
+        super().ask(label, **options)
+
+    def pane(self) -> RowView:
+        return self.problem_pane
+
+    def resting(self) -> Widget:
+        return self.area
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        if event.widget is not self.area:
+            self.popup.close()
 
     # -- checks while typing -----------------------------------------------------------------------------------------
 
@@ -97,18 +203,14 @@ class EditorScreen(EditorFile):
         began = monotonic()
         self.keep_draft(unsaved)
         look = self._looker.look(text)
-        self.post_message(Looked(look, monotonic() - began))
+        self.post_message(DraftChecked(look, monotonic() - began))
 
-    def on_looked(self, event: Looked) -> None:
+    def on_draft_checked(self, event: DraftChecked) -> None:
         self._pause = min(PAUSE[1], max(PAUSE[0], event.seconds))
         if event.look.text != self.area.plain_text:
             return
         self.names = event.look.names
         self.show_problems(event.look.problems, event.look.text)
-
-    def saved(self) -> None:
-        self._looker.forget()
-        self._check()
 
     # -- the field and what may be written ---------------------------------------------------------------------------
 
@@ -128,7 +230,7 @@ class EditorScreen(EditorFile):
         done = len(found.items) == 1 and found.items[0].text == found.typed
         if not found.items or (done and not asked) or (not found.typed and not asked and not self.popup.display):
             if asked:
-                self.app.say("Nothing is known that could be written here.")
+                self.services.say("Nothing is known that could be written here.")
             self.popup.close()
             return
         self._offer = found
@@ -169,7 +271,7 @@ class EditorScreen(EditorFile):
         """Go to the next line with a problem, or the one before."""
         line = self.area.next_problem(step)
         if line is None:
-            self.app.say("There are no problems." if self.checked is not None else "The file is being checked.")
+            self.services.say("There are no problems." if self.checked is not None else "The file is being checked.")
             return
         found = self.area.problems_at(line)[0]
         self.area.go_to(line + 1, found.span.column)
@@ -210,7 +312,7 @@ class EditorScreen(EditorFile):
         elif not self._needle:
             self.action_find()
         elif not self.area.find_text(self._needle, step, again=True):
-            self.app.say(f"'{self._needle}' is not in this file.")
+            self.services.say(f"'{self._needle}' is not in this file.")
 
     def action_go_to_line(self) -> None:
         def done(text: str) -> str | None:
@@ -229,8 +331,174 @@ class EditorScreen(EditorFile):
     def action_external(self) -> None:
         """Open the file in $EDITOR; what is not saved has to be saved first."""
         if self.unsaved:
-            self.app.say(told("Save first ({editor.save}): $EDITOR reads the file."), "warning")
+            self.services.say(told("Save first ({editor.save}): $EDITOR reads the file."), "warning")
             return
         row, column = self.area.cursor_location
-        self.app.edit_file(self.path, row + 1, column + 1)
+        self.services.navigation.edit_outside(self.path, row + 1, column + 1)
         self.file_changed(self.path)
+
+    # -- the file on disk --------------------------------------------------------------------------------------------
+
+    def open_file(self) -> None:
+        """Read the file anew and show it; the cursor stays where it was."""
+        try:
+            found = TextFile.read(self.path)
+        except OSError as fault:
+            found = TextFile(self.path, None, "", refusal=f"cannot be read: {fault.strerror}")
+        place, top = self.area.cursor_location, self.area.scroll_offset.y
+        first = self.file is None
+        self.file, self.on_disk = found, ""
+        if found.refusal:
+            self.area.language = None
+        self.area.load_text(found.text)
+        self.area.read_only = bool(found.refusal)
+        if first:
+            self.area.go_to(*self._place)
+        else:
+            self.area.move_cursor(place)
+            self.area.scroll_to(y=top, animate=False)
+        if found.raw is None and not found.refusal:
+            self.services.say(f"{self.shown} is not there yet: saving makes it.", "warning")
+        elif found.refusal:
+            self.services.say(f"{self.shown} can only be looked at here: {found.refusal}.", "warning")
+        self.show_header()
+
+    # -- what a killed app leaves ------------------------------------------------------------------------------------
+
+    def keep_draft(self, unsaved: str) -> None:
+        """Keep what is not saved, in a worker; nothing is kept of a text that is on disk."""
+        if self._leaving:
+            return
+        try:
+            self._draft.keep(unsaved) if unsaved else self._draft.drop()
+        except OSError as fault:
+            self.app.call_later(self.services.say, f"what is not saved cannot be kept aside: {fault}", "warning")
+
+    def offer_draft(self) -> None:
+        """Ask whether the text that was not saved when the app ended is to be taken up again."""
+        kept = self._draft.text()
+        if kept is None or self.file is None or self.file.refusal or kept == self.file.text:
+            return
+
+        def answered(answer: str | None) -> None:
+            if answer == "take":
+                self.area.replace(kept, self.area.document.start, self.area.document.end)
+            elif answer == "drop":
+                self._draft.drop()
+
+        text = f"The app ended before changes of {self.shown} were saved."
+        answers = (("take", "t", "Take them up again; undo gives the file"), ("drop", "d", "Drop them"))
+        self.services.push_unasked(ChoiceDialog("Not saved last time", text, answers), answered)
+
+    # -- saving ------------------------------------------------------------------------------------------------------
+
+    def action_save(self) -> None:
+        """Write the text; ask first where the file on disk is not the one that was read."""
+        self.save(overwrite=False)
+
+    def save(self, *, overwrite: bool) -> bool:
+        """Write the text; whether it is on disk now."""
+        if self.file is None:
+            return False
+        try:
+            self.file = self.file.save(self.area.text, overwrite=overwrite)
+        except ChangedMeanwhile:
+            self._ask_about_disk()
+            return False
+        except CannotSave as fault:
+            self.services.say(str(fault), "error")
+            return False
+        self.on_disk = ""
+        self._draft.drop()
+        self.services.say(f"saved {self.shown}")
+        self._looker.forget()
+        self._check()
+        self.show_header()
+        return True
+
+    def _ask_about_disk(self) -> None:
+        gone = not self.path.exists()
+        text = (
+            f"{self.shown} is gone from the disk since it was opened here."
+            if gone
+            else f"{self.shown} was changed on disk since it was opened here. Your text is not written yet."
+        )
+        answers = [("stay", "s", "Go on editing; nothing is written"), ("overwrite", "o", "Write my text over it")]
+        if not gone:
+            answers.insert(1, ("reload", "r", "Take what is on disk; my changes can be had back with undo"))
+        self.app.push_screen(ChoiceDialog("The file changed", text, answers), self._answered_about_disk)
+
+    def _answered_about_disk(self, answer: str | None) -> None:
+        if answer == "overwrite":
+            self.save(overwrite=True)
+        elif answer == "reload":
+            self._take_from_disk()
+
+    def _take_from_disk(self) -> None:
+        """The text on disk as an edit, so that undo brings the other one back."""
+        try:
+            found = TextFile.read(self.path)
+        except OSError as fault:
+            self.services.say(f"{self.shown}: cannot be read: {fault.strerror}", "error")
+            return
+        if found.refusal:
+            self.open_file()
+            return
+        place = self.area.cursor_location
+        self.area.replace(found.text, self.area.document.start, self.area.document.end)
+        self.file, self.on_disk = found, ""
+        self.area.move_cursor(place)
+        self.show_header()
+
+    def file_changed(self, path: Path) -> None:
+        """A watched file has new content, or is gone."""
+        if path.resolve() != self.path.resolve() or self.file is None or self.file.same_on_disk():
+            return
+        if not self.path.exists():
+            self.on_disk = "gone from the disk"
+        elif self.unsaved:
+            self.on_disk = "changed on disk"
+            words = told("{file} was changed on disk; {editor.save} asks what to do.", file=self.shown)
+            self.services.say(words, "warning")
+        else:
+            self._take_from_disk()
+            self.services.say(f"{self.shown} was changed on disk, and is shown as it is now.")
+        self.show_header()
+
+    # -- leaving -----------------------------------------------------------------------------------------------------
+
+    def action_close(self) -> None:
+        """Drop a filter; without one, go back to the Bench. Changes are not lost without a question."""
+        if self.clear_found():
+            return
+        if not self.unsaved:
+            self._leave()
+            return
+        answers = (
+            ("stay", "e", "Go on editing"),
+            ("save", "s", "Save, and go back"),
+            ("drop", "d", "Drop the changes, and go back"),
+        )
+        self.app.push_screen(
+            ChoiceDialog("Not saved", f"{self.shown} has changes that are not saved.", answers), self._left
+        )
+
+    def _left(self, answer: str | None) -> None:
+        if answer == "drop" or (answer == "save" and self.save(overwrite=False)):
+            self._leave()
+
+    def _leave(self) -> None:
+        self.drop_draft()
+        if self.app.screen is self:
+            self.dismiss()
+
+    def drop_draft(self) -> None:
+        """Keep nothing aside of what is not saved, from now on."""
+        self._leaving = True
+        self._draft.drop()
+
+
+def _titled(rows: Rows, count: int) -> Rows:
+    rows.title = (("Problems", "title"), (f"  {count:,}" if count else "", "faint"))
+    rows.title_right = ()
+    return rows

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
 from textual import on
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from workbench.dataclass import dataclass
-from workbench.language.model import Audibles
+from workbench.language.model.cascade import Audibles
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
 from workbench.tui.widgets.entry import LineInput
 
 
-@dataclass(frozen=True)
-class Said:
+class FeedbackText(Struct, frozen=True):
     """What was said, and whether the turn is to be taken again with it."""
 
     text: str
     redo: bool = False
 
 
-class FeedbackDialog(Dialog[Said]):
+class FeedbackDialog(Dialog[FeedbackText]):
     """Gives what was written; escape says nothing."""
 
     offered = (("tab", "next"), ("enter", "say"))
@@ -61,6 +60,6 @@ class FeedbackDialog(Dialog[Said]):
     def _say(self, *, redo: bool) -> None:
         text = self.query_one(Input).value.strip()
         if text:
-            self.dismiss(Said(text, redo))
+            self.dismiss(FeedbackText(text, redo))
         else:
             self.query_one(Input).focus()

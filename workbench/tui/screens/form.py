@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
+from msgspec import Struct
+from msgspec.structs import replace
 from textual import events, on, work
 from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
@@ -14,20 +15,30 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
-from workbench.dataclass import dataclass
-from workbench.engine.event import Event
 from workbench.engine.forms.intent import ANSWER
-from workbench.engine.forms.layout import WIDE, columns_of, widths_of
 from workbench.engine.forms.spec import Form, fields_of
-from workbench.engine.forms.values import COMMENT, Answered, AnswerRefused, check_values
-from workbench.tui.keys import bindings, hints
-from workbench.tui.rows.form import is_multiple, wrapped_words
+from workbench.engine.forms.values import COMMENT, AnswerRefused, FormAnswers, check_values
+from workbench.engine.journal.event import Event
+from workbench.tui.bindings import bindings
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
 from workbench.tui.widgets.choices import Choices
 from workbench.tui.widgets.entry import LineInput
-from workbench.tui.widgets.form_sections import FieldBox, Kept, PanelsBox, Thumbnail, section_widget
+from workbench.tui.widgets.form_sections import (
+    WIDE,
+    FieldBox,
+    FormState,
+    PanelsBox,
+    Thumbnail,
+    columns_of,
+    section_widget,
+    widths_of,
+)
 from workbench.tui.widgets.line import Footer
+from workbench.views.form import is_multiple, wrapped_words
+from workbench.views.keys import hints
+from workbench.views.picture import CannotDraw, PictureRequest, fitted, make
+from workbench.workspace.run_files import NoImage, image_of
 
 LONGEST = 8000
 """Characters of a context that are shown; the rest is in the journal."""
@@ -35,12 +46,11 @@ LINES, SHARE = 16, 3
 """Of a picture at most, and which part of the terminal's height: what is asked of it stands below."""
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class UnsentForm(Struct, frozen=True):
     """What was put into a form that was left without an answer."""
 
     form: Form
-    kept: Kept
+    kept: FormState
     comment: str
 
 
@@ -51,13 +61,13 @@ class FormDialog(Dialog[str]):
     BINDINGS: ClassVar[list[BindingType]] = bindings("form")
     OFFERED: ClassVar[tuple[str, ...]] = ("form.send", "form.next", "choices.choose", "dialog.close")
 
-    def __init__(self, question: Event, written: Written | None = None) -> None:
+    def __init__(self, question: Event, written: UnsentForm | None = None) -> None:
         """``written``: what was put into it before. Raises FormInvalid for an event whose form cannot be shown."""
         super().__init__()
         self.question = self._question = question
         self.written = written
         self._form = Form.of(question.data["form"]) if written is None else written.form
-        self._kept = Kept() if written is None else written.kept
+        self._kept = FormState() if written is None else written.kept
         self._comment = "" if written is None else written.comment
         self._problems: Mapping[str, str] = {}
         self._checked = False
@@ -123,7 +133,7 @@ class FormDialog(Dialog[str]):
         self._first()
 
     def _put_together(self) -> None:
-        self.query_one(Footer).offer(hints(self.OFFERED, self.app.keys))
+        self.query_one(Footer).offer(hints(self.OFFERED, self.services.keys))
         self._tell()
         if self.query(Thumbnail):
             self.call_after_refresh(self._develop)
@@ -146,9 +156,9 @@ class FormDialog(Dialog[str]):
             self._put_together()
             self._enter_again(entered)
 
-    def _now(self) -> Kept:
+    def _now(self) -> FormState:
         boxes = self.query(FieldBox)
-        return Kept(
+        return FormState(
             {box.section.id: box.kept for box in boxes},
             {box.section.id: box.problem for box in boxes},
             {id(panels.section): panels.opened for panels in self.query(PanelsBox)},
@@ -157,7 +167,7 @@ class FormDialog(Dialog[str]):
     def dismiss(self, result: str | None = None) -> AwaitComplete:
         """Left without an answer, it keeps what was written."""
         if result is None and self.query(Footer):
-            self.written = Written(self._form, replace(self._now(), problems={}), self._said())
+            self.written = UnsentForm(self._form, replace(self._now(), problems={}), self._said())
         return super().dismiss(result)
 
     def _entered(self) -> str:
@@ -180,11 +190,8 @@ class FormDialog(Dialog[str]):
     @work(thread=True, group="form-pictures", exit_on_error=False, exclusive=True)
     def _develop(self) -> None:
         """Draw the images, where the terminal can show them."""
-        from workbench.tui.rows.picture import CannotDraw, Wanted, fitted, make
-        from workbench.workspace.shown_images import NoImage, image_of
-
-        session, presenter = self.app.session, self.app.bench.presenter
-        if session is None or presenter is None or not presenter.gallery.enabled:
+        session = self.services.session
+        if session is None or not self.services.draws_pictures:
             return
         lines = max(1, min(LINES, self.app.size.height // SHARE))
         for thumbnail in list(self.query(Thumbnail)):
@@ -193,7 +200,7 @@ class FormDialog(Dialog[str]):
             try:
                 image = image_of(session.project, folder, run_id, digest=shown.digest, path=shown.path)
                 size = fitted(shown.width or image.width or 640, shown.height or image.height or 400, room, lines)
-                drawn = make(image.data, Wanted(shown.digest, *size))
+                drawn = make(image.data, PictureRequest(shown.digest, *size))
             except (NoImage, CannotDraw) as fault:
                 self.app.call_later(thumbnail.fail, str(fault))
             else:
@@ -220,7 +227,7 @@ class FormDialog(Dialog[str]):
             return
         self.dismiss(answered.to_text())
 
-    def _answered(self) -> Answered:
+    def _answered(self) -> FormAnswers:
         """What is filled in. Raises AnswerRefused."""
         given = {box.section.id: answer for box in self.query(FieldBox) if (answer := box.answer) is not None}
         return check_values(self._form, given, self._said())
@@ -302,7 +309,7 @@ class FormDialog(Dialog[str]):
 
     @on(Footer.Pressed)
     async def _footer(self, event: Footer.Pressed) -> None:
-        await self.app.run_command(event.command)
+        await self.services.run_command(event.command)
 
 
 def _box_of(widget: Widget) -> FieldBox | None:

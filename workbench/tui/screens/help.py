@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from workbench.tui.key_words import told
-from workbench.tui.keys import Key, display
-from workbench.tui.rows.cells import Row, Span, crop, fit
-from workbench.tui.rows.model import Rows
-from workbench.tui.rows.signs import SIGNS
+from workbench.views.cells import Row, Span, crop, fit
+from workbench.views.keys import Key, display, told
+from workbench.views.model import Rows
+from workbench.views.signs import SIGNS
 
 MOUSE = (
     ("click", "choose a row or a tab; a second click opens the row"),

@@ -4,54 +4,60 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec.structs import replace
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.worker import get_current_worker
 
 from workbench.language.clean import clean
-from workbench.tui.key_words import told
-from workbench.tui.keys import bindings
-from workbench.tui.lookout import Listing, Lookout, Wanted
-from workbench.tui.rows.cells import flat
-from workbench.tui.rows.home import CascadeRows
-from workbench.tui.rows.numbers import plural
-from workbench.tui.rows.runs import RunRows
-from workbench.tui.screens.list_screen import ListScreen
+from workbench.tui.bindings import bindings
+from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.sized import Grip, SizedScreen
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
+from workbench.views.cells import flat
+from workbench.views.home import CascadeRows
+from workbench.views.keys import ALWAYS, FOOTERS, told
+from workbench.views.numbers import plural
+from workbench.views.runs import RunRows
 from workbench.workspace.folders import at_home
+from workbench.workspace.home import TOUR, cascade_files, checked, copy_examples, example_files
+from workbench.workspace.project import Project
+from workbench.workspace.runs_poller import Listing, RunsPoller, RunsRequest
+from workbench.workspace.view_states import load_views
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from workbench.store.summary import RunSummary
-    from workbench.workspace.desk import Desk
-    from workbench.workspace.home import Checked, Listed
+    from workbench.workspace.home import CheckedCascade, ListedCascade
+    from workbench.workspace.session import Workspace
 
 
-class HomeScreen(ListScreen, SizedScreen[None]):
+class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
     """Two lists: files above, runs below; runs that can go on are marked so."""
 
+    CSS_PATH = "runs.tcss"
     CLEARS: ClassVar[str] = "home.close"
+    needs_focus: ClassVar[bool] = True
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012 - declared by Textual without ClassVar
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("home"), *bindings("find"), *bindings("borders")]
-    OFFERED = "home"
     PALETTE = ("home", "find", "borders", "list")
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         super().__init__()
-        self._desk = desk
-        words = ((" cascade workbench", "bold"), ("  ", "plain"), (flat(at_home(desk.project.root)), "dim"))
+        self._workspace = workspace
+        words = ((" cascade workbench", "bold"), ("  ", "plain"), (flat(at_home(workspace.project.root)), "dim"))
         self._header = SpanLine(words, id="header")
         self.cascades = RowView(CascadeRows(None, {}, {}), id="cascades")
-        self._listing = Listing(wanted=Wanted(), searching="reading …")
+        self._listing = Listing(wanted=RunsRequest(), searching="reading …")
         self.recent = RowView(RunRows(self._listing), id="recent")
-        self._listed: Sequence[Listed] | None = None
-        self._checked: dict[str, Checked] = {}
+        self._listed: Sequence[ListedCascade] | None = None
+        self._checked: dict[str, CheckedCascade] = {}
         self._last: dict[str, RunSummary] = {}
         self._opened = ""
-        self.lookout = Lookout(desk.project.store, self._published)
+        self.poller = RunsPoller(workspace.project.store, self._published)
 
     def compose(self) -> ComposeResult:
         yield self._header
@@ -60,17 +66,17 @@ class HomeScreen(ListScreen, SizedScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        super().on_mount()
+        self.offer(FOOTERS["home"], ALWAYS)
         self.cascades.focus()
         self.apply_sizes()
-        self.lookout.start()
+        self.poller.start()
         self.action_look()
 
     def on_unmount(self) -> None:
-        self.lookout.stop()
+        self.poller.stop()
 
     def on_screen_resume(self) -> None:
-        self.lookout.look()
+        self.poller.look()
 
     @property
     def is_looking(self) -> bool:
@@ -92,12 +98,9 @@ class HomeScreen(ListScreen, SizedScreen[None]):
     @work(thread=True, exit_on_error=False, exclusive=True, group="look")
     def action_look(self) -> None:
         """Look at the folder: list the files, then check them one by one."""
-        from workbench.workspace.home import cascade_files, checked
-        from workbench.workspace.views import load_views
-
-        worker, project = get_current_worker(), self._desk.project
+        worker, project = get_current_worker(), self._workspace.project
         last = load_views(project.folders, project.root).last
-        project.around.forget()
+        project.environment.forget()
         listed = cascade_files(project)
         self.app.call_later(self._take_files, listed, last)
         for one in listed:
@@ -105,18 +108,18 @@ class HomeScreen(ListScreen, SizedScreen[None]):
                 return
             self.app.call_later(self._take_check, one.shown, checked(project, one.file))
 
-    def _take_files(self, listed: Sequence[Listed], last: str) -> None:
+    def _take_files(self, listed: Sequence[ListedCascade], last: str) -> None:
         first = self._listed is None
         if not first:
-            self.app.say(f"Looked again: {plural(len(listed), 'cascade')}.")
+            self.services.say(f"Looked again: {plural(len(listed), 'cascade')}.")
         self._listed, self._checked, self._opened = listed, {}, last
         at = next((i for i, one in enumerate(listed) if one.shown == last), 0) if first else None
         self._show_files(at)
         if first and not listed and len(self.recent.rows):
             self.recent.focus()
-        self.app.press_early_keys()
+        self.services.press_early_keys()
 
-    def _take_check(self, shown: str, found: Checked) -> None:
+    def _take_check(self, shown: str, found: CheckedCascade) -> None:
         self._checked[shown] = found
         self._show_files()
 
@@ -125,7 +128,7 @@ class HomeScreen(ListScreen, SizedScreen[None]):
             self.cascades.show(CascadeRows(self._listed, self._checked, self._last, self._opened), cursor)
 
     def _published(self, listing: Listing) -> None:
-        """Called in the lookout's thread."""
+        """Called in the thread of the poller."""
         self.app.call_later(self._take_runs, listing)
 
     def _take_runs(self, listing: Listing) -> None:
@@ -134,7 +137,7 @@ class HomeScreen(ListScreen, SizedScreen[None]):
         self._listing = listing
         runs = sorted((member.run for member in listing.members if not member.run.depth), key=lambda run: run.started)
         self._last = {run.cascade_file: run for run in runs}
-        session = self.app.session
+        session = self.services.session
         self.recent.show(RunRows(listing, open_id=session.run_id if session is not None else ""))
         self._show_files()
 
@@ -148,34 +151,29 @@ class HomeScreen(ListScreen, SizedScreen[None]):
         """Drop the filter; without one, back to the Bench, where there is something on it."""
         if self.clear_found():
             return
-        if self.app.session is not None:
+        if self.services.session is not None:
             self.app.pop_screen()
         else:
-            self.app.say(told("Choose a cascade or a run; {app.quit} quits."))
+            self.services.say(told("Choose a cascade or a run; {app.quit} quits."))
 
     @on(RowView.Opened, "#cascades")
     def _open_file(self, event: RowView.Opened) -> None:
         if self._listed and event.index < len(self._listed):
-            self.app.show_file(self._listed[event.index].file)
+            self.services.navigation.show_file(self._listed[event.index].file)
 
     @on(RowView.Opened, "#recent")
     def _open_run(self, event: RowView.Opened) -> None:
         members = self._listing.members
         if event.index < len(members):
-            self.app.show_run(members[event.index].run.run_id)
+            self.services.navigation.show_run(members[event.index].run.run_id)
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="demo")
     def action_demo(self) -> None:
         """Copy the examples to a new folder, and open the tour there."""
-        from dataclasses import replace
-
-        from workbench.workspace.examples import TOUR, copy_examples, example_files
-        from workbench.workspace.project import Project
-
         target = copy_examples(None)
         file = next(path for path in example_files(target) if path.stem == TOUR)
-        project = self._desk.project
+        project = self._workspace.project
         there = Project.at(target, env=project.env)
-        self.app.call_later(self.app.say, clean(f"The examples are in {target}: go there to keep them."))
-        desk = replace(self._desk, project=there, model="offline")
-        self.app.call_later(self.app.open_from, desk, lambda desk: desk.file(file))
+        self.app.call_later(self.services.say, clean(f"The examples are in {target}: go there to keep them."))
+        workspace = replace(self._workspace, project=there, model="offline")
+        self.app.call_later(self.services.navigation.open_session, workspace, lambda workspace: workspace.file(file))

@@ -12,7 +12,7 @@ from textual.geometry import Region
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from workbench.tui.keys import bindings
+from workbench.tui.bindings import bindings
 from workbench.tui.text import plain
 
 LETTERS = {"tree": ("t", "Cascade"), "context": ("c", "Context"), "detail": ("d", "Message"), "dock": ("l", "Log")}

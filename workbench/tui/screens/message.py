@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import work
 from textual.binding import BindingType
 
-from workbench.tui.keys import bindings
-from workbench.tui.rows.json_tree import JsonRows
-from workbench.tui.rows.model import Rows
-from workbench.tui.rows.text import WORD_WRAP_LIMIT
-from workbench.tui.rows.viewer import FORMS, Form, Viewed
-from workbench.tui.rows.whole import WholeRows
+from workbench.store.faults import StoreError
+from workbench.tui.bindings import bindings
 from workbench.tui.screens.sheet import Sheet
+from workbench.views.json_tree import JsonRows
+from workbench.views.large_text import LargeTextRows
+from workbench.views.model import Rows
+from workbench.views.text import WORD_WRAP_LIMIT
+from workbench.views.viewer import FORMS, Form, ViewedMessage
+from workbench.workspace.run_files import path_of
 
 if TYPE_CHECKING:
     from workbench.workspace.project import Project
@@ -43,7 +45,7 @@ class MessageSheet(Sheet):
     PALETTE: ClassVar[tuple[str, ...]] = ("message", "sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = bindings("message")
 
-    def __init__(self, viewed: Viewed, project: Project, run: tuple[str, str]) -> None:
+    def __init__(self, viewed: ViewedMessage, project: Project, run: tuple[str, str]) -> None:
         """``run``: the run's id and its session id."""
         self.viewed = viewed
         self.form: Form = viewed.first
@@ -66,7 +68,7 @@ class MessageSheet(Sheet):
     def action_form(self, form: Form) -> None:
         """Show another form; why not, where there is none."""
         if reason := self.viewed.missing(form):
-            self.app.say(reason)
+            self.services.say(reason)
             return
         self.form = form
         if len(self.viewed.message.text) > WORD_WRAP_LIMIT:
@@ -106,21 +108,19 @@ class MessageSheet(Sheet):
     def action_open_all(self) -> None:
         """Open all of a result that was cut for the model."""
         if self.viewed.whole is None:
-            self.app.say("Nothing was cut: the text is all there is.")
+            self.services.say("Nothing was cut: the text is all there is.")
         else:
             self._load_all(self.viewed.whole.digest)
 
     @work(thread=True, exclusive=True, group="whole", exit_on_error=False)
     def _load_all(self, digest: str) -> None:
-        from workbench.store.faults import StoreError
-
         try:
             text = self._project.store.image(self._run[0], digest).decode("utf-8", "surrogatepass")
         except StoreError as fault:
-            self.app.call_later(self.app.say, str(fault), "error")
+            self.app.call_later(self.services.say, str(fault), "error")
             return
         title = (*self.viewed.title, ("   all of it", "tab-on"))
-        rows = WholeRows(text, title, f"{len(text):,} characters")
+        rows = LargeTextRows(text, title, f"{len(text):,} characters")
         self.app.call_later(self.app.push_screen, Sheet(rows))
 
     def action_copy(self) -> None:
@@ -135,24 +135,21 @@ class MessageSheet(Sheet):
         if self.viewed.images:
             self._with_paths("show")
         else:
-            self.app.say("There is no image in this message.")
+            self.services.say("There is no image in this message.")
 
     @work(thread=True, exclusive=True, group="paths", exit_on_error=False)
     def _with_paths(self, what: str) -> None:
         """Find the files of the images, then copy their paths or show them."""
-        from workbench.store.faults import StoreError
-        from workbench.workspace.pictures import path_of
-
         store = self._project.store
         try:
             paths = [str(path_of(store, *self._run, image.digest)) for image in self.viewed.images]
         except (OSError, StoreError) as fault:
-            self.app.call_later(self.app.say, str(fault), "error")
+            self.app.call_later(self.services.say, str(fault), "error")
             return
         if what == "copy":
-            self.app.call_later(self.app.copy, "\n".join(paths), "the path" if len(paths) == 1 else "the paths")
+            self.app.call_later(self.services.copy, "\n".join(paths), "the path" if len(paths) == 1 else "the paths")
         else:
-            self.app.call_later(self.app.say, shown_by_system(paths[0]))
+            self.app.call_later(self.services.say, shown_by_system(paths[0]))
 
     def action_save(self) -> None:
         """Ask for a name, and write the image or the text there; nothing is overwritten."""
@@ -170,8 +167,6 @@ class MessageSheet(Sheet):
 
     def _save(self, target: Path) -> str | None:
         """Write the file; an objection where that cannot be. Raises OSError."""
-        from workbench.store.faults import StoreError
-
         try:
             image = self.viewed.images[0] if self.viewed.images else None
             text = getattr(self._rows, "copy", "")
@@ -180,7 +175,7 @@ class MessageSheet(Sheet):
             return str(fault)
         with target.open("xb") as file:
             file.write(data)
-        self.app.say(f"written: {target}")
+        self.services.say(f"written: {target}")
         return None
 
 

@@ -9,11 +9,13 @@ from textual.await_complete import AwaitComplete
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from workbench.engine.event import Event
-from workbench.tui.key_words import told
+from workbench.engine.forms.spec import FormInvalid
+from workbench.engine.journal.event import Event
 from workbench.tui.screens.dialog import Dialog
+from workbench.tui.screens.form import FormDialog, UnsentForm
 from workbench.tui.text import plain
 from workbench.tui.widgets.entry import LineInput
+from workbench.views.keys import told
 
 LONGEST = 8000
 """Characters of a context that are shown; the rest is in the journal."""
@@ -67,3 +69,15 @@ class QuestionDialog(Dialog[str]):
     def _submitted(self, event: Input.Submitted) -> None:
         if event.value.strip():
             self.dismiss(event.value)
+
+
+def question_dialog(question: Event, written: UnsentForm | str | None = None) -> QuestionDialog | FormDialog:
+    """The dialog of a ``human_asked`` event: its form, where it has one, with what was put into it before."""
+    typed = written if isinstance(written, str) else ""
+    if question.data.get("form") is None:
+        return QuestionDialog(question, typed)
+    try:
+        return FormDialog(question, None if isinstance(written, str) else written)
+    except FormInvalid:
+        # Of a newer version: it can still be answered as text.
+        return QuestionDialog(question, typed)

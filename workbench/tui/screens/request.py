@@ -9,10 +9,10 @@ from typing import ClassVar
 from textual import on
 from textual.binding import BindingType
 
-from workbench.tui.keys import bindings
-from workbench.tui.rows.requests import RequestRows
+from workbench.tui.bindings import bindings
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.rowview import RowView
+from workbench.views.requests import RequestRows
 
 
 class RequestSheet(Sheet):
@@ -46,14 +46,14 @@ class RequestSheet(Sheet):
         """Go to the next difference, or the one before."""
         found = self._compared.step(self.view.cursor, step)
         if found is None:
-            self.app.say("There is no further difference." if step > 0 else "There is no difference before this.")
+            self.services.say("There is no further difference." if step > 0 else "There is no difference before this.")
         else:
             self.view.move_to(found)
             self.view.scroll_to(y=max(0, found - self.view.page // 3), animate=False, force=True)
 
     def action_edit(self) -> None:
         """Open the cascade file at the line behind the difference."""
-        self.app.edit_file(self._file, max(1, self._compared.line_at(self.view.cursor)))
+        self.services.navigation.edit_outside(self._file, max(1, self._compared.line_at(self.view.cursor)))
 
     @on(RowView.Opened)
     def _row_opened(self, event: RowView.Opened) -> None:

@@ -2,46 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from msgspec.structs import replace
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from workbench.store.families import ORDERS
-from workbench.tui.key_words import told
-from workbench.tui.keys import bindings
-from workbench.tui.lookout import Listing, Lookout, Wanted
-from workbench.tui.rows.runs import CardRows, RunRows, counts, run_status
-from workbench.tui.rows.text import TextRows
-from workbench.tui.screens.list_screen import ListScreen
+from workbench.store.catalog import ORDERS
+from workbench.store.faults import StoreError
+from workbench.store.run_filter import FilterError, parse_filter
+from workbench.tui.bindings import bindings
+from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.compare import CompareSheet
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.sized import Grip, SizedScreen
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
+from workbench.views.keys import ALWAYS, FOOTERS, told
+from workbench.views.runs import CardRows, RunRows, counts, run_status
+from workbench.views.text import TextRows
+from workbench.workspace.comparing import ComparedRun
+from workbench.workspace.exporting import ENDINGS, export_file
+from workbench.workspace.recorded_runs import remove_run
+from workbench.workspace.runs_poller import Listing, RunsPoller, RunsRequest
 
 if TYPE_CHECKING:
     from workbench.store.summary import RunSummary
-    from workbench.workspace.desk import Desk
+    from workbench.workspace.session import Workspace
 
 EXAMPLES = 'status:failed tokens>8000 cost>=0.05 date:today age<2h phase:x is:fork text:"rate limit" a or -b'
 
 
-class RunsScreen(ListScreen, SizedScreen[None]):
+class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
     """The list, and a card of the run under the cursor."""
 
+    CSS_PATH = "runs.tcss"
     CLEARS: ClassVar[str] = "runs.close"
+    needs_focus: ClassVar[bool] = True
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012 - declared by Textual without ClassVar
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("runs"), *bindings("borders")]
-    OFFERED = "runs"
-    LEAVES = "runs.close"
     PALETTE = ("runs", "borders", "tree", "list")
 
-    def __init__(self, desk: Desk, text: str = "") -> None:
+    def __init__(self, workspace: Workspace, text: str = "") -> None:
         """``text`` is a filter to begin with."""
         super().__init__()
-        self._desk = desk
-        self._wanted = Wanted(text)
+        self._workspace = workspace
+        self._wanted = RunsRequest(text)
         self.listing = Listing(self._wanted, searching="reading …")
         self.list_pane = TreePane(RunRows(self.listing), id="runs")
         self.card_pane = RowView(TextRows([], (("Run", "title"),)), id="card", selecting=False)
@@ -50,7 +58,7 @@ class RunsScreen(ListScreen, SizedScreen[None]):
         """Run id under the cursor: the cursor stays on it while others come and go."""
         self._before = text
         """The filter before the prompt was opened."""
-        self.lookout = Lookout(desk.project.store, self._published, self._wanted)
+        self.poller = RunsPoller(workspace.project.store, self._published, self._wanted)
 
     def compose(self) -> ComposeResult:
         yield self.list_pane
@@ -58,16 +66,16 @@ class RunsScreen(ListScreen, SizedScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        super().on_mount()
+        self.offer(FOOTERS["runs"], (*ALWAYS[:2], "runs.close"))
         self.list_pane.focus()
         self.apply_sizes()
-        self.lookout.start()
+        self.poller.start()
 
     def on_unmount(self) -> None:
-        self.lookout.stop()
+        self.poller.stop()
 
     def on_screen_resume(self) -> None:
-        self.lookout.look()
+        self.poller.look()
 
     def main_list(self) -> RowView:
         return self.list_pane
@@ -85,7 +93,7 @@ class RunsScreen(ListScreen, SizedScreen[None]):
     # -- the list ----------------------------------------------------------------------------------------------------
 
     def _published(self, listing: Listing) -> None:
-        """Called in the lookout's thread."""
+        """Called in the thread of the poller."""
         self.app.call_later(self._take, listing)
 
     def _take(self, listing: Listing) -> None:
@@ -99,7 +107,7 @@ class RunsScreen(ListScreen, SizedScreen[None]):
         return bool(self.listing.wanted.text) or any(member.run.run_id == run_id for member in self.listing.members)
 
     def _show(self) -> None:
-        session = self.app.session
+        session = self.services.session
         rows = RunRows(self.listing, frozenset(self._marked), session.run_id if session is not None else "")
         cursor = rows.index_of(self._chosen) if self._chosen else 0
         self.list_pane.show(rows, cursor)
@@ -122,7 +130,7 @@ class RunsScreen(ListScreen, SizedScreen[None]):
 
     def _ask_for(self, **changes: Any) -> None:
         self._wanted = replace(self._wanted, **changes)
-        self.lookout.ask(self._wanted)
+        self.poller.ask(self._wanted)
 
     @on(RowView.Chosen, "#runs")
     def _chosen_row(self) -> None:
@@ -152,10 +160,6 @@ class RunsScreen(ListScreen, SizedScreen[None]):
             self._ask_for(text=text)
 
         def done(text: str) -> str | None:
-            from datetime import datetime
-
-            from workbench.store.run_filter import FilterError, parse_filter
-
             try:
                 parse_filter(text, datetime.now().astimezone())
             except FilterError as fault:
@@ -187,45 +191,43 @@ class RunsScreen(ListScreen, SizedScreen[None]):
     @on(RowView.Opened, "#runs")
     def _opened(self) -> None:
         if (run := self.run()) is not None:
-            self.app.show_run(run.run_id)
+            self.services.navigation.show_run(run.run_id)
 
     def action_copy(self) -> None:
         if (run := self.run()) is not None:
-            self.app.copy(run.name, "the session id" if run.session_id else "the run id")
+            self.services.copy(run.name, "the session id" if run.session_id else "the run id")
 
     def action_go_on(self) -> None:
         """Go on where the run stopped, held before its next call."""
-        from workbench.engine.stepper import Mode
-
         if (run := self.run()) is None:
             return
-        session = self.app.session
+        session = self.services.session
         if session is not None and session.running and session.run_id == run.run_id:
-            self.app.to_bench()
+            self.services.navigation.to_bench()
         elif run.pid:
-            self.app.say(f"{run.name} is being run by process {run.pid}.", "warning")
+            self.services.say(f"{run.name} is being run by process {run.pid}.", "warning")
         elif not run.resumable:
             why = "was imported" if run.imported else "is damaged" if run.damaged else f"is over: {run.status}"
-            self.app.say(f"{run.name} {why}; there is nothing to go on with.", "warning")
+            self.services.say(f"{run.name} {why}; there is nothing to go on with.", "warning")
         else:
-            self.app.show_run(run.run_id, partial(self.app.bench.resume, run.run_id, Mode.OVER))
+            self.services.navigation.resume_run(run.run_id)
 
     def action_fork(self) -> None:
         """Ask for a place, and hold a new run there."""
         if (run := self.run()) is None:
             return
         if run.imported:
-            self.app.say(f"{run.name} was imported: no engine made it, so none can go on from it.", "warning")
+            self.services.say(f"{run.name} was imported: no engine made it, so none can go on from it.", "warning")
             return
         if not run.at:
             why = "is damaged: nothing of it can be read" if run.damaged else "made no call"
-            self.app.say(f"{run.name} {why}; there is no place to fork it at.", "warning")
+            self.services.say(f"{run.name} {why}; there is no place to fork it at.", "warning")
             return
 
         def done(text: str) -> str | None:
             if not text.strip():
                 return f"A place, such as {run.at}"
-            self.app.show_run(run.run_id, partial(self.app.bench.fork_at, run.run_id, text.strip()))
+            self.services.navigation.fork_run(run.run_id, text.strip())
             return None
 
         self.ask("fork at", value=run.at, placeholder=" · ".join(f"{phase}:1" for phase in run.phases), done=done)
@@ -233,12 +235,11 @@ class RunsScreen(ListScreen, SizedScreen[None]):
     def action_freeze(self) -> None:
         """Show the run, and freeze it there."""
         if (run := self.run()) is not None:
-            self.app.show_run(run.run_id, partial(self.app.run_command, "run.freeze"))
+            self.services.navigation.freeze_run(run.run_id)
 
     def action_export(self) -> None:
         if (run := self.run()) is None:
             return
-        from workbench.workspace.exporting import ENDINGS
 
         def done(text: str) -> str | None:
             format_name, _, file = text.strip().partition(" ")
@@ -251,31 +252,28 @@ class RunsScreen(ListScreen, SizedScreen[None]):
 
     @work(thread=True, exit_on_error=False, group="export")
     def _export(self, run_id: str, format_name: str, file: str) -> None:
-        from workbench.store.faults import StoreError
-        from workbench.workspace.exporting import export_file
-
-        project = self._desk.project
+        project = self._workspace.project
         path = project.root / file
         if path.exists():
-            self.app.call_later(self.app.say, f"{project.shown(path)} is there already: name another file.", "error")
+            self.app.call_later(
+                self.services.say, f"{project.shown(path)} is there already: name another file.", "error"
+            )
             return
         try:
             export_file(project, run_id, format_name, path)
         except (StoreError, OSError) as fault:
             reason = fault.strerror if isinstance(fault, OSError) else str(fault)
-            self.app.call_later(self.app.say, f"{file} cannot be written: {reason}", "error")
+            self.app.call_later(self.services.say, f"{file} cannot be written: {reason}", "error")
         else:
-            self.app.call_later(self.app.say, f"written: {project.shown(path)}")
+            self.app.call_later(self.services.say, f"written: {project.shown(path)}")
 
     def action_delete(self) -> None:
         """Delete a run and those that ran inside it, when it is confirmed."""
-        from workbench.tui.screens.dialog import Choice
-
         if (run := self.run()) is None:
             return
-        session = self.app.session
+        session = self.services.session
         if run.pid or (session is not None and session.running and session.run_id == run.run_id):
-            self.app.say(f"{run.name} is running: it is not deleted.", "warning")
+            self.services.say(f"{run.name} is running: it is not deleted.", "warning")
             return
         about = (run.cascade_file or run.cascade_id, run_status(run), counts(run, run.calls, "call"))
         text = (
@@ -289,21 +287,18 @@ class RunsScreen(ListScreen, SizedScreen[None]):
             if answer == "delete":
                 self._delete(run.run_id, run.name)
 
-        self.app.push_screen(Choice("Delete this run?", text, answers), answered)
+        self.app.push_screen(ChoiceDialog("Delete this run?", text, answers), answered)
 
     @work(thread=True, exit_on_error=False, group="delete")
     def _delete(self, run_id: str, name: str) -> None:
-        from workbench.store.faults import StoreError
-        from workbench.workspace.removing import remove_run
-
         try:
-            count = remove_run(self._desk.project.store, run_id)
+            count = remove_run(self._workspace.project.store, run_id)
         except StoreError as fault:
-            self.app.call_later(self.app.say, str(fault), "error")
+            self.app.call_later(self.services.say, str(fault), "error")
             return
         more = f" and {count - 1} inside it" if count > 1 else ""
-        self.app.call_later(self.app.say, f"{name}{more} is deleted.")
-        self.lookout.look()
+        self.app.call_later(self.services.say, f"{name}{more} is deleted.")
+        self.poller.look()
 
     # -- comparing ---------------------------------------------------------------------------------------------------
 
@@ -325,9 +320,6 @@ class RunsScreen(ListScreen, SizedScreen[None]):
         if len(chosen) < 2 and run is not None and run.run_id not in chosen:
             chosen.append(run.run_id)
         if len(chosen) < 2:
-            self.app.say(told("Mark a run with {runs.mark}, go to another one, and press {runs.compare}."))
+            self.services.say(told("Mark a run with {runs.mark}, go to another one, and press {runs.compare}."))
             return
-        from workbench.tui.screens.compare import CompareSheet
-        from workbench.workspace.comparing import Source
-
-        self.app.push_screen(CompareSheet(self._desk.project, Source(chosen[0]), Source(chosen[1])))
+        self.app.push_screen(CompareSheet(self._workspace.project, ComparedRun(chosen[0]), ComparedRun(chosen[1])))

@@ -9,27 +9,27 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
-from workbench.tui.keys import ALWAYS, FOOTERS, KEYS, bindings, command_of, hints, resolve
-from workbench.tui.rows.cells import Span, flat, width_of
-from workbench.tui.rows.model import Rows
-from workbench.tui.rows.settings import KeyRows, SettingRows, order_words, setting_doc, value_text
-from workbench.tui.rows.text import TextRows
-from workbench.tui.screens.finding import FindingScreen
+from workbench.tui.bindings import bindings
+from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
+from workbench.views.cells import Span, flat, width_of
+from workbench.views.keys import ALWAYS, FOOTERS, KEYS, command_of, resolve
+from workbench.views.model import Rows
+from workbench.views.settings import KeyRows, SettingRows, order_words, setting_doc, value_text
+from workbench.views.text import TextRows
 from workbench.workspace.config_file import Target, file_of, place_of, read_value, set_value, take_over, unset_value
 from workbench.workspace.settings import TABLE, SettingsError
 from workbench.workspace.text_file import CannotSave
 
 if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
     from workbench.workspace.project import Project
 
 _DEFAULTS = {key.id: key.keys for key in KEYS}
 
 
-class SettingsScreen(FindingScreen[None]):
-    """Two lists, settings and keys, with what there is to know about the selected row."""
+class SettingsScreen(WorkbenchScreen[None]):
+    """Two lists, settings and keys, with the details of the selected row."""
 
     CSS_PATH = "settings.tcss"
     BINDINGS: ClassVar[list[BindingType]] = bindings("settings")
@@ -37,8 +37,6 @@ class SettingsScreen(FindingScreen[None]):
     PALETTE: ClassVar[tuple[str, ...]] = ("settings", "list")
     needs_focus: ClassVar[bool] = True
     AUTO_FOCUS = "#list"
-
-    app: WorkbenchApp
 
     def __init__(self, project: Project) -> None:
         super().__init__()
@@ -58,16 +56,9 @@ class SettingsScreen(FindingScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.footer.offer(hints(FOOTERS["settings"], self.app.keys), hints(ALWAYS[:2], self.app.keys))
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._forget())
+        self.offer(FOOTERS["settings"], ALWAYS[:2])
         self._read()
         self.call_after_refresh(self.show_rows)
-
-    def _forget(self) -> None:
-        for view in (self.rows_pane, self.doc_pane):
-            view.forget()
-        self._header.refresh()
-        self.footer.refresh()
 
     def _read(self) -> None:
         """The files as they are now; what is wrong with them is shown, and the old values stay."""
@@ -165,7 +156,7 @@ class SettingsScreen(FindingScreen[None]):
             self.action_tab()
             return
         if target == "workspace" and not setting.workspace:
-            self.app.say(f"{setting.name} is never taken from a workspace: it could act outside of it.", "warning")
+            self.services.say(f"{setting.name} is never taken from a workspace: it could act outside of it.", "warning")
             return
 
         def done(text: str) -> str | None:
@@ -205,7 +196,7 @@ class SettingsScreen(FindingScreen[None]):
             target: Target = "workspace" if self._from_workspace(name) else "user"
             objection = self._tried(lambda: unset_value(self._project, name, target))
         if objection:
-            self.app.say(objection, "warning")
+            self.services.say(objection, "warning")
 
     def _from_workspace(self, name: str) -> bool:
         return self._project.settings.origins.get(name) == str(self._files[1])
@@ -217,20 +208,20 @@ class SettingsScreen(FindingScreen[None]):
         except (SettingsError, CannotSave) as fault:
             return str(fault)
         self._read()
-        self.app.take_settings(self._project.settings)
+        self.services.take_settings(self._project.settings)
         self.show_rows()
         known = written.origin in (str(written.file), "default")
         wins = "" if known else f", but {written.origin} has the last word"
-        self.app.say(f"written to {written.file}{wins}", "information" if known else "warning")
+        self.services.say(f"written to {written.file}{wins}", "information" if known else "warning")
         return None
 
     def action_external(self) -> None:
         """Open the user's file in $EDITOR; what it says then counts."""
         file = self._files[0]
         file.parent.mkdir(parents=True, exist_ok=True)
-        self.app.edit_file(file, 1)
+        self.services.navigation.edit_outside(file, 1)
         self._read()
-        self.app.take_settings(self._project.settings)
+        self.services.take_settings(self._project.settings)
         self.show_rows()
 
     def action_close(self) -> None:
@@ -239,4 +230,5 @@ class SettingsScreen(FindingScreen[None]):
             self.dismiss()
 
     def pane(self) -> RowView:
+        """The list, also where the text below it has the focus."""
         return self.rows_pane

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import ModalScreen
-from textual.widget import Widget
 
-from workbench.tui.keys import bindings, hints
-from workbench.tui.rows.model import Rows
-from workbench.tui.screens.finding import FindingScreen
+from workbench.tui.bindings import bindings
+from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.widgets.rowview import RowView
-
-if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
+from workbench.views.model import Rows
 
 
-class Sheet(FindingScreen[None], ModalScreen[None]):
+class Sheet(WorkbenchScreen[None], ModalScreen[None]):
     """Shows rows of any kind."""
 
     OFFERED: ClassVar[tuple[str, ...]] = ("sheet.close", "sheet.find", "sheet.again", "sheet.filter", "sheet.copy")
@@ -31,8 +27,6 @@ class Sheet(FindingScreen[None], ModalScreen[None]):
     needs_focus: ClassVar[bool] = True
     PALETTE: ClassVar[tuple[str, ...]] = ("sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = bindings("sheet")
-
-    app: WorkbenchApp
 
     def __init__(self, rows: Rows) -> None:
         super().__init__()
@@ -50,8 +44,7 @@ class Sheet(FindingScreen[None], ModalScreen[None]):
 
     def on_mount(self) -> None:
         self.view.focus()
-        self.footer.offer(hints(self.offered, self.app.keys))
-        self.app.theme_changed_signal.subscribe(self, lambda _: self.view.forget())
+        self.offer(self.offered)
         self.call_after_refresh(self._show)
 
     def _show(self) -> None:
@@ -60,10 +53,7 @@ class Sheet(FindingScreen[None], ModalScreen[None]):
         if focus and hasattr(self._rows, "first_row"):
             self.view.scroll_to(y=max(0, self._rows.first_row(focus) - self.view.size.height // 3), animate=False)
 
-    def pane(self) -> RowView:
-        return self.focused if isinstance(self.focused, RowView) else self.view
-
-    def resting(self) -> Widget:
+    def main_list(self) -> RowView:
         return self.view
 
     def action_close(self) -> None:
@@ -73,7 +63,7 @@ class Sheet(FindingScreen[None], ModalScreen[None]):
 
     def action_copy(self) -> None:
         whole = getattr(self._rows, "copy", None)
-        self.app.copy(_drawn(self._rows, self.view.inner_width) if whole is None else whole, "the text")
+        self.services.copy(_drawn(self._rows, self.view.inner_width) if whole is None else whole, "the text")
 
     @on(RowView.Opened)
     def _opened(self, event: RowView.Opened) -> None:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from msgspec import Struct
 from textual.screen import ScreenResultType
 
-from workbench.dataclass import dataclass
+from workbench.tui.contracts import services_of
 from workbench.tui.screens.borders import Border, BorderDragging, Sizes
 from workbench.tui.widgets.rowview import RowView
 
-if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
 
-
-@dataclass(frozen=True)
-class Grip:
+class Grip(Struct, frozen=True):
     """A border that moves. A size is that of the pane below it or to its right, in cells; of a ``middle`` it is what is
     to its left, in thousandths of the pane."""
 
@@ -36,8 +33,6 @@ class Grip:
 class SizedScreen(BorderDragging[ScreenResultType]):
     """A screen that names its borders and is told their sizes; they are kept for all workspaces."""
 
-    app: WorkbenchApp
-
     def grips(self) -> Sequence[Grip]:
         """The borders that can be moved as the panes stand now."""
         raise NotImplementedError
@@ -48,19 +43,21 @@ class SizedScreen(BorderDragging[ScreenResultType]):
 
     def size_of(self, name: str) -> int | None:
         """What the user chose for a border; None for as it is by itself."""
-        return self.app.sizes.get(name)
+        return services_of(self).sizes.get(name)
 
     def _set(self, grip: Grip, size: int) -> None:
         size = max(grip.least, min(size, max(grip.least, grip.most)))
         if size != self.size_of(grip.name):
-            self.app.choose_size(grip.name, size)
+            services_of(self).choose_size(grip.name, size)
             self.apply_sizes()
 
     def action_resize(self, axis: str, by: int) -> None:
         """Move the border of that axis, in cells."""
         grip = next((one for one in self.grips() if one.axis == axis), None)
         if grip is None:
-            self.app.say("No panes stand beside each other here." if axis == "width" else "There is one pane here.")
+            services_of(self).say(
+                "No panes stand beside each other here." if axis == "width" else "There is one pane here."
+            )
         else:
             self._set(grip, grip.now + {"title": by, "edge": -by, "middle": 10 * by}[grip.border])
 
@@ -103,5 +100,5 @@ class SizedScreen(BorderDragging[ScreenResultType]):
 
     def choose_sizes(self, sizes: Sizes) -> None:
         for grip, size in zip(self.grips(), sizes, strict=False):
-            self.app.choose_size(grip.name, size)
+            services_of(self).choose_size(grip.name, size)
         self.apply_sizes()

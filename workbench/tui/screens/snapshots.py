@@ -10,27 +10,24 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
-from textual.widget import Widget
 from textual.worker import Worker, WorkerState, get_current_worker
 
-from workbench.tui.key_words import told
-from workbench.tui.keys import ALWAYS, bindings, hints
-from workbench.tui.rows.model import Lines
-from workbench.tui.rows.requests import RequestRows, Texts
-from workbench.tui.rows.review import ReviewRows
-from workbench.tui.rows.snapshots import Board, Item
-from workbench.tui.screens.finding import FindingScreen
+from workbench.tui.bindings import bindings
+from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.request import RequestSheet
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
+from workbench.views.keys import ALWAYS, told
+from workbench.views.model import Lines
+from workbench.views.requests import RequestRows, Texts
+from workbench.views.snapshots import Item, ReviewRows, SnapshotBoard
 from workbench.workspace.reviewing import Decision, Review, Section, source_texts
-from workbench.workspace.testing import Snapshots, Verdict
+from workbench.workspace.testing import SnapshotResult, Snapshots
 
 if TYPE_CHECKING:
-    from workbench.engine.changed import ChangedPart
-    from workbench.tui.app import WorkbenchApp
+    from workbench.analysis.changed import ChangedPart
     from workbench.workspace.project import Project
-    from workbench.workspace.snapshot_files import Listed
+    from workbench.workspace.snapshot_files import ListedSnapshot
 
 FRAME = 0.1
 """Seconds between two drawings while a check goes on, however fast it is; the spinner turns with them."""
@@ -44,7 +41,7 @@ TO_DECIDE = ("snapshots.accept", "snapshots.reject", "snapshots.skip", "snapshot
 TO_LOOK = ("snapshots.edit", "snapshots.next", "snapshots.check", "snapshots.close")
 
 
-class SnapshotsScreen(FindingScreen[None]):
+class SnapshotsScreen(WorkbenchScreen[None]):
     """The list, what differs in the snapshot under its cursor, and the requests of the row under that cursor."""
 
     AUTO_FOCUS = "#list"
@@ -55,8 +52,6 @@ class SnapshotsScreen(FindingScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("snapshots"), *bindings("find")]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012 - declared by Textual
 
-    app: WorkbenchApp
-
     def __init__(self, project: Project) -> None:
         super().__init__()
         self._snapshots = Snapshots(project)
@@ -66,7 +61,7 @@ class SnapshotsScreen(FindingScreen[None]):
         self._left = False
         self._round = 0
         """The number of the check that is listened to."""
-        self.board = Board(f"{project.shown(self._snapshots.folder)}/")
+        self.board = SnapshotBoard(f"{project.shown(self._snapshots.folder)}/")
         self.list_pane = RowView(self.board.list(), id="list", edge=True)
         self.review_pane = RowView(Lines(), id="review")
         self.sides_pane = RowView(Lines(), id="sides", selecting=False)
@@ -87,7 +82,6 @@ class SnapshotsScreen(FindingScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._forget())
         self.set_interval(FRAME, self._turn)
         self._refresh()
         self._begin()
@@ -103,12 +97,6 @@ class SnapshotsScreen(FindingScreen[None]):
                 self._snapshots.close()
             finally:
                 self._lock.release()
-
-    def _forget(self) -> None:
-        for view in self.query(RowView):
-            view.forget()
-        for line in self.query(SpanLine):
-            line.refresh()
 
     # -- the check, in a thread --------------------------------------------------------------------------------------
 
@@ -145,7 +133,7 @@ class SnapshotsScreen(FindingScreen[None]):
             if self._left:
                 self._let_go()
 
-    def _heard_list(self, found: list[Listed]) -> None:
+    def _heard_list(self, found: list[ListedSnapshot]) -> None:
         self.board.listed(found)
         self.board.stopped = False
         self._refresh()
@@ -153,7 +141,7 @@ class SnapshotsScreen(FindingScreen[None]):
     def _heard_start(self, name: str) -> None:
         self.board.checking = name
 
-    def _heard(self, verdict: Verdict) -> None:
+    def _heard(self, verdict: SnapshotResult) -> None:
         self.board.checked(verdict)
         if not self._led and verdict.differences:
             self._led = True
@@ -194,7 +182,7 @@ class SnapshotsScreen(FindingScreen[None]):
         offered = (*(TO_DECIDE if item is not None and item.is_open else ()), *TO_LOOK)
         if self.board.busy:
             offered = ("snapshots.stop", *offered)
-        self.footer.offer(hints(offered, self.app.keys), hints(ALWAYS[:2], self.app.keys))
+        self.offer(offered, ALWAYS[:2])
 
     def _show_review(self) -> None:
         item = self.item
@@ -286,10 +274,7 @@ class SnapshotsScreen(FindingScreen[None]):
         elif event.view is self.review_pane:
             self.action_full()
 
-    def pane(self) -> RowView:
-        return self.focused if isinstance(self.focused, RowView) else self.list_pane
-
-    def resting(self) -> Widget:
+    def main_list(self) -> RowView:
         return self.list_pane
 
     # -- commands ----------------------------------------------------------------------------------------------------
@@ -299,7 +284,7 @@ class SnapshotsScreen(FindingScreen[None]):
         item = self.item
         if item is None or not item.can_be(Decision(decision)):
             words = "{snapshots.next} goes to the next changed snapshot, {snapshots.check} checks all again."
-            self.app.say(told("There is nothing to decide here: " + words))
+            self.services.say(told("There is nothing to decide here: " + words))
             return
         self._decide([self.list_pane.cursor], Decision(decision))
 
@@ -307,11 +292,11 @@ class SnapshotsScreen(FindingScreen[None]):
         """Decide about every changed snapshot that is open."""
         indices = [index for index, item in enumerate(self.board.items) if item.is_open]
         if self.board.busy:
-            self.app.say("The check is not over: it may find more. Press the key again then.", "warning")
+            self.services.say("The check is not over: it may find more. Press the key again then.", "warning")
         elif indices:
             self._decide(indices, Decision(decision))
         else:
-            self.app.say(told("There is nothing left to decide about: {snapshots.check} checks all again."))
+            self.services.say(told("There is nothing left to decide about: {snapshots.check} checks all again."))
 
     @work(thread=True, group="decide", exit_on_error=False)
     def _decide(self, indices: list[int], decision: Decision) -> None:
@@ -322,16 +307,16 @@ class SnapshotsScreen(FindingScreen[None]):
 
     def _decided(self, indices: list[int], decision: Decision, objections: list[str], back: list[str]) -> None:
         for objection in objections[:3]:
-            self.app.say(objection, "error")
+            self.services.say(objection, "error")
         if len(objections) > 3:
-            self.app.say(f"and {len(objections) - 3} more cannot be accepted", "error")
+            self.services.say(f"and {len(objections) - 3} more cannot be accepted", "error")
         if decision is Decision.ACCEPTED and len(indices) > len(objections):
             done = [self.board.items[index] for index in indices if self.board.items[index].decision is decision]
             names = ", ".join(item.listed.file for item in done[:3])
             more = f" and {len(done) - 3} more" if len(done) > 3 else ""
-            self.app.say(told("Written: {names}; {snapshots.skip} on it takes it back.", names=names + more))
+            self.services.say(told("Written: {names}; {snapshots.skip} on it takes it back.", names=names + more))
         elif back and not objections:
-            self.app.say(f"Taken back: {', '.join(back)}")
+            self.services.say(f"Taken back: {', '.join(back)}")
         if not objections and (following := self.board.next_open(indices[-1])) is not None:
             self.list_pane.cursor = following
         self._refresh()
@@ -340,7 +325,7 @@ class SnapshotsScreen(FindingScreen[None]):
         """To the next changed snapshot about which nothing was decided."""
         found = self.board.next_open(self.list_pane.cursor)
         if found is None:
-            self.app.say("No further snapshot is to be decided about.")
+            self.services.say("No further snapshot is to be decided about.")
         else:
             self.list_pane.move_to(found)
 
@@ -349,7 +334,7 @@ class SnapshotsScreen(FindingScreen[None]):
         section, _ = self._under_cursor()
         rows = self._requests(section, None)
         if rows is None or section is None:
-            self.app.say("No request differs here.")
+            self.services.say("No request differs here.")
             return
         self.app.push_screen(RequestSheet(rows, self._snapshots.project.root / section.file))
 
@@ -357,15 +342,15 @@ class SnapshotsScreen(FindingScreen[None]):
         """Open the cascade file at the line behind what is under the cursor; then check again."""
         item, rows = self.item, self.review_pane.rows
         if item is None or not item.listed.cascade_file:
-            self.app.say("This file names no cascade.")
+            self.services.say("This file names no cascade.")
             return
         section, _ = self._under_cursor()
         file = self._snapshots.project.root / (section.file if section is not None else item.listed.cascade_file)
         if not file.is_file():
-            self.app.say(f"{item.listed.cascade_file} does not exist any more.", "error")
+            self.services.say(f"{item.listed.cascade_file} does not exist any more.", "error")
             return
         line = rows.line_at(self.review_pane.cursor) if isinstance(rows, ReviewRows) else 0
-        self.app.edit_file(file, max(1, line))
+        self.services.navigation.edit_outside(file, max(1, line))
         self.action_check()
 
     def action_check(self) -> None:
@@ -378,7 +363,7 @@ class SnapshotsScreen(FindingScreen[None]):
         if self.board.busy:
             self.workers.cancel_group(self, "check")
         else:
-            self.app.say("No check is going on.")
+            self.services.say("No check is going on.")
 
     def action_pane(self, step: int) -> None:
         panes = [view for view in (self.list_pane, self.review_pane, self.sides_pane) if view.display]
@@ -389,9 +374,9 @@ class SnapshotsScreen(FindingScreen[None]):
         """Copy what is shown of the snapshot."""
         rows = self.review_pane.rows
         if isinstance(rows, ReviewRows):
-            self.app.copy(rows.copy, "the review")
+            self.services.copy(rows.copy, "the review")
         else:
-            self.app.say("There is no review to copy.")
+            self.services.say("There is no review to copy.")
 
     def action_close(self) -> None:
         """Drop the filter, else the marks of a search; without either, back."""

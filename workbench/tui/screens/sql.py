@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -16,24 +16,21 @@ from textual.widget import Widget
 
 from workbench.language.problem import Problem, Severity, Span
 from workbench.store.faults import StoreError
-from workbench.store.queries import Cancel
-from workbench.store.sqlfault import SqlFault, fault_of
-from workbench.tui.key_words import told
-from workbench.tui.keys import ALWAYS, FOOTERS, bindings, hints
-from workbench.tui.rows.cells import Span as Cells
-from workbench.tui.rows.cells import flat
-from workbench.tui.rows.numbers import plural, seconds
-from workbench.tui.rows.result import ResultRows, SideRows, record
-from workbench.tui.screens.dialog import Choice
-from workbench.tui.screens.finding import FindingScreen
+from workbench.store.index.queries import Cancel
+from workbench.store.sqltext import SqlFault, fault_of
+from workbench.tui.bindings import bindings
+from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.code import CodeArea
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
-from workbench.workspace.asking import EXAMPLES, Answer, Asking, History, TableInfo
-
-if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
+from workbench.views.cells import Span as Cells
+from workbench.views.cells import flat
+from workbench.views.keys import ALWAYS, FOOTERS, told
+from workbench.views.numbers import plural, seconds
+from workbench.views.result import ResultRows, SideRows, record
+from workbench.workspace.sql_queries import EXAMPLES, SqlQueries, StatementHistory, TableInfo, TimedAnswer
 
 HINT = (
     "{sql.ask} asks. Only SELECT, DESCRIBE, SHOW and EXPLAIN are answered: nothing here can change a run.",
@@ -41,16 +38,16 @@ HINT = (
 )
 
 
-class Told(Message):
+class IndexAnswered(Message):
     """What a worker has found out: the tables, an answer, a count, or a fault."""
 
-    def __init__(self, number: int, found: tuple[TableInfo, ...] | Answer | int | SqlFault) -> None:
+    def __init__(self, number: int, found: tuple[TableInfo, ...] | TimedAnswer | int | SqlFault) -> None:
         super().__init__()
         self.number = number
         self.found = found
 
 
-class SqlScreen(FindingScreen[None]):
+class SqlScreen(WorkbenchScreen[None]):
     """Asks the index of the workspace in workers; the answer of an older question is dropped when it comes."""
 
     CSS_PATH = "sql.tcss"
@@ -61,9 +58,7 @@ class SqlScreen(FindingScreen[None]):
     AUTO_FOCUS = "#query"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal")]  # noqa: RUF012 - declared by Textual without ClassVar
 
-    app: WorkbenchApp
-
-    def __init__(self, root: Path, asking: Asking, history: History) -> None:
+    def __init__(self, root: Path, asking: SqlQueries, history: StatementHistory) -> None:
         """``root`` is the workspace: files are saved relative to it."""
         super().__init__()
         self._root = root
@@ -75,7 +70,7 @@ class SqlScreen(FindingScreen[None]):
         self._unfolded: frozenset[str] = frozenset()
         self._number = 0
         self._cancel: Cancel | None = None
-        self.answer: Answer | None = None
+        self.answer: TimedAnswer | None = None
         self.total: int | None = None
         self.area = CodeArea(id="query", language="sql", line_numbers=True)
         self.side = RowView(SideRows((), frozenset(), EXAMPLES, history.statements), id="side")
@@ -91,13 +86,12 @@ class SqlScreen(FindingScreen[None]):
         yield self.footer
 
     def on_mount(self) -> None:
-        self.footer.offer(hints(FOOTERS["sql"], self.app.keys), hints(ALWAYS[:2], self.app.keys))
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._forget())
+        self.offer(FOOTERS["sql"], ALWAYS[:2])
         self.area.load_text(self._history.statements[-1] if self._history.statements else EXAMPLES[0][1])
         self._say("opening the index …", "dim")
         self._look_at_tables(self._number)
         if self._history.problem:
-            self.app.say(self._history.problem, "warning")
+            self.services.say(self._history.problem, "warning")
 
     async def on_unmount(self) -> None:
         """Cancel what is being asked and let the index go, before the process may end: native code runs in it."""
@@ -109,36 +103,30 @@ class SqlScreen(FindingScreen[None]):
                 cancel.cancel()
         self._asking.close()
 
-    def _forget(self) -> None:
-        for view in self.query(RowView):
-            view.forget()
-        self._header.refresh()
-        self.footer.refresh()
-
     # -- workers -----------------------------------------------------------------------------------------------------
 
     @work(thread=True, group="sql-tables", exit_on_error=False)
     def _look_at_tables(self, number: int) -> None:
         try:
-            self.post_message(Told(number, self._asking.tables()))
+            self.post_message(IndexAnswered(number, self._asking.tables()))
         except (StoreError, ImportError) as fault:
-            self.post_message(Told(number, SqlFault(str(fault))))
+            self.post_message(IndexAnswered(number, SqlFault(str(fault))))
 
     @work(thread=True, group="sql-ask", exit_on_error=False)
     def _ask(self, number: int, sql: str, cancel: Cancel) -> None:
         try:
             answer = self._asking.ask(sql, cancel)
-            self.post_message(Told(number, answer))
+            self.post_message(IndexAnswered(number, answer))
             if answer.table.cut and (count := self._asking.count(sql, cancel)) is not None:
-                self.post_message(Told(number, count))
+                self.post_message(IndexAnswered(number, count))
         except StoreError as fault:
-            self.post_message(Told(number, fault_of(sql, fault)))
+            self.post_message(IndexAnswered(number, fault_of(sql, fault)))
 
     @work(thread=True, group="sql-stop", exit_on_error=False)
     def _stop(self, cancel: Cancel) -> None:
         cancel.cancel()
 
-    def on_told(self, event: Told) -> None:
+    def on_index_answered(self, event: IndexAnswered) -> None:
         found = event.found
         if isinstance(found, tuple):
             self._tables = found
@@ -147,7 +135,7 @@ class SqlScreen(FindingScreen[None]):
                 self._say(plural(len(found), "table"), "dim")
         elif event.number != self._number:
             return
-        elif isinstance(found, Answer):
+        elif isinstance(found, TimedAnswer):
             self.answer, self.total = found, None
             self._show_answer(found)
             if not found.table.cut:
@@ -166,16 +154,16 @@ class SqlScreen(FindingScreen[None]):
         left: list[Cells] = [(" sql ", "faint"), (flat(self._root.name), "bold"), ("   ", "plain")]
         self._header.show((*left, (flat(words, 400), token)))
 
-    def _show_answer(self, answer: Answer) -> None:
+    def _show_answer(self, answer: TimedAnswer) -> None:
         self.area.mark(())
         self.results.show(_titled(ResultRows(answer.table)), 0)
         self._show_head(answer)
         for note in answer.notes:
-            self.app.say(note, "warning")
+            self.services.say(note, "warning")
         if self.focused is self.area and self.has_class("-narrow"):
             self.results.focus()
 
-    def _show_head(self, answer: Answer) -> None:
+    def _show_head(self, answer: TimedAnswer) -> None:
         table = answer.table
         words = f"{plural(len(table), 'row')} in {seconds(answer.seconds)}"
         token = "ok"
@@ -209,7 +197,7 @@ class SqlScreen(FindingScreen[None]):
         """Ask what stands in the query area; a question that is still going is cancelled."""
         sql = self.area.selected_text.strip() or self.area.plain_text.strip()
         if not sql:
-            self.app.say(told("There is no question yet: {sql.pane}, then an example and {list.open}."))
+            self.services.say(told("There is no question yet: {sql.pane}, then an example and {list.open}."))
             return
         if self._cancel is not None:
             self._stop(self._cancel)
@@ -260,7 +248,7 @@ class SqlScreen(FindingScreen[None]):
         """Write the answer to a file whose ending says the form."""
         answer = self.answer
         if answer is None:
-            self.app.say("There is no answer to save yet.")
+            self.services.say("There is no answer to save yet.")
             return
 
         def done(text: str) -> str | None:
@@ -270,7 +258,7 @@ class SqlScreen(FindingScreen[None]):
             file = self._root / Path(name).expanduser()
             if file.exists():
                 words = (("stay", "n", "No"), ("write", "w", "Write over it"))
-                choice = Choice("The file is there", f"{file} exists already.", words)
+                choice = ChoiceDialog("The file is there", f"{file} exists already.", words)
 
                 def answered(said: str | None) -> None:
                     if said == "write":
@@ -284,13 +272,13 @@ class SqlScreen(FindingScreen[None]):
         self.ask("save as", value="result.csv", done=done)
 
     @work(thread=True, group="sql-save", exit_on_error=False)
-    def _save(self, answer: Answer, file: Path) -> None:
+    def _save(self, answer: TimedAnswer, file: Path) -> None:
         try:
             rows = self._asking.save(answer, file)
         except StoreError as fault:
-            self.app.call_later(self.app.say, str(fault), "error")
+            self.app.call_later(self.services.say, str(fault), "error")
         else:
-            self.app.call_later(self.app.say, f"{plural(rows, 'row')} in {file}")
+            self.app.call_later(self.services.say, f"{plural(rows, 'row')} in {file}")
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -315,13 +303,13 @@ class SqlScreen(FindingScreen[None]):
             self.set_class(False, "-at-side")
             self.area.focus()
 
-    def pane(self) -> RowView:
-        return self.focused if isinstance(self.focused, RowView) else self.results
+    def main_list(self) -> RowView:
+        return self.results
 
     def resting(self) -> Widget:
         return self.area
 
 
 def _titled(rows: ResultRows) -> ResultRows:
-    rows.title = (("Answer", "title"),)
+    rows.title = (("TimedAnswer", "title"),)
     return rows

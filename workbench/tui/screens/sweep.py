@@ -4,33 +4,32 @@ one after the other; it can be stopped, and one can be taken."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from threading import Event as Flag
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import Struct
+from msgspec.structs import replace
 from textual import on, work
 from textual.binding import BindingType
 
-from workbench.context.spec import SpecError
-from workbench.dataclass import dataclass
+from workbench.analysis.sweep import RECORDED, Candidate, Sweep, candidates, sweeping
+from workbench.context.strategy import SpecError
 from workbench.engine.definition import DefinitionError
-from workbench.engine.sweep import RECORDED, Candidate, Sweep, candidates, sweeping
+from workbench.models.encodings import encodings
 from workbench.models.repricing import PricesError, lifetime_of
 from workbench.store.faults import StoreError
 from workbench.store.run_filter import FilterError
-from workbench.tui.keys import bindings, hints
-from workbench.tui.rows.sweep import SweepRows
+from workbench.tui.bindings import bindings
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.rowview import RowView
+from workbench.views.sweep import SweepRows
 from workbench.workspace.comparing import matching, pricing_of, subjects_of
-from workbench.workspace.wiring import encodings
 
 if TYPE_CHECKING:
     from workbench.workspace.project import Project
 
 
-@dataclass(frozen=True)
-class Asked:
+class SweepRequest(Struct, frozen=True):
     """What is to be tried on what, at whose prices."""
 
     specs: tuple[str, ...]
@@ -42,7 +41,7 @@ class Asked:
     """How long a cache keeps what was sent (``5m``); empty for what providers and marks say."""
 
 
-def asked_for(text: str) -> Asked:
+def asked_for(text: str) -> SweepRequest:
     """What a person wrote: strategies, ``runs FILTER``, ``provider NAME`` and ``cache-ttl TIME``, with `` ; `` between
     them."""
     parts = [part.strip() for part in text.split(" ; ") if part.strip()]
@@ -50,7 +49,7 @@ def asked_for(text: str) -> Asked:
     providers = [part.removeprefix("provider ").strip() for part in parts if part.startswith("provider ")]
     lifetimes = [part.removeprefix("cache-ttl ").strip() for part in parts if part.startswith("cache-ttl ")]
     specs = [part for part in parts if not part.startswith(("runs ", "provider ", "cache-ttl "))]
-    return Asked(tuple(specs), " ".join(filters), tuple(providers), next(reversed(lifetimes), ""))
+    return SweepRequest(tuple(specs), " ".join(filters), tuple(providers), next(reversed(lifetimes), ""))
 
 
 class SweepSheet(Sheet):
@@ -60,7 +59,7 @@ class SweepSheet(Sheet):
     BINDINGS: ClassVar[list[BindingType]] = bindings("sweep")
     OFFERED: ClassVar[tuple[str, ...]] = ("list.open", "sweep.stop", "sweep.plot", "sheet.find", "sheet.close")
 
-    def __init__(self, project: Project, run: str, asked: Asked, take: Callable[[str], None]) -> None:
+    def __init__(self, project: Project, run: str, asked: SweepRequest, take: Callable[[str], None]) -> None:
         super().__init__(SweepRows(Sweep((), (), ()), run, 0, is_over=False))
         self.view.selecting = True
         self._project, self._run_name, self._asked = project, run, asked
@@ -98,7 +97,7 @@ class SweepSheet(Sheet):
             definitions = [subject.definition for subject in subjects]
             known = [one for spec in asked.specs for one in candidates((spec,), definitions)]
             self._tried = tuple({one.label: one for one in known}.values())
-            prices = self._project.around.prices
+            prices = self._project.environment.prices
             lasting = lifetime_of(asked.cache_ttl) if asked.cache_ttl else None
             pricings = [pricing_of(prices, name, lasting) for name in dict.fromkeys(asked.providers or (RECORDED,))]
         except (SpecError, DefinitionError, StoreError, FilterError, PricesError) as fault:
@@ -115,19 +114,19 @@ class SweepSheet(Sheet):
 
     def _failed(self, reason: str) -> None:
         self.dismiss()
-        self.app.say(reason, "error")
+        self.services.say(reason, "error")
 
     def _show_so_far(self, found: Sweep, name: str, is_over: bool) -> None:
         self._rows = SweepRows(found, name, self._of, is_over=is_over, tick=len(found.rows))
         self.view.show(self._rows)
         if is_over:
             self._is_over = True
-            self.footer.offer(hints(self.offered, self.app.keys))
+            self.offer(self.offered)
 
     def action_stop(self) -> None:
         """Stop trying; what was tried stays."""
         if self._is_over:
-            self.app.say("Nothing is being tried any more.")
+            self.services.say("Nothing is being tried any more.")
         self._stopped.set()
 
     def action_plot(self) -> None:

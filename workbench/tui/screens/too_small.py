@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,9 +12,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from workbench.tui.text import plain
-
-if TYPE_CHECKING:
-    from workbench.tui.app import WorkbenchApp
 
 SMALLEST = Size(40, 12)
 
@@ -29,8 +26,6 @@ class TooSmall(ModalScreen[None]):
 
     CSS_PATH = "too_small.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "leave", "quit", show=False)]
-
-    app: WorkbenchApp
 
     def compose(self) -> ComposeResult:
         yield Static(id="notice")

@@ -16,12 +16,12 @@ from textual.visual import RenderOptions, Visual
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from workbench.tui.keys import bindings
-from workbench.tui.rows.form import SIGNS, Piece
+from workbench.tui.bindings import bindings
 from workbench.tui.text import styled
+from workbench.views.form import SIGNS, Piece
 
 
-class Hanging(Visual):
+class HangingIndent(Visual):
     """Lines that hang: each goes on below where its own words begin."""
 
     def __init__(self, content: Content, least: int) -> None:
@@ -84,13 +84,13 @@ class Choices(OptionList):
         self.chosen = [value for value, _ in offered if value in chosen]
         super().__init__(*(Option(self._prompt(at)) for at in range(len(self._offered))), markup=False, **options)
 
-    def _prompt(self, at: int) -> Hanging:
+    def _prompt(self, at: int) -> HangingIndent:
         value, pieces = self._offered[at]
         shown = [(SIGNS[self._multiple, value in self.chosen], "$primary"), *pieces]
         if self.app.current_theme.ansi:
             # Of sixteen colours none can be read on that of the cursor but its own.
             shown = [(text, "" if style.startswith("$") else style) for text, style in shown]
-        return Hanging(styled(shown), len(SIGNS[self._multiple, False]))
+        return HangingIndent(styled(shown), len(SIGNS[self._multiple, False]))
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _: self._prompt_anew())

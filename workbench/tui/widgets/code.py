@@ -12,6 +12,7 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import BindingType
+from textual.geometry import Offset
 from textual.message import Message
 from textual.strip import Strip
 from textual.widgets import TextArea
@@ -19,8 +20,8 @@ from textual.widgets.text_area import TextAreaTheme
 
 from workbench.language.clean import clean, clean_line
 from workbench.language.problem import Problem, Severity
-from workbench.tui.keys import bindings
-from workbench.tui.palette import Palette
+from workbench.tui.bindings import bindings
+from workbench.tui.contracts import palette_of
 from workbench.tui.widgets.entry import InOrder
 
 if TYPE_CHECKING:
@@ -87,19 +88,23 @@ class CodeArea(InOrder, TextArea):
         self.typed = False
         """Whether the last change was a letter typed into a word: only then something is offered by itself."""
         self._problems: dict[int, list[Problem]] = {}
+        self._painted = 0
+        """How often the colours were taken."""
 
     def on_mount(self) -> None:
         self.cursor_blink = self.app.animation_level != "none"
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.paint())
         self.paint()
 
     # -- colours -----------------------------------------------------------------------------------------------------
 
     def paint(self) -> None:
         """Take the colours of the current theme."""
-        palette: Palette = self.app.palette  # type: ignore[attr-defined]
+        palette = palette_of(self)
         line = palette.tone("cursor-blurred") or Style()
         styles = {name: palette.on(token, line.bgcolor) for name, token in _SYNTAX.items()}
-        name = f"workbench-{palette.name}"
+        self._painted += 1
+        name = f"workbench-{self._painted}"  # A new name: colours of a name that is set already are not taken.
         self.register_theme(
             TextAreaTheme(
                 name,
@@ -109,17 +114,12 @@ class CodeArea(InOrder, TextArea):
                 syntax_styles=styles,
             )
         )
-        if self.theme == name:
-            self._set_theme(name)
         self.theme = name
         self._marks = {
             severity: (glyph, palette.on(token, line.bgcolor)) for severity, (glyph, token) in _MARKS.items()
         }
-        self._line_cache.clear()
+        self.notify_style_update()
         self.refresh()
-
-    def _app_theme_changed(self) -> None:
-        self.call_after_refresh(self.paint)
 
     def _build_highlight_map(self) -> None:
         super()._build_highlight_map()
@@ -150,7 +150,7 @@ class CodeArea(InOrder, TextArea):
             by_line.setdefault(problem.span.line - 1, []).append(problem)
         if by_line != self._problems:
             self._problems = by_line
-            self._line_cache.clear()
+            self.notify_style_update()
             self.refresh()
 
     def problems_at(self, line: int) -> tuple[Problem, ...]:
@@ -167,14 +167,15 @@ class CodeArea(InOrder, TextArea):
             return next((line for line in lines if line > row), lines[0])
         return next((line for line in reversed(lines) if line < row), lines[-1])
 
-    def _render_line(self, y: int) -> Strip:
-        strip = super()._render_line(y)
-        shown = y + round(self.scroll_offset.y)
-        infos = self.wrapped_document._offset_to_line_info
-        if not self._problems or not self.show_line_numbers or shown >= len(infos):
+    def render_line(self, y: int) -> Strip:
+        strip = super().render_line(y)
+        if not self._problems or not self.show_line_numbers:
             return strip
-        line, section = infos[shown]
-        found = self.problems_at(line) if section == 0 else ()
+        shown = y + round(self.scroll_offset.y)
+        line, _ = self.wrapped_document.offset_to_location(Offset(0, shown))
+        # Its number stands on its first row; below the text, and on the rows that it is wrapped to, stands none.
+        numbered = self.wrapped_document.location_to_offset((line, 0)).y == shown
+        found = self.problems_at(line) if numbered else ()
         segments = list(strip)
         if not found or not segments:
             return strip
@@ -213,7 +214,7 @@ class CodeArea(InOrder, TextArea):
 
     # -- keys --------------------------------------------------------------------------------------------------------
 
-    async def _on_key(self, event: events.Key) -> None:
+    async def on_key(self, event: events.Key) -> None:
         if self.popup is not None and self.popup.takes(event.key):
             event.stop()
             event.prevent_default()
@@ -240,15 +241,15 @@ class CodeArea(InOrder, TextArea):
         opens = body.rstrip().endswith((":", "{", "[", "|", ">", "|-", ">-"))
         return " " * (indent + (STEP if opens else 0))
 
-    async def _on_paste(self, event: events.Paste) -> None:
+    async def on_paste(self, event: events.Paste) -> None:
         if not self.read_only:
             event.stop()
             event.prevent_default()
-            self._replace_via_keyboard(event.text, *self.selection)
+            self.replace(event.text, *self.selection, maintain_selection_offset=False)
 
     def action_copy(self) -> None:
         if self.selected_text:
-            self.app.copy(self.selected_text, "the selection")  # type: ignore[attr-defined]
+            self.services.copy(self.selected_text, "the selection")  # type: ignore[attr-defined]
         else:
             super().action_copy()
 

@@ -11,8 +11,8 @@ from textual.strip import Strip
 
 from workbench.language.clean import clean
 from workbench.tui.palette import Palette
-from workbench.tui.rows.cells import Row, Span, crop, justify, whole_parts, width_of
-from workbench.tui.rows.found import TITLE_FRAME, marked
+from workbench.views.cells import Row, Span, crop, justify, whole_parts, width_of
+from workbench.views.filter_result import TITLE_FRAME, marked
 
 
 def strip_of(spans: Sequence[Span], width: int, palette: Palette, base: Style, over: Style | None = None) -> Strip:

@@ -23,15 +23,13 @@ class InOrder(Widget):
     written down meanwhile: of "ab", backspace, "c", arrived together, the c would be taken away.
     """
 
-    async def _on_key(self, event: events.Key) -> None:
-        for node, bindings in self.screen._modal_binding_chain:
-            if node is not self:
-                continue
-            for binding in bindings.key_to_bindings.get(event.key, ()):
-                if not binding.priority and await self.app.run_action(binding.action, self):
-                    event.stop()
-                    event.prevent_default()
-                    return
+    async def on_key(self, event: events.Key) -> None:
+        found = self.screen.active_bindings.get(event.key)
+        if found is None or found.node is not self or found.binding.priority:
+            return
+        if await self.app.run_action(found.binding.action, self):
+            event.stop()
+            event.prevent_default()
 
 
 class LineInput(InOrder, Input):

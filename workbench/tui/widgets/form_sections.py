@@ -1,11 +1,11 @@
-"""The sections of a form as widgets: those that show, and those that take an answer."""
+"""The sections of a form as widgets: those that show, those that take an answer, and the columns that they stand in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
+from msgspec import Struct, field
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -13,8 +13,6 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Static, TextArea
 
-from workbench.dataclass import dataclass
-from workbench.engine.forms.layout import WIDE
 from workbench.engine.forms.plain import how, image_line
 from workbench.engine.forms.spec import (
     Accordion,
@@ -23,15 +21,20 @@ from workbench.engine.forms.spec import (
     Comparison,
     DataTable,
     FieldSection,
+    Form,
     Image,
     Input,
+    Layout,
     Markdown,
     Select,
     Tabs,
     Text,
 )
 from workbench.language.clean import clean
-from workbench.tui.rows.form import (
+from workbench.tui.text import plain, styled
+from workbench.tui.widgets.choices import Choices
+from workbench.tui.widgets.entry import InOrder, LineInput
+from workbench.views.form import (
     card_pieces,
     choices_of,
     chosen_at_first,
@@ -43,10 +46,7 @@ from workbench.tui.rows.form import (
     names_of,
     table_pieces,
 )
-from workbench.tui.rows.picture import Drawn
-from workbench.tui.text import plain, styled
-from workbench.tui.widgets.choices import Choices
-from workbench.tui.widgets.entry import InOrder, LineInput
+from workbench.views.picture import Drawn
 
 WIDEST, AROUND = 150, 6
 """Cells of a form at most, as ``form.tcss`` says; and of them what frame, margins and the sign of a choice take more
@@ -55,8 +55,7 @@ PADDED = 2
 """Cells beside what is only shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class FormState(Struct, frozen=True):
     """What new widgets of a form take over from those that they replace."""
 
     answers: Mapping[str, Any] = field(default_factory=dict)
@@ -67,7 +66,7 @@ class Kept:
     """The positions of the panels that are open, by the identity of their section."""
 
 
-def section_widget(section: AnySection, kept: Kept, width: int) -> Widget:
+def section_widget(section: AnySection, kept: FormState, width: int) -> Widget:
     """The widget of a section of the form, in a column of that width."""
     if isinstance(section, Accordion | Tabs):
         return PanelsBox(section, kept, width)
@@ -133,14 +132,52 @@ class Thumbnail(Static):
         self.display = True
 
 
-class Lines(InOrder, TextArea):
+class LinesInput(InOrder, TextArea):
     """Several lines to write."""
+
+
+WIDE = 100
+"""Cells; with fewer, everything stands in one column."""
+
+
+def columns_of(form: Form, width: int) -> tuple[tuple[int, ...], ...]:
+    """The sections of each column, by position. Below ``WIDE`` cells everything stands in one."""
+    positions = range(len(form.sections))
+    layout = form.layout if width >= WIDE else "vertical"
+    count = {"two-column": 2, "three-column": 3, "grid": 2, "sidebar-left": 2, "sidebar-right": 2}.get(layout, 1)
+    if layout == "horizontal":
+        count = min(4, len(form.sections))
+    columns: list[list[int]] = [[] for _ in range(max(1, count))]
+    for position in positions:
+        columns[_column(form.sections[position], position, layout, count)].append(position)
+    return tuple(tuple(column) for column in columns)
+
+
+def _column(section: AnySection, position: int, layout: Layout, count: int) -> int:
+    if count <= 1:
+        return 0
+    if section.column is not None:
+        return min(section.column, count) - 1
+    if layout.startswith("sidebar"):
+        # What is looked at goes into the sidebar, what is answered beside it.
+        aside = 0 if layout == "sidebar-left" else 1
+        return aside if isinstance(section, Image | Code | Markdown | Text) else 1 - aside
+    return position % count
+
+
+def widths_of(layout: Layout, columns: int) -> tuple[int, ...]:
+    """How wide the columns are to each other."""
+    if columns == 2 and layout == "sidebar-left":
+        return 1, 2
+    if columns == 2 and layout == "sidebar-right":
+        return 2, 1
+    return (1,) * columns
 
 
 class FieldBox(Vertical):
     """A section that takes an answer, with room to say what is wrong with it."""
 
-    def __init__(self, section: FieldSection, kept: Kept, width: int) -> None:
+    def __init__(self, section: FieldSection, kept: FormState, width: int) -> None:
         super().__init__(classes="section field")
         self.section = section
         self.problem = ""
@@ -184,7 +221,7 @@ class FieldBox(Vertical):
         default = "" if default is None else str(default)
         text = clean(str(default if self._given is None else self._given))
         if section.kind == "multiline":
-            return Lines(text, soft_wrap=True, show_line_numbers=False, classes="lines", tab_behavior="focus")
+            return LinesInput(text, soft_wrap=True, show_line_numbers=False, classes="lines", tab_behavior="focus")
         hint = section.placeholder or ("" if how(section) == "text" else how(section))
         return LineInput(text, placeholder=clean(hint))
 
@@ -241,7 +278,7 @@ class FieldBox(Vertical):
 class PanelsBox(Vertical):
     """Panels under their names: of an accordion any may be open, of tabs one is."""
 
-    def __init__(self, section: Accordion | Tabs, kept: Kept, width: int) -> None:
+    def __init__(self, section: Accordion | Tabs, kept: FormState, width: int) -> None:
         super().__init__(classes="section panels")
         self.section = section
         self._kept = kept

@@ -9,9 +9,9 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from workbench.tui.palette import Palette
-from workbench.tui.rows.cells import Span, Target, target_at, width_of
+from workbench.tui.contracts import palette_of
 from workbench.tui.widgets.draw import strip_of
+from workbench.views.cells import Span, Target, target_at, width_of
 
 
 class SpanLine(Widget):
@@ -40,7 +40,7 @@ class SpanLine(Widget):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        palette: Palette = self.app.palette  # type: ignore[attr-defined]
+        palette = palette_of(self)
         spans = [(text, "link" if self._is_under_mouse(text) else token) for text, token in self._spans]
         return strip_of(spans if y == 0 else (), self.size.width, palette, self.rich_style)
 

@@ -12,14 +12,15 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
+from workbench.tui.contracts import palette_of
 from workbench.tui.palette import Palette
-from workbench.tui.rows.cells import Row, Span
 from workbench.tui.widgets.draw import row_strip, selected, title_strip
+from workbench.views.cells import Row, Span
 
 CACHED_STRIPS = 1024
 
 
-class Line(NamedTuple):
+class ScreenLine(NamedTuple):
     """All that a line of the screen depends on: equal lines look the same."""
 
     row: Row
@@ -42,14 +43,13 @@ class LineView(ScrollView):
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._strips: OrderedDict[tuple[object, ...], Strip] = OrderedDict()
-        self._drawn: dict[int, Line] = {}
+        self._drawn: dict[int, ScreenLine] = {}
 
     @property
     def palette(self) -> Palette:
-        palette: Palette = self.app.palette  # type: ignore[attr-defined]
-        return palette
+        return palette_of(self)
 
-    def line(self, y: int) -> Line:
+    def line(self, y: int) -> ScreenLine:
         """What stands on a line of the pane, from 0."""
         raise NotImplementedError
 
@@ -101,7 +101,7 @@ class LineView(ScrollView):
             return style
         return self.palette.on("plain", style.bgcolor) + Style(bgcolor=style.bgcolor)
 
-    def _draw(self, line: Line, *, focus: bool) -> Strip:
+    def _draw(self, line: ScreenLine, *, focus: bool) -> Strip:
         palette, base, width = self.palette, self.rich_style, self.size.width
         if line.right is not None:
             joints = dict(line.joints)

@@ -11,10 +11,10 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from workbench.language.assist import Item
-from workbench.tui.palette import Palette
-from workbench.tui.rows.cells import Span, fit, flat
+from workbench.language.edit.completion import Item
+from workbench.tui.contracts import palette_of
 from workbench.tui.widgets.draw import strip_of
+from workbench.views.cells import Span, fit, flat
 
 MOST_ROWS = 9
 MOST_CELLS = 60
@@ -100,7 +100,7 @@ class Popup(Widget):
         return flat(f"{item.text}  {item.detail}")
 
     def render_line(self, y: int) -> Strip:
-        palette: Palette = self.app.palette  # type: ignore[attr-defined]
+        palette = palette_of(self)
         index = self._top + y
         if index >= len(self.items):
             return Strip.blank(self.size.width, self.rich_style)

@@ -14,9 +14,9 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from workbench.language.clean import clean, clean_line
-from workbench.tui.rows.cells import Span, whole_parts, width_of
 from workbench.tui.widgets.entry import LineInput
 from workbench.tui.widgets.line import SpanLine
+from workbench.views.cells import Span, whole_parts, width_of
 
 HINT: tuple[Span, ...] = ((" enter", "key"), (" ok  ", "dim"), ("esc", "key"), (" cancel ", "dim"))
 """The keys of every prompt, at its right end."""
@@ -34,7 +34,7 @@ class PromptReady(Message):
     """The prompt has the focus: what was typed meanwhile may follow."""
 
 
-class Words(Suggester):
+class WordSuggester(Suggester):
     """Completes the part of a line that is being written; the words are asked for when they are first needed."""
 
     def __init__(self, words: Callable[[], Sequence[str]], between: str) -> None:
@@ -93,7 +93,7 @@ class Prompt(Widget):
         super().__init__()
         self._label = label
         self._examples = clean(placeholder)
-        self._entry = LineInput(value, id="prompt-input", compact=True, suggester=Words(words, between))
+        self._entry = LineInput(value, id="prompt-input", compact=True, suggester=WordSuggester(words, between))
         self._hint = SpanLine(HINT, id="prompt-hint")
         self._done = done
         self._changed = changed

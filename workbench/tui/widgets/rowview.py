@@ -9,20 +9,62 @@ from textual.binding import BindingType
 from textual.geometry import Offset, Size
 from textual.message import Message
 
-from workbench.tui.keys import bindings
-from workbench.tui.rows.cells import Row, Span, target_at
-from workbench.tui.rows.found import Found
-from workbench.tui.rows.model import Filtered, Rows
-from workbench.tui.rows.tally import Tally
-from workbench.tui.rows.text import explained
+from workbench.tui.bindings import bindings
 from workbench.tui.widgets.draw import thumb
 from workbench.tui.widgets.line import SpanLine
-from workbench.tui.widgets.lineview import Line, LineView
-from workbench.tui.widgets.spread import Spread
+from workbench.tui.widgets.lineview import LineView, ScreenLine
+from workbench.views.cells import Row, Span, target_at
+from workbench.views.filter_result import FilterResult
+from workbench.views.model import Filtered, Rows
+from workbench.views.tally import Tally
+from workbench.views.text import explained
 
 WHEEL_LINES = 3
 SLICE, PAUSE = 0.008, 0.02
 """Seconds of work at a time on what takes longer than a frame, and until the next slice."""
+
+
+class Spread:
+    """Rows and lines count from 0."""
+
+    def __init__(self, rows: Rows, width: int, page: int, selected: int) -> None:
+        """All rows that are cut show whole where the ``page`` has lines for all of them and they may, else the selected
+        one, where it has lines enough. ``selected`` is -1 for none."""
+        self._whole: dict[int, tuple[Row, ...]] = {}
+        self._count = len(rows)
+        if rows.spreads and self._count <= page:
+            self._show_whole(rows, range(self._count), width)
+        if not self._whole or len(self) > page:
+            self._whole = {}
+            if 0 <= selected < self._count:
+                self._show_whole(rows, (selected,), width)
+            if any(len(lines) > page for lines in self._whole.values()):
+                self._whole = {}
+
+    def _show_whole(self, rows: Rows, positions: range | tuple[int, ...], width: int) -> None:
+        found = ((position, rows.whole(position, width)) for position in positions)
+        self._whole = {position: lines for position, lines in found if len(lines) > 1}
+
+    def __len__(self) -> int:
+        """Lines in all."""
+        return self._count + sum(len(lines) - 1 for lines in self._whole.values())
+
+    def lines_of(self, position: int) -> range:
+        """The lines that a row takes."""
+        before = sum(len(lines) - 1 for other, lines in self._whole.items() if other < position)
+        first = position + before
+        return range(first, first + len(self._whole.get(position, (None,))))
+
+    def at(self, line: int) -> tuple[int, Row | None]:
+        """The row that a line belongs to, and what stands there; None for a row in one line, drawn as ever."""
+        position = line
+        for other, lines in self._whole.items():
+            taken = self.lines_of(other)
+            if line in taken:
+                return other, lines[line - taken.start]
+            if line >= taken.stop:
+                position -= len(lines) - 1
+        return position, None
 
 
 class RowView(LineView, can_focus=True):
@@ -285,17 +327,17 @@ class RowView(LineView, can_focus=True):
         self.redraw()
         self._go_on_soon()
 
-    def _title(self) -> Line:
-        found = Found(self.filter, len(self._shown), len(self.rows), self._tally, self._looked_at)
+    def _title(self) -> ScreenLine:
+        found = FilterResult(self.filter, len(self._shown), len(self.rows), self._tally, self._looked_at)
         title, right = found.beside(self.rows.title, self.rows.title_right, self.size.width)
-        return Line(Row(title), right=right, joints=tuple(self.joints.items()), lit=self.lit == "title")
+        return ScreenLine(Row(title), right=right, joints=tuple(self.joints.items()), lit=self.lit == "title")
 
     # -- mouse -------------------------------------------------------------------------------------------------------
 
-    def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._wheel(event, WHEEL_LINES)
 
-    def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         self._wheel(event, -WHEEL_LINES)
 
     def _wheel(self, event: events.MouseEvent, lines: int) -> None:
@@ -348,7 +390,7 @@ class RowView(LineView, can_focus=True):
 
     # -- lines -------------------------------------------------------------------------------------------------------
 
-    def line(self, y: int) -> Line:
+    def line(self, y: int) -> ScreenLine:
         if y == 0:
             return self._title()
         width = self.inner_width
@@ -357,15 +399,15 @@ class RowView(LineView, can_focus=True):
         heads = self._shown.heads(width)
         edge = self._edge(y)
         if y <= len(heads):
-            return Line(heads[y - 1], "bar", edge=edge, needle=self.needle)
+            return ScreenLine(heads[y - 1], "bar", edge=edge, needle=self.needle)
         index, row = self._spread.at(round(self.scroll_y) + y - 1 - len(heads))
         if index < len(self._shown):
             row = row or self._shown.row(index, width)
             tone, marker = self._cursor_tone(index, row)
-            return Line(row, tone, marker, edge, needle=self.needle)
+            return ScreenLine(row, tone, marker, edge, needle=self.needle)
         words = explained(self._shown.empty, width - 3) if not len(self._shown) else ()
         text = words[index - 1] if 0 < index <= len(words) else ""
-        return Line(Row(((f"  {text}", self._shown.empty_token),)), edge=edge)
+        return ScreenLine(Row(((f"  {text}", self._shown.empty_token),)), edge=edge)
 
     def number(self, y: int) -> int:
         return y if y < self.head_count else y + round(self.scroll_y)

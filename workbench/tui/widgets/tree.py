@@ -9,7 +9,7 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
-from workbench.tui.keys import bindings
+from workbench.tui.bindings import bindings
 from workbench.tui.widgets.rowview import RowView
 
 FOLDS = {"▸": True, "▾": False}

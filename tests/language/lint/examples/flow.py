@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.language.lint.examples.example import BUILTIN_TOOLS, Example, reading
-from workbench.language.lint import Surroundings, ToolFacts
+from workbench.language.lint.surroundings import LintEnvironment, ToolFacts
 
 CHILD = "cascade_id: child\nphases: [{name: c1, instructions: x}]"
 PARENT = """
@@ -131,20 +131,20 @@ FLOW = (
         "L306",
         "- {name: a, instructions: x, sub_cascades: [{ref: «sub/chidl.yaml}]}",
         "- {name: a, instructions: x, sub_cascades: [{ref: sub/child.yaml}]}",
-        Surroundings(read=reading({"sub/child.yaml": CHILD})),
+        LintEnvironment(read=reading({"sub/child.yaml": CHILD})),
     ),
     Example(
         "L306",
         "- {name: a, tool: «'sql:top.sql'}",
         "- {name: a, tool: 'sql:all.sql'}",
-        Surroundings(read=reading({"all.sql": "SELECT 1"})),
+        LintEnvironment(read=reading({"all.sql": "SELECT 1"})),
         id="SQL file",
     ),
     Example(
         "L306",
         "- {name: a, instructions: x, sub_cascades: [{ref: «old/place/sub/child.yaml}]}",
         "- {name: a, instructions: x, sub_cascades: [{ref: sub/child.yaml}]}",
-        Surroundings(read=reading({"sub/child.yaml": CHILD, "child.yaml": CHILD})),
+        LintEnvironment(read=reading({"sub/child.yaml": CHILD, "child.yaml": CHILD})),
         fix='"sub/child.yaml"',
         id="moved",
     ),
@@ -152,13 +152,13 @@ FLOW = (
         "L307",
         PARENT.replace("sub/child", "«sub/child"),
         PARENT.replace("sub/child", "sub/leaf"),
-        Surroundings(read=reading({"parent.yaml": PARENT, "sub/child.yaml": BACK, "sub/leaf.yaml": CHILD})),
+        LintEnvironment(read=reading({"parent.yaml": PARENT, "sub/child.yaml": BACK, "sub/leaf.yaml": CHILD})),
     ),
     Example(
         "L307",
         AS_TOOL.replace("[again]", "[«again]"),
         "cascade_id: other\nphases: [{name: a, instructions: x, tackle: [leaf]}]",
-        Surroundings(
+        LintEnvironment(
             {**BUILTIN_TOOLS, "again": ToolFacts("cascade", text=AS_TOOL), "leaf": ToolFacts("cascade", text=CHILD)}
         ),
         id="as a tool of itself",

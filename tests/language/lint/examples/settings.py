@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from tests.language.lint.examples.example import Example
-from workbench.language.lint import Surroundings
+from workbench.language.lint.surroundings import LintEnvironment
 
-PRICES = Surroundings(price_known={"dear": True, "obscure": False}.get)
+PRICES = LintEnvironment(price_known={"dear": True, "obscure": False}.get)
 
 
-CACHES = Surroundings(cached_from={"marking": 1024, "self": 0}.get)
+CACHES = LintEnvironment(cached_from={"marking": 1024, "self": 0}.get)
 
 
 def only_mask(spec: str) -> tuple[str, int] | None:
@@ -16,7 +16,7 @@ def only_mask(spec: str) -> tuple[str, int] | None:
     return None if at < 0 else ("'maks' is no strategy", at + 1)
 
 
-SPECS = Surroundings(bad_strategy=only_mask)
+SPECS = LintEnvironment(bad_strategy=only_mask)
 
 
 def phase(more: str) -> str:

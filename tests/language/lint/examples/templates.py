@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.language.lint.examples.example import FALLBACK, Example, reading
-from workbench.language.lint import Surroundings
+from workbench.language.lint.surroundings import LintEnvironment
 
 SCHEMA = "cascade_id: c\ninputs_schema: {path: a file}\nphases: [{name: a, instructions: "
 TWO = "- {name: a, instructions: x}\n- {name: b, instructions: "
@@ -97,7 +97,7 @@ TEMPLATES = (
         "L604",
         PARENT.replace("outputs.inner", "«outputs.innner").replace("state.found", "1"),
         PARENT,
-        Surroundings(read=reading({"child.yaml": CHILD})),
+        LintEnvironment(read=reading({"child.yaml": CHILD})),
         fix="outputs.inner",
         id="of a child",
     ),
@@ -158,7 +158,7 @@ TEMPLATES = (
         "L605",
         "- {name: a, instructions: '{{ «state.found }}'}",
         PARENT,
-        Surroundings(read=reading({"child.yaml": CHILD})),
+        LintEnvironment(read=reading({"child.yaml": CHILD})),
         id="of a child",
     ),
     Example("L606", SCHEMA + "'{{ «input.pth }}'}]", SCHEMA + "'{{ input.path }}'}]", fix="input.path"),
@@ -184,13 +184,13 @@ TEMPLATES = (
         "L608",
         "- {name: a, instructions: «'@prompts/lok.j2'}",
         "- {name: a, instructions: '@prompts/look.j2'}",
-        Surroundings(read=reading({"prompts/look.j2": "Look at {{ input.p }}."})),
+        LintEnvironment(read=reading({"prompts/look.j2": "Look at {{ input.p }}."})),
     ),
     Example(
         "L602",
         "- {name: a, instructions: «'@prompts/look.j2'}",
         "- {name: a, instructions: '@prompts/good.j2'}",
-        Surroundings(read=reading({"prompts/look.j2": "Look.\n{{ inptu }}", "prompts/good.j2": "{{ input }}"})),
+        LintEnvironment(read=reading({"prompts/look.j2": "Look.\n{{ inptu }}", "prompts/good.j2": "{{ input }}"})),
         id="in another file",
     ),
     Example(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.language.lint.examples.example import BUILTIN_TOOLS, BUILTIN_VALIDATORS, Example
-from workbench.language.lint import Surroundings, ToolFacts, ValidatorFacts
+from workbench.language.lint.surroundings import LintEnvironment, ToolFacts, ValidatorFacts
 
-WORLD = Surroundings(
+WORLD = LintEnvironment(
     {
         **BUILTIN_TOOLS,
         "read_file": ToolFacts("function", hides_builtin=True),
@@ -119,7 +119,7 @@ TOOLS = (
         "L508",
         "- {name: a, instructions: x, tackle: «manifest}",
         "- {name: a, instructions: x, tackle: []}",
-        Surroundings(tools={}),
+        LintEnvironment(tools={}),
         id="no tool",
     ),
     Example("L717", listed("«grep"), listed("lookup"), WORLD, id="of a tool"),
@@ -128,7 +128,7 @@ TOOLS = (
         "L509",
         "- {name: a, instructions: x, rag: {directory: «papers}}",
         "- {name: a, instructions: x, rag: {directory: docs}}",
-        Surroundings(bad_folder=lambda name: "" if name == "docs" else f"rag: the folder '{name}' does not exist"),
+        LintEnvironment(bad_folder=lambda name: "" if name == "docs" else f"rag: the folder '{name}' does not exist"),
     ),
     Example(
         "L512",
@@ -139,7 +139,7 @@ TOOLS = (
         "L501",
         "- {name: a, instructions: x, tackle: [«pages__read]}",
         "- {name: a, instructions: x, tackle: [files__read]}",
-        Surroundings(BUILTIN_TOOLS, servers=("files",)),
+        LintEnvironment(BUILTIN_TOOLS, servers=("files",)),
         id="of a server",
     ),
 )

@@ -1,0 +1,122 @@
+"""The workbench uses public interfaces of its dependencies alone: nothing of theirs that begins with an underscore."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from jinja2 import sandbox
+from textual import app, screen, scroll_view, widget, widgets
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARIES = frozenset({"litellm", "tiktoken", "textual", "rich", "pydantic", "jinja2", "click", "pytest", "msgspec"})
+BASES = (
+    sandbox.SandboxedEnvironment,
+    *(app.App, screen.Screen, screen.ModalScreen, widget.Widget, scroll_view.ScrollView),
+    *(getattr(widgets, name) for name in vars(widgets)["__all__"]),
+)
+OF_PYTHON = frozenset({"_exit", "_replace", "_asdict", "_fields", "_make"})
+"""Public in spite of their names: of ``os`` and of named tuples."""
+ALLOWED = {
+    "_skip_mcp_handler": "litellm imports the package mcp for each call with tools without it, and mcp is an extra",
+    "_build_environment": "textual-serve starts the app with a fixed environment, and offers no argument for another",
+    **dict.fromkeys(
+        ("_build_highlight_map", "_highlights"),
+        "TextArea has no public way to colour Jinja inside YAML",
+    ),
+    **dict.fromkeys(
+        ("_notifications", "_unnotify"),
+        "a new notice takes the place of older ones; Textual cannot withdraw one",
+    ),
+}
+"""Names with the reason why they are used all the same. Keep this short."""
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name != "_"
+
+
+def defined(tree: ast.AST) -> set[str]:
+    """The underscored names that a module of ours gives to something."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.id if isinstance(node, ast.Name) else node.attr)
+    return set(filter(is_private, found))
+
+
+def overridden(tree: ast.AST) -> set[str]:
+    """The private methods of a library's class that a class derived from it takes the place of."""
+    private = {one.__name__: set(filter(is_private, dir(one))) for one in BASES if inspect.isclass(one)}
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+            for base in node.bases:
+                found |= methods & private.get(ast.unparse(base).split("[")[0].split(".")[-1], set())
+    return found
+
+
+def used(tree: ast.AST) -> set[str]:
+    """The underscored names of attributes, of arguments, and of what is imported from the libraries."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.keyword):
+            found.add(node.arg or "")
+        elif isinstance(node, ast.Import):
+            parts = [alias.name.split(".") for alias in node.names]
+            found |= {name for names in parts if names[0] in LIBRARIES for name in names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in LIBRARIES:
+            found |= {*(node.module or "").split("."), *(alias.name for alias in node.names)}
+    return set(filter(is_private, found))
+
+
+def private_uses(trees: Iterable[ast.AST]) -> set[str]:
+    """What is private and not ours: used and defined nowhere among these modules, or defined in place of a library's.
+
+    A name that we define somewhere counts as ours everywhere: a text says nothing of types.
+    """
+    everything = list(trees)
+    ours = set[str]().union(*map(defined, everything)) | OF_PYTHON
+    return set[str]().union(*map(used, everything)) - ours | set[str]().union(*map(overridden, everything))
+
+
+def test_nothing_private_of_a_dependency_is_used() -> None:
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted((ROOT / "workbench").rglob("*.py"))}
+    found = private_uses(trees.values())
+    where = defaultdict[str, list[str]](list)
+    for path, tree in trees.items():
+        for name in (used(tree) | overridden(tree)) & (found - set(ALLOWED)):
+            where[name].append(path.relative_to(ROOT).as_posix())
+
+    assert dict(where) == {}
+    assert set(ALLOWED) <= found, "an exception that nothing needs any more"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import litellm\nlitellm.main._cache()",
+        "from tiktoken import _educational",
+        "import rich._loop",
+        "from jinja2.sandbox import SandboxedEnvironment\nclass A(SandboxedEnvironment):\n    def _parse(self): ...",
+        "from textual.app import App\nclass A(App[None]):\n    def go(self): self._refresh_notifications()",
+        "def keys(widget): return widget._bindings",
+        "import textual\ntextual.work(_private=1)",
+    ],
+)
+def test_private_uses_are_seen(text: str) -> None:
+    assert private_uses([ast.parse(text)])
+
+
+def test_what_is_ours_or_pythons_may_be_used() -> None:
+    text = "class A:\n    def __init__(self): self._a = 1\n    def b(self, other): return other._a, place._replace(x=1)"
+    assert private_uses([ast.parse(text)]) == set()

@@ -1,0 +1,395 @@
+"""Two looks at a run, or two runs, side by side: each call's contexts, their sums, and when masking pays for itself.
+
+Pure: what was sent comes from journals, what would have been sent from ``whatif``. Costs are those of the input, as
+predicted by the provider's rule of caching and its prices; what a provider reported stands beside them where this very
+request was sent.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from workbench.analysis.what_if import assembled_inside, reassembling
+from workbench.context.align import Change, changes
+from workbench.context.assembly import Assembly, BrokenInvariant, Entry, Grade
+from workbench.context.cache import Forecast, Price, Prices, break_even, input_cost
+from workbench.context.incremental_diff import IncrementalDiff, Outline, Step
+from workbench.context.place import Place
+from workbench.context.strategy import Strategy, parse
+from workbench.context.tokens import Counter
+from workbench.engine.definition import Definition
+from workbench.engine.forecasting import PastCalls, Prediction
+from workbench.engine.journal.parts import CallState
+from workbench.engine.journal.state import RunState
+
+
+class ReportedUsage(Struct, frozen=True):
+    """What the provider counted for a request that was really sent, in tokens and US dollars."""
+
+    input: int
+    cached: int | None
+    written: int | None
+    cost: float | None
+    """Of the input, at the same prices as the prediction; None where a number is missing."""
+
+
+class Breach(Struct, frozen=True):
+    """A call at which a strategy takes back what it had sent before, and so breaks the prefix the provider held."""
+
+    freed: int
+    """Tokens that are no longer sent."""
+    rewritten: int
+    """Tokens that would have been read from the cache, and are read anew."""
+    turns: float | None
+    """How many turns it must last to pay: ``break_even``. None when a price is unknown."""
+    left: int
+    """Calls of this visit that follow it in the run."""
+    price: Price
+
+    @property
+    def pays(self) -> bool | None:
+        """Whether the run is long enough; None when a price is unknown."""
+        return None if self.turns is None else self.left >= self.turns
+
+
+class AssembledCall(Struct, frozen=True):
+    """One call as one side saw it."""
+
+    call: CallState
+    """As it was recorded."""
+    strategy: str
+    entries: Sequence[Entry]
+    digest: str
+    tokens: int
+    grade: Grade
+    forecast: Forecast | None
+    problems: tuple[BrokenInvariant, ...]
+    low: Forecast | None = None
+    high: Forecast | None = None
+    """Where the provider counts as few, and as many, tokens for what is a guess as it may; None where that is not
+    known."""
+    breach: Breach | None = None
+    reported: ReportedUsage | None = None
+    step: Step | None = None
+    """What its context has that the one before in this visit had not, where that is known."""
+
+    @property
+    def fell_back(self) -> bool:
+        """Whether the heuristic selects, because the run holds no answer of the model that would have to."""
+        asks = "llm" in self.strategy or "hybrid" in self.strategy
+        return asks and any(entry.reason.code == "fell_back" for entry in self.entries)
+
+
+class Totals(Struct, frozen=True):
+    """Sums over the calls of one side."""
+
+    calls: int
+    tokens: int
+    grade: Grade
+    """The worst of the calls'."""
+    cached: int
+    fresh: int
+    written: int
+    cost: float | None
+    """US dollars of the calls whose price is known; None when none is."""
+    cost_low: float | None
+    cost_high: float | None
+    """The same where the provider counts as few, and as many, tokens for what is a guess as it may. They do not bound
+    the cost: both sides of a comparison have theirs under the same assumption, so that the sides can be compared."""
+    tokens_low: int
+    tokens_high: int
+    unknown: int
+    """Calls without a known price."""
+    peak: int
+    """Tokens of the largest request."""
+    broken: int
+    """Requests that break an invariant."""
+
+    @classmethod
+    def of(cls, seen: Sequence[AssembledCall]) -> Totals:
+        forecasts = [one.forecast for one in seen if one.forecast is not None]
+        costs = [forecast.cost for forecast in forecasts if forecast.cost is not None]
+        return cls(
+            len(seen),
+            sum(one.tokens for one in seen),
+            max((one.grade for one in seen), key=list(Grade).index, default=Grade.EXACT),
+            sum(forecast.cached for forecast in forecasts),
+            sum(forecast.fresh for forecast in forecasts),
+            sum(forecast.written for forecast in forecasts),
+            sum(costs) if costs else None,
+            _sum(one.low.cost for one in seen if one.low is not None),
+            _sum(one.high.cost for one in seen if one.high is not None),
+            sum(one.tokens if one.low is None else one.low.tokens or 0 for one in seen),
+            sum(one.tokens if one.high is None else one.high.tokens or 0 for one in seen),
+            len(seen) - len(costs),
+            max((one.tokens for one in seen), default=0),
+            sum(1 for one in seen if one.problems),
+        )
+
+
+class ComparisonSide(Struct, frozen=True):
+    """One of the two looks."""
+
+    label: str
+    """The strategy, or the name of the run."""
+    seen: tuple[AssembledCall, ...]
+    totals: Totals
+    prices: Mapping[str, Price]
+    """By model."""
+
+    @property
+    def breaches(self) -> tuple[Breach, ...]:
+        return tuple(one.breach for one in self.seen if one.breach is not None)
+
+    @property
+    def pays_after(self) -> float | None:
+        """Turns that what was freed must last, on the whole, to pay for all that was read anew: ``break_even``.
+
+        None where a price is unknown, or where several prices are at play.
+        """
+        prices = {breach.price for breach in self.breaches}
+        if len(prices) != 1:
+            return None
+        freed = sum(breach.freed for breach in self.breaches)
+        return break_even(freed, sum(breach.rewritten for breach in self.breaches), prices.pop())
+
+    @property
+    def reported(self) -> tuple[AssembledCall, ...]:
+        """The calls for which a provider's own numbers stand beside the prediction."""
+        return tuple(one for one in self.seen if one.reported is not None)
+
+
+class CallPair(Struct, frozen=True):
+    """The same call on both sides; one is None where only the other made it."""
+
+    place: Place
+    a: AssembledCall | None
+    b: AssembledCall | None
+    outline: Outline = Outline()
+    """How the two contexts differ, in numbers; nothing where only one side made the call, or both send the same."""
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Every message that a provider would see otherwise, in the order of the context. Worked out when asked for:
+        all changes of all calls are the square of a long run."""
+        if self.a is None or self.b is None or not self.outline.changes:
+            return ()
+        return tuple(changes(self.a.entries, self.b.entries))
+
+    @property
+    def same(self) -> bool:
+        """Whether both sides send the same request."""
+        return self.a is not None and self.b is not None and self.a.digest == self.b.digest
+
+
+def cheaper(a: Totals, b: Totals) -> int | None:
+    """Which side costs less for certain: -1 for ``a``, 1 for ``b``, 0 where they cost the same to a thousandth; None
+    where that depends on how the provider counts what nobody has counted yet, or on a price that is unknown."""
+    if None in (a.cost, b.cost) or a.unknown or b.unknown:
+        return None
+    pairs = ((a.cost, b.cost), (a.cost_low, b.cost_low), (a.cost_high, b.cost_high))
+    found = {_sign(one, other) for one, other in pairs if one is not None and other is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _sign(a: float, b: float) -> int:
+    if abs(a - b) <= 0.001 * max(a, b):
+        return 0
+    return -1 if a < b else 1
+
+
+class Comparison(Struct, frozen=True):
+    """Two sides, call by call."""
+
+    a: ComparisonSide
+    b: ComparisonSide
+    pairs: tuple[CallPair, ...]
+
+    @property
+    def differing(self) -> tuple[CallPair, ...]:
+        return tuple(pair for pair in self.pairs if not pair.same)
+
+
+def compare(a: ComparisonSide, b: ComparisonSide) -> Comparison:
+    """Align two sides by the places of their calls, and the contexts of each call by message identity."""
+    places_a, places_b = [one.call.place for one in a.seen], [one.call.place for one in b.seen]
+    pairs: list[CallPair] = []
+    visits: dict[tuple[str, str, int], IncrementalDiff] = {}
+    matcher = difflib.SequenceMatcher(None, places_a, places_b, autojunk=False)
+    for tag, a1, a2, b1, b2 in matcher.get_opcodes():
+        if tag == "equal":
+            pairs += [_pair(a.seen[a1 + i], b.seen[b1 + i], visits) for i in range(a2 - a1)]
+        else:
+            pairs += [CallPair(one.call.place, one, None) for one in a.seen[a1:a2]]
+            pairs += [CallPair(one.call.place, None, one) for one in b.seen[b1:b2]]
+    return Comparison(a, b, tuple(pairs))
+
+
+def under(
+    label: str,
+    state: RunState,
+    definition: Definition,
+    strategy: Strategy | None,
+    counter: Counter,
+    prices: Prices,
+    past: PastCalls | None = None,
+) -> ComparisonSide:
+    """A stored run's calls under a strategy; without one, under what the file says. ``past``: ``past_of`` the run,
+    where it is at hand already."""
+    known = KnownPrices(prices)
+    left = _calls_left(call for call in assembled_inside(state, definition) if call.status != "assembled")
+    seen: list[AssembledCall] = []
+    before: dict[tuple[str, str, int], tuple[Assembly, str, int]] = {}
+    latest: dict[tuple[str, str, int], Assembly] = {}
+    for one in reassembling(state, definition, strategy, counter, known, past):
+        call, assembly, visit = one.call, one.assembly, one.call.place.visit_key
+        spliced_against, latest[visit] = latest.get(visit), assembly
+        if call.status == "assembled":
+            continue
+        prediction = one.prediction
+        price, expected = prediction.price, prediction.forecast.tokens or assembly.tokens_sent
+        step = breach = None
+        if (earlier := before.get(visit)) is not None:
+            told = assembly.splices if earlier[0] is spliced_against else None
+            step = Step.between(earlier[0].entries, assembly.entries, told)
+            waited = _seconds(earlier[1], call.at)
+            factor = expected / assembly.tokens_sent if assembly.tokens_sent else 1.0
+            held = _CachedBefore(earlier[2], waited)
+            breach = _breach(earlier[0], assembly, step, prediction, held, factor, left[call.place])
+        before[visit] = (assembly, call.at, expected)
+        seen.append(
+            AssembledCall(
+                call,
+                assembly.strategy,
+                assembly.entries,
+                assembly.request.digest,
+                expected,
+                prediction.grade,
+                prediction.forecast,
+                assembly.problems + prediction.problems,
+                one.low,
+                one.high,
+                breach,
+                _reported(call, price) if assembly.request.digest == call.digest else None,
+                step,
+            )
+        )
+    return _side(label, seen, prices)
+
+
+def as_recorded(
+    label: str, state: RunState, definition: Definition | None, counter: Counter, prices: Prices
+) -> ComparisonSide:
+    """The calls of a run as they were made. Where the run can be assembled again to the same requests, the prediction
+    is worked out anew with ``prices``; where not (an edit at a gate, a text that no longer loads), as it was stored."""
+    known: dict[Place, AssembledCall] = {}
+    if definition is not None:
+        spec = str(state.options.get("strategy", ""))
+        again = under(label, state, definition, parse(spec) if spec else None, counter, prices)
+        known = {one.call.place: one for one in again.seen if one.digest == one.call.digest}
+    calls = [call for call in state.calls if not call.beside and call.status != "assembled"]
+    return _side(label, [known.get(call.place) or _stored(call, prices) for call in calls], prices)
+
+
+class KnownPrices:
+    """Remembers prices for as long as one look at a run takes: a long run asks for the same one at every call."""
+
+    def __init__(self, prices: Prices) -> None:
+        self._prices = prices
+        self._known: dict[tuple[str, int], Price] = {}
+
+    def price(self, model: str, input_tokens: int = 0) -> Price:
+        key = model, input_tokens // 1000  # Prices change at whole thousands of tokens, where they do.
+        if key not in self._known:
+            self._known[key] = self._prices.price(model, input_tokens)
+        return self._known[key]
+
+    def window(self, model: str) -> int | None:
+        return self._prices.window(model)
+
+    def counted_as(self, model: str) -> str:
+        return self._prices.counted_as(model)
+
+
+def _side(label: str, seen: Sequence[AssembledCall], prices: Prices) -> ComparisonSide:
+    models = dict.fromkeys(one.call.model for one in seen)
+    return ComparisonSide(label, tuple(seen), Totals.of(seen), {model: prices.price(model) for model in models})
+
+
+def _pair(a: AssembledCall, b: AssembledCall, visits: dict[tuple[str, str, int], IncrementalDiff]) -> CallPair:
+    abreast = visits.setdefault(a.call.place.visit_key, IncrementalDiff())
+    outline = abreast.outline(a.entries, b.entries, a.step, b.step)
+    return CallPair(a.call.place, a, b, Outline() if a.digest == b.digest else outline)
+
+
+def _stored(call: CallState, prices: Prices) -> AssembledCall:
+    return AssembledCall(
+        call,
+        call.strategy,
+        call.entries,
+        call.digest,
+        call.expected,
+        call.grade,
+        call.forecast,
+        call.problems,
+        reported=_reported(call, prices.price(call.model)),
+    )
+
+
+def _reported(call: CallState, price: Price) -> ReportedUsage | None:
+    usage = call.usage
+    if usage.input is None:
+        return None
+    cached, written = usage.cached or 0, usage.written or 0
+    cost = input_cost(price, cached, max(usage.input - cached - written, 0), written)
+    return ReportedUsage(usage.input, usage.cached, usage.written, cost if usage.cached is not None else None)
+
+
+def _calls_left(calls: Iterable[CallState]) -> dict[Place, int]:
+    """How many calls of the same visit follow each call."""
+    left: dict[Place, int] = {}
+    following: dict[tuple[str, str, int], int] = {}
+    for call in reversed(list(calls)):
+        left[call.place] = following.get(call.place.visit_key, 0)
+        following[call.place.visit_key] = left[call.place] + 1
+    return left
+
+
+def _seconds(since: str, until: str) -> float:
+    return (datetime.fromisoformat(until) - datetime.fromisoformat(since)).total_seconds()
+
+
+class _CachedBefore(NamedTuple):
+    """What the provider may hold of the call before."""
+
+    tokens: int
+    waited: float
+    """Seconds since then."""
+
+
+def _breach(
+    before: Assembly, now: Assembly, step: Step, prediction: Prediction, held: _CachedBefore, factor: float, left: int
+) -> Breach | None:
+    """What a call takes back of the call before it in its visit; None when it only adds. ``factor``: tokens of the
+    provider for one of our count."""
+    pairs = ((before.entries[i], now.entries[i]) for i in step.replaced)
+    freed = round(factor * sum(a.tokens_sent - b.tokens_sent for a, b in pairs if a.item == b.item))
+    if freed <= 0:
+        return None
+    price, forecast = prediction.price, prediction.forecast
+    rule, tokens = price.rule, held.tokens
+    if rule.provider == "none" or tokens < rule.minimum or held.waited > rule.lifetime:
+        tokens = 0
+    rewritten = max(tokens // rule.step * rule.step - forecast.cached - freed, 0) if forecast.cached or tokens else 0
+    return Breach(freed, rewritten, break_even(freed, rewritten, price), left, price)
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """The sum of those that are known; None when none is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

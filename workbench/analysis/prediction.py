@@ -1,0 +1,88 @@
+"""What was predicted of a call, what the provider reported, and by how much the two differ."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from workbench.context.assembly import Grade
+from workbench.context.cache import Price, input_cost
+from workbench.engine.journal.parts import CallState
+
+
+class PredictedUsage(Struct, frozen=True):
+    """Of the request, before its answer, as the provider is expected to count it."""
+
+    tokens: int
+    full: int
+    """Tokens of the whole history, sent or not."""
+    grade: Grade
+    scale: float | None
+    """Expected over estimated tokens, by what was reported before; None where nothing was scaled."""
+    cached: int | None
+    fresh: int | None
+    """Tokens that the provider reads at the full price."""
+    cost: float | None
+    """US dollars of the input."""
+    low: int | None = None
+    high: int | None = None
+    """Between these the tokens lie; no upper end where a part of the request is unknown."""
+    cost_low: float | None = None
+    cost_high: float | None = None
+    """The same for the cost."""
+
+    @classmethod
+    def of(cls, call: CallState) -> PredictedUsage:
+        scale = call.scale if call.grade is Grade.CALIBRATED else None
+        forecast, tokens = call.forecast, call.expected
+        factor = tokens / call.tokens_sent if call.tokens_sent else 1.0
+        full = tokens + max(round((call.tokens_full - call.tokens_sent) * factor), 0)
+        if forecast is None:
+            return cls(tokens, full, call.grade, scale, None, None, None)
+        if forecast.tokens is not None:
+            bounds = forecast.low, forecast.high, forecast.cost_low, forecast.cost_high
+            return cls(tokens, full, call.grade, scale, forecast.cached, forecast.fresh, forecast.cost, *bounds)
+        # A journal of 0.1.0: its forecast is our own count, and is scaled here.
+        cached, written = round(forecast.cached * factor), round(forecast.written * factor)
+        cost = None if forecast.cost is None else forecast.cost * factor
+        return cls(tokens, full, call.grade, scale, cached, tokens - cached - written, cost)
+
+
+class Residual(Struct, frozen=True):
+    """Reported beside predicted. None is unknown, never 0."""
+
+    predicted: PredictedUsage
+    tokens: int
+    """Input tokens as the provider counted them."""
+    cached: int | None
+    cost: float | None
+    """US dollars of the input, by the provider's counts and the prices of the prediction."""
+
+    @property
+    def share(self) -> float | None:
+        """How much more than predicted was reported, relative to the prediction."""
+        return (self.tokens - self.predicted.tokens) / self.predicted.tokens if self.predicted.tokens else None
+
+    @property
+    def covered(self) -> bool | None:
+        """Whether the cost lies where the prediction says that it does; None where one of both is not known."""
+        low, high = self.predicted.cost_low, self.predicted.cost_high
+        if low is None or self.cost is None:
+            return None
+        return low * 0.999 <= self.cost and (high is None or self.cost <= high * 1.001)
+
+    @classmethod
+    def of(cls, call: CallState) -> Residual | None:
+        """None as long as no provider counted: the call is not answered, or its answer says nothing."""
+        usage = call.usage
+        if usage.input is None:
+            return None
+        return cls(PredictedUsage.of(call), usage.input, usage.cached, _reported_cost(call))
+
+
+def _reported_cost(call: CallState) -> float | None:
+    usage, known = call.usage, call.prices
+    if usage.input is None or not known or (usage.cached is None and known.get("cache_read") is not None):
+        return None  # A model without a price for cached tokens has no cache to speak of.
+    cached, written = usage.cached or 0, usage.written or 0
+    price = Price(known.get("input"), known.get("output"), known.get("cache_read"), known.get("cache_write"))
+    return input_cost(price, cached, max(usage.input - cached - written, 0), written)

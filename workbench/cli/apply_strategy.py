@@ -1,0 +1,59 @@
+"""Writing a strategy into a cascade file from the command line: what changes is shown, then asked, then written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.context.apply import ApplyError
+from workbench.views.value import Cell
+from workbench.workspace.comparing import write_change
+
+if TYPE_CHECKING:
+    from workbench.workspace.comparing import FileChange
+
+
+def apply_change(
+    change: FileChange, strategy: str, body: Mapping[str, Any] | None, *, yes: bool, printer: Printer
+) -> None:
+    """Show what changes in the file, ask, write, and say which file it was.
+
+    ``body``: the JSON to print with it under ``apply``; None to print for a person. Raises Failure.
+    """
+    try:
+        if change.is_stale:
+            talk(f"{change.shown} has changed since this run; the strategy goes into the file as it is now", "warning")
+        if change.lines and body is None:
+            _print_change(change.lines, printer)
+        written = bool(change.lines) and (yes or (body is None and _agreed(strategy, change.shown)))
+        if written:
+            write_change(change)
+    except ApplyError as fault:
+        raise Failure(Exit.USAGE, str(fault)) from None
+    except OSError as fault:
+        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=change.shown) from None
+    if body is not None:
+        told = {"file": change.shown, "strategy": strategy, "phases": list(change.phases)}
+        write_json({**body, "apply": told | {"change": change.lines, "written": written}})
+    elif not change.lines:
+        talk(f"{change.shown} says so already in every phase that is concerned; nothing to write")
+    elif written:
+        talk(f"written: {change.shown}", "ok")
+    else:
+        raise Failure(Exit.FAILED, f"nothing was written to {change.shown}", hint="--yes writes without asking")
+
+
+def _print_change(change: list[str], printer: Printer) -> None:
+    printer.line()
+    styles = {"+": "ok", "-": "error", "@": "dim"}
+    for line in change:
+        printer.line(Cell(line.rstrip("\r\n"), "head" if line[:3] in ("+++", "---") else styles.get(line[:1], "")))
+
+
+def _agreed(strategy: str, file: str) -> bool:
+    return sys.stdin.isatty() and click.confirm(f"Write {strategy} into {file}?", default=False, err=True)

@@ -1,0 +1,158 @@
+"""What ``context``, ``diff`` and ``sweep`` share: stored runs, strategies and prices as a user names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from msgspec.structs import replace
+
+from workbench.analysis.what_if import what_if
+from workbench.cli.errors import Exit, Failure
+from workbench.context.strategy import SpecError
+from workbench.engine.journal.parts import CallState
+from workbench.models.encodings import encodings
+from workbench.models.prices import PriceTable
+from workbench.models.repricing import PricesError, lifetime_of, read_prices
+from workbench.plain_file import read_given
+from workbench.replacing import write_whole
+from workbench.workspace.comparing import definition_of, pricing_of, strategy_of
+
+if TYPE_CHECKING:
+    from workbench.analysis.sweep import Pricing
+    from workbench.analysis.what_if import Reassembled
+    from workbench.context.cache import Prices
+    from workbench.context.place import Place
+    from workbench.engine.journal.state import RunState
+    from workbench.workspace.project import Project
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def pricing(function: F) -> F:
+    """The options that price a run otherwise than it was."""
+    return _pricing(function, several=False)
+
+
+def pricing_by_several(function: F) -> F:
+    """The same, for several providers side by side."""
+    return _pricing(function, several=True)
+
+
+def _pricing(function: F, *, several: bool) -> F:
+    told = "Cache rule of this provider; with a model, its prices too: anthropic/claude-sonnet-4.5."
+    more = " May repeat; 'recorded' is the run's own." if several else ""
+    options = (
+        click.option("--provider", multiple=several, metavar="NAME[/MODEL]", help=told + more),
+        click.option(
+            "--prices",
+            "prices_file",
+            metavar="FILE",
+            help="YAML or JSON: model to input, output, cache_read, cache_write in US dollars per million tokens.",
+        ),
+    )
+    lasting = click.option(
+        "--cache-ttl",
+        type=Lifetime(),
+        metavar="TIME",
+        help="How long a cache keeps what was sent, after its last use: 90s, 5m, 1h. Gaps are those of the record.",
+    )
+    for option in reversed((*options, lasting)):
+        function = option(function)
+    return function
+
+
+class Lifetime(click.ParamType[float]):
+    """A time in seconds, minutes or hours: ``90s``, ``5m``, ``1h``."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The time in seconds."""
+        if isinstance(value, float):
+            return value
+        try:
+            return lifetime_of(str(value))
+        except PricesError as fault:
+            self.fail(str(fault), param, ctx)
+
+
+def prices_of(
+    project: Project, provider: str | None, prices_file: str | None, cache_ttl: float | None = None
+) -> Prices:
+    """The prices to predict with. Raises Failure for a file or a provider that cannot be used."""
+    return pricings_of(project, (provider,), prices_file, cache_ttl)[0].prices
+
+
+def pricings_of(
+    project: Project, providers: Sequence[str | None], prices_file: str | None, cache_ttl: float | None = None
+) -> list[Pricing]:
+    """The prices to predict with, provider by provider. ``cache_ttl``: seconds that a cache keeps what was sent.
+
+    Raises Failure for a file or a provider that cannot be used.
+    """
+    own = dict(project.settings.prices)
+    if prices_file is not None:
+        try:
+            own |= read_prices(read_given(Path(prices_file)))
+        except (OSError, UnicodeDecodeError) as fault:
+            reason = fault.strerror if isinstance(fault, OSError) else "not UTF-8"
+            raise Failure(Exit.USAGE, f"cannot be read: {reason}", file=prices_file) from None
+        except PricesError as fault:
+            raise Failure(Exit.USAGE, str(fault), file=prices_file) from None
+    table = PriceTable(own)
+    try:
+        return [pricing_of(table, provider, cache_ttl) for provider in dict.fromkeys(providers)]
+    except PricesError as fault:
+        raise Failure(Exit.USAGE, str(fault)) from None
+
+
+def spec_failure(spec: str, fault: SpecError) -> Failure:
+    """The complaint about a spec, in the one form."""
+    hint = fault.hint or "for example selective+mask(after=3)"
+    return Failure(Exit.USAGE, f"strategy '{spec}', column {fault.column}: {fault.message}", hint=hint)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a result to a file. Raises Failure."""
+    try:
+        write_whole(path, text.encode())
+    except OSError as fault:
+        raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=str(path)) from None
+
+
+def calls_under(project: Project, state: RunState, spec: str) -> dict[Place, CallState]:
+    """The calls of a run, assembled anew under another strategy: none was made. Raises Failure for a spec that cannot
+    be read."""
+    definition = definition_of(state)
+    try:
+        strategy = strategy_of(definition, spec)
+    except SpecError as fault:
+        raise spec_failure(spec, fault) from fault
+    again = what_if(state, definition, strategy, encodings(), PriceTable(project.settings.prices))
+    return {found.call.place: _as_call(found) for found in again}
+
+
+def _as_call(found: Reassembled) -> CallState:
+    """A call that was never made: no answer, no bill."""
+    assembly = found.assembly
+    fresh = CallState(found.call.place, found.call.seq)
+    return replace(
+        fresh,
+        model=found.call.model,
+        parameters=assembly.request.parameters,
+        strategy=assembly.strategy,
+        digest=assembly.request.digest,
+        entries=assembly.entries,
+        tokens_full=assembly.tokens_full,
+        tokens_sent=assembly.tokens_sent,
+        tools_tokens=assembly.tools_tokens,
+        overhead_tokens=assembly.overhead_tokens,
+        grade=found.prediction.grade,
+        scale=found.prediction.scale,
+        forecast=found.prediction.forecast,
+        problems=assembly.problems + found.prediction.problems,
+        notes=assembly.notes,
+    )

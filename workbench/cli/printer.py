@@ -1,0 +1,301 @@
+"""Text for people and JSON for programs. stdout is data, stderr is talk; nothing untrusted reaches a terminal raw."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, zip_longest
+from typing import Any, TextIO
+
+import click
+
+from workbench.language.clean import clean
+from workbench.views.value import (
+    GAP,
+    Block,
+    Cell,
+    Column,
+    Drawing,
+    FoldedMessages,
+    Heading,
+    MessageSide,
+    Piece,
+    SideBySide,
+    Table,
+    TextBlock,
+    arranged,
+    breaks,
+    cut_to,
+    fits,
+    indent,
+    width_of,
+)
+
+_BOLD, _DIM = {"bold": True}, {"dim": True}
+_GREEN, _RED, _YELLOW, _CYAN = {"fg": "green"}, {"fg": "red", "bold": True}, {"fg": "yellow"}, {"fg": "cyan"}
+STYLES: dict[str, dict[str, Any]] = {
+    **dict.fromkeys(("head", "bold", "name", "title"), _BOLD),
+    **dict.fromkeys(("dim", "faint"), _DIM),
+    **dict.fromkeys(("ok", "cached"), _GREEN),
+    "error": _RED,
+    **dict.fromkeys(("warning", "masked", "changed", "held", "waiting"), _YELLOW),
+    **dict.fromkeys(("accent", "injected", "running", "recorded"), _CYAN),
+}
+"""The tokens of the visual language that a terminal shows otherwise than plain text."""
+
+
+_BESIDE = 120
+"""Columns of two texts beside each other where there is no terminal to fit."""
+_LINES = 2
+"""Lines that are shown of each, where they are not to be whole."""
+_DRAWN = 100
+"""Columns that a drawing takes at most."""
+_NARROWEST = 20
+"""Columns below which nothing is fitted any more."""
+
+
+class Printer:
+    """Writes to one stream: coloured and fitted in a terminal, bare and complete elsewhere or with ``plain``."""
+
+    def __init__(self, plain: bool = False, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stdout
+        terminal = not plain and self.stream.isatty() and os.environ.get("TERM") != "dumb"
+        forced = not plain and os.environ.get("FORCE_COLOR", "0") not in ("", "0")
+        self.plain = not terminal
+        """Words instead of signs, nothing cut."""
+        self.colour = (terminal or forced) and not os.environ.get("NO_COLOR")
+        """Without it, what is bold or dim stays so. FORCE_COLOR sets it for logs of CI servers, which show colours
+        though they are no terminal."""
+        keys = ("fg", "bold", "dim") if self.colour else ("bold", "dim") if terminal else ()
+        self._styles = {token: {key: style[key] for key in keys if key in style} for token, style in STYLES.items()}
+        self.width = max(shutil.get_terminal_size().columns, _NARROWEST) if terminal else None
+        """Columns that there are; None where nothing has to fit."""
+        self._told: tuple[str, ...] = ()
+
+    def show(self, blocks: Iterable[Block]) -> None:
+        """Print a view, block by block."""
+        for block in blocks:
+            match block:
+                case Heading():
+                    self.line(Cell(block.text, "head"))
+                case Table():
+                    self._table(block)
+                case TextBlock():
+                    self.block(block.text, indent=block.indent)
+                case SideBySide():
+                    self._beside(block)
+                case Drawing():
+                    for spans in block.draw(min((self.width or _DRAWN), _DRAWN)):
+                        self.line("".join(text for text, _ in spans))
+                case _:
+                    self.line(*block)
+
+    def _table(self, block: Table) -> None:
+        """A table, or its rows as blocks of lines."""
+        if not block.stacks or self.width is None:
+            self.table(block.columns, block.rows, below=block.below)
+            return
+        rows = [[self._cell(piece) for piece in row] for row in block.rows]
+        names = [_flat(column.title) for column in block.columns]
+        widths = [
+            max(width_of(names[i]), *(width_of(self._at_most(column, row[i]).text) for row in rows), 1)
+            for i, column in enumerate(block.columns)
+        ]
+        if fits(block.columns, widths, self.width):
+            self.table(block.columns, block.rows)
+            return
+        widest = max(map(width_of, names))
+        for number, row in enumerate(rows, start=1):
+            self.line(Cell(f"row {number:,}", "dim"))
+            for name, cell in zip(names, row, strict=True):
+                self.line(Cell(_fitted(name, widest), "head"), "  ", cell)
+
+    def _beside(self, block: SideBySide) -> None:
+        """Two columns of messages; of each text its first lines, where it is not to be whole."""
+        width = ((self.width or _BESIDE) - 3) // 2
+        gutter, rule = (" | ", "--") if self.plain else (" │ ", "──")
+        a, b = block.titles
+        self.line(Cell(_fitted(a, width), "head"), gutter, Cell(_fitted(b, width).rstrip(), "head"))
+        for note in block.notes:
+            self.line(*note)
+        for row in block.rows:
+            if isinstance(row, FoldedMessages):
+                self.line(Cell(f"{rule} {row.words} {rule}", "dim"))
+                continue
+            sides = [list(self._side(side, width, whole=block.whole)) for side in row]
+            for one, other in zip_longest(*sides, fillvalue=Cell("")):
+                right = Cell(_fitted(other.text, width).rstrip(), other.token)
+                self.line(Cell(_fitted(one.text, width), one.token), gutter, right)
+
+    def _side(self, side: MessageSide | None, width: int, *, whole: bool) -> Iterator[Cell]:
+        """One side of a row: who, why and how large, then the text that went out."""
+        if side is None:
+            yield Cell("(not here)", "dim")
+            return
+        mark = "" if self.plain or not side.mark.text else f"{side.mark.text} "
+        why = f"  {mark}{side.why}" if side.why else ""
+        token = {"full": "head", "dropped": "dim"}.get(side.state, "masked")
+        yield Cell(f"{_fitted(side.name + why, width - len(side.size) - 1)} {side.size}", token)
+        text = "".join(f"⟦{part}⟧" if only else part for part, only in side.passages())
+        if not text:
+            return
+        lines = text.split("\n")
+        shown = lines if whole else lines[:_LINES]
+        for line in shown:
+            for start in range(0, max(len(line), 1), width - 2) if whole else (0,):
+                yield Cell("  " + line[start : start + width - 2 if whole else None], "" if whole else "dim")
+        if len(lines) > len(shown):
+            more = len(lines) - len(shown)
+            yield Cell(f"  {more:,} more line{'' if more == 1 else 's'}", "dim")
+
+    def line(self, *pieces: Piece) -> None:
+        """One line of text, its pieces joined as they are; folded between words where the terminal is too narrow."""
+        found = [self._cell(piece) for piece in pieces]
+        text = "".join(cell.text for cell in found)
+        if self.width is None or width_of(text) <= self.width:
+            self._write("".join(self._styled(cell) for cell in found))
+            return
+        starts = breaks(text, self.width)
+        for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+            before = " " * indent(text, self.width) if start else ""
+            stop = start + len(text[start:end].rstrip())
+            self._write(before + "".join(self._styled(cell) for cell in _between(found, start, stop)))
+
+    def table(
+        self,
+        columns: Sequence[Column],
+        rows: Iterable[Sequence[Piece]],
+        *,
+        indent: str = "",
+        below: Sequence[str] = (),
+    ) -> None:
+        """Aligned columns under their titles; none of the rows may have more fields than there are columns. ``below``:
+        a text to print whole under each row, where it is not empty."""
+        body = [
+            [self._at_most(column, self._cell(field)) for column, field in zip(columns, row, strict=True)]
+            for row in rows
+        ]
+        filled = [max((width_of(row[i].text) for row in body), default=0) for i in range(len(columns))]
+        titles = [self._cell(Cell(column.title, "head", column.words)) for column in columns]
+        widths = self._widths(columns, [width_of(title.text) for title in titles], filled, len(indent))
+        for number, row in enumerate([titles, *body]):
+            self._write(indent + self._row(row, columns, widths))
+            if number and below and below[number - 1]:
+                self.block(below[number - 1], indent=f"{indent}    ")
+        left = tuple(c.text for c, width, held in zip(titles, widths, filled, strict=True) if held and width is None)
+        if any(left) and left != self._told:
+            self._told = left
+            self.line(Cell(f"{indent}too narrow for: {', '.join(filter(None, left))} (--plain shows all)", "dim"))
+
+    def block(self, text: str, *, indent: str = "") -> None:
+        """A text of several lines, whole; each is folded between words where the terminal is too narrow."""
+        for line in clean(text).split("\n"):
+            whole = f"{indent}{line}".rstrip()
+            if self.width is None or width_of(whole := whole.expandtabs()) <= self.width:
+                self._write(whole)
+                continue
+            before = min(len(whole) - len(whole.lstrip()), self.width // 2)
+            starts = breaks(whole, self.width, before)
+            for start, end in zip(starts, [*starts[1:], len(whole)], strict=True):
+                self._write((" " * before if start else "") + whole[start:end].rstrip())
+
+    def _widths(
+        self, columns: Sequence[Column], titles: Sequence[int], filled: Sequence[int], before: int
+    ) -> list[int | None]:
+        """How wide each column is, None for those that are left out: first what no row has anything in."""
+        widths = [max(title, held) for title, held in zip(titles, filled, strict=True)]
+        if self.width is None:
+            return list(widths)
+        if before + sum(widths) + GAP * (len(widths) - 1) > self.width:
+            widths = [width if held else 0 for width, held in zip(widths, filled, strict=True)]
+        return [width or None for width in arranged(columns, widths, self.width - before)]
+
+    def _row(self, row: Sequence[Cell], columns: Sequence[Column], widths: Sequence[int | None]) -> str:
+        told, blanks = "", 0
+        for cell, column, width in zip(row, columns, widths, strict=True):
+            if width is None:
+                continue
+            text = cut_to(cell.text, width)
+            space = width - width_of(text)
+            if text:
+                told += " " * (blanks + (space if column.right else 0)) + self._styled(Cell(text, cell.token))
+                blanks = GAP + (0 if column.right else space)
+            else:
+                blanks += space + GAP
+        return told
+
+    def _cell(self, piece: Piece) -> Cell:
+        """A piece on one line, cleaned, in the words of this stream."""
+        if isinstance(piece, str):
+            return Cell(_flat(piece))
+        return Cell(_flat(piece.words if self.plain and piece.words is not None else piece.text), piece.token)
+
+    @staticmethod
+    def _at_most(column: Column, cell: Cell) -> Cell:
+        return Cell(cut_to(cell.text, column.most), cell.token) if column.most else cell
+
+    def _styled(self, cell: Cell) -> str:
+        style = self._styles.get(cell.token)
+        return click.style(cell.text, **style) if style else cell.text
+
+    def _write(self, text: str) -> None:
+        self.stream.write(text + "\n")
+
+
+def _flat(text: str) -> str:
+    return clean(text).replace("\n", " ").replace("\t", " ")
+
+
+def _between(cells: Iterable[Cell], start: int, end: int) -> Iterator[Cell]:
+    """The cells of a line from one character to another."""
+    at = 0
+    for cell in cells:
+        if text := cell.text[max(start - at, 0) : max(end - at, 0)]:
+            yield Cell(text, cell.token)
+        at += len(cell.text)
+
+
+def _fitted(text: str, width: int) -> str:
+    """A text in exactly so many columns: cleaned, on one line, cut with an ellipsis or filled with blanks."""
+    text = cut_to(_flat(text), width)
+    return text + " " * (width - width_of(text))
+
+
+_PIECES = 10_000
+"""Pieces of a JSON document that are written at once."""
+
+
+def write_json(value: Any, *, lines: bool = False) -> None:
+    """One JSON document on stdout, or one line of a stream of them. ASCII, so that no terminal can be steered by it."""
+    if lines:
+        sys.stdout.write(json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":")) + "\n")
+        sys.stdout.flush()
+        return
+    _write(value)
+    sys.stdout.write("\n")
+
+
+def write_json_list(values: Iterable[Any]) -> None:
+    """One JSON document on stdout, the list of the values, of which each is written before the next is made: what the
+    calls of a run saw is together as large as the square of its turns."""
+    before = "[\n  "
+    for value in values:
+        sys.stdout.write(before)
+        _write(value, "\n  ")
+        before = ",\n  "
+    sys.stdout.write("[]\n" if before.startswith("[") else "\n]\n")
+
+
+def _write(value: Any, line: str = "\n") -> None:
+    """A value with what begins each line after its first; no text in it holds a line break as it is."""
+    pieces = json.JSONEncoder(ensure_ascii=True, allow_nan=False, indent=2).iterencode(value)
+    while text := "".join(islice(pieces, _PIECES)):  # A comparison of long runs has a hundred million characters.
+        sys.stdout.write(text.replace("\n", line))
+
+
+def talk(text: str, style: str = "") -> None:
+    """One line on stderr, for the person beside the data."""
+    Printer(stream=sys.stderr).line(Cell(text, style))

@@ -1,1 +1,0 @@
-"""Runs as text and as JSON: what a screen shows, printed."""

@@ -1,0 +1,182 @@
+"""What a strategy is built of: a part says what enters a phase, what survives to a turn, or what fits the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from functools import cache
+from typing import ClassVar, Final, NamedTuple, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import fields
+
+from workbench.context.assembly import Action, Item, Reason, Rule
+from workbench.context.history import History
+from workbench.context.message import Message
+from workbench.context.scope import PhaseScope
+from workbench.language.model.cascade import Cascade, Phase
+from workbench.language.problem import Path, path_text
+
+
+class Role(StrEnum):
+    """The question that a part answers."""
+
+    ENTERS = "enters"
+    """What enters the phase: at most one part of a strategy."""
+    SURVIVES = "survives"
+    """What survives to this turn: any number of parts; where two decide about a message, the later one wins."""
+    FITS = "fits"
+    """What fits the token budget: at most one part."""
+
+
+class MessageDecision(NamedTuple):
+    """What becomes of one message, and why. ``sent`` is None when it is dropped."""
+
+    sent: Message | None
+    action: Action
+    reason: Reason
+    rule: Rule
+
+
+WHOLE: Final = MessageDecision(None, Action.KEPT, Reason("result"), Rule())
+"""The verdict that overrules the parts before it: the message goes out as if no part had touched it."""
+
+
+class EnteredMessages(Struct, frozen=True):
+    """What a part brings into a phase: messages in wire order, and what it wants to say."""
+
+    rows: tuple[tuple[Item, MessageDecision], ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class PhaseInFile(Struct, frozen=True):
+    """A phase and where it stands: what a part reads itself from."""
+
+    cascade: Cascade
+    phase: Phase
+    base: Path
+    """Path of the phase."""
+    came_from: str = ""
+    """The phase of the visit just before, where there is one."""
+
+
+class Part(Struct, frozen=True, kw_only=True, eq=False):
+    """One part of a strategy: a value whose fields are the parameters of its spec, ``mask(after=3)``."""
+
+    NAME: ClassVar[str]
+    ROLE: ClassVar[Role]
+    READS: ClassVar[str] = ""
+    """The field of a phase that the part reads itself, so that a strategy with it does not make the field void."""
+
+    written: Mapping[str, Path] = field(default_factory=dict)
+    """Where the file says so: a path for each parameter that is written, ``*`` for the block. Empty for a spec."""
+
+    def __eq__(self, other: object) -> bool:
+        """By the parameters: where they are written does not matter."""
+        return isinstance(other, Part) and self.NAME == other.NAME and self._values == other._values
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other  # A struct's own would compare identities.
+
+    def __hash__(self) -> int:
+        return hash((self.NAME, self._values))
+
+    @property
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.parameters())
+
+    @classmethod
+    @cache
+    def parameters(cls) -> Mapping[str, object]:
+        """Names of the parameters with their defaults, in the order of the spec."""
+        return {f.name: f.default for f in fields(cls) if f.name != "written"}
+
+    def impossible(self) -> str:
+        """Why nobody can mean these parameters together; empty where they can be meant."""
+        return ""
+
+    def rule(self, parameter: str, scope: PhaseScope) -> Rule:
+        """The rule behind a parameter: its place in the file, else that of its block, else the spec itself."""
+        path = self.written.get(parameter) or self.written.get("*")
+        return scope.rule_at(path) if path else Rule(str(self))
+
+    def __str__(self) -> str:
+        """The spec: the first parameter, and those that differ from their defaults."""
+        said = []
+        for position, (name, default) in enumerate(self.parameters().items()):
+            value = getattr(self, name)
+            if position == 0 or value != default:
+                said.append(f"{name}={_value_text(value)}")
+        return f"{self.NAME}({','.join(said)})" if said else self.NAME
+
+
+class EnteringPart(Protocol):
+    """A part that answers what enters."""
+
+    def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
+        """The messages that precede the visit's own; system ones are moved to the front by the assembler.
+
+        ``count`` gives the tokens of a message.
+        """
+        ...
+
+
+class DecisionInput(Struct, frozen=True):
+    """What a part that decides about a visit's own messages stands on."""
+
+    scope: PhaseScope
+    history: History
+    count: Callable[[Message], int]
+    """Tokens of a message."""
+    fixed_tokens: int
+    """Tokens of what precedes the visit's own messages, tools and overhead included."""
+
+
+class Survivor(Protocol):
+    """Decides, turn by turn, what happens to the visit's own messages. Told of each message once, in order."""
+
+    def added(self, index: int) -> None:
+        """The message at this index of the history has just joined it."""
+        ...
+
+    def update(self, turn: int, attempt: int) -> Iterable[tuple[int, MessageDecision]]:
+        """Verdicts that are new or changed since the last update, seen from this turn of the visit.
+
+        The result of all updates together depends on the history and the turn alone, not on how often it was asked.
+        """
+        ...
+
+
+class SurvivingPart(Protocol):
+    """A part that answers what survives."""
+
+    def start(self, ground: DecisionInput) -> Survivor:
+        """Begin with an empty history."""
+        ...
+
+
+def require(part: Part, **least: int) -> None:
+    """Check parameters against the least value each may have. Raises ValueError."""
+    for name, minimum in least.items():
+        value = getattr(part, name)
+        if value is not None and value < minimum:
+            raise ValueError(f"{part.NAME}: {name} must be at least {minimum}, got {value}")
+
+
+def block_paths(block: Path, named: Mapping[str, str], written: Iterable[str]) -> dict[str, Path]:
+    """``written`` of a part read from a block: paths of the fields that stand there, by parameter, and the block's."""
+    there = set(written)
+    paths: dict[str, Path] = {"*": block}
+    paths |= {parameter: (*block, name) for parameter, name in named.items() if name in there}
+    return paths
+
+
+def where(path: Path, base: Path) -> str:
+    """A path as shown beside an entry: without the phase it belongs to."""
+    return path_text(path[len(base) :] if path[: len(base)] == base else path)
+
+
+def _value_text(value: object) -> str:
+    if value is None:
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)

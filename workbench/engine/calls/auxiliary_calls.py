@@ -1,0 +1,89 @@
+"""Calls that the engine makes beside the turns: an evaluator, a rewriter, the Quartermaster (turn 0, with a count)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.context.assembly import Action, Assembly, Entry, Grade, Item, Kind, Reason, Request, Rule, Splice
+from workbench.context.ledger import next_digest, request_digest, seed_digest
+from workbench.context.message import Message
+from workbench.context.place import Place
+from workbench.engine.calls.model_call import call_model
+from workbench.engine.edits import Edit, SetState
+from workbench.engine.gate import EditFault, Stop, checked
+from workbench.engine.model_name import split_effort
+from workbench.engine.services import Services
+from workbench.engine.world import World
+
+
+class SideCall:
+    """One exchange that enters no phase's context."""
+
+    beside = True
+
+    def __init__(self, services: Services, world: World, messages: Sequence[Message], model: str, place: Place) -> None:
+        self.engine = services
+        self.world = world
+        self.added: list[Item] = []
+        self.text = ""
+        self._messages = tuple(messages)
+        self._model, self._parameters = split_effort(model)
+        self._place = place
+
+    def assemble(self, place: Place, *, tool_choice: str = "") -> Assembly:
+        """All messages, as they are."""
+        counter = self.engine.ports.counter
+        entries, prefix, lengths = [], [seed_digest(self._model, ())], [0]
+        for message in self._messages:
+            tokens, grade = counter.message(message, self._model)
+            kind = Kind.SYSTEM if message.role == "system" else Kind.TASK
+            item = Item(message, kind, place)
+            entries.append(Entry(item, message, Action.KEPT, Reason("always"), Rule(), tokens, tokens, grade))
+            prefix.append(next_digest(prefix[-1], message))
+            lengths.append(lengths[-1] + tokens)
+        overhead = counter.overhead(self._model)
+        total = lengths[-1] + overhead
+        digest = request_digest(prefix[-1], self._parameters)
+        return Assembly(
+            "beside",
+            tuple(entries),
+            (Splice(0, 0, tuple(entries)),),
+            Request(self._model, self._parameters, (), self._messages, digest),
+            0,
+            overhead,
+            total,
+            total,
+            max((entry.grade for entry in entries), key=list(Grade).index, default=Grade.EXACT),
+            sent_entries=tuple(range(len(entries))),
+            prefix_digests=tuple(prefix),
+            prefix_tokens=tuple(lengths),
+        )
+
+    @property
+    def history(self) -> None:
+        """It belongs to none."""
+
+    def edit(self, stop: Stop, edits: Sequence[Edit]) -> None:
+        """State alone: the messages of a call beside the turns belong to no history that could keep an edit."""
+        checked(edits, stop)
+        for edit in edits:
+            if not isinstance(edit, SetState):
+                raise EditFault(f"{stop.place}: a call beside the turns cannot be edited")
+            self.engine.edit_state(self.world, stop, edit)
+
+    async def heard(self, place: Place) -> bool:
+        """Nobody speaks to a call beside the turns."""
+        return False
+
+    def join(self, items: list[Item], /, *, carried: bool = False) -> None:
+        self.text = items[-1].message.text
+
+
+async def ask_model(
+    services: Services, world: World, place: Place, purpose: str, messages: Sequence[Message], model: str
+) -> str:
+    """One answer as text. ``place`` names branch, phase and visit; the call is numbered. Raises PhaseFailed."""
+    side = SideCall(services, world, messages, model, place)
+    number = services.side_number(place)
+    await call_model(side, place._replace(attempt=0, turn=0, call=number), purpose)
+    return side.text

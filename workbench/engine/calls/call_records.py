@@ -1,0 +1,107 @@
+"""The two events that hold a model call: the context it was given, and what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import asdict
+
+from workbench.context.assembly import Assembly, Item
+from workbench.context.cache import Forecast
+from workbench.context.place import Place
+from workbench.engine.contracts import Answer
+from workbench.engine.forecasting import Prediction
+from workbench.engine.journal.journal_writer import JournalWriter
+from workbench.engine.journal.usage import Usage
+
+
+def record_context(
+    journal: JournalWriter,
+    place: Place,
+    assembly: Assembly,
+    *,
+    purpose: str,
+    added: Sequence[Item],
+    prediction: Prediction,
+    beside: bool = False,
+    edited: bool = False,
+    unstated: str = "",
+) -> None:
+    """Journal ``context_assembled``. ``unstated``: which parts of the request nobody here knows, in words."""
+    request, price = assembly.request, prediction.price
+    journal.emit(
+        "context_assembled",
+        place,
+        purpose=purpose,
+        added=journal.items(added),
+        strategy=assembly.strategy,
+        splices=journal.splices(assembly),
+        beside=beside,
+        request={
+            "model": request.model,
+            "parameters": dict(request.parameters),
+            "tools": journal.tools(request.tools),
+        },
+        digest=request.digest,
+        tokens_full=assembly.tokens_full,
+        tokens_sent=assembly.tokens_sent,
+        tools_tokens=assembly.tools_tokens,
+        overhead_tokens=assembly.overhead_tokens,
+        grade=str(prediction.grade),
+        scale=prediction.scale,
+        forecast=_numbers(prediction.forecast),
+        price={
+            "source": price.source,
+            "grade": price.grade,
+            "input": price.input,
+            "output": price.output,
+            "cache_read": price.cache_read,
+            "cache_write": price.cache_write,
+        },
+        problems=[[b.invariant, b.message, b.entry] for b in assembly.problems],
+        notes=list(assembly.notes),
+        **({"edited": True} if edited else {}),
+        **({"unstated": unstated} if unstated else {}),
+        **({"beyond": prediction.beyond} if prediction.beyond else {}),
+    )
+
+
+def record_answer(
+    journal: JournalWriter,
+    place: Place,
+    assembly: Assembly,
+    answer: Answer,
+    item: Item,
+    *,
+    purpose: str,
+    beside: bool = False,
+) -> None:
+    """Journal ``call_finished``; ``item`` is the answer as it joins the history."""
+    usage = answer.usage
+    journal.emit(
+        "call_finished",
+        place,
+        digest=assembly.request.digest,
+        purpose=purpose,
+        added=journal.items([item]),
+        finish_reason=answer.finish_reason,
+        usage=_numbers(usage),
+        residual=None if usage.input is None else usage.input - assembly.tokens_sent,
+        cost=answer.cost,
+        cost_grade=answer.cost_grade,
+        model=answer.model,
+        provider=answer.provider,
+        provider_id=answer.provider_id,
+        first_token_s=answer.first_token_s,
+        duration_s=answer.duration_s,
+        wire=journal.wire(answer.wire, style=answer.wire_style, beside=beside),
+        partial=answer.partial,
+        recorded=answer.recorded,
+        **({"remarks": list(answer.remarks)} if answer.remarks else {}),
+    )
+
+
+def _numbers(value: Forecast | Usage) -> dict[str, Any]:
+    """Its fields by name; they hold no more than numbers and texts, so nothing has to be copied."""
+    return asdict(value)

@@ -1,0 +1,1 @@
+"""Soundings: several executions side by side, checked, judged, and one winner."""

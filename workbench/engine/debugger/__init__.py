@@ -1,0 +1,1 @@
+"""Holds a live run: modes, breakpoints and their conditions."""

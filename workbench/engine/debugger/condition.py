@@ -1,0 +1,151 @@
+"""Conditions of breakpoints: ``tokens > 8000``, ``state.score < 3 and turn > 2``, ``problems``. Never ``eval``."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from workbench.engine.debugger.stepper import Breakpoint, matches_breakpoint
+from workbench.engine.gate import Stop, StopKind
+
+NAMES = (
+    "tokens",
+    "full",
+    "masked",
+    "messages",
+    "problems",
+    "phase",
+    "visit",
+    "attempt",
+    "turn",
+    "call",
+    "tool",
+    "state",
+)
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+_MAX_LENGTH = 500
+
+
+class ConditionError(Exception):
+    """A condition that cannot be read; ``column`` counts from 1."""
+
+    def __init__(self, message: str, column: int = 1) -> None:
+        super().__init__(f"{message} at column {column}")
+        self.column = column
+
+
+def compile_condition(text: str) -> Callable[[Mapping[str, Any]], bool]:
+    """A function of the names. Raises ConditionError. Where it is evaluated, a missing name or a comparison of
+    different types is false."""
+    if len(text) > _MAX_LENGTH:
+        raise ConditionError(f"a condition has at most {_MAX_LENGTH} characters", _MAX_LENGTH)
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError) as fault:
+        if offset := getattr(fault, "offset", None):
+            raise ConditionError("cannot be read", offset) from fault
+        raise ConditionError("ends too early", len(text.strip()) + 1) from fault
+    _check(tree)
+
+    def condition(names: Mapping[str, Any]) -> bool:
+        try:
+            return bool(_value(tree, names))
+        except (TypeError, KeyError, IndexError):
+            return False
+
+    return condition
+
+
+def _check(node: ast.AST) -> None:
+    column = getattr(node, "col_offset", 0) + 1
+    match node:
+        case ast.BoolOp(values=values):
+            parts: list[ast.expr] = list(values)
+        case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
+            parts = [operand]
+        case ast.Compare(left=left, ops=ops, comparators=right) if all(type(op) in _COMPARE for op in ops):
+            parts = [left, *right]
+        case ast.Constant(value=str() | int() | float() | bool() | None):
+            parts = []
+        case ast.Name(id=name) if name in NAMES:
+            parts = []
+        case ast.Name(id=name):
+            raise ConditionError(f"'{name}' is not known (known: {', '.join(NAMES)})", column)
+        case ast.Attribute(value=value):
+            parts = [value]
+        case ast.Subscript(value=value, slice=ast.Constant()):
+            parts = [value]
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            parts = list(elements)
+        case _:
+            raise ConditionError("only names, numbers, texts, comparisons, and, or, not", column)
+    for part in parts:
+        _check(part)
+
+
+def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
+    match node:
+        case ast.BoolOp(op=ast.And(), values=values):
+            return all(_value(v, names) for v in values)
+        case ast.BoolOp(values=values):
+            return any(_value(v, names) for v in values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return not _value(operand, names)
+        case ast.UnaryOp(operand=operand):
+            return -_value(operand, names)
+        case ast.Compare(left=left, ops=ops, comparators=comparators):
+            current = _value(left, names)
+            for op, right in zip(ops, comparators, strict=True):
+                other = _value(right, names)
+                if not _COMPARE[type(op)](current, other):
+                    return False
+                current = other
+            return True
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return names[name]
+        case ast.Attribute(value=value, attr=attr):
+            return _value(value, names)[attr]
+        case ast.Subscript(value=value, slice=ast.Constant(value=key)):
+            return _value(value, names)[key]
+        case ast.List(elts=elements) | ast.Tuple(elts=elements):
+            return [_value(e, names) for e in elements]
+    raise TypeError(type(node).__name__)
+
+
+def names_at(stop: Stop) -> dict[str, Any]:
+    """What a condition sees at a stop."""
+    assembly = stop.assembly
+    names: dict[str, Any] = stop.place._asdict() | {"tool": stop.tool, "state": stop.state, "problems": stop.problems}
+    if assembly is not None:
+        names |= {
+            "tokens": assembly.tokens_sent,
+            "full": assembly.tokens_full,
+            "masked": assembly.masked,
+            "messages": len(assembly.request.messages),
+        }
+    return names
+
+
+def matches(point: Breakpoint, stop: Stop) -> bool:
+    """Whether a breakpoint, conditional or not, holds at a stop. Conditions are asked before calls and tools."""
+    if not point.condition:
+        return matches_breakpoint(point, stop)
+    wanted = StopKind.BEFORE_TOOL if point.tool else StopKind.BEFORE_CALL
+    if stop.kind is not wanted or (point.phase and point.phase != stop.place.phase):
+        return False
+    if (point.turn and point.turn != stop.place.turn) or (point.tool and point.tool != stop.tool):
+        return False
+    return compile_condition(point.condition)(names_at(stop))

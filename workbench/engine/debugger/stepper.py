@@ -1,0 +1,178 @@
+"""The gate of a debugger: holds a run at stops by mode and breakpoints, and takes commands from any thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from enum import StrEnum
+
+from msgspec import Struct
+
+from workbench.engine.edits import Edit, EditError
+from workbench.engine.gate import Decision, Stop, StopKind, check_edits
+
+
+class Mode(StrEnum):
+    """What the run does until it is held again."""
+
+    CONTINUE = "continue"
+    """To the next breakpoint or the end."""
+    OVER = "over"
+    """To the next turn at this depth."""
+    INTO = "into"
+    """To the next stop at any depth."""
+    OUT = "out"
+    """To the end of this phase."""
+
+
+class Breakpoint(Struct, frozen=True):
+    """Where a run is held in CONTINUE mode. All parts that are set must hold."""
+
+    phase: str = ""
+    turn: int = 0
+    tool: str = ""
+    condition: str = ""
+    """``tokens > 8000``, ``state.score < 3``, ``problems``: see ``engine/condition.py``."""
+
+    def __str__(self) -> str:
+        where = ":".join(filter(None, (self.phase, str(self.turn) if self.turn else "")))
+        return " ".join(filter(None, (where, f"tool {self.tool}" if self.tool else "", self.condition)))
+
+
+class Stepper:
+    """A gate with a mode. ``on_hold`` and ``on_release`` tell the screen; both are called on the engine's loop."""
+
+    def __init__(
+        self,
+        mode: Mode = Mode.CONTINUE,
+        *,
+        on_hold: Callable[[Stop, str], None] = lambda stop, why: None,
+        on_release: Callable[[Stop], None] = lambda stop: None,
+        matches: Callable[[Breakpoint, Stop], bool] | None = None,
+    ) -> None:
+        self.mode = mode
+        self.breakpoints: list[Breakpoint] = []
+        self.held: Stop | None = None
+        self.held_because = ""
+        self._on_hold = on_hold
+        self._on_release = on_release
+        self._matches = matches or matches_breakpoint
+        self._pause = False
+        self._edits: tuple[Edit, ...] = ()
+        self._diverged = False
+        """A changed request was shown: what follows from it is expected to differ too."""
+        self._turn = asyncio.Lock()
+        """Parallel branches are held one at a time."""
+        self._from: Stop | None = None
+        self._release: asyncio.Future[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def __call__(self, stop: Stop) -> Decision:
+        """Hold here, or not. Going on from a request that breaks an invariant sends it anyway."""
+        if not self._why(stop):
+            return Decision()
+        async with self._turn:
+            # Another branch may have been held meanwhile, and let go in another mode.
+            why = self._why(stop)
+            return await self._hold(stop, why) if why else Decision()
+
+    async def _hold(self, stop: Stop, why: str) -> Decision:
+        self._loop = asyncio.get_running_loop()
+        self._release = self._loop.create_future()
+        self.held, self.held_because, self._pause = stop, why, False
+        self._on_hold(stop, why)
+        try:
+            await self._release
+        finally:
+            self._from, self.held, self._release = stop, None, None
+            self._on_release(stop)
+        edits, self._edits = self._edits, ()
+        if edits:
+            return Decision(edits=edits)
+        self._diverged = self._diverged or stop.answered_by == "changed"
+        return Decision(send_anyway=bool(stop.problems))
+
+    def go(self, mode: Mode) -> None:
+        """Set the mode, and go on if held. From any thread."""
+        self.mode = mode
+        self._pause = False
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._let_go)
+
+    def edit(self, *edits: Edit) -> None:
+        """Make edits at the stop where the run is held; it is held there again, and shows what they did. From any
+        thread. Raises EditError where they make no sense there, or nothing is held."""
+        stop = self.held
+        if stop is None or self._loop is None:
+            raise EditError("the run is not held: there is nothing to edit")
+        check_edits(edits, stop)
+        self._edits = edits
+        self._loop.call_soon_threadsafe(self._let_go)
+
+    def pause(self) -> None:
+        """Hold at the next stop, whatever the mode. From any thread."""
+        self._pause = True
+
+    def _let_go(self) -> None:
+        if self._release is not None and not self._release.done():
+            self._release.set_result(None)
+
+    def _why(self, stop: Stop) -> str:
+        """Why to hold at this stop, or nothing."""
+        if stop.problems and stop.kind is StopKind.BEFORE_CALL:
+            return "the request breaks an invariant"
+        if stop.paused:
+            return stop.paused
+        if stop.edited:
+            return "edited"
+        if stop.heard and self.mode is not Mode.CONTINUE:
+            return "feedback added"
+        if stop.answered_by == "changed" and not self._diverged:
+            return "the request is not the recorded one"
+        if stop.answered_by == "maybe":
+            return f"{stop.tool} may have run already; going on runs it again"
+        if self._pause:
+            return "paused"
+        for point in self.breakpoints:
+            if self._matches(point, stop):
+                return f"breakpoint {point}"
+        if self.mode is Mode.INTO:
+            return "step into"
+        if self.mode is Mode.OVER and self._next_turn(stop):
+            return "step over"
+        if self.mode is Mode.OUT and self._left_phase(stop):
+            return "step out"
+        return ""
+
+    def _next_turn(self, stop: Stop) -> bool:
+        if stop.kind is StopKind.RUN_END:
+            return self._from is None or stop.level <= self._from.level
+        if stop.kind is not StopKind.BEFORE_CALL:
+            return False
+        before = self._from
+        return before is None or (stop.level <= before.level and stop.place != before.place)
+
+    def _left_phase(self, stop: Stop) -> bool:
+        before = self._from
+        if before is None:
+            return stop.kind is StopKind.BEFORE_CALL
+        if stop.level < before.level:
+            return True
+        return stop.level == before.level and (
+            stop.kind in (StopKind.AFTER_PHASE, StopKind.RUN_END) or stop.place.visit_key != before.place.visit_key
+        )
+
+
+def matches_breakpoint(point: Breakpoint, stop: Stop) -> bool:
+    """Whether a breakpoint without a condition holds here: at its phase's first call, its turn, or before its tool."""
+    if point.condition:
+        return False
+    if point.phase and point.phase != stop.place.phase:
+        return False
+    if point.tool:
+        return stop.kind is StopKind.BEFORE_TOOL and stop.tool == point.tool
+    if stop.kind is not StopKind.BEFORE_CALL or stop.place.call > 1:
+        return False
+    if point.turn:
+        return stop.place.turn == point.turn
+    return stop.place.turn == 1 and stop.place.attempt == 1

@@ -1,0 +1,1 @@
+"""Asks a person: questions, forms, decisions, feedback."""

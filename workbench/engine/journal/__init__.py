@@ -1,0 +1,1 @@
+"""The journal of a run: its events, its writer, and the one fold that reads it."""

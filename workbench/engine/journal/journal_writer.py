@@ -1,0 +1,295 @@
+"""Writes the journal of one run: numbers events, stores each body once, and turns requests into splices."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from workbench.context.assembly import Assembly, Item
+from workbench.context.message import Image, Message, canonical, sha256
+from workbench.context.pictured import sniff
+from workbench.context.place import Place
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.repeats import PastEvents
+
+_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+SOON = 0.05
+"""Seconds between two writes to the disk that nobody waits for."""
+
+
+class Clock(Protocol):
+    """Time. Durations come from ``monotonic``, never from ``now``."""
+
+    def now(self) -> str:
+        """UTC, ISO 8601 with microseconds and ``Z``."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds."""
+        ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Sink(Protocol):
+    """Where events go. Appending never loses an event without saying so."""
+
+    def append(self, event: Event) -> None:
+        """Write one record."""
+        ...
+
+    def blob(self, digest: str, data: bytes) -> None:
+        """Keep bytes (an image) under their sha256, before the record that names them."""
+        ...
+
+    def sync(self) -> None:
+        """Make everything appended so far durable."""
+        ...
+
+
+class JournalWriter:
+    """The only writer of a run's events. ``observe`` sees each event after it is in the journal."""
+
+    def __init__(
+        self,
+        run_id: str,
+        clock: Clock,
+        sink: Sink,
+        observe: Callable[[Event], None],
+        journaled: Sequence[Event] = (),
+    ) -> None:
+        """``journaled``: a resumed run's events. What is emitted and is among them is passed over, not written again;
+        what is not is appended behind them, the first time ``run_resumed`` before it."""
+        self.run_id = run_id
+        self._past = PastEvents(journaled) if journaled else None
+        """What is journaled and was not emitted again yet."""
+        self._last_seq = journaled[-1].seq if journaled else 0
+        """Of the journal's last record."""
+        self._matched: dict[str, int] = {}
+        """By branch, the last journaled event that was found again."""
+        self.seq = 0
+        self.last_at = ""
+        self.images: dict[str, bytes] = {}
+        """Image bytes by digest, for the wire."""
+        self._clock = clock
+        self._sink = sink
+        self._observe = observe
+        self.ports: Mapping[str, str] = {}
+        """Journaled with ``run_resumed``."""
+        self._resumed = False
+        self._behind = False
+        """Whether something is to be made durable soon."""
+        self._asking: list[asyncio.Future[None]] = []
+        self._flushing: asyncio.Task[None] | None = None
+        self._later: asyncio.TimerHandle | None = None
+        """When what is behind is written, where that is not yet being done."""
+        self._flushed_at = -SOON
+        """By the event loop's clock."""
+        self._seen: set[str] = set()
+        self._wires: dict[str, tuple[str, ...]] = {}
+        """By branch, the messages of the request that the journal's newest record of one comes to."""
+        for event in journaled:
+            if wire := event.data.get("wire"):
+                self._wired(event.place.branch, wire)
+
+    def emit(self, kind: str, place: Place = Place(), /, **data: Any) -> Event:
+        """Journal one event, or find it in the journal of the run that is resumed."""
+        stops = kind == "run_finished" or data.get("status") == "stopped"  # Where the run went on, it stops anew.
+        past = None if self._resumed and stops else self._past
+        if past is not None and (known := past.find(kind, place, data)) is not None:
+            self.seq, self.last_at = known.seq, known.at
+            if kind != "blob":
+                self._matched[place.branch] = known.seq
+            self._observe(known)
+            return known
+        if self._past is not None and not self._resumed:
+            self._resumed = True
+            about = {"ports": self.ports, "branch": place.branch, "after": self._matched.get(place.branch, 0)}
+            self._append("run_resumed", Place(), about)
+        return self._append(kind, place, data)
+
+    def _append(self, kind: str, place: Place, data: Mapping[str, Any]) -> Event:
+        self._last_seq += 1
+        self.seq, self.last_at = self._last_seq, self._clock.now()
+        if wire := data.get("wire"):
+            data = {**data, "wire": self._spliced(place.branch, wire)}
+        event = Event(self.seq, self.last_at, self.run_id, kind, place, data)
+        self._sink.append(event)
+        self._observe(event)
+        return event
+
+    def sync(self) -> None:
+        """Make what was written durable."""
+        self.rest()
+        self._sink.sync()
+
+    async def synced(self) -> None:
+        """The same without holding up anybody else. Those that ask while the disk is busy share its next write."""
+        asked = asyncio.get_running_loop().create_future()
+        self._asking.append(asked)
+        self._begin()
+        await asked
+
+    def sync_soon(self) -> None:
+        """The same as soon as the run waits for anything, unless that was done a moment ago: candidates end their turns
+        together. What follows until then needs no write of its own."""
+        self._behind = True
+        if self._flushing is None and self._later is None:
+            loop = asyncio.get_running_loop()
+            if (at := self._flushed_at + SOON) > loop.time():
+                self._later = loop.call_at(at, self._begin)
+            else:
+                self._begin()
+
+    def rest(self) -> None:
+        """Nothing is to be made durable later: it is now, or the run is over."""
+        self._behind = False
+        self._cancel_timer()
+
+    def _cancel_timer(self) -> None:
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+
+    def _begin(self) -> None:
+        self._cancel_timer()
+        if self._flushing is None:
+            self._flushing = asyncio.get_running_loop().create_task(self._flush())
+
+    async def _flush(self) -> None:
+        while self._behind or self._asking:
+            self._behind, asking, self._asking = False, self._asking, []
+            try:
+                await asyncio.to_thread(self._sink.sync)
+            except Exception as fault:  # noqa: BLE001 - whatever it is, those who asked are told
+                for asked in asking:
+                    if not asked.done():
+                        asked.set_exception(fault)
+            else:
+                for asked in asking:
+                    if not asked.done():
+                        asked.set_result(None)
+            self._flushed_at = asyncio.get_running_loop().time()
+            if not self._asking:
+                break
+        self._flushing = None
+        if self._behind:
+            self.sync_soon()
+
+    def message(self, message: Message) -> str:
+        """Store the body once; its hash."""
+        digest = message.body_hash
+        return digest if digest in self._seen else self._blob(digest, "message", message.to_json)
+
+    def items(self, items: Sequence[Item]) -> list[dict[str, Any]]:
+        """Items in the journal's form, their bodies stored."""
+        for item in items:
+            self.message(item.message)
+        return [item.to_json() for item in items]
+
+    def tools(self, schemas: Sequence[Mapping[str, Any]]) -> str:
+        """Store a native tool list once; its hash, empty for no tools."""
+        return self._blob(sha256(canonical(list(schemas))), "tools", lambda: list(schemas)) if schemas else ""
+
+    def image(self, data: bytes, media_type: str, width: int = 0, height: int = 0) -> Image:
+        """Store the bytes of an image once, and describe it. ``width`` and ``height`` (pixels) are read from the bytes
+        where they are 0: the image's tokens depend on them."""
+        digest = hashlib.sha256(data).hexdigest()
+        self.images[digest] = data
+        size = (width, height)
+        if not all(size) and (found := sniff(data)) is not None:
+            size = (found.width, found.height)
+        described = Image(digest, media_type, len(data), *size)
+        if digest not in self._seen:
+            self._sink.blob(digest, data)
+            self._blob(digest, "image", lambda: None, media_type=media_type, size=len(data))
+        return described
+
+    def keep_image(self, image: Image, data: bytes) -> None:
+        """Keep the bytes of an image that stood in a text."""
+        self.image(data, image.media_type, image.width, image.height)
+
+    def whole(self, text: str) -> dict[str, Any]:
+        """Keep all of a result that was cut, as bytes of their own; where they lie, for ``tool_finished``."""
+        if not text:
+            return {}
+        data = text.encode("utf-8", "surrogatepass")
+        digest = hashlib.sha256(data).hexdigest()
+        if digest not in self._seen:
+            self._sink.blob(digest, data)
+            self._blob(digest, "text", lambda: None, size=len(data))
+        return {"whole": {"digest": digest, "chars": len(text)}}
+
+    def splices(self, assembly: Assembly) -> list[dict[str, Any]]:
+        """An assembly against the one before it, bodies stored."""
+        for splice in assembly.splices:
+            for entry in splice.entries:
+                self.message(entry.item.message)
+                if entry.sent is not None:
+                    self.message(entry.sent)
+        return [
+            {"at": s.at, "remove": s.remove, "entries": [entry.to_json() for entry in s.entries]}
+            for s in assembly.splices
+        ]
+
+    def wire(self, body: Mapping[str, Any] | None, *, style: str = "", beside: bool = False) -> dict[str, Any] | None:
+        """A request body as sent: messages and tools by hash. What is emitted has the messages as a splice against the
+        body that the journal has before it.
+
+        ``beside``: the body stands alone, and none is spliced against it. ``style``: how it became bytes."""
+        if body is None:
+            return None
+        return {
+            "beside": beside,
+            "style": style,
+            "order": list(body),
+            "keys": {key: value for key, value in body.items() if key not in ("messages", "tools")},
+            "at": 0,
+            "remove": 0,
+            "messages": [self._wire_part(message) for message in body.get("messages", ())],
+            "tools": self._wire_part(body["tools"]) if "tools" in body else "",
+        }
+
+    def _spliced(self, branch: str, wire: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A body with all its messages, told by what it has other than the one before."""
+        if wire["beside"]:
+            return wire
+        before, messages = self._wires.get(branch, ()), tuple(wire["messages"])
+        at = _common(before, messages)
+        tail = _common(before[at:][::-1], messages[at:][::-1])
+        self._wires[branch] = messages
+        return {
+            **wire,
+            "at": at,
+            "remove": len(before) - at - tail,
+            "messages": list(messages[at : len(messages) - tail]),
+        }
+
+    def _wired(self, branch: str, wire: Mapping[str, Any]) -> None:
+        """What a journaled splice made of the body before it."""
+        if not wire.get("beside", False):
+            before = self._wires.get(branch, ())
+            after = before[wire["at"] + wire["remove"] :]
+            self._wires[branch] = (*before[: wire["at"]], *wire["messages"], *after)
+
+    def _wire_part(self, part: object) -> str:
+        text = _encode(part)
+        return self._blob(sha256(text), "wire", lambda: text)
+
+    def _blob(self, digest: str, kind: str, body: Callable[[], Any], **data: Any) -> str:
+        if digest not in self._seen:
+            self._seen.add(digest)
+            self.emit("blob", Place(), hash=digest, kind=kind, body=body(), **data)
+        return digest
+
+
+def _common(a: Sequence[str], b: Sequence[str]) -> int:
+    """Length of the common prefix."""
+    for i, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return i
+    return min(len(a), len(b))

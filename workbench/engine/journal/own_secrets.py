@@ -1,0 +1,95 @@
+"""A secret in the cascade's own text enters the run like any other text: replaced, before anything is journaled.
+
+What runs is what is journaled, so a resumed, replayed or forked run assembles the same requests from the journal, and
+a run of the same file replaces the same secrets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from workbench.engine.definition import Definition, DefinitionError
+from workbench.language.edit.edits import EditError, same
+from workbench.language.edit.edits import replace as edited
+from workbench.language.problem import Path, Problem, Severity
+from workbench.language.read.source import Source
+from workbench.language.read.text import read_source
+
+Redact = Callable[[str], tuple[str, int]]
+_LABEL = re.compile(r"\[redacted [A-Za-z0-9_.-]{1,64}\]")
+
+
+def without_secrets(definition: Definition, redact: Redact) -> Definition:
+    """The definition with each secret of its text and of the texts it includes replaced by its label.
+
+    Raises DefinitionError with the line where a secret stands so that the text without it would mean something else.
+    """
+    includes = {name: redact(text)[0] for name, text in definition.includes.items()}
+    source = definition.source
+    cleaned, count = redact(source.text)
+    wanted = _cleaned(source.data, redact)  # An escape in the text may hide what its value shows.
+    if not count and same(source.data, wanted):
+        return definition if includes == definition.includes else replace(definition, includes=includes)
+    for text in (cleaned, _quoted(source, redact)):
+        if redact(text)[1]:
+            continue
+        try:
+            found = Definition.of(source.bom + text, source.file, includes)
+        except DefinitionError:
+            continue
+        if same(found.source.data, wanted):
+            return found
+    at = next((at for at, (old, new) in enumerate(zip(source.text, cleaned, strict=False)) if old != new), 0)
+    raise DefinitionError((_stands_badly(source, at),))
+
+
+def labels_in(definition: Definition) -> int:
+    """How many labels stand for secrets in a definition's texts."""
+    return sum(len(_LABEL.findall(text)) for text in (definition.source.text, *definition.includes.values()))
+
+
+def _quoted(source: Source, redact: Redact) -> str:
+    """The text with every value that holds a secret written anew: a label without quotes would be a list in YAML."""
+    text = source.text
+    for path, value in _texts(source.data, ()):
+        clean, count = redact(value)
+        if count:
+            try:
+                text = edited(read_source(text, source.file)[0], path, clean)
+            except EditError:
+                break
+    return redact(text)[0]
+
+
+def _texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*path, index))
+
+
+def _cleaned(value: Any, redact: Redact) -> Any:
+    if isinstance(value, str):
+        return redact(value)[0]
+    if isinstance(value, dict):
+        return {redact(key)[0] if isinstance(key, str) else key: _cleaned(item, redact) for key, item in value.items()}
+    return [_cleaned(item, redact) for item in value] if isinstance(value, list) else value
+
+
+def _stands_badly(source: Source, offset: int) -> Problem:
+    return Problem(
+        Severity.ERROR,
+        "secret",
+        "a secret stands here that cannot be replaced before the run is stored; take it out of the file",
+        source.file,
+        source.between(offset, offset + 1),
+        hint="tools read keys from variables, models need none",
+    )

@@ -1,0 +1,213 @@
+"""What the fold knows of the parts of a run: its visits, calls, tool calls and bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from workbench.context.assembly import BrokenInvariant, Entry, Grade, Item
+from workbench.context.cache import Forecast
+from workbench.context.message import Image, Message
+from workbench.context.place import Place
+from workbench.engine.journal.event import seconds_between
+from workbench.engine.journal.usage import Usage
+
+WINDOW = 14
+"""Number of the rule that a request fits into the model's context window."""
+
+
+def expected_tokens(predicted: int | None, sent: int, grade: str, scale: float | None) -> int:
+    """Input tokens as the provider was expected to count them: as the forecast has them; in a journal of 0.1.0, whose
+    forecasts do not, our own count times the scale of a calibrated one."""
+    if predicted is not None:
+        return predicted
+    return round(sent * (scale or 1.0)) if grade == Grade.CALIBRATED else sent
+
+
+def expected_of(data: Mapping[str, Any]) -> int:
+    """The same of a ``context_assembled`` event's data."""
+    stated = (data.get("forecast") or {}).get("tokens")
+    return expected_tokens(stated, data.get("tokens_sent", 0), data.get("grade", ""), data.get("scale"))
+
+
+class Bodies(dict[str, Message]):
+    """Message bodies by hash. One that a damaged journal lost reads as a marked placeholder."""
+
+    def __missing__(self, digest: str) -> Message:
+        return Message("user", f"[body {digest[:8]} is missing from the journal]")
+
+
+class FullResult(Struct, frozen=True):
+    """Where all of a result lies that the model saw cut: the digest of its bytes in UTF-8, and how long it is."""
+
+    digest: str
+    chars: int
+
+
+class ToolState(Struct):
+    """One tool call of a turn."""
+
+    place: Place
+    index: int
+    tool: str
+    arguments: str
+    """JSON text as the model wrote it."""
+    call_id: str = ""
+    status: str = "running"
+    """running, done, failed (its error flag is set); skipped until the result that stands for it has come."""
+    text: str = ""
+    duration_s: float | None = 0.0
+    """None where an imported run does not say."""
+    sandbox: str = ""
+    images: int = 0
+    pictures: tuple[Image, ...] = ()
+    whole: FullResult | None = None
+    """Set where ``text`` was cut."""
+
+
+class CallState(Struct):
+    """One model call: what it saw, what came back, what it cost."""
+
+    place: Place
+    seq: int
+    """Of its ``context_assembled`` event."""
+    at: str = ""
+    status: str = "assembled"
+    """assembled, running, done, failed."""
+    purpose: str = ""
+    strategy: str = ""
+    model: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    tools_hash: str = ""
+    digest: str = ""
+    entries: Sequence[Entry] = ()
+    shortened: int = 0
+    """How many of its messages were sent in another form than the history has them."""
+    held_back: int = 0
+    """Tokens that this spared."""
+    items: int = 0
+    """How many items the visit's own history had when the call was made."""
+    beside: bool = False
+    """A call of the engine's own, outside the turns."""
+    tokens_full: int = 0
+    tokens_sent: int = 0
+    tools_tokens: int = 0
+    overhead_tokens: int = 0
+    grade: Grade = Grade.EXACT
+    forecast: Forecast | None = None
+    scale: float | None = None
+    """Expected over estimated tokens by what was reported before, where that scales an estimate."""
+    prices: Mapping[str, float | None] = field(default_factory=dict)
+    """``input``, ``output``, ``cache_read``, ``cache_write``: US dollars per token, as predicted with."""
+    price_source: str = ""
+    price_grade: str = "unknown"
+    problems: tuple[BrokenInvariant, ...] = ()
+    notes: tuple[str, ...] = ()
+    unstated: str = ""
+    """Which parts of the request nobody here knows, in words; empty where it is known whole."""
+    answer: Message | None = None
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+    cost_grade: str = "unknown"
+    answered_by: str = ""
+    """Model and provider as they name themselves."""
+    finish_reason: str = ""
+    partial: bool = False
+    first_token_s: float | None = None
+    duration_s: float | None = None
+    """From the request to the last byte of the answer, in seconds; None where there is none, or nobody said."""
+    failures: list[Mapping[str, Any]] = field(default_factory=list)
+    """``call_failed`` data, oldest first."""
+    tools: list[ToolState] = field(default_factory=list)
+    wire: Wire | None = None
+    recorded: bool = False
+    """Answered from a recording."""
+
+    @property
+    def expected(self) -> int:
+        """Input tokens as predicted: as the provider was expected to count them."""
+        stated = None if self.forecast is None else self.forecast.tokens
+        return expected_tokens(stated, self.tokens_sent, self.grade, self.scale)
+
+    @property
+    def tokens_in(self) -> int:
+        """Input tokens: the provider's count where it is known, else the prediction."""
+        return self.expected if self.usage.input is None else self.usage.input
+
+    @property
+    def grade_in(self) -> Grade:
+        """How far ``tokens_in`` can be trusted: what a provider counted is exact."""
+        return self.grade if self.usage.input is None else Grade.EXACT
+
+
+class Wire(Struct, frozen=True):
+    """A request body exactly as sent: its key order, its message and tool bodies by hash."""
+
+    order: tuple[str, ...]
+    keys: Mapping[str, Any]
+    messages: Sequence[str]
+    tools: str = ""
+    style: str = ""
+    """How the body became bytes: ``compact``, ``spaced``, or empty where that cannot be told."""
+
+
+class VisitState(Struct):
+    """One visit of a phase."""
+
+    branch: str
+    phase: str
+    visit: int
+    kind: str = "llm"
+    status: str = "running"
+    """running, success, failed, blocked, stopped."""
+    model: str = ""
+    max_turns: int = 1
+    tools: tuple[str, ...] = ()
+    conditions: Mapping[str, bool] = field(default_factory=dict)
+    calls: list[CallState] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+    """The visit's own history, in order."""
+    tool_tries: list[ToolState] = field(default_factory=list)
+    """The tool calls of a deterministic phase."""
+    checks: list[Mapping[str, Any]] = field(default_factory=list)
+    callouts: list[Mapping[str, Any]] = field(default_factory=list)
+    feedback: list[Mapping[str, Any]] = field(default_factory=list)
+    """``audible`` data: what a person said while it ran."""
+    children: list[Mapping[str, Any]] = field(default_factory=list)
+    """``child_started`` data of the runs that this visit started, completed by ``child_finished``."""
+    state_set: dict[str, Any] = field(default_factory=dict)
+    candidate: Mapping[str, Any] = field(default_factory=dict)
+    """``candidate_finished`` data, where this is an execution among several."""
+    evaluations: list[Mapping[str, Any]] = field(default_factory=list)
+    output: str = ""
+    reason: str = ""
+    route: str = ""
+    route_rule: str = ""
+    started: str = ""
+    finished: str = ""
+    finished_seq: int = 0
+    """Of its ``phase_finished`` event."""
+    away: float = 0.0
+    """Seconds while it was open and nothing ran: between a stop, or the recorded past of a fork, and its going on."""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it ran, without the time while nothing ran; None while it does."""
+        passed = seconds_between(self.started, self.finished)
+        return None if passed is None else max(passed - self.away, 0.0)
+
+    @property
+    def tokens_in(self) -> int:
+        """Input tokens: the provider's count where it is known, else ours."""
+        return sum(call.tokens_in for call in self.calls if call.answer)
+
+    @property
+    def grade_in(self) -> Grade:
+        """How far ``tokens_in`` can be trusted."""
+        return Grade.of_sum(call.grade_in for call in self.calls if call.answer)
+
+    @property
+    def attempts(self) -> int:
+        return max((c.place.attempt for c in self.calls), default=0)

@@ -1,0 +1,579 @@
+"""The fold: events in, what happened so far out. Drawn by the app, printed by the commands, read by what-if.
+
+``RunState.apply`` takes events one by one, in order, as a run makes them; ``read`` takes them from a journal. Neither
+fails on an unknown kind, and ``read`` on nothing at all, because a damaged or newer run must still be shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from workbench.context.assembly import BrokenInvariant, Entry, Grade, Item, Kind, Splice
+from workbench.context.cache import Forecast
+from workbench.context.cards import Choice
+from workbench.context.message import Image, Message
+from workbench.context.place import Place
+from workbench.context.rope import Rope
+from workbench.context.scope import StateWrite
+from workbench.engine.journal.candidate_rounds import RunCandidateRounds
+from workbench.engine.journal.elapsed import Elapsed
+from workbench.engine.journal.event import KINDS, MALFORMED, Event, seconds_between, unpacked
+from workbench.engine.journal.parts import WINDOW, Bodies, CallState, FullResult, ToolState, VisitState, Wire
+from workbench.engine.journal.repeats import Repeats
+from workbench.engine.journal.unanswered import Unanswered
+from workbench.engine.journal.usage import StatedUsage, Usage
+
+__all__ = ["Bodies", "CallState", "RunState", "ToolState", "VisitState", "Wire"]
+
+
+_PRICES = ("input", "output", "cache_read", "cache_write")
+
+
+class RunState:
+    """What a run did so far."""
+
+    def __init__(self) -> None:
+        self.run_id = ""
+        self.session_id = ""
+        self.cascade_id = ""
+        self.cascade_file = ""
+        self.cascade_text = ""
+        self.cascade_sha256 = ""
+        self.input: Mapping[str, Any] = {}
+        self.options: Mapping[str, Any] = {}
+        self.ports: Mapping[str, Any] = {}
+        self.imported: Mapping[str, Any] = {}
+        """Of a run of another tool: its format, file, what was left out, and what the file states of the whole."""
+        self.parent: Mapping[str, Any] = {}
+        self.status = "running"
+        """running, success, failed, blocked, stopped, diverged; a reader that finds no end sets ``interrupted``."""
+        self.reason = ""
+        self.output = ""
+        self.started = ""
+        self.finished = ""
+        self.elapsed = Elapsed()
+        self.seq = 0
+        self.visits: list[VisitState] = []
+        self.calls: list[CallState] = []
+        self.state: dict[str, Any] = {}
+        self.writes: list[StateWrite] = []
+        """What was put into the state, on all branches, in order."""
+        self.outputs: dict[str, str] = {}
+        self.warnings: list[Event] = []
+        self.questions: list[Event] = []
+        """``human_asked`` events without an answer yet."""
+        self.left_open: list[Event] = []
+        """Questions that the run's end left without an answer: where it goes on, they are asked again."""
+        self.contests = RunCandidateRounds()
+        """Candidates that ran side by side, round by round."""
+        self.choices: list[Choice] = []
+        """What selectors chose, in order."""
+        self.vectors: dict[str, dict[str, tuple[float, ...]]] = {}
+        """Embeddings by the model that was asked and the key of the text."""
+        self.embedded: list[Mapping[str, Any]] = []
+        """``embedded`` data, in order."""
+        self.edits: list[Event] = []
+        """``edited`` events, in order."""
+        self.fault = ""
+        """What its reader found wrong with its journal, in a sentence."""
+        self.senseless: list[Event] = []
+        """Records of a journal whose data is not what their kind promises."""
+        self.bodies = Bodies()
+        self.wire_bodies: dict[str, str] = {}
+        """JSON text of wire messages by hash."""
+        self.tool_schemas: dict[str, list[Mapping[str, Any]]] = {}
+        self.images: dict[str, Mapping[str, Any]] = {}
+        """Image blobs by digest: media type, size."""
+        self.wholes: dict[str, FullResult] = {}
+        """By body hash of a result's message: where all of it lies, if it was cut."""
+        self._branch_entries: dict[str, Rope[Entry]] = {}
+        self._branch_short: dict[str, tuple[int, int]] = {}
+        """Of the same context: messages that were sent in another form, and the tokens that this spared."""
+        self._branch_wires: dict[str, Rope[str]] = {}
+        self._by_place: dict[Place, CallState] = {}
+        self._repeats = Repeats()
+        self.unanswered = Unanswered()
+        self._last_at = ""
+        """When the event before happened."""
+        self._visits: dict[tuple[str, str, int], VisitState] = {}
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> RunState:
+        """Fold a whole journal."""
+        state = cls()
+        for event in events:
+            state.read(event)
+        return state
+
+    # -- lookups -------------------------------------------------------------------------------------------------------
+
+    def call_at(self, place: Place) -> CallState | None:
+        return self._by_place.get(place)
+
+    def visit_of(self, place: Place) -> VisitState | None:
+        return self._visits.get(place.visit_key)
+
+    def _candidate(self, place: Place, at: str = "") -> VisitState:
+        """The visit of a place; a candidate's begins with its first request."""
+        visit = self.visit_of(place)
+        if visit is None:
+            visit = VisitState(place.branch, place.phase, place.visit, kind="candidate", started=at)
+            self.visits.append(visit)
+            self._visits[place.visit_key] = visit
+        return visit
+
+    def _added(self, event: Event, data: Mapping[str, Any]) -> list[Item]:
+        items = self._items(data)
+        visit = self.visit_of(event.place)
+        if visit is not None:
+            visit.items += items
+        return items
+
+    def _items(self, data: Mapping[str, Any]) -> list[Item]:
+        return [Item.from_json(body, self.bodies) for body in data.get("added", ())]
+
+    def _tools_at(self, place: Place) -> list[ToolState]:
+        """Where the tool calls of a place are kept: its model call, or its visit if no model asked."""
+        if (call := self._by_place.get(place)) is not None:
+            return call.tools
+        visit = self.visit_of(place)
+        return visit.tool_tries if visit is not None else []
+
+    # -- totals ----------------------------------------------------------------------------------------------------
+
+    @property
+    def prompt_id(self) -> str:
+        """The run as its prompts name it."""
+        return self.parent.get("prompt_id") or self.run_id
+
+    @property
+    def edited(self) -> int:
+        """How many edits were made by hand."""
+        return len(self.edits)
+
+    @property
+    def stated(self) -> StatedUsage:
+        """What an imported file says of the whole run, for what none of its calls says."""
+        return StatedUsage.of(self.imported)
+
+    @property
+    def tokens_in(self) -> int:
+        return self.stated.tokens_in((call.usage.input for call in self.calls), sum(v.tokens_in for v in self.visits))
+
+    @property
+    def grade_in(self) -> Grade:
+        """How far ``tokens_in`` can be trusted: what a provider counted or a file states is exact."""
+        stated = self.stated.covers(call.usage.input for call in self.calls)
+        return Grade.EXACT if stated else Grade.of_sum(visit.grade_in for visit in self.visits)
+
+    @property
+    def tokens_out(self) -> int:
+        return self.stated.tokens_out(call.usage.output for call in self.calls)
+
+    @property
+    def told_out(self) -> int | None:
+        """Tokens of the answers; None where there are answers and no provider said how many."""
+        answered = any(call.answer is not None for call in self.calls)
+        return self.tokens_out or (None if answered else 0)
+
+    @property
+    def cost(self) -> float:
+        """US dollars of all calls whose cost is known, or as stated of the whole run where none is."""
+        known = [call.cost for call in self.calls if call.cost is not None]
+        return sum(known) if any(known) else self.stated.cost or 0.0
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it ran, without the time between a stop and its going on; None until it has ended, and where an
+        imported file names no times."""
+        return self.elapsed.whole(finished=bool(self.finished), imported="imported" in self.ports)
+
+    @property
+    def unknown_costs(self) -> int:
+        """How many answered calls have no known cost; none where the whole run's is stated in their place."""
+        if self.stated.cost and not any(call.cost for call in self.calls):
+            return 0
+        return sum(1 for call in self.calls if call.answer is not None and call.cost is None)
+
+    @property
+    def nonsense(self) -> str:
+        """What is wrong with the first record that makes no sense; empty where all do."""
+        if not self.senseless:
+            return ""
+        event = self.senseless[0]
+        return f"record {event.seq} ({event.kind}) is not what its kind promises"
+
+    # -- the fold --------------------------------------------------------------------------------------------------
+
+    def apply(self, event: Event) -> bool:
+        """Take the next event. False for one that a resume wrote once more: it is counted and shown once."""
+        self.seq = max(self.seq, event.seq)
+        self.elapsed.take(event)
+        if self._repeats.takes(event):
+            self._again(event, event.data)
+            return False
+        self.unanswered.take(event)
+        if event.kind == "run_resumed" or self._last_at < self.started <= event.at:
+            self._went_on(event.at)
+        self._last_at = event.at
+        if event.kind in KINDS and (handler := getattr(self, f"_{event.kind}", None)) is not None:
+            handler(event, event.data)
+        return True
+
+    def read(self, event: Event) -> None:
+        """Take the next event of a journal; one that is not what its kind promises is left out, and told."""
+        try:
+            self.apply(event)
+        except MALFORMED:
+            self.senseless.append(event)
+
+    def _went_on(self, at: str) -> None:
+        """What is open has not run since the event before: that one is of a fork's recorded past, or ended the run."""
+        away = seconds_between(self._last_at, at) or 0.0
+        for visit in self.visits:
+            if not visit.finished or visit.status == "stopped":
+                visit.away += away
+        self.contests.went_on(away)
+
+    def _run_started(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.run_id = event.run_id
+        self.started = event.at
+        for name in ("session_id", "cascade_id", "cascade_file", "cascade_text", "cascade_sha256"):
+            setattr(self, name, data.get(name, ""))
+        self.input = data.get("input", {})
+        self.options = data.get("options", {})
+        self.ports = data.get("ports", {})
+        self.parent = data.get("parent") or {}
+        self.imported = data.get("imported") or {}
+
+    def _run_resumed(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.status, self.finished, self.reason, self.output = "running", "", "", ""
+        if isinstance(after := data.get("after"), int):
+            self._entries_as_of(data.get("branch", ""), after)
+        for visit in self.visits:
+            if visit.status == "stopped":
+                visit.status, visit.finished, visit.reason = "running", "", ""
+        self.ports = data.get("ports", self.ports)
+
+    def _phase_started(self, event: Event, data: Mapping[str, Any]) -> None:
+        place = event.place
+        self.contests.began(event)
+        visit = VisitState(
+            place.branch,
+            place.phase,
+            place.visit,
+            kind=data.get("kind", "llm"),
+            model=data.get("model", ""),
+            max_turns=data.get("max_turns", 1),
+            tools=tuple(data.get("tools", ())),
+            conditions=data.get("conditions", {}),
+            started=event.at,
+        )
+        self.visits.append(visit)
+        self._visits[place.visit_key] = visit
+
+    def _candidates_started(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.contests.started(event, data)
+
+    def _candidate_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.contests.finished(event, data)
+        if not event.place.visit:
+            return
+        visit = self._candidate(event.place)
+        visit.status, visit.output = data.get("status", "success"), data.get("output", "")
+        visit.reason, visit.finished = data.get("reason", ""), event.at
+        visit.candidate = data
+
+    def _evaluation_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.contests.evaluated(event, data)
+        if not event.place.visit and not event.place.branch:  # Of whole walks, the winner's outputs are the run's.
+            walk = str(data.get("branch", ""))
+            finished = [visit for visit in self.visits if visit.branch == walk and visit.status == "success"]
+            self.outputs = {visit.phase: visit.output for visit in finished}
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.evaluations.append(data)
+
+    def _state_set(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.writes.append(StateWrite(data["key"], data["value"], event.seq, event.place))
+        if not event.place.branch:
+            self.state[data["key"]] = data["value"]
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.state_set[data["key"]] = data["value"]
+
+    def _check_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.checks.append({**data, "attempt": event.place.attempt, "turn": event.place.turn})
+
+    def _route_chosen(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.route, visit.route_rule = data.get("to", ""), data.get("rule", "")
+
+    def _human_asked(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.questions.append(event)
+
+    def _human_answered(self, event: Event, data: Mapping[str, Any]) -> None:
+        if data.get("refused"):
+            return
+        key = (event.place, data.get("index"))
+        self.questions = [q for q in self.questions if (q.place, q.data.get("index")) != key]
+
+    def _audible(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None and data.get("text") is not None:
+            visit.feedback.append(data)
+
+    def _callout(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.callouts.append(data)
+
+    def _child_started(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.children.append(dict(data))
+
+    def _child_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (visit := self.visit_of(event.place)) is not None:
+            visit.children = [{**c, **data} if c["run_id"] == data["run_id"] else c for c in visit.children]
+
+    def _warning(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.warnings.append(event)
+
+    def _phase_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        visit = self.visit_of(event.place)
+        if visit is None:
+            return
+        visit.status = data.get("status", "success")
+        visit.output = data.get("output", "")
+        visit.reason = data.get("reason", "")
+        visit.finished, visit.finished_seq = event.at, event.seq
+        if visit.status == "success" and not visit.branch:
+            self.outputs[visit.phase] = visit.output
+
+    def _run_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.status = data.get("status", "failed")
+        self.reason = data.get("reason", "")
+        self.output = data.get("output", "")
+        self.finished = event.at
+        self.left_open, self.questions = self.questions, []
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def _context_assembled(self, event: Event, data: Mapping[str, Any]) -> None:
+        if event.place.visit:
+            self._candidate(event.place, event.at)
+        self.contests.began(event)
+        self._added(event, data)
+        branch = event.place.branch
+        splices = [
+            Splice(s["at"], s["remove"], tuple(Entry.from_json(e, self.bodies) for e in s["entries"]))
+            for s in data.get("splices", ())
+        ]
+        beside = data.get("beside", False)
+        before = Rope[Entry]() if beside else self._branch_entries.get(branch, Rope())
+        entries = before.spliced(splices)
+        short = _short(splices, before, (0, 0) if beside else self._branch_short.get(branch, (0, 0)))
+        if not beside:
+            self._branch_entries[branch], self._branch_short[branch] = entries, short
+        call = self._call_of(event)
+        call.shortened, call.held_back = short
+        call.seq, call.at, call.entries, call.beside = event.seq, event.at, entries, beside
+        if (visit := self.visit_of(event.place)) is not None:
+            call.items = len(visit.items)
+        _describe(call, data)
+
+    def _entries_as_of(self, branch: str, seq: int) -> None:
+        """The next context of a branch is told against its last one up to a record: a resume went on from there."""
+        last = next(
+            (c for c in reversed(self.calls) if c.place.branch == branch and not c.beside and c.seq <= seq), None
+        )
+        self._goes_on_from(branch, last)
+
+    def _goes_on_from(self, branch: str, call: CallState | None) -> None:
+        self._branch_entries[branch] = Rope.of(call.entries if call is not None else ())
+        self._branch_short[branch] = (call.shortened, call.held_back) if call is not None else (0, 0)
+
+    def _again(self, event: Event, data: Mapping[str, Any]) -> None:
+        """What is known already, written once more: what follows is told against it."""
+        call = self._by_place.get(event.place)
+        if call is None:
+            return
+        if event.kind == "context_assembled" and not call.beside:
+            self._goes_on_from(event.place.branch, call)
+        self._read_wire(call, data)
+
+    def _call_of(self, event: Event) -> CallState:
+        """The call at the event's place; it begins with its first context."""
+        call = self._by_place.get(event.place)
+        if call is None:
+            call = self._by_place[event.place] = CallState(event.place, event.seq)
+            self.calls.append(call)
+            if (visit := self.visit_of(event.place)) is not None:
+                visit.calls.append(call)
+        return call
+
+    def _context_selected(self, event: Event, data: Mapping[str, Any]) -> None:
+        picked = tuple(number for number in data.get("picked", ()) if isinstance(number, int))
+        said = (str(data.get(name, "")) for name in ("reason", "fault"))
+        self.choices.append(Choice(str(data.get("menu", "")), str(data.get("model", "")), picked, *said))
+
+    def _embedded(self, event: Event, data: Mapping[str, Any]) -> None:
+        known = self.vectors.setdefault(str(data.get("model", "")), {})
+        for key, vector in zip(data.get("keys", ()), data.get("vectors", ()), strict=False):
+            known[str(key)] = unpacked(vector)
+        self.embedded.append(data)
+
+    def _call_started(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (call := self._by_place.get(event.place)) is not None:
+            call.status = "running"
+
+    def _call_failed(self, event: Event, data: Mapping[str, Any]) -> None:
+        if (call := self._by_place.get(event.place)) is not None:
+            call.status = "failed"
+            call.failures.append(data)
+            self._read_wire(call, data)
+
+    def _call_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        call = self._by_place.get(event.place)
+        if call is None:
+            self._added(event, data)
+            return
+        # What a selector or an evaluator says enters no history.
+        items = self._items(data) if call.beside else self._added(event, data)
+        call.status = "done"
+        call.answer = items[0].message if items else self.bodies.get(data.get("message", ""))
+        call.usage = Usage(**data.get("usage", {}))
+        call.cost = data.get("cost")
+        call.answered_by = " ".join(filter(None, (data.get("model", ""), data.get("provider", ""))))
+        call.cost_grade = data.get("cost_grade", "unknown")
+        call.finish_reason = data.get("finish_reason", "")
+        call.partial = data.get("partial", False)
+        call.first_token_s = data.get("first_token_s")
+        call.duration_s = data.get("duration_s")
+        call.recorded = data.get("recorded", False)
+        self._read_wire(call, data)
+
+    def _cost_known(self, event: Event, data: Mapping[str, Any]) -> None:
+        """A price or usage that came late: of the call at its place, else of the request's first without a cost."""
+        waiting = (c for c in self.calls if c.answer and c.cost is None and c.digest == data.get("digest"))
+        call = self._by_place.get(event.place) or next(waiting, None)
+        if call is None:
+            return
+        if data.get("cost") is not None:
+            call.cost, call.cost_grade = data["cost"], data.get("cost_grade", "billed")
+        said = data.get("usage") or {}
+        call.usage = replace(
+            call.usage, **{name: said[name] for name in Usage.__struct_fields__ if said.get(name) is not None}
+        )
+
+    def _read_wire(self, call: CallState, data: Mapping[str, Any]) -> None:
+        wire = data.get("wire")
+        if not wire:
+            return
+        beside = wire.get("beside", False)
+        before = Rope[str]() if beside else self._branch_wires.get(call.place.branch, Rope())
+        messages = before.spliced([(wire["at"], wire["remove"], wire["messages"])])
+        if not beside:
+            self._branch_wires[call.place.branch] = messages
+        call.wire = Wire(tuple(wire["order"]), wire["keys"], messages, wire.get("tools", ""), wire.get("style", ""))
+
+    def _blob(self, event: Event, data: Mapping[str, Any]) -> None:
+        digest, kind = data["hash"], data.get("kind", "message")
+        if kind == "message":
+            self.bodies[digest] = Message.from_json(data["body"])
+        elif kind == "wire":
+            self.wire_bodies[digest] = data["body"]
+        elif kind == "tools":
+            self.tool_schemas[digest] = data["body"]
+        elif kind == "image":
+            self.images[digest] = data
+
+    # -- tools and edits -----------------------------------------------------------------------------------------------
+
+    def _tool_started(self, event: Event, data: Mapping[str, Any]) -> None:
+        tool = ToolState(
+            event.place, data["index"], data.get("tool", ""), data.get("arguments", ""), data.get("call_id", "")
+        )
+        self._tools_at(event.place).append(tool)
+
+    def _tool_finished(self, event: Event, data: Mapping[str, Any]) -> None:
+        items = self._added(event, data)
+        key = (event.place, data["index"])
+        tools = self._tools_at(event.place)
+        tool = next((t for t in tools if (t.place, t.index) == key), None)
+        if tool is None and "arguments" in data:  # A call that a person did not let run never started.
+            tool = ToolState(
+                event.place, data["index"], data.get("tool", ""), data["arguments"], data.get("call_id", "")
+            )
+            tools.append(tool)
+        if tool is not None:
+            tool.status = "failed" if data.get("is_error") else "done"
+            tool.text = next((i.message.text for i in items if i.kind is Kind.RESULT), data.get("text", ""))
+            tool.duration_s = data.get("duration_s", 0.0)
+            tool.sandbox = data.get("sandbox", "")
+            tool.pictures = tuple(Image.from_json(image) for image in data.get("images", ()))
+            tool.images = len(tool.pictures)
+        if embedded := data.get("embedded"):
+            self.embedded.append(embedded)
+        if (whole := data.get("whole")) is not None:
+            kept = FullResult(whole["digest"], whole["chars"])
+            if tool is not None:
+                tool.whole = kept
+            self.wholes |= {i.message.body_hash: kept for i in items if i.kind is Kind.RESULT}
+
+    def _edited(self, event: Event, data: Mapping[str, Any]) -> None:
+        self.edits.append(event)
+        visit, call = self.visit_of(event.place), self._by_place.get(event.place)
+        what, after = data.get("what", ""), data.get("after")
+        if visit is not None and data.get("own") and isinstance(after, list):
+            items = [Item.from_json(body, self.bodies) for body in after]
+            at = data.get("at", len(visit.items))
+            visit.items[at : at + len(data.get("before", ()))] = items
+            if what == "answer" and call is not None and items:
+                call.answer = items[0].message
+        tool = next((t for t in self._tools_at(event.place) if t.index == data.get("index")), None)
+        if what == "skip":
+            name, arguments = data.get("tool", ""), data.get("before", "")
+            skipped = ToolState(event.place, data["index"], name, arguments, status="skipped", sandbox="skipped")
+            self._tools_at(event.place).append(skipped)
+        elif what == "result" and tool is not None:
+            edit = data.get("edit", {})
+            tool.text, tool.status = edit.get("text", ""), "failed" if edit.get("is_error") else "done"
+
+
+def _short(splices: Sequence[Splice], before: Rope[Entry], known: tuple[int, int]) -> tuple[int, int]:
+    """How many messages of a context are sent in another form, and the tokens this spares; ``known`` is that of the
+    context before it. Counting all of them anew would take n² for the contexts of a run."""
+    number, tokens = known
+    for splice in splices:
+        gone = before[splice.at : splice.at + splice.remove]
+        for entries, sign in ((gone, -1), (splice.entries, 1)):
+            for entry in entries:
+                own = entry.item.message
+                if entry.sent is not None and entry.sent is not own and entry.sent != own:
+                    number += sign
+                    tokens += sign * (entry.tokens_full - entry.tokens_sent)
+    return number, tokens
+
+
+def _describe(call: CallState, data: Mapping[str, Any]) -> None:
+    """What the event says of the request beside its entries."""
+    request = data.get("request", {})
+    call.model = request.get("model", "")
+    call.parameters = request.get("parameters", {})
+    call.tools_hash = request.get("tools", "")
+    call.strategy, call.digest, call.purpose = data.get("strategy", ""), data.get("digest", ""), data.get("purpose", "")
+    call.tokens_full, call.tokens_sent = data.get("tokens_full", 0), data.get("tokens_sent", 0)
+    call.tools_tokens, call.overhead_tokens = data.get("tools_tokens", 0), data.get("overhead_tokens", 0)
+    call.grade = Grade(data.get("grade", "exact"))
+    if (forecast := data.get("forecast")) is not None:
+        call.forecast = Forecast(**forecast)
+    price = data.get("price", {})
+    call.price_source, call.price_grade = price.get("source", ""), price.get("grade", "unknown")
+    call.prices = {name: price[name] for name in _PRICES if name in price}
+    call.scale = data.get("scale")
+    call.problems = tuple(BrokenInvariant(*problem) for problem in data.get("problems", ()))
+    if beyond := str(data.get("beyond", "")):
+        call.problems += (BrokenInvariant(WINDOW, beyond),)
+    call.notes = tuple(data.get("notes", ()))
+    call.unstated = str(data.get("unstated", ""))

@@ -1,0 +1,1 @@
+"""What a run takes from a recording: replay, resume, pins and forks."""

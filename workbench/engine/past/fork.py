@@ -1,0 +1,139 @@
+"""Forking a run: replayed to a stop with no call, edited there, and live from there on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from workbench.context.place import Place
+from workbench.engine.edits import Edit
+from workbench.engine.gate import Decision, EditFault, Gate, Stop, StopKind
+from workbench.engine.past.recording import Recording
+from workbench.engine.past.replay import Replay
+
+FORKABLE = (
+    StopKind.BEFORE_PHASE,
+    StopKind.BEFORE_CALL,
+    StopKind.AFTER_CALL,
+    StopKind.BEFORE_TOOL,
+    StopKind.AFTER_TOOL,
+)
+"""The stops that a run can be forked from."""
+
+
+class ForkPoint(Struct, frozen=True):
+    """A stop of a stored run."""
+
+    kind: StopKind
+    place: Place
+    """Of a call; of a visit (no attempt) at ``before_phase``."""
+    index: int = 0
+    """Number of the tool call in its turn, from 1, at a tool's stops."""
+
+    def __str__(self) -> str:
+        tool = f", tool call {self.index}" if self.index else ""
+        return f"{self.place} ({self.kind}{tool})"
+
+
+class NoSuchPlace(Exception):
+    """A place that the run never reached; the message names the places that it reached."""
+
+
+def find_place(recording: Recording, text: str) -> Place:
+    """The place that a person means: ``phase`` (its first call), ``phase:turn`` (latest visit, last attempt), or in
+    full ``[branch/]phase/visit/attempt/turn/call``. Raises NoSuchPlace."""
+    calls = [call.place for call in recording.state.calls if not call.beside]
+    if "/" in text:
+        try:
+            place = Place.parse(text)
+        except ValueError as fault:
+            raise NoSuchPlace(str(fault)) from fault
+        if place in recording.calls or any(key[0] == place for key in recording.started):
+            return place
+        raise NoSuchPlace(f"{text} never ran")
+    phase, _, turn = text.partition(":")
+    if turn and not (turn.isdigit() and int(turn)):
+        raise NoSuchPlace(f"'{text}' is no place; write phase or phase:turn, turns count from 1")
+    here = [place for place in calls if place.phase == phase]
+    if not here:
+        without = [place for place, _ in recording.started if place.phase == phase]
+        if without and not turn:
+            return without[0]
+        ran = ", ".join(dict.fromkeys(place.phase for place in calls)) or "no phase"
+        raise NoSuchPlace(f"phase '{phase}' made no call in this run; {ran} did")
+    here = [place for place in here if not place.branch] or here
+    newest = max(place.visit for place in here)
+    visit = [place for place in here if place.visit == newest]
+    if not turn:
+        return visit[0]
+    found = [place for place in visit if place.turn == int(turn)]
+    if not found:
+        last = max(place.turn for place in visit)
+        raise NoSuchPlace(f"{text} never ran; {phase} came to turn {last}")
+    latest = max(found, key=lambda place: place.attempt)
+    return min((p for p in found if p.attempt == latest.attempt), key=lambda place: place.call)
+
+
+def find_point(recording: Recording, kind: StopKind, text: str, index: int = 0) -> ForkPoint:
+    """A stop of the recorded run. Raises NoSuchPlace where the run never came to it."""
+    place = find_place(recording, text)
+    if kind is StopKind.BEFORE_PHASE:
+        return ForkPoint(kind, place._replace(attempt=0, turn=0, call=0))
+    point = ForkPoint(kind, place, index or 1 if "tool" in kind else 0)
+    if kind is StopKind.AFTER_CALL and not recording.answered(place):
+        raise NoSuchPlace(f"{place} was never answered")
+    if kind is StopKind.BEFORE_TOOL and (place, point.index) not in recording.started:
+        raise NoSuchPlace(f"{place} made no tool call {point.index}")
+    if kind is StopKind.AFTER_TOOL and recording.result(place, point.index) is None:
+        raise NoSuchPlace(f"{place} has no result of tool call {point.index}")
+    return point
+
+
+class ForkGate:
+    """Cuts the replay at a stop and makes the edits there; from then on the gate behind it decides."""
+
+    def __init__(
+        self,
+        replay: Replay,
+        point: ForkPoint,
+        edits: Sequence[Edit],
+        gate: Gate,
+        opened: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``opened`` is called once the edits are made and nothing speaks against them: the run is worth keeping."""
+        self.reached = False
+        self._replay = replay
+        self._point = point
+        self._edits = tuple(edits)
+        self._gate = gate
+        self._opened = opened
+        self._is_open = False
+
+    async def __call__(self, stop: Stop) -> Decision:
+        """Raises EditFault where the edits break the request."""
+        if not self.reached:
+            if stop.depth or (stop.kind, stop.place, stop.index) != (
+                self._point.kind,
+                self._point.place,
+                self._point.index,
+            ):
+                return Decision()
+            self.reached = True
+            self._replay.cut(stop.place)
+            if self._edits:
+                return Decision(edits=self._edits)
+        if not self._is_open:
+            self._check(stop)
+            self._is_open = True
+            self._opened()
+        return await self._gate(stop)
+
+    def _check(self, stop: Stop) -> None:
+        """A request that was valid must be so after the edit."""
+        if self._edits and stop.assembly is not None and stop.assembly.problems:
+            broken = stop.assembly.problems[0]
+            message = f"message {broken.entry + 1}: " if broken.entry >= 0 else ""
+            raise EditFault(
+                f"{stop.place}: the edit breaks the request: {message}{broken.message} (invariant {broken.invariant})"
+            )

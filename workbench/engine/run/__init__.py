@@ -1,0 +1,1 @@
+"""One run of a cascade: visits, attempts, turns, tools, checks, child runs."""

@@ -1,0 +1,235 @@
+"""Cascades that a cascade starts: runs of their own, with their own journals, linked to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from workbench.context.place import Place
+from workbench.engine.contracts import CascadeNotFound, Divergence
+from workbench.engine.conversation import Conversation
+from workbench.engine.definition import Definition, Outcome, Parent
+from workbench.engine.faults import PhaseFailed
+from workbench.engine.gate import RunStopped
+from workbench.engine.journal.event import Event
+from workbench.engine.services import Services
+from workbench.engine.validators import Child
+from workbench.language.problem import Path
+
+
+class Startable(Protocol):
+    """A run that is ready to execute."""
+
+    @property
+    def services(self) -> Services: ...
+
+    async def execute(self) -> Outcome: ...
+
+
+class Children:
+    """The runs that one run starts."""
+
+    def __init__(
+        self,
+        services: Services,
+        start: Callable[..., Startable],
+        observe: Callable[[Event], None],
+        chain: tuple[str, ...],
+    ) -> None:
+        """``start`` makes a run, with the parameters of ``Run``. ``observe`` sees the events of the children.
+        ``chain``: the ids of the cascades that a child runs inside, this run's last."""
+        self.services = services
+        self.start = start
+        self.observe = observe
+        self.chain = chain
+        self._numbers: Counter[str] = Counter()
+        self._async: list[AsyncChild] = []
+
+    def number(self, kind: str) -> int:
+        """Number of the next child of a kind, from 0."""
+        self._numbers[kind] += 1
+        return self._numbers[kind] - 1
+
+    def found(self, ref: str) -> Definition:
+        """The cascade of a path as the file writes it. Raises PhaseFailed."""
+        services = self.services
+        try:
+            return services.ports.library.by_path(ref, services.definition.source.file)
+        except CascadeNotFound as fault:
+            raise PhaseFailed(str(fault)) from fault
+
+    def paid(self, child: Child, place: Place = Place()) -> None:
+        """Count what a child took, for the candidate at ``place``."""
+        self.services.spend(child.tokens, child.cost, place)
+        for _ in range(child.unpriced):
+            self.services.spend(0, None, place)
+
+    async def run(self, definition: Definition, input: Mapping[str, Any], kind: str, place: Place) -> Child:
+        """Run a cascade as a child and wait for it.
+
+        Raises PhaseFailed beyond the depth limit; RunStopped and Divergence when the child was stopped or diverged. How
+        it ended otherwise is for the caller to judge.
+        """
+        started = ChildRun(self, definition, input, kind, place)
+        child = await started.execute()
+        # What checks candidates is no part of what making one takes.
+        self.paid(child, Place() if kind in ("validator", "ward") else place)
+        started.finished(child)
+        if child.outcome.status == "stopped":
+            raise RunStopped(child.outcome.reason)
+        if child.outcome.status == "diverged":
+            raise Divergence(place, f"in {child.session_id}: {child.outcome.reason}")
+        return child
+
+    def start_async(self, definition: Definition, input: Mapping[str, Any], kind: str, place: Place) -> str:
+        """Start a cascade beside the run; its session id. Its end never changes this run's result."""
+        child = AsyncChild(ChildRun(self, definition, input, kind, place))
+        self._async.append(child)
+        return child.session_id
+
+    async def join_async(self, status: str) -> None:
+        """Wait for what was started beside the run; where the run was stopped, stop it too."""
+        for child in self._async:
+            if status == "stopped":
+                child.task.cancel()
+            await child.join()
+
+    # -- what a phase lists ------------------------------------------------------------------------------------------
+
+    async def run_sub_cascades(self, conversation: Conversation) -> None:
+        """Run the phase's sub-cascades in list order and take over what they hand out. Raises PhaseFailed."""
+        place = conversation.place()
+        for index, sub in enumerate(conversation.phase.sub_cascades):
+            path = (*conversation.path, "sub_cascades", index)
+            definition = self.found(sub.ref)
+            given = child_input(conversation, path, sub.input_map, sub.context_in)
+            child = await self.run(definition, given, "sub", place)
+            outcome = child.outcome
+            if outcome.status != "success":
+                raise PhaseFailed(f"sub-cascade '{sub.ref}' is {outcome.status}: {outcome.reason}", "sub_cascades")
+            if sub.context_out:
+                for key, value in outcome.state.items():
+                    if key != "input":
+                        conversation.set_state(key, value, place, by=child.session_id)
+                own = {phase.name for phase in self.services.definition.cascade.phases}
+                for phase, output in child.outputs.items():
+                    if phase not in own:
+                        conversation.world.outputs[phase] = output
+
+    def start_async_cascades(self, conversation: Conversation, trigger: str) -> None:
+        """Start the phase's asynchronous cascades of one trigger; the run joins them after its end."""
+        for index, child in enumerate(conversation.phase.async_cascades):
+            if child.trigger != trigger:
+                continue
+            path = (*conversation.path, "async_cascades", index)
+            given = child_input(conversation, path, child.input_map, child.context_in)
+            self.start_async(self.found(child.ref), given, "async", conversation.place())
+
+
+class ChildRun:
+    """A child that is about to run. ``kind`` is sub, async, spawn, tool, row, validator or ward; the branch of the
+    candidate that starts it stands before the kind in its session id (``s0_sub_0``)."""
+
+    def __init__(
+        self, parent: Children, definition: Definition, input: Mapping[str, Any], kind: str, place: Place
+    ) -> None:
+        """Journals ``child_started``. Raises PhaseFailed beyond the depth limit."""
+        services = parent.services
+        chain = (*parent.chain, definition.cascade.cascade_id)
+        if services.depth + 1 > services.options.max_depth:
+            raise PhaseFailed(f"cascades are nested deeper than {services.options.max_depth}: {' > '.join(chain)}")
+        self.parent, self.definition, self.input, self.place = parent, definition, input, place
+        # Candidates run at once: each counts its own, or the order in which they happen to start would tell in ids.
+        name = "_".join(filter(None, (*place.branch.split("/"), kind)))
+        key = f"{name}_{parent.number(name)}"
+        self.session_id = f"{services.options.session_id}_{key}"
+        self.run_id = services.ports.ids.run_id()
+        self.about = {"run_id": self.run_id, "session_id": self.session_id, "kind": kind, "key": key}
+        services.journal.emit("child_started", place, **self.about, cascade_id=definition.cascade.cascade_id)
+
+    async def execute(self) -> Child:
+        """Run it to its end, whatever that is."""
+        parent, services = self.parent, self.parent.services
+        with services.ports.library.child_ports(services.ports, self.run_id, self.about["key"]) as ports:
+            child = parent.start(
+                self.definition,
+                self.input,
+                replace(services.options, session_id=self.session_id),
+                ports,
+                run_id=self.run_id,
+                parent=Parent(
+                    services.journal.run_id,
+                    services.options.session_id,
+                    self.about["kind"],
+                    services.depth + 1,
+                    prompt_id=f"{services.prompt_id}_{self.about['key']}",
+                ),
+                chain=parent.chain,
+                observe=parent.observe,
+                observe_child=parent.observe,
+            )
+            outcome = await child.execute()
+        took = child.services
+        return Child(self.run_id, self.session_id, outcome, took.world.outputs, took.tokens, took.cost, took.unpriced)
+
+    def finished(self, child: Child) -> None:
+        """Journal its end in the parent."""
+        outcome = child.outcome
+        self.parent.services.journal.emit(
+            "child_finished",
+            self.place,
+            **self.about,
+            status=outcome.status,
+            output=outcome.output,
+            state=dict(outcome.state),
+            outputs=dict(child.outputs),
+            reason=outcome.reason,
+        )
+
+
+class AsyncChild:
+    """A child that runs beside its parent. Its end is journaled when the parent joins it, in the order of starting."""
+
+    def __init__(self, started: ChildRun) -> None:
+        self._started = started
+        self.session_id = started.session_id
+        self.task = asyncio.ensure_future(self._paid())
+
+    async def _paid(self) -> Child:
+        child = await self._started.execute()
+        # For the run alone: whether it ended before or after the candidate that started it is chance.
+        self._started.parent.paid(child)
+        return child
+
+    async def join(self) -> None:
+        """Wait for its end and journal it; a failure is a warning of the parent."""
+        child = await self.task
+        self._started.finished(child)
+        if child.outcome.status != "success":
+            text = f"async cascade {self.session_id} is {child.outcome.status}: {child.outcome.reason}"
+            self._started.parent.services.warn("async", text)
+
+
+def child_input(
+    conversation: Conversation, path: Path, input_map: Mapping[str, Any], context_in: bool
+) -> dict[str, Any]:
+    """What a child gets: the parent's input, overlaid by its state, overlaid by the map; or the map alone.
+
+    A value of the map with ``{{`` is rendered; else it is the name of a state or input key; else a literal.
+    """
+    world = conversation.world
+    given: dict[str, Any] = {**world.input, **world.state} if context_in else {}
+    for name, value in input_map.items():
+        if isinstance(value, str) and "{{" in value:
+            given[name] = conversation.render(value, (*path, "input_map", name))
+        elif isinstance(value, str) and value in world.state:
+            given[name] = world.state[value]
+        elif isinstance(value, str) and value in world.input:
+            given[name] = world.input[value]
+        else:
+            given[name] = value
+    return given

@@ -1,0 +1,205 @@
+"""One execution of a cascade: walks the graph, visit by visit, and journals all that happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import asdict
+
+from workbench import __version__
+from workbench.context.message import Image
+from workbench.context.place import Place
+from workbench.engine.candidates.cascade_soundings import CascadeSoundings
+from workbench.engine.contracts import Divergence, Model, Ports
+from workbench.engine.definition import Definition, Options, Outcome, Parent
+from workbench.engine.faults import PhaseBlocked, PhaseFailed
+from workbench.engine.gate import RunStopped, Stop, StopKind
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.journal_writer import JournalWriter
+from workbench.engine.journal.own_secrets import labels_in, without_secrets
+from workbench.engine.mutation import Mutation
+from workbench.engine.run.children import Children
+from workbench.engine.run.execution import Execution, RunParts
+from workbench.engine.run.flow import next_phase
+from workbench.engine.run.visit import Visit
+from workbench.engine.selection.context_selection import ContextSelection
+from workbench.engine.selection.remembering import remember
+from workbench.engine.services import Services
+from workbench.engine.world import ToolCache, World
+
+
+class Run:
+    """Runs one cascade once. Its only result is events, and how it ended."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        input: Mapping[str, Any],
+        options: Options,
+        ports: Ports,
+        *,
+        run_id: str = "",
+        observe: Callable[[Event], None] = lambda event: None,
+        parent: Parent | None = None,
+        journaled: Sequence[Event] = (),
+        chain: tuple[str, ...] = (),
+        observe_child: Callable[[Event], None] = lambda event: None,
+    ) -> None:
+        """``journaled``: the events of this very run, when it is resumed (``JournalWriter``). ``chain``: the ids of
+        the cascades that this one runs inside. ``observe_child`` sees the events of the runs that this one starts.
+
+        Raises DefinitionError for a secret in the text that cannot be replaced."""
+        definition = without_secrets(definition, ports.redact)
+        journal = JournalWriter(run_id or ports.ids.run_id(), ports.clock, ports.sink, observe, journaled)
+        journal.ports = _ports(ports.model)
+        text, secrets = ports.redact(json.dumps(dict(input), ensure_ascii=False))
+        given = json.loads(text) if secrets else dict(input)
+        world = World(given, cache=ToolCache(definition.cascade.tool_caching))
+        depth = parent.depth if parent and parent.kind not in ("fork", "replay", "rerun") else 0
+        prompt_id = (parent.prompt_id if parent is not None else "") or journal.run_id
+        self.parent = parent
+        self.journal = journal
+        self.services = services = Services(
+            definition, options, ports, journal, world, depth=depth, prompt_id=prompt_id
+        )
+        chain = (*chain, definition.cascade.cascade_id)
+        self._selection = ContextSelection(services)
+        self._children = Children(services, Run, observe_child, chain)
+        self._parts = RunParts(services, self._children, self._selection)
+
+    # -- the walk ----------------------------------------------------------------------------------------------------
+
+    async def execute(self) -> Outcome:
+        """Run to an end. Cancelling the task stops the run: it is journaled as ``stopped``, and returned as such."""
+        try:
+            return await self._execute()
+        finally:
+            self.journal.rest()
+
+    async def _execute(self) -> Outcome:
+        self._start()
+        status, output, reason = "success", "", ""
+        try:
+            output = await self._run()
+        except PhaseBlocked as fault:
+            status, reason = "blocked", fault.reason
+        except PhaseFailed as fault:
+            status, reason = "failed", fault.reason
+        except RunStopped as stop:
+            status, reason = "stopped", str(stop)
+        except Divergence as fault:
+            status, reason = "diverged", fault.message
+        except asyncio.CancelledError:
+            status, reason = "stopped", "stopped by the user"
+            if (task := asyncio.current_task()) is not None:
+                task.uncancel()
+        if status == "stopped":
+            self._selection.vectors.cancel()
+            self._selection.summaries.cancel()
+        await self._selection.vectors.close()
+        await self._selection.summaries.settle()
+        await remember(self.services, status)
+        if status != "diverged":
+            type = "cascade_complete" if status == "success" else "cascade_error"
+            await self.services.fire(type, Place(), {"status": status, "output": output, "reason": reason})
+        self.journal.emit("run_finished", status=status, output=output, state=self.services.world.state, reason=reason)
+        self.journal.sync()
+        await self._children.join_async(status)
+        return Outcome(status, output, dict(self.services.world.state), reason)
+
+    async def _run(self) -> str:
+        about = {"cascade_id": self.services.definition.cascade.cascade_id, "input": dict(self.services.world.input)}
+        await self.services.fire("cascade_start", Place(), about)
+        soundings = self.services.definition.cascade.soundings
+        if soundings is not None and (soundings.candidates > 1 or soundings.reforge):
+            output = await CascadeSoundings(self.services, self).run()
+        else:
+            output = await self.walk(self.services.world)
+        await self.services.gate(Stop(StopKind.RUN_END, Place(), self.services.depth, state=self.services.world.state))
+        return output
+
+    def conversation(self, world: World, branch: str) -> Execution:
+        """What stands for a whole walk among candidates: it renders templates and asks, and runs no phase."""
+        return Visit(self._parts, world, 0, 0, branch).execution()
+
+    async def walk(
+        self,
+        world: World,
+        branch: str = "",
+        mutation: Mutation | None = None,
+        refine: str = "",
+        given: tuple[Image, ...] = (),
+    ) -> str:
+        """Visit phases from the first one until the flow rules end the walk; the last one's output.
+
+        ``mutation`` and ``refine`` vary the first phase's task (soundings of a whole cascade), ``given`` are images of
+        what it refines.
+        """
+        self.services.begin_walk(branch)
+        phases = {phase.name: index for index, phase in enumerate(self.services.definition.cascade.phases)}
+        name, output = self.services.definition.graph.start, ""
+        while name:
+            visits = world.visits[name] + 1
+            if visits > self.services.options.max_visits:
+                chain = " > ".join(entry["phase"] for entry in world.lineage[-6:])
+                raise PhaseFailed(
+                    f"phase '{name}' was visited {self.services.options.max_visits} times (… {chain} > {name})"
+                )
+            world.visits[name] = visits
+            visit = Visit(self._parts, world, phases[name], visits, branch)
+            if not world.lineage:
+                setup = visit.setup
+                setup.mutation, setup.refine, setup.given = mutation, refine, given
+            output = await visit.run()
+            name = self._route(visit)
+        return output
+
+    def _route(self, visit: Visit) -> str:
+        targets = [target for target, _ in visit.setup.targets]
+        route = next_phase(
+            self.services.definition.graph, visit.phase.name, visit.route, visit.setup.route_rule, targets
+        )
+        self.journal.emit(
+            "route_chosen", visit.place(), to=route.to, rule=route.rule, candidates=list(route.candidates)
+        )
+        if visit.world.lineage:
+            visit.world.lineage[-1]["route"] = route.to
+        return route.to
+
+    def _start(self) -> None:
+        definition, parent = self.services.definition, self.parent
+        self.journal.emit(
+            "run_started",
+            session_id=self.services.options.session_id,
+            cascade_id=definition.cascade.cascade_id,
+            cascade_file=definition.source.file,
+            cascade_text=definition.source.text,
+            cascade_sha256=definition.sha256,
+            includes=dict(definition.includes),
+            input=self.services.world.input,
+            options=self.services.options.to_json(),
+            ports=_ports(self.services.ports.model),
+            parent=None if parent is None else asdict(parent),
+            version=__version__,
+        )
+        if secrets := labels_in(definition):
+            self.services.warn(
+                "secret", f"{secrets} in the file replaced: neither models nor tools get it, name a variable instead"
+            )
+        for problem in definition.not_run:
+            self.services.warn(problem.code, problem.message, problem.path)
+        if not self.services.depth:
+            for code, text in self.services.ports.remarks([phase.name for phase in definition.cascade.phases]):
+                self.services.warn(code, text)
+        for name in definition.cascade.inputs_schema:
+            if name not in self.services.world.input:
+                self.services.warn("input", f"input '{name}' was not given", ("inputs_schema", name))
+
+
+def _ports(model: Model) -> dict[str, str]:
+    """Who answers, for the journal; and why no provider does."""
+    why = getattr(model, "why", "")
+    return {"model": model.name, **({"why": why} if why else {})}

@@ -1,0 +1,1 @@
+"""Selects what a call sees: tools, messages, summaries, retrieved texts."""

@@ -1,0 +1,289 @@
+"""What the parts of a run share: its definition, options, ports and journal, its gate, limits, costs and hooks."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from workbench.context.assembly import Assembly
+from workbench.context.place import Place
+from workbench.engine.contracts import CascadeNotFound, HookAction, HookEvent, HookResult, Ports, ToolSpec
+from workbench.engine.definition import Definition, Options
+from workbench.engine.edits import Edit, SetState, name_of, to_json
+from workbench.engine.engine_tools import bank_spec, cascade_spec, engine_spec
+from workbench.engine.forecasting import Forecaster, Lines, line_of
+from workbench.engine.gate import EDITS_AT, Decision, EditFault, RunStopped, Stop, StopKind
+from workbench.engine.journal.journal_writer import JournalWriter
+from workbench.engine.lifecycle import where
+from workbench.engine.world import World
+from workbench.language.problem import Path, Span, path_text
+
+AFTER_THE_RUN = frozenset({"cascade_complete", "cascade_error"})
+"""Nothing follows these events, so a hook can neither hold the run nor add a message."""
+
+
+class Injection(Struct):
+    """A message of a hook on its way to the next call."""
+
+    text: str
+    note: str
+    branch: str
+    taken: set[str] = field(default_factory=set)
+    """Branches below its own that have it."""
+
+
+class Injections:
+    """What waits for the next call. One made where candidates begin reaches each of them once, whatever their order."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Injection] = []
+
+    def add(self, injection: Injection) -> None:
+        self._waiting.append(injection)
+
+    def take(self, branch: str) -> list[Injection]:
+        """What the next call of a branch sees."""
+        found, kept = [], []
+        for one in self._waiting:
+            below = branch.startswith(f"{one.branch}/") if one.branch else bool(branch)
+            if one.branch == branch:
+                if not one.taken:
+                    found.append(one)
+                continue
+            if below and branch not in one.taken:
+                one.taken.add(branch)
+                found.append(one)
+            kept.append(one)
+        self._waiting = kept
+        return found
+
+    def settled(self, branch: str, winner: str) -> None:
+        """The contest of candidates below a branch is over; later ones have candidates of the same names.
+
+        What candidates were told has been told. What waits for the winner waits for who goes on in its place, and what
+        waits for another waits for nobody.
+        """
+        inside, kept = f"{branch}/" if branch else "", []
+        for one in self._waiting:
+            told = any(other != branch and other.startswith(inside) for other in one.taken)
+            if one.branch == winner != branch:
+                kept.append(replace(one, branch=branch, taken=set()))
+            elif (one.branch == branch and told) or (one.branch != branch and one.branch.startswith(inside)):
+                continue
+            else:
+                one.taken |= {branch} if told else set()
+                kept.append(one)
+        self._waiting = kept
+
+
+class Services:
+    """Made once per run; every part of the run works with it. It knows no part."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        options: Options,
+        ports: Ports,
+        journal: JournalWriter,
+        world: World,
+        *,
+        depth: int,
+        prompt_id: str,
+    ) -> None:
+        """``world``: the run's own, of which candidates have copies. ``depth``: 0 unless another run started this.
+        ``prompt_id``: the run as its prompts name it."""
+        self.definition = definition
+        self.options = options
+        self.ports = ports
+        self.journal = journal
+        self.world = world
+        self.depth = depth
+        self.prompt_id = prompt_id
+        self.injections = Injections()
+        self.last_assembly: dict[str, Assembly] = {}
+        """By branch: what the next assembly is spliced against."""
+        self.calls = 0
+        self.tokens = 0
+        self.cost = 0.0
+        """US dollars, of all that is known."""
+        self.unpriced = 0
+        """How often something was paid for and the cost is not known."""
+        self._forecasters: Lines[Forecaster] = Lines(
+            lambda model: Forecaster(model, ports.counter, ports.prices), lambda left: left.branched()
+        )
+        self._walks = {""}
+        """The branches that walk the whole cascade; all others are of candidates of a phase."""
+        self._spent: defaultdict[tuple[str, str, int], list[tuple[int, float | None]]] = defaultdict(list)
+        """Tokens and US dollars, by branch, phase and visit; of walks of the whole cascade by branch alone. The name of
+        a branch says nothing by itself: each phase with candidates has an ``s0``, at each of its visits."""
+        self._beside: Counter[tuple[str, str, int]] = Counter()
+        self._began = ports.clock.monotonic()
+        self._warned: set[tuple[str, str, str]] = set()
+
+    # -- stops and edits ---------------------------------------------------------------------------------------------
+
+    async def gate(self, stop: Stop) -> Decision:
+        """Wait at a stop until the run may go on. Raises EditFault for edits where nothing can be edited."""
+        decision = await self.ports.gate(stop)
+        if decision.edits and stop.kind not in EDITS_AT:
+            raise EditFault(f"{stop.place}: nothing can be edited at {stop.kind}")
+        return decision
+
+    def journal_edit(self, stop: Stop, edit: Edit, before: Any, after: Any, **more: Any) -> None:
+        """Journal one ``edited`` event."""
+        self.journal.emit(
+            "edited",
+            stop.place,
+            stop=str(stop.kind),
+            index=stop.index,
+            what=name_of(edit),
+            before=before,
+            after=after,
+            edit=to_json(edit),
+            **more,
+        )
+
+    def edit_state(self, world: World, stop: Stop, edit: SetState) -> None:
+        """Put the value of an edit into the state of a world."""
+        value = self.redacted_json(edit.value)
+        self.journal_edit(stop, SetState(edit.key, value), world.state.get(edit.key), value)
+        world.state[edit.key] = value
+        world.cache.invalidate(f"state:{edit.key}")
+        world.wrote(self.journal.emit("state_set", stop.place, key=edit.key, value=value, by="edit"))
+
+    # -- hooks -------------------------------------------------------------------------------------------------------
+
+    async def fire(self, type: str, place: Place, data: Mapping[str, Any], *, index: int = 0) -> None:
+        """Ask the hooks of a type; their effects are journaled, so that a replay needs none. Raises RunStopped where
+        one of them pauses the run and nobody is attached."""
+        hooks = self.ports.hooks
+        if not hooks.wants(type):
+            return
+        event = HookEvent(type, self.options.session_id, self.journal.last_at, {**where(place), **data})
+        for number, result in enumerate(await hooks.call(event, place, index), 1):
+            if result.error or result.action is not HookAction.CONTINUE:
+                await self._effect(type, place, index, number, result)
+
+    async def _effect(self, type: str, place: Place, index: int, number: int, result: HookResult) -> None:
+        text, _ = self.ports.redact(result.text)
+        reason, _ = self.ports.redact(result.reason)
+        error, _ = self.ports.redact(result.error)
+        self.journal.emit(
+            "hook",
+            place,
+            index=index,
+            type=type,
+            number=number,
+            name=result.name,
+            action=str(result.action),
+            text=text,
+            reason=reason,
+            error=error,
+        )
+        self.journal.sync()
+        at = f"hook {result.name} at {type}"
+        if error:
+            self.warn("hook", f"{at}: {error}", place=place)
+        elif type in AFTER_THE_RUN:
+            self.warn("hook", f"{at}: the run is over, so '{result.action}' does nothing", place=place)
+        elif result.action is HookAction.INJECT:
+            why = f"hook {result.name}" + (f": {reason}" if reason else "")
+            self.injections.add(Injection(text, why, place.branch))
+        elif result.action is HookAction.PAUSE and not result.recorded:
+            paused = f"hook {result.name} pauses the run" + (f": {reason}" if reason else "")
+            await self.gate(Stop(StopKind.HOOK, place, self.depth, index=index, state=self.world.state, paused=paused))
+
+    # -- warnings, numbers, tools ------------------------------------------------------------------------------------
+
+    def warn(self, code: str, message: str, path: Path = (), place: Place = Place(), at: Span | None = None) -> None:
+        """Journal a warning, once for each place in the file and text, and in each branch: which of several candidates
+        is the first to find something is chance."""
+        key = (place.branch, path_text(path), message)
+        if key in self._warned:
+            return
+        self._warned.add(key)
+        span = at or self.definition.span(path)
+        self.journal.emit(
+            "warning",
+            place,
+            code=code,
+            message=message,
+            file=self.definition.source.file,
+            path=path_text(path),
+            line=span.line,
+            column=span.column,
+        )
+
+    def side_number(self, place: Place) -> int:
+        """Number of the next call beside the turns of a visit, from 1."""
+        self._beside[place.visit_key] += 1
+        return self._beside[place.visit_key]
+
+    def redacted_json(self, value: Any) -> Any:
+        """A JSON value without secrets."""
+        text, count = self.ports.redact(json.dumps(value, ensure_ascii=False))
+        return json.loads(text) if count else value
+
+    def tool_spec(self, name: str) -> ToolSpec | None:
+        """A tool by name: the memory bank, of the engine, registered, or a cascade that can be one."""
+        if name == self.definition.cascade.memory:
+            return bank_spec(name)
+        spec = engine_spec(name) or self.ports.tools.spec(name)
+        if spec is not None:
+            return spec
+        try:
+            definition = self.ports.library.by_name(name)
+        except CascadeNotFound:
+            return None
+        return None if definition is None else cascade_spec(definition)
+
+    # -- costs and limits --------------------------------------------------------------------------------------------
+
+    def begin_walk(self, branch: str) -> None:
+        """A walk of the whole cascade begins on a branch."""
+        self._walks.add(branch)
+
+    def forecaster(self, place: Place, model: str) -> Forecaster:
+        """Predicts the calls of the line that a place is on."""
+        candidate = bool(place.visit) and place.branch not in self._walks
+        return self._forecasters.of(line_of(place, candidate=candidate), model)
+
+    def spend(self, tokens: int, cost: float | None, place: Place = Place()) -> None:
+        """Count what something took, for the branch that it was done in and for those that this one is inside of.
+        ``cost`` is in US dollars, None where it is not known."""
+        self.tokens += tokens
+        self.cost += cost or 0.0
+        self.unpriced += cost is None
+        branch = place.branch
+        while branch:
+            for key in ((branch, place.phase, place.visit), (branch, "", 0)):
+                self._spent[key].append((tokens, cost))
+            branch = branch.rpartition("/")[0]
+
+    def candidate_cost(self, place: Place) -> tuple[float | None, int]:
+        """What the candidate at a place took: US dollars (None if any cost is unknown) and tokens. A place outside any
+        visit is that of a walk of the whole cascade."""
+        spent = self._spent.get(place.visit_key if place.visit else (place.branch, "", 0), [])
+        known = [cost for _, cost in spent if cost is not None]
+        # fsum: branches spend in the order of chance, and the plain sum of floats depends on it.
+        return (math.fsum(known) if len(known) == len(spent) and spent else None), sum(tokens for tokens, _ in spent)
+
+    def check_limits(self) -> None:
+        """Raises RunStopped when a limit of the settings is reached; the run can be resumed."""
+        options = self.options
+        seconds = self.ports.clock.monotonic() - self._began
+        limits = (
+            ("calls", self.calls, options.max_calls),
+            ("tokens", self.tokens, options.max_tokens),
+            ("US dollars", self.cost, options.max_cost),
+            ("seconds", seconds, options.max_seconds),
+        )
+        for name, used, limit in limits:
+            if limit is not None and used >= limit:
+                raise RunStopped(f"the limit of {limit:,} {name} for a run is reached")

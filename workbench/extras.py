@@ -1,0 +1,36 @@
+"""The parts of the workbench whose libraries are installed only on request, and what is said where one is missing."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Final, Literal
+
+Extra = Literal["browser", "charts", "data", "images", "mcp", "serve"]
+
+MODULES: Final[dict[Extra, str]] = {
+    "browser": "playwright",
+    "charts": "matplotlib",
+    "data": "duckdb",
+    "images": "PIL",
+    "mcp": "mcp",
+    "serve": "textual_serve",
+}
+"""The module that each extra of ``pyproject.toml`` is wanted for."""
+
+
+def is_installed(extra: Extra) -> bool:
+    """Whether the module of an extra can be imported. It is not imported here."""
+    try:
+        return find_spec(MODULES[extra]) is not None
+    except ImportError:
+        return False
+
+
+def install_line(extra: Extra) -> str:
+    """The command that installs an extra."""
+    return f"pip install 'cascade-workbench[{extra}]'"
+
+
+def missing(extra: Extra) -> str:
+    """Says that an extra is missing and how to install it; empty where it is installed."""
+    return "" if is_installed(extra) else f"the {extra} extra is not installed: {install_line(extra)}"

@@ -1,0 +1,433 @@
+"""Model calls in spans: OpenTelemetry's GenAI conventions, old and new, and OpenInference's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from workbench.engine.journal.span_names import provider_of
+from workbench.importers.conversation import Call, Conversation, Remarks, Unreadable
+from workbench.importers.exchanges import answered_of, given_of, parameters_of
+from workbench.importers.messages import read_messages, tool_schemas
+from workbench.importers.spans import Span, each_span, nested_of, spans_of
+from workbench.importers.threads import ObservedCall, attempted, threads_of, unanswered
+from workbench.importers.usage import fuller, usage_of
+from workbench.importers.values import array, as_text, count, decoded, mapping, number, seconds_between, string
+
+# What a model call was given and said, in the attributes and events of its span, as each tool writes them.
+
+_ROLES = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+_PAIRS = (
+    ("request_data", "response_data"),
+    ("mlflow.spanInputs", "mlflow.spanOutputs"),
+    ("langfuse.observation.input", "langfuse.observation.output"),
+    ("input.value", "output.value"),
+)
+"""Attributes that hold a request and its response as JSON: Logfire's, MLflow's, LangFuse's, OpenInference's."""
+
+_CALLS = ("gen_ai.operation.name", "gen_ai.request.model", "ai.model.id", "llm.request.type")
+
+MARKS = ("gen_ai.", "ai.prompt.messages", "mlflow.spanInputs")
+"""How names of attributes begin that only a call of a model, or what stands around one, has."""
+
+
+class SpanMessages(NamedTuple):
+    """Messages as they stand in a span."""
+
+    given: list[Any]
+    answers: list[Any]
+    tools: Any = None
+    parameters: Mapping[str, Any] = {}
+    usage: Any = None
+
+
+def gen_ai_messages(span: Span) -> SpanMessages:
+    """By OpenTelemetry's conventions, from the newest to the oldest, then as particular tools do it. What went in and
+    what came out are looked for apart: a span may hold one of them in one form and the other in another."""
+    told = _told(span)
+    nested = mapping(span.nested.get("gen_ai"))
+    listed, events = _listed(told.get("gen_ai.input.messages")), list(_events(span))
+    asked = max(listed, events, key=len) or _numbered(nested.get("prompt"))
+    given = [*_system(told), *asked]
+    answers = _listed(told.get("gen_ai.output.messages")) or list(_choices(span))
+    answers = answers or _numbered(nested.get("completion"))
+    tools = span.attributes.get("gen_ai.tool.definitions") or _functions(span)
+    if asked and answers:
+        return SpanMessages(given, answers, tools)
+    found = _vercel(span) or exchanged(span) or SpanMessages([], [])
+    if not asked and not answers and not (found.given and found.answers) and not _names_a_call(span):
+        return SpanMessages([], [])
+    return found._replace(
+        given=given if asked else [*(given if found.given else ()), *found.given] or given,
+        answers=answers or found.answers,
+        tools=tools or found.tools,
+    )
+
+
+def _names_a_call(span: Span) -> bool:
+    """Whether a span that holds one side alone says that it is a call of a model."""
+    return any(span.attributes.get(key) for key in _CALLS)
+
+
+def exchanged(span: Span) -> SpanMessages | None:
+    """From a request and a response that are attributes of their own; of a pair that is not whole, the one side."""
+    half: SpanMessages | None = None
+    for asked, answered in _PAIRS:
+        request, response = decoded(span.attributes.get(asked)), decoded(span.attributes.get(answered))
+        outer = {"messages": request} if isinstance(request, list) else mapping(request)
+        given = given_of(outer) or (
+            [{"role": "user", "content": request}] if request and isinstance(request, str) else []
+        )
+        found = answered_of(mapping(response))
+        if not found and isinstance(response, str) and response:
+            found = [{"role": "assistant", "content": response}]
+        told = SpanMessages(given, found, outer.get("tools"), parameters_of(outer), mapping(response).get("usage"))
+        if given and found:
+            return told
+        half = half or (told if given or found else None)
+    return half
+
+
+def _vercel(span: Span) -> SpanMessages | None:
+    """The spans of Vercel's AI SDK."""
+    names = span.attributes
+    given = _listed(names.get("ai.prompt.messages"))
+    if not given:
+        return None
+    calls = _listed(names.get("ai.response.toolCalls"))
+    answer = {
+        "role": "assistant",
+        "content": names.get("ai.response.text") or names.get("ai.response.object"),
+        "tool_calls": calls,
+    }
+    return SpanMessages(given, [answer] if calls or answer["content"] else [], names.get("ai.prompt.tools"))
+
+
+def _told(span: Span) -> Mapping[str, Any]:
+    """The span's attributes, and those of the events that carry the messages."""
+    told: dict[str, Any] = dict(span.attributes)
+    for name, attributes in span.events:
+        if name not in _ROLES and name != "gen_ai.choice":
+            told |= {key: value for key, value in attributes.items() if key.startswith("gen_ai.")}
+    for new, old in (("gen_ai.input.messages", "gen_ai.prompt"), ("gen_ai.output.messages", "gen_ai.completion")):
+        if new not in told and told.get(old):
+            told[new] = told[old]
+    return told
+
+
+def _system(told: Mapping[str, Any]) -> list[Any]:
+    parts = decoded(told.get("gen_ai.system_instructions"))
+    return [{"role": "system", "content": parts}] if parts else []
+
+
+def _listed(value: object) -> list[Any]:
+    found = decoded(value)
+    found = found if isinstance(found, list) else [found] if isinstance(found, dict) else []
+    return [decoded(one) for one in found]
+
+
+def _numbered(value: object) -> list[Any]:
+    """Messages whose fields were attributes of their own; their calls may be too."""
+    return [{**mapping(one), "content": decoded(mapping(one).get("content"))} for one in array(value) if mapping(one)]
+
+
+def _functions(span: Span) -> Any:
+    """Tools whose fields were attributes of their own."""
+    request = mapping(mapping(span.nested.get("llm")).get("request"))
+    return [
+        {**mapping(one), "parameters": decoded(mapping(one).get("parameters"))}
+        for one in array(request.get("functions"))
+    ]
+
+
+def _all_events(span: Span) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Those of the span, and those that Logfire keeps in one attribute."""
+    yield from span.events
+    for one in map(mapping, _listed(span.attributes.get("events"))):
+        yield as_text(one.get("event.name")), one
+
+
+def _events(span: Span) -> Iterator[dict[str, Any]]:
+    for name, attributes in _all_events(span):
+        if name in _ROLES:
+            body = {"role": _ROLES[name], **attributes}
+            yield {**body, "tool_calls": decoded(body.get("tool_calls")), "tool_call_id": body.get("id", "")}
+
+
+def _choices(span: Span) -> Iterator[dict[str, Any]]:
+    for name, attributes in _all_events(span):
+        if name == "gen_ai.choice":
+            message = mapping(decoded(attributes.get("message"))) or attributes
+            yield {**message, "role": "assistant", "tool_calls": decoded(message.get("tool_calls"))}
+
+
+_MESSAGES = ("gen_ai.input.messages", "gen_ai.output.messages")
+_NOT_CALLS = ("execute_tool", "invoke_agent", "create_agent", "embeddings", "invoke_workflow")
+
+
+def is_otel(body: Any) -> bool:
+    """Spans with GenAI attributes or events."""
+    return any(
+        any(key.startswith(MARKS) for key in span.attributes)
+        or any(name.startswith("gen_ai.") for name, _ in span.events)
+        for span in each_span(body)
+    )
+
+
+def is_openinference(body: Any) -> bool:
+    """Spans with OpenInference attributes. Those that also hold the messages of the GenAI conventions are read by
+    these: Phoenix derives its own from them, and leaves out what it has no name for."""
+    if any(key in span.attributes for span in each_span(body) for key in _MESSAGES):
+        return False
+    return any(
+        key.startswith(("llm.", "openinference.")) and "llm.request.type" not in span.attributes
+        for span in each_span(body)
+        for key in span.attributes
+    )
+
+
+def read_otel(body: Any) -> list[Conversation]:
+    """A conversation for each trace with model calls in it."""
+    return _read(body, gen_ai_call)
+
+
+def read_openinference(body: Any) -> list[Conversation]:
+    """A conversation for each trace with LLM spans in it."""
+    return _read(body, _inference)
+
+
+def _read(body: Any, read: Any) -> list[Conversation]:
+    spans = sorted(spans_of(body), key=lambda span: span.start)
+    found = [one for trace in dict.fromkeys(s.trace for s in spans) if (one := _trace(spans, trace, read)) is not None]
+    if not found:
+        names = ", ".join(dict.fromkeys(span.name[:40] or "unnamed" for span in spans[:5]))
+        raise Unreadable(f"none of its {len(spans)} spans is a model call with its messages ({names})")
+    return found
+
+
+def _trace(spans: Sequence[Span], trace: str, read: Any) -> Conversation | None:
+    remarks, calls, others = Remarks(), list[ObservedCall](), list[Mapping[str, Any]]()
+    mine = _whole([span for span in spans if span.trace == trace])
+    for span in mine:
+        observed = attempted(partial(read, span, remarks), remarks)
+        if observed is not None:
+            calls.append(observed)
+        else:
+            others.append({"name": span.name, "start": span.start, "attributes": dict(span.attributes)})
+    if not calls and read is gen_ai_call:
+        calls = [one for span in mine if (one := attempted(partial(_of_agent, span, remarks), remarks)) is not None]
+        if calls:
+            remarks.add("read from spans of agents: the calls in them have no spans of their own")
+    if not calls:
+        return None
+    if others:
+        remarks.left_out("a span that is no model call", count=len(others), kept=True)
+    failed = mine[0].failed
+    kept = {"trace": trace, "spans": others}
+    reason = "the trace's first span failed" if failed else ""
+    title = mine[0].name
+    return Conversation(threads_of(calls, remarks), title, "failed" if failed else "success", reason, remarks.all, kept)
+
+
+def _whole(spans: Sequence[Span]) -> list[Span]:
+    """Our own spans of long contexts tell what follows the messages that an earlier call began with too: those of that
+    call are put before it. ``spans`` are in the order of their start."""
+    given: dict[str, list[Any]] = {}
+    found: list[Span] = []
+    for span in spans:
+        names = span.attributes
+        place, before = string(names.get("workbench.place")), given.get(string(names.get("workbench.input.after")))
+        listed = decoded(names.get(_MESSAGES[0])) if place else None
+        if isinstance(listed, list):
+            if before is not None:
+                listed = [*before[: count(names.get("workbench.input.kept")) or 0], *listed]
+                span = replace(span, attributes={**names, _MESSAGES[0]: listed})
+            given[place] = listed
+        found.append(span)
+    return found
+
+
+# -- GenAI -------------------------------------------------------------------------------------------------------------
+
+
+def gen_ai_call(span: Span, remarks: Remarks) -> ObservedCall | None:
+    """The model call that a span tells of; None where it tells of none. Raises Unreadable."""
+    names = span.attributes
+    if names.get("gen_ai.operation.name") in _NOT_CALLS:
+        return None
+    told = gen_ai_messages(span)
+    if not told.given and not told.answers:
+        return None
+    extra = tool_schemas(told.tools), {**told.parameters, **_requested(names)}
+    call = _gen_ai_call(span, told.usage)
+    return _observed(told.given, told.answers, span, call, _gen_ai_model(names), extra, remarks)
+
+
+def _of_agent(span: Span, remarks: Remarks) -> ObservedCall | None:
+    """What an agent's span holds of a conversation, as its last call; None where it holds none. Raises Unreadable."""
+    names = span.attributes
+    whole = array(decoded(names.get("pydantic_ai.all_messages") or names.get("all_messages_events")))
+    told = gen_ai_messages(span)
+    given, answers = (list(whole[:-1]), list(whole[-1:])) if whole else (told.given, told.answers)
+    if not given or not answers or not (whole or names.get("gen_ai.operation.name") in _NOT_CALLS):
+        return None
+    extra = tool_schemas(told.tools), {**told.parameters, **_requested(names)}
+    return _observed(given, answers, span, _gen_ai_call(span, told.usage), _gen_ai_model(names), extra, remarks)
+
+
+def _gen_ai_model(names: Mapping[str, Any]) -> str:
+    keys = ("gen_ai.request.model", "gen_ai.response.model", "ai.model.id", "langfuse.observation.model.name")
+    return next((found for key in keys if (found := string(names.get(key)))), "")
+
+
+def _gen_ai_call(span: Span, reported: Any) -> Call:
+    """``reported``: the usage in a response that the span holds, for what its attributes leave out."""
+    names = span.attributes
+    usage = {key.removeprefix("gen_ai.usage."): v for key, v in names.items() if key.startswith("gen_ai.usage.")}
+    usage["details"] = {key.removeprefix("details."): v for key, v in usage.items() if key.startswith("details.")}
+    usage |= {
+        "reasoning": usage.get("reasoning.output_tokens"),
+        "cache_read": usage.get("cache_read.input_tokens"),
+        "cache_creation": usage.get("cache_creation.input_tokens"),
+    }
+    told = usage_of(usage, beside=False)
+    if told.input is None and told.output is None:
+        counts = {key.removeprefix("ai.usage."): v for key, v in names.items() if key.startswith("ai.usage.")}
+        told = usage_of(counts)
+    told = fuller(told, usage_of(reported or _of_provider(names)))
+    reasons = decoded(names.get("gen_ai.response.finish_reasons"))
+    return Call(
+        told,
+        number(names.get("workbench.cost", names.get("gen_ai.usage.cost"))),
+        string(names.get("gen_ai.response.model")) or string(names.get("gen_ai.request.model")),
+        provider_of(string(names.get("gen_ai.provider.name")) or string(names.get("gen_ai.system"))),
+        as_text(next(iter(array(reasons)), "")),
+    )
+
+
+def _of_provider(names: Mapping[str, Any]) -> Any:
+    """The provider's own usage, which Vercel's SDK puts beside its own: Anthropic's tells what was cached."""
+    told = mapping(decoded(names.get("ai.response.providerMetadata")))
+    return next((found for one in map(mapping, told.values()) if (found := mapping(one.get("usage")))), None)
+
+
+def _requested(names: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = ("temperature", "top_p", "top_k", "max_tokens", "seed", "frequency_penalty", "presence_penalty")
+    found = {name: names.get(f"gen_ai.request.{name}") for name in wanted}
+    found["stop"] = decoded(names.get("gen_ai.request.stop_sequences"))
+    found |= mapping(decoded(names.get("workbench.parameters")))
+    return {name: value for name, value in found.items() if value is not None}
+
+
+# -- OpenInference -----------------------------------------------------------------------------------------------------
+
+
+def _inference(span: Span, remarks: Remarks) -> ObservedCall | None:
+    llm = mapping(span.nested.get("llm"))
+    kind = string(span.attributes.get("openinference.span.kind")).upper()
+    bodies = [_unwrapped(one) for one in array(decoded(llm.get("input_messages")))]
+    answers = [_unwrapped(one) for one in array(decoded(llm.get("output_messages")))]
+    if kind not in ("LLM", ""):
+        return None
+    told = exchanged(span) if kind and not (bodies and answers) else None
+    if told is not None:
+        bodies, answers = bodies or told.given, answers or told.answers
+    if not (bodies or answers):
+        return None
+    counts = mapping(llm.get("token_count"))
+    inner, outer = mapping(counts.get("prompt_details")), mapping(counts.get("completion_details"))
+    usage = {
+        "prompt_tokens": count(counts.get("prompt")),
+        "completion_tokens": count(counts.get("completion")),
+        "cache_read": inner.get("cache_read"),
+        "cache_creation": inner.get("cache_write"),
+        "reasoning": outer.get("reasoning"),
+    }
+    model = string(llm.get("model_name"))
+    counted = usage_of(usage, beside=False)
+    if told is not None:
+        counted = fuller(counted, usage_of(told.usage))
+    call = Call(
+        counted,
+        number(mapping(llm.get("cost")).get("total")),
+        model,
+        string(llm.get("provider")) or string(llm.get("system")),
+        string(llm.get("finish_reason")),
+    )
+    schemas = _schemas(llm)
+    parameters = mapping(decoded(llm.get("invocation_parameters")))
+    if told is not None:
+        schemas = schemas or list(array(told.tools))
+        parameters = {**told.parameters, **parameters}
+    small = {k: v for k, v in parameters.items() if k not in ("model", "tools", "messages", "system")}
+    return _observed(bodies, answers, span, call, model, (tool_schemas(schemas), small), remarks)
+
+
+def messages_of_attributes(attributes: Mapping[str, Any]) -> list[Any]:
+    """The messages of OpenInference's attributes; empty where they hold none."""
+    nested = nested_of(attributes)
+    return [_unwrapped(one) for one in array(decoded(mapping(nested.get("llm")).get("input_messages")))]
+
+
+def tools_of_attributes(attributes: Mapping[str, Any]) -> list[Any]:
+    """The definitions of tools in attributes of a call's span, by the conventions or by Pydantic AI."""
+    found = array(decoded(attributes.get("gen_ai.tool.definitions")))
+    asked = mapping(decoded(attributes.get("model_request_parameters")))
+    return list(found or array(asked.get("function_tools")) or _schemas(mapping(nested_of(attributes).get("llm"))))
+
+
+def _schemas(llm: Mapping[str, Any]) -> list[Any]:
+    """OpenInference's definitions of tools."""
+    return [
+        mapping(decoded(mapping(mapping(one).get("tool")).get("json_schema")))
+        for one in array(decoded(llm.get("tools")))
+    ]
+
+
+def _unwrapped(body: object) -> Any:
+    """A message of OpenInference as one of OpenAI's."""
+    message = mapping(mapping(body).get("message")) or mapping(body)
+    parts = message.get("contents")
+    inner = [mapping(mapping(one).get("message_content")) for one in array(parts)]
+    shown = [
+        {**one, "image_url": mapping(mapping(one.get("image")).get("image"))} if one.get("type") == "image" else one
+        for one in inner
+    ]
+    return {**message, "content": shown} if shown else dict(message)
+
+
+def _observed(
+    bodies: Sequence[Any],
+    answers: Sequence[Any],
+    span: Span,
+    call: Call,
+    model: str,
+    extra: tuple[tuple[Mapping[str, Any], ...], dict[str, Any]],
+    remarks: Remarks,
+) -> ObservedCall | None:
+    given = read_messages(list(bodies), remarks, f"span '{span.name[:40]}', input")
+    timed = replace(call, at=span.start, duration_s=seconds_between(span.start, span.end))
+    told = read_messages([_assistant(one) for one in answers], remarks, f"span '{span.name[:40]}', output")
+    last = next((i for i in range(len(told) - 1, -1, -1) if told[i].role == "assistant"), None)
+    if last is None:
+        failed = string(span.attributes.get("error.type")) or ("the call failed" if span.failed else "")
+        fault = ": ".join(filter(None, ("its span holds no answer", failed)))
+        return ObservedCall(tuple(given), *unanswered(timed, fault), model, *extra)
+    if any(one.role != "assistant" for one in told) or len({one.name for one in told}) > 1:
+        # What an agent's span holds before its last answer was said on the way there.
+        return ObservedCall((*given, *told[:last]), told[last], timed, model, *extra)
+    if len(told) > 1:
+        remarks.left_out("a further choice of a response", count=len(told) - 1)
+    return ObservedCall(tuple(given), told[0], timed, model, *extra)
+
+
+def _assistant(body: object) -> Any:
+    return {**body, "role": body.get("role") or "assistant"} if isinstance(body, dict) else body

@@ -1,0 +1,138 @@
+"""YAML that other programs have written, as the plain values of JSON (and bytes): tags run nothing, and neither aliases
+nor nesting can make a small file large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import yaml
+from msgspec import Struct, field
+
+MOST_NESTED = 100
+"""Lists and mappings in one another; the parser's own recursion would end the process at some ten thousand."""
+_SPARE = 1_000_000
+_TIMES = 16
+"""An alias counts as what it stands for: all values and their characters are at most so many times the text's length,
+and ``_SPARE`` for small files."""
+MOST_COUNTED = 1 << 64
+"""Larger numbers, infinities and what is no number stay texts: not all that reads JSON takes them."""
+_PREFIX = "tag:yaml.org,2002:"
+
+
+class NotPlain(ValueError):
+    """A text that is no YAML, or none that stands for values of JSON; the message says why, with the line."""
+
+
+def plain_yaml(text: str) -> Any:
+    """The first document of a text; keys and times are texts, and a value with an unknown tag is what it is without.
+
+    Raises NotPlain.
+    """
+    loader = yaml.CSafeLoader(text)
+    try:
+        return _Reader(loader, _SPARE + _TIMES * len(text)).document()
+    except (yaml.YAMLError, ValueError) as fault:
+        mark = getattr(fault, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        raise NotPlain(f"{getattr(fault, 'problem', None) or fault}{line}") from None
+    finally:
+        loader.dispose()
+
+
+class _Open(Struct):
+    """A list or mapping whose end has not come yet."""
+
+    value: Any
+    anchor: str | None
+    before: int
+    """What had been counted when it began."""
+    key: str | None = None
+
+
+class _Reader(Struct):
+    loader: Any
+    most: int
+    counted: int = 0
+    anchors: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    """Whole values by their names, with what each counts."""
+
+    def document(self) -> Any:
+        opened: list[_Open] = []
+        for event in self._events():
+            if isinstance(event, yaml.CollectionStartEvent):
+                if len(opened) >= MOST_NESTED:
+                    raise NotPlain(f"its values are nested more than {MOST_NESTED} deep")
+                empty: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+                opened.append(_Open(empty, event.anchor, self.counted))
+                continue
+            if isinstance(event, yaml.CollectionEndEvent):
+                done = opened.pop()
+                value, anchor, before = done.value, done.anchor, done.before
+            else:
+                value, anchor, before = self._leaf(event), getattr(event, "anchor", None), self.counted
+            self._count(1)
+            if anchor is not None and not isinstance(event, yaml.AliasEvent):
+                self.anchors[anchor] = (value, self.counted - before)
+            if not opened:
+                return value
+            _put(opened[-1], value)
+        return None
+
+    def _events(self) -> Iterator[Any]:
+        """Those of the first document's values."""
+        while self.loader.check_event():
+            event = self.loader.get_event()
+            if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
+                yield event
+
+    def _leaf(self, event: Any) -> Any:
+        if isinstance(event, yaml.AliasEvent):
+            name = event.anchor or ""
+            if name not in self.anchors:
+                raise NotPlain(f"the alias '{name[:40]}' names nothing that is whole, line {_line(event)}")
+            value, size = self.anchors[name]
+            self._count(size)
+            return value
+        self._count(len(event.value))
+        tag = event.tag
+        if tag is None or tag == "!":
+            tag = self.loader.resolve(yaml.ScalarNode, event.value, event.implicit)
+        made = _SCALARS.get(tag.removeprefix(_PREFIX))
+        if made is None:
+            return event.value
+        value = made(self.loader, yaml.ScalarNode(tag, event.value))
+        is_number = isinstance(value, int | float)
+        return event.value if is_number and not -MOST_COUNTED < value < MOST_COUNTED else value
+
+    def _count(self, more: int) -> None:
+        self.counted += more
+        if self.counted > self.most:
+            raise NotPlain("its aliases stand for more than a file of its size may hold")
+
+
+_SCALARS: dict[str, Callable[[Any, yaml.ScalarNode], Any]] = {
+    "null": yaml.constructor.SafeConstructor.construct_yaml_null,
+    "bool": yaml.constructor.SafeConstructor.construct_yaml_bool,
+    "int": yaml.constructor.SafeConstructor.construct_yaml_int,
+    "float": yaml.constructor.SafeConstructor.construct_yaml_float,
+    "binary": yaml.constructor.SafeConstructor.construct_yaml_binary,
+}
+
+
+def _put(into: _Open, value: Any) -> None:
+    """Raises NotPlain for a key that is a list or a mapping."""
+    if isinstance(into.value, list):
+        into.value.append(value)
+    elif into.key is not None:
+        into.value[into.key] = value
+        into.key = None
+    elif isinstance(value, list | dict):
+        raise NotPlain("a key is a list or a mapping")
+    else:
+        into.key = value if isinstance(value, str) else str(value)
+
+
+def _line(event: Any) -> int:
+    line: int = event.start_mark.line
+    return line + 1

@@ -1,0 +1,340 @@
+"""What may be written where the cursor stands, and what the field under it means: for an editor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+from msgspec import Struct, field
+
+from workbench.language.edit.cursor import ITEM, Cursor, cursor_at
+from workbench.language.lint.surroundings import LintEnvironment
+from workbench.language.lint.templates import ASKING
+from workbench.language.lint.texts import COMMON, EXTRA
+from workbench.language.load import Loaded
+from workbench.language.model.cascade import LAST_ERROR, Cascade, Model, Phase
+from workbench.language.model.schema import field_schema, type_words
+from workbench.language.model.shape import FieldShape, shape
+from workbench.language.read.source import Format
+from workbench.language.templates.names import FILTERS
+
+Kind = Literal["key", "value", "phase", "tool", "validator", "model", "name", "filter"]
+
+
+class Item(Struct, frozen=True):
+    """One thing that may stand at the cursor."""
+
+    text: str
+    """What is shown and matched."""
+    kind: Kind
+    detail: str = ""
+    """Its type, or where it comes from: a few words."""
+    insert: str = ""
+    """What is written, with ``\\n`` and the further indentation as spaces; the text itself if empty."""
+
+
+class Completion(Struct, frozen=True):
+    """What may replace the characters from ``start`` to ``end`` of the text."""
+
+    start: int
+    end: int
+    typed: str
+    items: tuple[Item, ...] = ()
+
+
+class FieldHelp(Struct, frozen=True):
+    """The field under the cursor."""
+
+    path: str
+    """As a person writes it: ``phases[].rules.max_turns``."""
+    type: str
+    default: str
+    description: str
+    choices: tuple[str, ...] = ()
+    tier: str = ""
+
+
+class Names(Struct, frozen=True):
+    """The names that a file and what lies around it offer; each with a few words about it."""
+
+    phases: Mapping[str, str] = field(default_factory=dict)
+    tools: Mapping[str, str] = field(default_factory=dict)
+    validators: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    state: Mapping[str, str] = field(default_factory=dict)
+
+
+def names_of(loaded: Loaded, around: LintEnvironment) -> Names:
+    """What a file that was read offers; of a file with errors, what could be read."""
+    cascade = loaded.cascade or loaded.draft
+    phases = {name: f"line {line}" for name, line in loaded.outline}
+    tools = {name: facts.needs or facts.kind for name, facts in (around.tools or {}).items()}
+    validators = {name: facts.description or facts.kind for name, facts in (around.validators or {}).items()}
+    if cascade is None:
+        return Names(phases, tools, validators)
+    validators |= dict.fromkeys(cascade.validators or {}, "in this file")
+    models = {phase.model: "in this file" for phase in cascade.phases if phase.model}
+    return Names(phases, tools, validators, models, dict(cascade.inputs_schema), dict(_state(cascade)))
+
+
+def _state(cascade: Cascade) -> Iterator[tuple[str, str]]:
+    """Keys of the state that a run of the file sets by itself."""
+    for phase in cascade.phases:
+        yield f"output_{phase.name}", f"output of {phase.name}"
+        if phase.output_extraction is not None:
+            yield phase.output_extraction.store_as, f"extracted by {phase.name}"
+        if phase.output_schema is not None:
+            yield "validated_output", f"set by {phase.name}"
+        if phase.deterministic:
+            yield LAST_ERROR, "how the last tool that failed did"
+        if ASKING in phase.tools:
+            yield phase.name, f"answer of a person to {phase.name}"
+
+
+def field_help(text: str, offset: int, form: Format) -> FieldHelp | None:
+    """The meaning of the field at an offset; None where there is none."""
+    cursor = cursor_at(text, offset, form)
+    path = cursor.target
+    while path and path[-1] == ITEM:
+        path = path[:-1]
+    stand = _stand(path)
+    if stand is None or stand.field is None or stand.owner is None:
+        return None
+    found, schema = stand.field, field_schema(stand.owner, stand.field.key)
+    default = schema.get("default")
+    return FieldHelp(
+        _written(path),
+        type_words(schema),
+        "" if default is None else str(default).lower() if isinstance(default, bool) else str(default),
+        found.description,
+        found.choices,
+        found.tier,
+    )
+
+
+def _written(path: Iterable[str]) -> str:
+    text = ""
+    for part in path:
+        text += part if part == ITEM or not text else f".{part}"
+    return text
+
+
+def complete(text: str, offset: int, form: Format, names: Names) -> Completion:
+    """What may stand at an offset, the best first: what begins with the typed word, then what holds it."""
+    cursor = cursor_at(text, offset, form)
+    template = _in_template(cursor)
+    if template is not None:
+        word, items = template, _template_items(cursor, template, names)
+        return _matching(offset - len(word.rpartition(".")[2]), offset, word.rpartition(".")[2], items)
+    if cursor.slot == "text":
+        return Completion(offset, offset, "")
+    items = _key_items(cursor, text, form, names) if cursor.slot == "key" else _value_items(cursor, form, names)
+    start = cursor.start + len(cursor.quote) if form == "yaml" else cursor.start
+    end = cursor.end
+    if form == "json" and cursor.quote and text[end : end + 1] == cursor.quote:
+        end += 1
+    return _matching(start, end, cursor.typed.strip(), items)
+
+
+def _matching(start: int, end: int, typed: str, items: Iterable[Item]) -> Completion:
+    wanted = typed.casefold()
+    ranked = [
+        (0 if name.startswith(wanted) else 1, at, item)
+        for at, item in enumerate(items)
+        if wanted in (name := item.text.casefold())
+    ]
+    found = tuple(item for _, _, item in sorted(ranked, key=lambda entry: entry[:2]))
+    return Completion(start, end, typed, found)
+
+
+# -- where a path leads ----------------------------------------------------------------------------------------------
+
+
+class _SchemaPosition(Struct, frozen=True):
+    """What the language says of a path."""
+
+    owner: type[Model] | None
+    """The mapping that has the field."""
+    field: FieldShape | None
+    inside: type[Model] | None
+    """The mapping whose keys may stand below."""
+    open: Literal["", "list", "map"] = ""
+    """Items of a list, or names of a mapping, lead on to ``inside``."""
+
+
+def _stand(path: Iterable[str]) -> _SchemaPosition | None:
+    """None where the language does not know the path."""
+    at = _SchemaPosition(None, None, Cascade)
+    for part in path:
+        if at.field is not None and (at.open or at.inside is None):
+            at = _SchemaPosition(at.owner, at.field, at.inside)
+            continue
+        if at.inside is None or part == ITEM:
+            return None
+        model = at.inside
+        found = shape(model).get(model.SPELLINGS.get(part, part))
+        if found is None:
+            return None
+        holds = found.holds if found.model is not None and found.holds != "one" else ""
+        at = _SchemaPosition(model, found, found.model, holds)
+    return at
+
+
+# -- items -----------------------------------------------------------------------------------------------------------
+
+
+def _key_items(cursor: Cursor, text: str, form: Format, names: Names) -> Iterator[Item]:
+    stand = _stand(cursor.path)
+    if stand is None:
+        return
+    if stand.open == "map" or (stand.inside is None and cursor.path[-1:] != (ITEM,)):
+        yield from _names_for(stand, names, keys=True)
+        return
+    item = cursor.path[-1:] == (ITEM,)
+    if item:
+        yield from _plain_values(stand, names)
+    if stand.inside is None or stand.open == "list":
+        return
+    colon = text[cursor.end :].lstrip(" \"'")[:1] == ":" and bool(cursor.key)
+    required = _required(stand.inside)
+    for key, found in sorted(shape(stand.inside).items(), key=lambda pair: pair[0] not in required):
+        if key not in cursor.written:
+            words = type_words(field_schema(stand.inside, key))
+            yield Item(key, "key", words, _key_text(found, words, form, finished=colon))
+
+
+def _required(model: type[Model]) -> frozenset[str]:
+    """The keys that a mapping must have; of a phase, those that nearly all have."""
+    if model is Phase:
+        return frozenset({"name", "instructions"})
+    return frozenset(info.alias or name for name, info in model.model_fields.items() if info.is_required())
+
+
+def _key_text(found: FieldShape, words: str, form: Format, *, finished: bool) -> str:
+    """A key with what follows it: a colon, and the beginning of what stands below."""
+    if form == "json":
+        return f'"{found.key}"' if finished else f'"{found.key}": '
+    if finished:
+        return found.key
+    if found.model is not None and not found.choices:
+        return f"{found.key}:\n  " + ("- " if found.holds == "list" else "")
+    if words.startswith("list of"):
+        return f"{found.key}:\n  - "
+    return f"{found.key}: "
+
+
+def _value_items(cursor: Cursor, form: Format, names: Names) -> Iterator[Item]:
+    stand = _stand(cursor.path)
+    if stand is None or stand.field is None or stand.owner is None:
+        return
+    for item in _plain_values(stand, names):
+        written = item.insert or item.text
+        quoted = form == "json" and item.detail != "bool"
+        yield Item(item.text, item.kind, item.detail, f'"{written}"' if quoted else written)
+
+
+def _plain_values(stand: _SchemaPosition, names: Names) -> Iterator[Item]:
+    assert stand.owner is not None
+    assert stand.field is not None
+    schema = field_schema(stand.owner, stand.field.key)
+    for choice in stand.field.choices:
+        note = "default" if schema.get("default") == choice else ""
+        yield Item(choice, "value", note)
+    yield from _names_for(stand, names)
+    if "bool" in type_words(schema).split(" or "):
+        yield from (Item("true", "value", "bool"), Item("false", "value", "bool"))
+
+
+_CONTEXT = ("all", "first", "previous")
+_PHASES = frozenset(
+    {
+        ("Handoff", "target"),
+        ("Phase", "handoffs"),
+        ("Phase", "inject_from"),
+        ("Phase", "routing"),
+        ("Phase", "on_error"),
+        ("ContextRules", "from"),
+        ("ContextRules", "exclude"),
+        ("ContextSource", "phase"),
+        ("Anchors", "from_phases"),
+        ("DecisionPoints", "routing"),
+        ("DecisionRoute", "to"),
+    }
+)
+"""Fields that name phases, by the mapping that has them."""
+_WITH_KEYWORDS = frozenset({"ContextRules", "ContextSource", "Anchors"})
+_TOOLS = frozenset({("Phase", "tackle"), ("Phase", "tool")})
+_VALIDATORS = frozenset({("Ward", "validator"), ("Wards", "pre"), ("Wards", "post"), ("Wards", "turn")})
+_VALIDATOR_KEYS = frozenset({"validator", "loop_until"})
+_MODEL_KEYS = frozenset({"model", "selector_model", "aggregator_model", "fallback_evaluator"})
+
+
+def _names_for(stand: _SchemaPosition, names: Names, *, keys: bool = False) -> Iterator[Item]:
+    """Names that a field may hold, or that its keys may be."""
+    assert stand.owner is not None
+    assert stand.field is not None
+    place = (stand.owner.__name__, stand.field.key)
+    if place in _PHASES and not keys:
+        if stand.owner.__name__ in _WITH_KEYWORDS or place[1] == "inject_from":
+            yield from (Item(word, "value", "keyword") for word in _CONTEXT)
+        yield from _named(names.phases, "phase")
+    elif place[1] == "phase_overrides" and keys:
+        yield from _named(names.phases, "phase", ": ")
+    elif place in _TOOLS:
+        yield from _named(names.tools, "tool")
+    elif place in _VALIDATORS or place[1] in _VALIDATOR_KEYS:
+        yield from _named(names.validators, "validator")
+    elif place[1] in _MODEL_KEYS:
+        yield from _named(names.models, "model")
+
+
+def _named(found: Mapping[str, str], kind: Kind, after: str = "") -> Iterator[Item]:
+    for name, words in found.items():
+        yield Item(name, kind, words, name + after if after else "")
+
+
+# -- templates -------------------------------------------------------------------------------------------------------
+
+_NAME = re.compile(r"[\w.]*\Z")
+_ABOUT = {
+    "input": "the input of the run",
+    "state": "what the run has set",
+    "outputs": "outputs of phases that ran",
+    "lineage": "the phases so far",
+    "history": "the messages so far",
+    "turn": "number of this turn",
+    "attempt": "number of this attempt",
+}
+
+
+def _in_template(cursor: Cursor) -> str | None:
+    """The name that is being written in an open ``{{`` or ``{%``; None outside of a template."""
+    stand = _stand(cursor.path)
+    if stand is None or stand.field is None or cursor.slot == "key":
+        return None
+    before = cursor.before
+    opened = max(before.rfind("{{"), before.rfind("{%"))
+    closed = max(before.rfind("}}"), before.rfind("%}"))
+    bare = stand.field.template == "condition" and opened < 0
+    if not bare and (opened < 0 or closed > opened or not (stand.field.template or stand.field.scalars)):
+        return None
+    found = _NAME.search(before)
+    return found.group() if found else ""
+
+
+def _template_items(cursor: Cursor, word: str, names: Names) -> Iterator[Item]:
+    root, dotted, _ = word.partition(".")
+    if dotted:
+        below = {"outputs": names.phases, "input": names.inputs, "state": names.state}.get(root, {})
+        if word.count(".") == 1:
+            yield from _named(below, "name")
+        return
+    if cursor.before[: len(cursor.before) - len(word)].rstrip().endswith("|"):
+        yield from (Item(name, "filter") for name in sorted(FILTERS))
+        return
+    stand = _stand(cursor.path)
+    key = stand.field.key if stand is not None and stand.field is not None else ""
+    for name in sorted(COMMON | EXTRA.get(key, frozenset()), key=lambda name: (name not in _ABOUT, name)):
+        yield Item(name, "name", _ABOUT.get(name, ""))

@@ -1,0 +1,515 @@
+"""The definition of a cascade: immutable, validated, with every field of the language and what it means."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, Tag, model_validator
+
+from workbench.language.model.base import (
+    BY_TYPE,
+    HYPHENS,
+    LIST,
+    MAP,
+    TEXT,
+    Count,
+    Duration,
+    Fidelity,
+    Inputs,
+    Model,
+    Names,
+    Number,
+    Switch,
+    Text,
+    Whole,
+    loads,
+    own,
+    runs,
+    tier1,
+    written_out,
+)
+from workbench.language.model.candidates import (
+    CostAware,
+    HumanEval,
+    InlineValidator,
+    ModelShare,
+    Pareto,
+    Reforge,
+    Soundings,
+    Ward,
+    Wards,
+)
+from workbench.language.model.context import (
+    Anchors,
+    AutoContext,
+    Callouts,
+    ContextRules,
+    ContextSource,
+    InterContext,
+    IntraContext,
+    OutputExtraction,
+    Rag,
+    Selection,
+    Summarizer,
+    TokenBudget,
+)
+from workbench.language.model.flow import AsyncCascade, ForEachRow, Handoff, Retry, Rules, SubCascade
+from workbench.language.model.mcp import McpServer, Servers
+from workbench.language.model.parameters import (
+    Cache,
+    Format,
+    Further,
+    MaxTokens,
+    Parameters,
+    ResponseFormat,
+    Seed,
+    Stop,
+    Temperature,
+    TopP,
+)
+from workbench.language.problem import Path
+
+# Where a person is asked.
+
+
+class HumanOption(Model):
+    """One answer to choose."""
+
+    label: Annotated[str, runs("What the person reads.")]
+    value: Annotated[Any, runs("What is stored; the label if not written.")] = None
+    description: Annotated[str | None, runs("A line below the label.")] = None
+    requires_text: Annotated[Switch, runs("Ask for a text with it.")] = False
+    requires_comment: Annotated[Switch, runs("Ask for a comment with it.")] = False
+
+
+class HumanInput(Model):
+    """A question after the phase. `true` asks for confirmation."""
+
+    BARE: ClassVar[bool] = True
+
+    type: Annotated[
+        Annotated[
+            Literal["confirmation", "choice", "multi_choice", "rating", "text", "form", "review", "auto", "htmx"],
+            HYPHENS,
+        ],
+        runs("Kind of question."),
+    ] = "confirmation"
+    prompt: Annotated[str | None, runs("The question.", "text")] = None
+    options: Annotated[tuple[HumanOption, ...], runs("Answers to choose.")] = ()
+    max_rating: Annotated[Count, runs("Highest rating.")] = 5
+    rating_labels: Annotated[tuple[str, ...] | None, runs("A label for each rating.")] = None
+    fields: Annotated[tuple[dict[str, Any], ...], runs("Fields of a form.")] = ()
+    hint: Annotated[str | None, runs("Help for the person; with type auto, the sort of form.")] = None
+    condition: Annotated[str | None, runs("Jinja; where the result is false, no question is asked.", "condition")] = (
+        None
+    )
+    timeout_seconds: Annotated[Number | None, runs("How long to wait, in seconds.")] = None
+    on_timeout: Annotated[
+        Annotated[Literal["abort", "continue", "default", "escalate"], HYPHENS], runs("What then.")
+    ] = "abort"
+    default_value: Annotated[Any, runs("The answer with on_timeout: default.")] = None
+    escalate_to: Annotated[
+        str | None, runs("With on_timeout: escalate, the phase to go to, or whom to ask once more.")
+    ] = None
+    capture_reasoning: Annotated[Switch, runs("Ask why.")] = False
+    capture_confidence: Annotated[Switch, runs("Ask how sure.")] = False
+    generator_prompt: Annotated[
+        str | None, runs("With type auto, what the model that writes the form is told besides.", "text")
+    ] = None
+
+
+class Audibles(Model):
+    """Feedback that a person may give between calls."""
+
+    enabled: Annotated[Switch, runs("False switches it off.")] = True
+    budget: Annotated[Whole, runs("How often per visit.")] = 3
+    allow_retry: Annotated[Switch, runs("Offer to redo the current turn.")] = True
+    timeout_seconds: Annotated[Number, runs("How long to wait, in seconds.")] = 120.0
+
+
+class DecisionUi(Model):
+    """How a decision is shown."""
+
+    present_output: Annotated[Switch, runs("Show the output beside the question.")] = True
+    allow_text_fallback: Annotated[Switch, runs("Accept a free text.")] = True
+    max_options: Annotated[Count, runs("Most options shown.")] = 6
+    layout: Annotated[str, runs("How options are laid out.")] = "cards"
+
+
+class DecisionRoute(Model):
+    """Where an option leads."""
+
+    SHORT: ClassVar[str] = "to"
+
+    to: Annotated[str | None, runs("A phase, `next` or `self`.")] = None
+    fail: Annotated[Switch, runs("The option fails the phase.")] = False
+    inject: Annotated[str | None, runs("A message that the next call sees.", "text")] = None
+
+
+class DecisionPoints(Model):
+    """Questions that the model asks a person by a `<decision>` block."""
+
+    enabled: Annotated[Switch, runs("False switches it off.")] = True
+    trigger: Annotated[
+        Annotated[Literal["output", "error"], HYPHENS], runs("Read from the output, or after a failure.")
+    ] = "output"
+    ui: Annotated[DecisionUi, runs("How the question is shown.")] = DecisionUi.model_construct()
+    routing: Annotated[dict[str, DecisionRoute], runs("Where each option leads, by its id.")] = Field(
+        default_factory=dict
+    )
+    timeout_seconds: Annotated[Number, runs("How long to wait, in seconds.")] = 3600.0
+    on_error_prompt: Annotated[str | None, runs("The question after a failure.", "text")] = None
+
+
+class Narrator(Model):
+    """A spoken commentary; loaded, not run."""
+
+    SWITCH: ClassVar[str] = "enabled"
+    SPELLINGS: ClassVar = {"triggers": "on_events"}
+
+    enabled: Annotated[Switch, loads("False switches it off.")] = True
+    model: Annotated[str | None, loads("Model of the narrator.")] = None
+    instructions: Annotated[str | None, loads("What to say.", "text")] = None
+    voice_id: Annotated[str | None, loads("Voice.")] = None
+    cascade: Annotated[str | None, loads("A cascade that narrates.")] = None
+    on_events: Annotated[tuple[str, ...], loads("Events that are narrated.")] = ()
+    min_interval_seconds: Annotated[Number, loads("Least time between two comments.")] = 10.0
+    mode: Annotated[Annotated[Literal["event", "poll"], HYPHENS], loads("By events, or by polling.")] = "event"
+    poll_interval_seconds: Annotated[Number, loads("Time between two polls.")] = 3.0
+    context_turns: Annotated[Whole, loads("Turns that the narrator sees.")] = 5
+
+
+# What stands around a run: the tool cache, and triggers and browsers that are loaded but not run.
+
+
+class CachedTool(Model):
+    """How one tool's results are reused."""
+
+    enabled: Annotated[Switch, runs("False leaves this tool out.")] = True
+    ttl: Annotated[Number, runs("How long a result counts, in seconds.")] = 3600.0
+    key: Annotated[
+        Annotated[Literal["args_hash", "query", "sql_hash", "custom"], HYPHENS], runs("What makes two calls equal.")
+    ] = "args_hash"
+    custom_key_fn: Annotated[str | None, loads("Function that makes the key with key: custom.")] = None
+    hit_message: Annotated[str | None, runs("A line before a reused result.")] = None
+    invalidate_on: Annotated[
+        Names, runs("Events that forget the results: phase_start, phase_complete, tool:NAME, state:KEY.")
+    ] = ()
+
+
+class ToolCaching(Model):
+    """Reuse of tool results within a process."""
+
+    SWITCH: ClassVar[str] = "enabled"
+
+    enabled: Annotated[Switch, runs("Only true switches it on.")] = False
+    storage: Annotated[
+        Annotated[Literal["memory", "redis", "sqlite"], HYPHENS], runs("Where results are kept; all act as memory.")
+    ] = "memory"
+    global_ttl: Annotated[Number, runs("How long a result counts, in seconds.")] = 3600.0
+    max_cache_size: Annotated[Whole, runs("Most results kept; the least recently used goes first.")] = 1000
+    tools: Annotated[dict[str, CachedTool], runs("Settings of single tools.")] = Field(default_factory=dict)
+
+
+class Trigger(Model):
+    """What would start a run; nothing schedules one yet."""
+
+    name: Annotated[str, loads("Name of the trigger.")]
+    type: Annotated[
+        Annotated[Literal["cron", "sensor", "webhook", "manual"], HYPHENS] | None, loads("Kind of trigger.")
+    ] = None
+    description: Annotated[str | None, loads("Shown to people.")] = None
+    enabled: Annotated[Switch, loads("False switches it off.")] = True
+    inputs: Annotated[dict[str, Any], loads("Input of the run.")] = Field(default_factory=dict)
+    schedule: Annotated[str | None, loads("Cron expression.")] = None
+    timezone: Annotated[str, loads("Time zone of the schedule.")] = "UTC"
+    check: Annotated[str | None, loads("Function that a sensor asks.")] = None
+    args: Annotated[dict[str, Any], loads("Arguments of that function.")] = Field(default_factory=dict)
+    poll_interval: Annotated[Duration, loads("Time between two checks.")] = 300.0
+    poll_jitter: Annotated[Duration, loads("Random part of that time.")] = 0.0
+    timeout: Annotated[Duration, loads("When a sensor gives up.")] = 86400.0
+    auth: Annotated[Any, loads("How a webhook is protected.")] = None
+    schema_: Annotated[dict[str, Any] | None, Field(alias="schema"), loads("JSON Schema of a webhook's body.")] = None
+    inputs_schema: Annotated[dict[str, Any], loads("Inputs that a person is asked for.")] = Field(default_factory=dict)
+
+
+class Browser(Model):
+    """A browser beside the phase; none is started."""
+
+    url: Annotated[str | None, loads("Page to open.", "text")] = None
+    stability_detection: Annotated[Switch, loads("Wait until the page stands still.")] = False
+    stability_wait: Annotated[Number, loads("How long it must stand still, in seconds.")] = 3.0
+    show_overlay: Annotated[Switch, loads("Show what the browser does.")] = True
+    inject_dom_coords: Annotated[Switch, loads("Add element coordinates to the context.")] = False
+    auto_screenshot_context: Annotated[Switch, loads("Add screenshots to the context.")] = True
+
+
+__all__ = [
+    "Anchors",
+    "AsyncCascade",
+    "Audibles",
+    "AutoContext",
+    "Browser",
+    "CachedTool",
+    "Callouts",
+    "Cascade",
+    "ContextRules",
+    "ContextSource",
+    "CostAware",
+    "DecisionPoints",
+    "DecisionRoute",
+    "DecisionUi",
+    "ForEachRow",
+    "Handoff",
+    "HumanEval",
+    "HumanInput",
+    "HumanOption",
+    "InlineValidator",
+    "InterContext",
+    "IntraContext",
+    "McpServer",
+    "Model",
+    "ModelShare",
+    "Narrator",
+    "OutputExtraction",
+    "Parameters",
+    "Pareto",
+    "Phase",
+    "Rag",
+    "Reforge",
+    "ResponseFormat",
+    "Retry",
+    "Rules",
+    "Selection",
+    "Soundings",
+    "SubCascade",
+    "Summarizer",
+    "TokenBudget",
+    "ToolCaching",
+    "Trigger",
+    "Ward",
+    "Wards",
+]
+
+DATA_TOOLS = ("sql_data", "python_data", "js_data", "clojure_data", "bash_data")
+"""The tools that run a phase's own query or code over the outputs of earlier phases."""
+MAP_CASCADE = "map_cascade"
+"""As a phase's tool: a cascade runs for each item of a list."""
+LLM_DATA = ("windlass_data", "llm_data")
+"""As a phase's tool: a model step whose YAML is written in ``inputs``, and whose JSON answer is a table."""
+SCHEMES = ("python", "sql", "shell")
+"""Of tools that a phase names in place: ``python:module.function``, ``sql:file``, ``shell:file``."""
+PHASE_TOOLS = (MAP_CASCADE, *LLM_DATA)
+"""What only a phase without a task of its own can name: the engine runs it."""
+
+MANIFEST = "manifest"
+"""In ``tackle``, alone or in the list: the Quartermaster chooses."""
+
+Tackle = Annotated[
+    Annotated[Literal["manifest"], Tag(TEXT)] | Annotated[Names, Tag(LIST)],
+    BY_TYPE,
+]
+LAST_ERROR = "last_deterministic_error"
+"""``state.last_deterministic_error``: how the last deterministic phase that failed did."""
+Fallback = Annotated[Text | Annotated["Phase", Tag(MAP)], BY_TYPE]
+
+
+class Phase(Model):
+    """One step of a cascade: a model phase with ``instructions``, or a deterministic one with ``tool``."""
+
+    NULLS: ClassVar[frozenset[str]] = frozenset({"context"})
+
+    name: Annotated[str, tier1("Unique name; keys outputs and contexts.")]
+    instructions: Annotated[str | None, tier1("The task; `@file` takes it from a file.", "text")] = None
+    tackle: Annotated[Tackle, tier1("Tools this phase may call, or `manifest` to have them chosen.")] = ()
+    mcp: Servers = Field(default_factory=dict)
+    manifest_context: Annotated[
+        Annotated[Literal["current", "full"], HYPHENS], tier1("What the Quartermaster reads when it chooses.")
+    ] = "current"
+    model: Annotated[str | None, tier1("Overrides the default model; `::effort` sets the reasoning effort.")] = None
+    use_native_tools: Annotated[Switch, tier1("Use the provider's tool calls instead of tools as text.")] = False
+    rules: Annotated[Rules, tier1("Turns, attempts, and what opens them.")] = Rules.model_construct()
+    handoffs: Annotated[tuple[Handoff, ...], tier1("Possible next phases.")] = ()
+    sub_cascades: Annotated[tuple[SubCascade, ...], tier1("Cascades that run before the turns.")] = ()
+    async_cascades: Annotated[tuple[AsyncCascade, ...], tier1("Cascades that run beside the run.")] = ()
+    context: Annotated[
+        ContextRules | None, BeforeValidator(written_out), tier1("What enters the phase; present means selective.")
+    ] = None
+    inject_from: Annotated[tuple[ContextSource, ...] | None, tier1("Snowball, with these sources first.")] = None
+    context_retention: Annotated[
+        Annotated[Literal["full", "output_only"], HYPHENS], tier1("What later snowballs take from this phase.")
+    ] = "full"
+    context_ttl: Annotated[
+        dict[str, Whole | None],
+        tier1("Phases after which tool_results, images or messages leave later snowballs; null is never."),
+    ] = Field(default_factory=dict)
+    intra_context: Annotated[IntraContext | None, tier1("Masking of older turns of this phase.")] = None
+    output_schema: Annotated[
+        dict[str, Any] | None, tier1("JSON Schema of the output. Templates read its keys: `outputs.PHASE.KEY`.")
+    ] = None
+    enforce: Annotated[
+        Literal["provider", "prompt", "both"] | None,
+        own("Who is told output_schema before the answer: the provider, the model in its task, or both."),
+    ] = None
+    temperature: Temperature = None
+    top_p: TopP = None
+    max_tokens: MaxTokens = None
+    seed: Seed = None
+    stop: Stop = None
+    response_format: Format = None
+    cache_control: Cache = None
+    parameters: Further = Field(default_factory=dict)
+    wards: Annotated[Wards, tier1("Checks before, during and after the phase.")] = Wards.model_construct()
+    soundings: Annotated[Soundings | None, tier1("Several candidates, of which one wins.")] = None
+    output_extraction: Annotated[OutputExtraction | None, tier1("A part of the output that goes into the state.")] = (
+        None
+    )
+    callouts: Annotated[Callouts | None, tier1("Tags of messages worth finding again.")] = None
+    rag: Annotated[Rag | None, runs("Retrieval tools over a folder.")] = None
+    human_input: Annotated[HumanInput | None, runs("Ask a person after the phase.")] = None
+    audibles: Annotated[Audibles | None, runs("Feedback that a person may give between calls.")] = None
+    decision_points: Annotated[DecisionPoints | None, runs("Questions that the model asks a person.")] = None
+    tool: Annotated[str | None, runs("Runs this tool once, without a model.")] = None
+    for_each_row: Annotated[
+        ForEachRow | None, runs("Runs once for each row of a table, without a task of its own.")
+    ] = None
+    inputs: Annotated[Inputs, runs("Arguments of the tool.", "text")] = Field(default_factory=dict)
+    routing: Annotated[dict[str, str], runs("Next phase by `_route` or `status` of the result.")] = Field(
+        default_factory=dict
+    )
+    on_error: Annotated[
+        Fallback | None,
+        runs(
+            "Phase that follows, or stands in, when the tool fails. Templates read the error as "
+            "state.last_deterministic_error: message (also error), phase, tool, and type, the class of an exception."
+        ),
+    ] = None
+    retry: Annotated[Retry | None, runs("How often the tool is tried.")] = None
+    timeout: Annotated[Duration | None, runs("Time limit of the tool.")] = None
+    ui_mode: Annotated[str | None, loads("Layout of a user interface.")] = None
+    narrator: Annotated[Narrator | None, loads("Spoken commentary.")] = None
+    browser: Annotated[Browser | None, loads("A browser beside the phase.")] = None
+    fidelity: Annotated[Fidelity | None, own("How much of the run this phase sees.")] = None
+    thread_id: Annotated[str | None, own("Conversation that the phase continues with fidelity full.")] = None
+    strategy: Annotated[str | None, own("Context strategy; wins over the fields that it covers.")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, data: Any) -> Any:
+        if type(data) is not dict:
+            return data
+        if data.get("human_input") is False:
+            data = {key: value for key, value in data.items() if key != "human_input"}
+        if isinstance(inline := data.get("on_error"), dict):
+            data = {**data, "on_error": {"name": f"{data.get('name')}_fallback", **inline}}
+        return data
+
+    @property
+    def deterministic(self) -> bool:
+        """It has no task of its own: a tool runs once, or something else runs for each row of a table."""
+        return self.tool is not None or self.for_each_row is not None
+
+    @property
+    def manifest(self) -> bool:
+        """The Quartermaster chooses the tools."""
+        return self.tackle == MANIFEST or MANIFEST in self.tackle
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools listed; what the Quartermaster chooses comes on top."""
+        return tuple(name for _, name in self.listed)
+
+    @property
+    def listed(self) -> tuple[tuple[int, str], ...]:
+        """The tools listed, each with its position in ``tackle``."""
+        names = self.tackle if isinstance(self.tackle, tuple) else ()
+        return tuple((position, name) for position, name in enumerate(names) if name != MANIFEST)
+
+    @property
+    def inner_steps(self) -> tuple[str, ...]:
+        """The names of model steps that the phase runs under another name than its own."""
+        row = self.for_each_row is not None and self.for_each_row.instructions is not None
+        checks = [self.rules.loop_until, *(ward.validator for w in self._wards for ward in w)]
+        checks += [self.soundings.validator] if self.soundings is not None else []
+        return (
+            *((f"{self.name}_row",) if row else ()),
+            *((f"{self.name}_llm",) if self.tool in LLM_DATA and not self.inner_cascade else ()),
+            *(check.label for check in checks if isinstance(check, InlineValidator) and not check.language),
+        )
+
+    @property
+    def inner_text(self) -> str:
+        """What a phase with the tool ``windlass_data`` runs; empty for every other phase."""
+        if self.tool not in LLM_DATA:
+            return ""
+        return next((text for key in ("phase_yaml", "code") if isinstance(text := self.inputs.get(key), str)), "")
+
+    @property
+    def inner_cascade(self) -> str:
+        """The path of a cascade, where that stands in place of a phase in YAML."""
+        text = self.inner_text.strip()
+        return text if "\n" not in text and text.endswith((".yaml", ".yml", ".json")) else ""
+
+    @property
+    def _wards(self) -> tuple[tuple[Ward, ...], ...]:
+        return self.wards.pre, self.wards.post, self.wards.turn
+
+    @property
+    def refs(self) -> tuple[tuple[Path, str], ...]:
+        """The cascade files that the phase starts, each with its path inside the phase."""
+        found: list[tuple[Path, str]] = []
+        found += [(("sub_cascades", i, "ref"), child.ref) for i, child in enumerate(self.sub_cascades)]
+        found += [(("async_cascades", i, "ref"), child.ref) for i, child in enumerate(self.async_cascades)]
+        if self.for_each_row is not None and self.for_each_row.cascade is not None:
+            found.append((("for_each_row", "cascade"), self.for_each_row.cascade))
+        if self.inner_cascade:
+            key = "phase_yaml" if isinstance(self.inputs.get("phase_yaml"), str) else "code"
+            found.append((("inputs", key), self.inner_cascade))
+        mapped = self.inputs.get("cascade") if self.tool == MAP_CASCADE else None
+        if isinstance(mapped, str) and "{{" not in mapped:
+            found.append((("inputs", "cascade"), mapped))
+        return tuple(found)
+
+
+class Cascade(Model):
+    """A whole workflow."""
+
+    cascade_id: Annotated[str, tier1("Identity of the cascade; its name as a tool or validator.")]
+    description: Annotated[str | None, tier1("Shown to people, and to models that may call the cascade.")] = None
+    inputs_schema: Annotated[dict[str, str], tier1("Inputs with a description each.")] = Field(default_factory=dict)
+    phases: Annotated[tuple[Phase, ...], Field(min_length=1), tier1("The phases; their order matters for the flow.")]
+    soundings: Annotated[Soundings | None, tier1("Run the whole cascade several times.")] = None
+    auto_context: Annotated[AutoContext | None, tier1("Automatic context for all phases.")] = None
+    token_budget: Annotated[TokenBudget | None, runs("How large a request may grow.")] = None
+    tool_caching: Annotated[ToolCaching | None, runs("Reuse of tool results.")] = None
+    mcp: Servers = Field(default_factory=dict)
+    memory: Annotated[str | None, runs("Memory bank kept across runs.")] = None
+    validators: Annotated[dict[str, InlineValidator], runs("Validators written in place.")] = Field(
+        default_factory=dict
+    )
+    triggers: Annotated[tuple[Trigger, ...], loads("What would start a run.")] = ()
+    narrator: Annotated[Narrator | None, loads("Spoken commentary.")] = None
+    research_db: Annotated[str | None, loads("Database of research results.")] = None
+    context_default: Annotated[
+        Annotated[Literal["clean", "snowball"], HYPHENS], own("What a phase without context rules sees.")
+    ] = "clean"
+    default_fidelity: Annotated[Fidelity | None, own("How much of the run phases see, unless they say otherwise.")] = (
+        None
+    )
+    temperature: Temperature = None
+    top_p: TopP = None
+    max_tokens: MaxTokens = None
+    seed: Seed = None
+    stop: Stop = None
+    response_format: Format = None
+    cache_control: Cache = None
+    parameters: Further = Field(default_factory=dict)
+    strategies: Annotated[dict[str, str], own("Named context strategies for compare and sweep.")] = Field(
+        default_factory=dict
+    )
+    strategy: Annotated[str | None, own("Context strategy; wins over the fields that it covers.")] = None
+
+    def phase(self, name: str) -> Phase | None:
+        """The phase of that name; the first, where a name is used twice."""
+        return next((phase for phase in self.phases if phase.name == name), None)
+
+
+Phase.model_rebuild()

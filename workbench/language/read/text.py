@@ -1,0 +1,77 @@
+"""YAML or JSON text to its data with their places. Loads no model of a cascade: what only wants the data is quick."""
+
+from __future__ import annotations
+
+from workbench.language.problem import Problem, Severity
+from workbench.language.read.json import read_json
+from workbench.language.read.reading import MAX_BYTES, Fault, Reading
+from workbench.language.read.source import Format, Source
+from workbench.language.read.yaml import read_yaml
+
+_BOM = "\ufeff"
+
+
+def read_source(text: str | bytes, file: str = "") -> tuple[Source, list[Problem]]:
+    """The text with its places, and what is wrong with it as YAML or JSON. ``data`` is None when it cannot be read."""
+    text, refused = _text(text)
+    bom = _BOM if text.startswith(_BOM) else ""
+    text = text.removeprefix(_BOM)
+    form = _format(text, file)
+    if refused is not None:
+        source = Source(text, file, form, bom=bom)
+        return source, [_problem(source, refused)]
+    reading = _read(text, form)
+    if form == "yaml" and reading.faults and _looks_like_json(text):
+        # YAML has no surrogate pairs, so "\ud83d\ude00" is valid JSON and a fault in YAML.
+        as_json = read_json(text)
+        if not as_json.faults:
+            reading, form = as_json, "json"
+    source = Source(text, file, form, reading.data, bom, reading.layout)
+    return source, [_problem(source, fault) for fault in reading.faults]
+
+
+def _text(text: str | bytes) -> tuple[str, Fault | None]:
+    """The characters, and why they are not read further."""
+    size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_BYTES:
+        shown = text[:4096].decode("utf-8", "replace") if isinstance(text, bytes) else text[:4096]
+        return _whole(shown), Fault(
+            Severity.ERROR, "L104", f"too large: {size:,} bytes, the limit is {MAX_BYTES:,}", 0, 0
+        )
+    raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    try:
+        return raw.decode("utf-8"), None
+    except UnicodeDecodeError as fault:
+        at = len(raw[: fault.start].decode("utf-8"))
+        hint = "it looks like UTF-16; save it as UTF-8" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+        shown = raw.decode("utf-8", "replace")
+        return shown, Fault(Severity.ERROR, "L105", f"not UTF-8 at byte {fault.start + 1}", at, at + 1, hint)
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8", "replace")
+
+
+def _format(text: str, file: str) -> Format:
+    name = file.lower()
+    if name.endswith(".json"):
+        return "json"
+    if name.endswith((".yaml", ".yml")):
+        return "yaml"
+    return "json" if _looks_like_json(text) else "yaml"
+
+
+def _looks_like_json(text: str) -> bool:
+    return text.lstrip()[:1] in ("{", "[")
+
+
+def _read(text: str, form: Format) -> Reading:
+    if form == "json":
+        return read_json(text)
+    return read_yaml(text)
+
+
+def _problem(source: Source, fault: Fault) -> Problem:
+    return Problem(
+        fault.severity, fault.code, fault.message, source.file, source.between(fault.start, fault.end), (), fault.hint
+    )

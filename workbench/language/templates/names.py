@@ -1,0 +1,272 @@
+"""What a template refers to, without rendering it: names with places, unknown filters and tests, syntax errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import TemplateSyntaxError, nodes
+from jinja2.meta import find_undeclared_variables
+from msgspec import Struct
+
+from workbench.language.clean import clean_line
+from workbench.language.templates.sandbox import SANDBOX, place_of
+
+# What is wrong with a template, and where in it.
+
+_CHARACTER = re.compile(r"(unexpected char .+) at (\d+)", re.DOTALL)
+_ENDED = "Unexpected end of template"
+_TAG = re.compile(
+    r"\{#.*?#\}|\{%[-+]?\s*raw\s*[-+]?%\}.*?\{%[-+]?\s*endraw\b.*?%\}|\{%[-+]?\s*(?P<name>\w+)(?P<rest>.*?)%\}",
+    re.DOTALL,
+)
+_OPENING = frozenset({"if", "for", "macro", "call", "filter", "with", "block", "autoescape", "set"})
+_WRONG_END = re.compile(
+    r"Encountered unknown tag 'end(?P<end>\w+)'\.(?:.*needs to be closed is '(?P<open>\w+)')?", re.DOTALL
+)
+_LINE_END = re.compile(r"\r\n?")
+
+
+class TemplateFault(Exception):
+    """A template that could not be rendered. Line and column are within the template, from 1."""
+
+    def __init__(self, message: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column
+
+
+def syntax_fault(fault: TemplateSyntaxError, template: str) -> TemplateFault:
+    """A syntax error with its place."""
+    message = fault.message or "syntax error"
+    if match := _CHARACTER.fullmatch(message):
+        before = _LINE_END.sub("\n", template)[: int(match[2])]
+        return TemplateFault(clean_line(match[1]), before.count("\n") + 1, len(before) - before.rfind("\n"))
+    if message.startswith(_ENDED) and (opened := _open_block(_LINE_END.sub("\n", template))) is not None:
+        return opened
+    if match := _WRONG_END.match(message):
+        end, still = f"'{{% end{match['end']} %}}'", match["open"]
+        message = f"{end} stands where '{{% {still} %}}' is still open" if still else f"{end} closes nothing"
+    line = int(fault.lineno)
+    column = getattr(fault.lineno, "column", 0) or first_tag(template, line)
+    return TemplateFault(clean_line(message, 300), line, column)
+
+
+def _open_block(template: str) -> TemplateFault | None:
+    """The innermost block that is still open where a template ends, at its tag. Jinja names its kind alone, at the
+    end."""
+    blocks: list[tuple[str, int]] = []
+    for tag in _TAG.finditer(template):
+        name = tag["name"] or ""
+        if name.startswith("end") and blocks:
+            blocks.pop()
+        elif name in _OPENING and not (name == "set" and "=" in tag["rest"]):
+            blocks.append((name, tag.start("name")))
+    if not blocks:
+        return None
+    name, at = blocks[-1]
+    message = f"'{{% {name} %}}' is never closed: {{% end{name} %}} is missing"
+    return TemplateFault(message, template.count("\n", 0, at) + 1, at - template.rfind("\n", 0, at))
+
+
+def first_tag(template: str, line: int) -> int:
+    """The column of the first tag on a line, or 1."""
+    lines = template.splitlines()
+    text = lines[line - 1] if 0 < line <= len(lines) else ""
+    found = [at for tag in ("{{", "{%", "{#") if (at := text.find(tag)) >= 0]
+    return min(found) + 1 if found else 1
+
+
+_OWN = frozenset({"loop", "self", "caller", "varargs", "kwargs", "super"})
+"""Names that Jinja provides in places."""
+
+
+class NameUse(Struct, frozen=True):
+    """A name that must come from outside, with the attributes read from it: ``("outputs", "look")``."""
+
+    path: tuple[str | int, ...]
+    line: int
+    column: int
+    """Of the first character of the name, from 1."""
+    guarded: bool = False
+    """``default(…)``, ``is defined``, or the like stands for the case that it is not there."""
+
+    @property
+    def root(self) -> str:
+        return str(self.path[0])
+
+    @property
+    def text(self) -> str:
+        """As a person writes it: ``outputs.look``."""
+        return str(self.path[0]) + "".join(
+            f".{part}" if isinstance(part, str) and part.isidentifier() else f"[{part!r}]" for part in self.path[1:]
+        )
+
+
+class Word(Struct, frozen=True):
+    """A filter or test by name, with its place."""
+
+    name: str
+    line: int
+    column: int
+
+
+class Comparison(Struct, frozen=True):
+    """A name compared with a constant: ``turn == 1``. ``operator`` is eq, ne, lt, lteq, gt or gteq."""
+
+    path: tuple[str | int, ...]
+    operator: str
+    constant: Any
+    line: int
+    column: int
+
+
+class TemplateNames(Struct, frozen=True):
+    """All that a template refers to. With a ``fault`` the rest is empty."""
+
+    uses: tuple[NameUse, ...] = ()
+    unknown_filters: tuple[Word, ...] = ()
+    unknown_tests: tuple[Word, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    fault: TemplateFault | None = None
+
+    @property
+    def roots(self) -> frozenset[str]:
+        return frozenset(use.root for use in self.uses)
+
+
+@lru_cache(maxsize=512)
+def names_used(template: str) -> TemplateNames:
+    """Read a template's names. Never raises; a template that cannot be parsed gives its fault."""
+    try:
+        tree = SANDBOX.parse(template)
+        filters = tuple(_unknown(tree, nodes.Filter, SANDBOX.filters, "string"))
+        tests = tuple(_unknown(tree, nodes.Test, SANDBOX.tests, "none"))
+        free = find_undeclared_variables(tree)
+        stored = {name.name for name in tree.find_all(nodes.Name) if name.ctx != "load"}
+        found = _Reader(frozenset(free - stored - _OWN))
+        found.read(tree, frozenset())
+    except TemplateSyntaxError as fault:
+        return TemplateNames(fault=syntax_fault(fault, template))
+    except RecursionError:
+        return TemplateNames(fault=TemplateFault("it is nested too deeply"))
+    return TemplateNames(
+        tuple(sorted(found.uses, key=lambda use: (use.line, use.column))),
+        filters,
+        tests,
+        tuple(found.comparisons),
+    )
+
+
+FILTERS: frozenset[str] = frozenset(SANDBOX.filters)
+TESTS: frozenset[str] = frozenset(SANDBOX.tests)
+
+
+def _unknown(tree: nodes.Template, kind: type[nodes.Filter | nodes.Test], known: Any, instead: str) -> Iterator[Word]:
+    """Filters or tests that do not exist; each is replaced, for the search for free names would stop at it."""
+    for node in tree.find_all(kind):
+        if node.name not in known:
+            yield Word(node.name, int(node.lineno), getattr(node.lineno, "column", 1))
+            node.name = instead
+
+
+Path = tuple[str | int, ...]
+
+
+class _Reader:
+    """Walks the tree, carrying the paths that a condition around has found to be defined."""
+
+    def __init__(self, free: frozenset[str]) -> None:
+        self.free = free
+        self.uses: list[NameUse] = []
+        self.comparisons: list[Comparison] = []
+
+    def read(self, node: nodes.Node, sure: frozenset[Path], *, guarded: bool = False) -> None:
+        if isinstance(node, nodes.Name | nodes.Getattr | nodes.Getitem):
+            self._chain(node, sure, guarded)
+        elif isinstance(node, nodes.Filter) and node.name in ("default", "d") and node.node is not None:
+            self.read(node.node, sure, guarded=True)
+            for rest in (*node.args, *node.kwargs):
+                self.read(rest, sure)
+        elif isinstance(node, nodes.Test) and node.name in ("defined", "undefined"):
+            self.read(node.node, sure, guarded=True)
+        elif isinstance(node, nodes.If):
+            self._branches(node, sure)
+        elif isinstance(node, nodes.CondExpr):
+            self.read(node.test, sure)
+            self.read(node.expr1, sure | _defined(node.test))
+            if node.expr2 is not None:
+                self.read(node.expr2, sure)
+        elif isinstance(node, nodes.And):
+            self.read(node.left, sure)
+            self.read(node.right, sure | _defined(node.left))
+        else:
+            if isinstance(node, nodes.Compare):
+                self._comparison(node)
+            for child in node.iter_child_nodes():
+                self.read(child, sure)
+
+    def _branches(self, node: nodes.If, sure: frozenset[Path]) -> None:
+        self.read(node.test, sure)
+        for child in node.body:
+            self.read(child, sure | _defined(node.test))
+        for child in (*node.elif_, *node.else_):
+            self.read(child, sure)
+
+    def _chain(self, node: nodes.Expr, sure: frozenset[Path], guarded: bool) -> None:
+        root, path, rest = _path(node)
+        for other in rest:
+            self.read(other, sure)
+        if not isinstance(root, nodes.Name):
+            self.read(root, sure, guarded=guarded)
+        elif root.ctx == "load" and root.name in self.free:
+            line, column = place_of(root)
+            known = guarded or any(path[: len(known)] == known for known in sure)
+            self.uses.append(NameUse(path, line, column, known))
+
+    def _comparison(self, node: nodes.Compare) -> None:
+        if len(node.ops) != 1:
+            return
+        left, operator, right = node.expr, node.ops[0].op, node.ops[0].expr
+        if isinstance(left, nodes.Const):
+            left, operator, right = right, _MIRRORED.get(operator, operator), left
+        root, path, _ = _path(left)
+        if isinstance(right, nodes.Const) and isinstance(root, nodes.Name) and root.name in self.free:
+            self.comparisons.append(Comparison(path, operator, right.value, *place_of(root)))
+
+
+_MIRRORED = {"lt": "gt", "gt": "lt", "lteq": "gteq", "gteq": "lteq"}
+
+
+def _path(node: nodes.Node) -> tuple[nodes.Node, Path, list[nodes.Node]]:
+    """The root of a chain, the path of names read from it, and expressions inside brackets; the path ends there."""
+    steps: list[str | int | None] = []
+    rest: list[nodes.Node] = []
+    while isinstance(node, nodes.Getattr | nodes.Getitem):
+        if isinstance(node, nodes.Getattr):
+            steps.append(node.attr)
+        elif isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str | int):
+            steps.append(node.arg.value)
+        else:
+            steps.append(None)
+            rest.append(node.arg)
+        node = node.node
+    path: list[str | int] = [node.name] if isinstance(node, nodes.Name) else []
+    for step in reversed(steps):
+        if step is None:
+            break
+        path.append(step)
+    return node, tuple(path), rest
+
+
+def _defined(test: nodes.Node) -> frozenset[Path]:
+    """The paths that exist where a condition holds: tested by ``is defined``, or true themselves."""
+    if isinstance(test, nodes.And):
+        return _defined(test.left) | _defined(test.right)
+    if isinstance(test, nodes.Test) and test.name == "defined":
+        test = test.node
+    root, path, rest = _path(test)
+    return frozenset({path}) if isinstance(root, nodes.Name) and not rest else frozenset()

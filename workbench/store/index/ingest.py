@@ -1,0 +1,364 @@
+"""The one thread that writes to the database: follows every journal of the store, its own process's or not."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from itertools import islice
+from multiprocessing import get_context
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from workbench.store.faults import StoreError, UnknownRun
+from workbench.store.index.database import WRITES, Database, DatabaseError, Engine
+from workbench.store.index.run_ingest import (
+    MOST_BYTES,
+    Batch,
+    IngestedRun,
+    NewRows,
+    OtherJournal,
+    RunIngest,
+    begin_worker,
+    encoded_runs,
+    read_ledger,
+)
+from workbench.store.journal.reading import segments, written
+from workbench.store.journal.record import crc_at_end
+from workbench.store.store import Store
+
+POLL_SECONDS = 1.0
+FAULT_SECONDS = 10.0
+"""Before another try after a fault."""
+STOP_SECONDS = 30.0
+BATCH_RECORDS = 100
+"""Of runs that are being written: so many at most are not to be found in SQL, and for ``BATCH_SECONDS`` at most."""
+BATCH_SECONDS = 10.0
+BACKLOG_RECORDS = 10_000
+"""Of runs that nobody writes, a batch of as many as fit: each batch costs an insert into each table."""
+WORKERS = 2
+"""Processes that read a backlog: this one sends meanwhile."""
+PARALLEL_BYTES = 12 * 1024 * 1024
+"""Of runs that the tables do not know: 2 s of work, and to start the processes takes 0.3 s."""
+TASK_BYTES = 8 * 1024 * 1024
+"""Of runs that are read and sent together, at most: each task costs an insert into each table, of 60 ms in all."""
+_TASKS = 2 * WORKERS
+"""As many at least, so that no process waits long for another."""
+FRESH_NS = 1_000_000_000
+"""A folder that changed less than a second ago may change again without another time of change."""
+_OF_THE_MACHINE = frozenset({0, 74, 75, 76, 107, 159, 236, 241, 243, 252, 394, 425, 1000, 1001, 1002})
+"""Codes of the engine that no run is to blame for: files, memory, space, time, an end of the engine."""
+
+
+class Progress(Struct, frozen=True):
+    """How far the index is."""
+
+    records: int = 0
+    """Sent since the start."""
+    waiting: int = 0
+    """Read and not yet sent."""
+    fault: str = ""
+    """Why nothing is sent at the moment; tried again on its own."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Runs that make no sense as rows, and why; their journals are as they were."""
+
+
+class Ingester:
+    """Copies journals into tables until it is stopped."""
+
+    def __init__(self, store: Store, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
+        """``clock`` gives seconds."""
+        self._engine = engine
+        self._follower = Follower(store, clock)
+        self._fault = ""
+        self._wake = threading.Condition()
+        self._asked = 0
+        """Complete passes that somebody waits for, counted from the start."""
+        self._passed = 0
+        self._thread = threading.Thread(target=self._run, name="index writer", daemon=True)
+
+    def start(self) -> None:
+        """Begin to follow the journals."""
+        self._thread.start()
+
+    def stop(self, seconds: float = STOP_SECONDS) -> bool:
+        """Send what was read and end; what was not stays for the next owner. False if it takes over ``seconds``.
+
+        May be called twice, or without a start.
+        """
+        with self._wake:
+            self._follower.stopping = True
+            self._wake.notify_all()
+        if self._thread.ident is not None:
+            self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def catch_up(self, seconds: float = 600.0) -> None:
+        """Return when every record that is on disk now is in the tables. Raises StoreError when it cannot be."""
+        with self._wake:
+            self._asked += 1
+            asked = self._asked
+            self._wake.notify_all()
+            self._wake.wait_for(lambda: self._passed >= asked or not self._thread.is_alive(), seconds)
+            if self._passed < asked:
+                what = f"is still behind after {seconds:.0f} s" if self._thread.is_alive() else "has no writer any more"
+                raise StoreError(f"the index {what}")
+            if self._fault:
+                raise StoreError(f"the index cannot be brought up to date: {self._fault}")
+
+    @property
+    def progress(self) -> Progress:
+        follower = self._follower
+        return Progress(follower.sent, follower.waiting, self._fault, follower.refused)
+
+    # -- the thread --------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        handle = self._engine.handle(WRITES)
+        try:
+            while True:
+                with self._wake:
+                    if self._asked == self._passed and not self._follower.stopping:
+                        self._wake.wait(FAULT_SECONDS if self._fault else POLL_SECONDS)
+                    asked, stopping = self._asked, self._follower.stopping
+                try:
+                    self._fault = ""
+                    self._follower.follow(handle, flush=stopping or asked > self._passed)
+                except (StoreError, OSError) as error:
+                    self._fault = str(error)
+                with self._wake:
+                    self._passed = asked
+                    self._wake.notify_all()
+                if stopping:
+                    return
+        finally:
+            self._engine.release(handle)
+
+
+class Follower:
+    """Follows all runs of a store. Belongs to the thread that writes to the database."""
+
+    def __init__(self, store: Store, clock: Callable[[], float], parallel_bytes: int = PARALLEL_BYTES) -> None:
+        """``clock`` gives seconds. ``parallel_bytes``: of runs to read, from which more processes read them."""
+        self._store = store
+        self._parallel_bytes = parallel_bytes
+        self._clock = clock
+        self._active: dict[str, RunIngest] = {}
+        """Runs that are being written."""
+        self._ledger: dict[str, IngestedRun] | None = None
+        """What the tables hold, and what waits in the batch; read with the first pass."""
+        self._batch = Batch()
+        self.sent = 0
+        """Records, since the start."""
+        self.stopping = False
+        """Read no more; what was read is sent."""
+
+    @property
+    def waiting(self) -> int:
+        """Records that were read and not sent."""
+        return self._batch.records
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Runs that make no sense as rows, and why."""
+        return {run_id: one.refused for run_id, one in list((self._ledger or {}).items()) if one.refused}
+
+    def follow(self, database: Database, *, flush: bool = False) -> None:
+        """Read what is new in all runs; send it where it is due, or with ``flush``. What could not be sent is sent by
+        the next call. Raises StoreError, OSError."""
+        if self._ledger is None:
+            self._ledger = read_ledger(database)
+        ledger = self._ledger
+        self._forget_removed(database, ledger)
+        run_ids = [] if self.stopping else self._store.run_ids()
+        self._read_backlog(run_ids, database, ledger)
+        for run_id in run_ids:
+            with suppress(UnknownRun, FileNotFoundError):  # Removed since the folder was listed.
+                self._step(run_id, database, ledger)
+            if self.stopping:
+                break
+        if flush or self._clock() - self._batch.since >= BATCH_SECONDS:
+            self._send(database, ledger)
+
+    def _read_backlog(self, run_ids: Iterable[str], database: Database, ledger: dict[str, IngestedRun]) -> None:
+        """Have many runs that the tables do not know read by more processes. Runs that nobody wrote for a second only;
+        what is left out or refused here is read one by one, as others are. Raises DatabaseError."""
+        changed: dict[str, int] = {}
+        sizes: dict[Path, int] = {}
+        for run_id in run_ids:
+            if run_id in ledger or run_id in self._active:
+                continue
+            with suppress(UnknownRun, OSError):
+                folder = self._store.folder(run_id)
+                at = folder.stat().st_mtime_ns
+                size = sum((folder / name).stat().st_size for name in segments(folder))
+                if size > MOST_BYTES or time.time_ns() - at <= FRESH_NS or self._store.writer(run_id) is not None:
+                    continue
+                sizes[folder], changed[run_id] = size, at
+        total = sum(sizes.values())
+        if not sizes or total < self._parallel_bytes:
+            return
+        tasks: list[list[Path]] = []
+        room = 0
+        for folder, size in sizes.items():
+            if size > room:
+                tasks.append([])
+                room = min(TASK_BYTES, total // _TASKS)
+            tasks[-1].append(folder)
+            room -= size
+        with (
+            suppress(BrokenProcessPool, OSError),
+            ProcessPoolExecutor(WORKERS, get_context("spawn"), begin_worker) as pool,
+        ):
+            try:
+                self._send_read(pool, tasks, changed, database, ledger)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def _send_read(
+        self,
+        pool: ProcessPoolExecutor,
+        tasks: Iterable[list[Path]],
+        changed: Mapping[str, int],
+        database: Database,
+        ledger: dict[str, IngestedRun],
+    ) -> None:
+        """Send what the processes read, one task ahead of what they read."""
+        left = iter(tasks)
+        # The processes inherit it: Ctrl+C at a terminal reaches them too, before they can say that they ignore it.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            begun = deque(pool.submit(encoded_runs, task) for task in islice(left, WORKERS + 1))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        while begun and not self.stopping:
+            made = begun.popleft().result()
+            begun.extend(pool.submit(encoded_runs, task) for task in islice(left, 1))
+            try:
+                ledger.update({one.run_id: one for one in made.send(database, changed)})
+            except DatabaseError as error:
+                if error.code in _OF_THE_MACHINE:
+                    raise
+                continue
+            self.sent += made.records
+
+    def _step(self, run_id: str, database: Database, ledger: dict[str, IngestedRun]) -> None:
+        """Read what is new of a run. Of one that is in the tables and that nobody writes, it costs a look at when its
+        folder changed: segments of such a run do not grow, and whoever goes on with it begins another one."""
+        folder = self._store.folder(run_id)
+        known, changed = ledger.get(run_id), folder.stat().st_mtime_ns
+        if known is not None and known.changed == changed:
+            return
+        writer = self._store.writer(run_id) is not None
+        settled = changed if not writer and time.time_ns() - changed > FRESH_NS else 0
+        ingest = self._active.get(run_id)
+        followed = ingest is not None
+        if ingest is None:
+            if known is not None and not writer and self._is_whole(run_id, known):
+                if settled:
+                    self._add(replace(known, changed=settled), NewRows(0, [], False), ledger)
+                return
+            ingest = self._active[run_id] = RunIngest(folder, known)
+        try:
+            self._read(ingest, database, ledger, BATCH_RECORDS if writer else BACKLOG_RECORDS)
+        except OtherJournal:
+            self._forget(run_id, database, ledger)
+            self._step(run_id, database, ledger)
+            return
+        if ingest.ingested.refused:
+            self._add(replace(ingest.ingested, changed=changed), NewRows(0, [], False), ledger)
+        elif settled and not self.stopping:
+            self._add(replace(ingest.ingested, changed=settled), NewRows(0, [], False), ledger)
+        if not writer and not self.stopping:
+            del self._active[run_id]
+        if followed and ingest.ended:
+            self._send(database, ledger)  # Who looks at a run that has just ended does not wait.
+
+    def _read(self, ingest: RunIngest, database: Database, ledger: dict[str, IngestedRun], most: int) -> None:
+        more = True
+        while more and not self.stopping:
+            if self._batch.records >= most:
+                self._send(database, ledger)
+            made = ingest.read(most - self._batch.records)
+            if made.records:
+                self._add(ingest.ingested, made, ledger)
+            more = made.more
+            if more:
+                self._send(database, ledger)
+
+    def _add(self, ingested: IngestedRun, made: NewRows, ledger: dict[str, IngestedRun]) -> None:
+        if not self._batch.rows:
+            self._batch.since = self._clock()
+        self._batch.add(ingested, made)
+        ledger[ingested.run_id] = ingested
+
+    def _is_whole(self, run_id: str, known: IngestedRun) -> bool:
+        """Whether the tables hold all records of a run, by the size of its last segment and the record it ends with."""
+        folder = self._store.folder(run_id)
+        last = max(segments(folder), default="")
+        if known.refused or last != known.segment or written(folder / last) != known.bytes:
+            return False
+        return crc_at_end(folder / last, known.bytes) == known.crc
+
+    def _send(self, database: Database, ledger: dict[str, IngestedRun]) -> None:
+        """Send the batch. Where the engine refuses it for what it holds, each run goes by itself: one must not keep
+        the others out."""
+        batch = self._batch
+        if not batch.ingested:
+            return
+        try:
+            batch.send(database)
+        except DatabaseError as error:
+            if error.code in _OF_THE_MACHINE:
+                raise
+            for one in batch.apart():
+                self._send_apart(one, database, ledger)
+        self.sent += batch.records
+        self._batch = Batch()
+
+    def _send_apart(self, one: Batch, database: Database, ledger: dict[str, IngestedRun]) -> None:
+        try:
+            one.send(database)
+        except DatabaseError as error:
+            if error.code in _OF_THE_MACHINE:
+                raise
+            for run_id, ingested in one.ingested.items():
+                refused = replace(ingested, refused=str(error))
+                ledger[run_id] = refused
+                self._active.pop(run_id, None)
+                Batch(ingested={run_id: refused}).send(database)
+
+    def _forget_removed(self, database: Database, ledger: dict[str, IngestedRun]) -> None:
+        """Drop the rows of runs whose folders were removed."""
+        if not self._store.removed.is_dir():
+            return
+        for removed in list(self._store.removed.iterdir()):
+            self._forget(removed.name, database, ledger)
+            removed.unlink()
+
+    def _forget(self, run_id: str, database: Database, ledger: dict[str, IngestedRun]) -> None:
+        """Drop all that is in the tables of a run, and what waits for them."""
+        self._batch.drop(run_id)
+        delete_run(database, run_id)
+        ledger.pop(run_id, None)
+        self._active.pop(run_id, None)
+
+
+def delete_run(database: Database, run_id: str) -> None:
+    """Delete a run's rows. Bodies stay, other runs may share them; a rebuild leaves them out. Raises DatabaseError."""
+    parameters = {"run": run_id}
+    own = (
+        "session_id IN (SELECT session_id FROM messages WHERE run_id = {run:String})"
+        " AND session_id NOT IN (SELECT session_id FROM messages WHERE run_id != {run:String})"
+    )
+    for table in ("contexts", "context_cards"):
+        database.query(f"DELETE FROM {table} WHERE {own}", parameters)
+    for table in ("messages", "runs", "events", "evals", "ingested"):
+        database.query(f"DELETE FROM {table} WHERE run_id = {{run:String}}", parameters)

@@ -1,0 +1,265 @@
+"""Journals made into rows, and rows sent in batches that hold many short runs or a stretch of a long one."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
+
+from workbench.store.index.database import Database
+from workbench.store.index.rows import RowMaker
+from workbench.store.index.tables import ROW_TYPES, Row
+from workbench.store.index.values import json_rows
+from workbench.store.journal.reading import Health, JournalLine, Tail
+from workbench.store.journal.record import crc_of, data_of
+
+# What of each journal the tables hold: rows of the database itself, so that both are always of one age.
+
+
+class IngestedRun(Struct, frozen=True):
+    """How far one run is in the tables."""
+
+    run_id: str
+    segment: str = ""
+    bytes: int = 0
+    """Of the segment, up to the end of the last record."""
+    seq: int = 0
+    """Of the last record."""
+    crc: str = ""
+    """Of the last record, 8 hex digits: another one there says that this is another journal."""
+    records: int = 0
+    changed: int = 0
+    """When its folder had last changed as all of it was in the tables, in ns since 1970; 0 while it is written."""
+    refused: str = ""
+    """Why the rest makes no rows."""
+
+
+_READ = "SELECT run_id, segment, bytes, seq, crc, records, changed, refused FROM ingested{suffix} FINAL"
+
+
+def read_ledger(database: Database, suffix: str = "") -> dict[str, IngestedRun]:
+    """By run. Raises DatabaseError."""
+    found = database.query(_READ.format(suffix=suffix))
+    return {str(row[0]): IngestedRun(*row) for row in found.rows}
+
+
+def note(database: Database, ingested: Iterable[IngestedRun], suffix: str = "") -> None:
+    """To be called when the rows are in the tables. Raises DatabaseError."""
+    version = time.time_ns()
+    rows = [{**asdict(one), "row_version": version} for one in ingested]
+    if rows:
+        database.insert(f"ingested{suffix}", tuple(rows[0]), [tuple(row.values()) for row in rows])
+
+
+NONSENSE = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
+"""What making rows raises for records that are whole and make no sense."""
+
+MOST_BYTES = 16 * 1024 * 1024
+"""Of records that are read at once: their rows are in memory until they are sent."""
+
+
+class OtherJournal(Exception):
+    """The journal is not the one whose beginning is in the tables: its rows must go."""
+
+
+class NewRows(Struct, frozen=True):
+    """Records that are not in the tables yet, as rows."""
+
+    records: int
+    rows: list[Row]
+    more: bool
+    """Reading stopped before the end of the journal."""
+
+
+class RunIngest:
+    """Follows one run from where its ledger says that the tables are."""
+
+    def __init__(self, folder: Path, ingested: IngestedRun | None = None) -> None:
+        self.ingested = replace(ingested or IngestedRun(folder.name), refused="")
+        """How far it was read."""
+        self._tail = Tail(folder)
+        self._maker = RowMaker(folder.name)
+        self._behind = self.ingested if self.ingested.records else None
+        """Up to where records only tell what later rows need."""
+
+    def read(self, most: int) -> NewRows:
+        """The next records, at most so many. Nothing is read behind one that makes no sense: ``ingested`` says why.
+
+        Raises OtherJournal, OSError."""
+        count, size, rows, more, last, refused = 0, 0, list[Row](), False, None, ""
+        for line in self._tail.lines() if not self.ingested.refused else ():
+            try:
+                made = self._maker.apply(line.event, data_of(line.raw)) if line.event is not None else []
+            except NONSENSE as error:
+                refused = f"record {line.seq}: {type(error).__name__}: {error}"
+                break
+            if self._behind is not None:
+                self._recognize(line, self._behind)
+                continue
+            rows += made
+            count, size, last = count + 1, size + len(line.raw), line
+            if count >= most or size >= MOST_BYTES:
+                more = True
+                break
+        if last is not None:
+            self.ingested = replace(
+                self.ingested,
+                segment=last.segment,
+                bytes=last.end,
+                seq=last.seq,
+                crc=crc_of(last.raw),
+                records=self.ingested.records + count,
+            )
+        if refused:
+            self.ingested = replace(self.ingested, refused=refused)
+        if self._behind is not None:
+            raise OtherJournal
+        if rows:
+            rows.append(self._maker.run_row())
+        return NewRows(count, rows, more)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last record read is the end of the run."""
+        return bool(self._maker.state.finished)
+
+    def _recognize(self, line: JournalLine, behind: IngestedRun) -> None:
+        here, there = (line.segment, line.end), (behind.segment, behind.bytes)
+        if here < there:
+            return
+        if here != there or crc_of(line.raw) != behind.crc:
+            raise OtherJournal
+        self._behind = None
+
+    @property
+    def health(self) -> Health:
+        """Of the journal, as far as it was read."""
+        return self._tail.health
+
+
+class Batch(Struct):
+    """Rows that are to be sent together, by run."""
+
+    records: int = 0
+    since: float = 0.0
+    """When the oldest was read, by the caller's clock."""
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    ingested: dict[str, IngestedRun] = field(default_factory=dict)
+    """What the ledger says when they were sent."""
+
+    def add(self, run: IngestedRun, made: NewRows) -> None:
+        """Take rows of a run, and how far it is with them."""
+        self.records += made.records
+        self.rows.setdefault(run.run_id, []).extend(made.rows)
+        self.ingested[run.run_id] = run
+
+    def drop(self, run_id: str) -> None:
+        """Leave a run out."""
+        self.rows.pop(run_id, None)
+        self.ingested.pop(run_id, None)
+
+    def send(self, database: Database, suffix: str = "") -> None:
+        """Rows first, ledger last: after a crash between the two they are sent again, and replace themselves.
+
+        Raises DatabaseError."""
+        insert(database, newest(row for rows in self.rows.values() for row in rows), suffix)
+        note(database, self.ingested.values(), suffix)
+
+    def clear(self) -> None:
+        """Nothing waits any more."""
+        self.records = 0
+        self.rows.clear()
+        self.ingested.clear()
+
+    def apart(self) -> list[Batch]:
+        """A batch for each run."""
+        return [
+            Batch(0, self.since, {run_id: rows}, {run_id: self.ingested[run_id]}) for run_id, rows in self.rows.items()
+        ]
+
+
+def insert(database: Database, rows: Iterable[Row], suffix: str = "") -> None:
+    """Send rows to their tables, each table's as one batch. Raises DatabaseError."""
+    for row_type, found in _by_type(rows):
+        database.insert_encoded(row_type.table + suffix, row_type.columns(), json_rows(found))
+
+
+def _by_type(rows: Iterable[Row]) -> list[tuple[type[Row], list[Row]]]:
+    """Rows by their types, in the order in which they are sent."""
+    by_type: dict[type[Row], list[Row]] = {row_type: [] for row_type in ROW_TYPES}
+    for row in rows:
+        by_type[type(row)].append(row)
+    return [(row_type, found) for row_type, found in by_type.items() if found]
+
+
+def newest(rows: Iterable[Row]) -> list[Row]:
+    """Without the versions of a row that a later one in the same batch replaces."""
+    kept: dict[object, Row] = {}
+    for row in rows:
+        kept[row.key] = row
+    return list(kept.values())
+
+
+# Many runs that nobody writes are read by more processes: making rows is Python's work, of which one process does only
+# one thing at a time, and takes three quarters of a first index.
+
+
+class EncodedRuns(Struct, frozen=True):
+    """Whole runs as the engine takes them in."""
+
+    records: int
+    tables: tuple[tuple[type[Row], bytes], ...]
+    ingested: tuple[IngestedRun, ...]
+    """Runs that could not be read are left out."""
+
+    def send(self, database: Database, changed: Mapping[str, int]) -> list[IngestedRun]:
+        """Rows first, ledger last, as a batch does; what the ledger says now. ``changed``: of the folders, by run.
+
+        Raises DatabaseError."""
+        for row_type, rows in self.tables:
+            database.insert_encoded(row_type.table, row_type.columns(), rows)
+        noted = [replace(one, changed=changed[one.run_id]) for one in self.ingested]
+        note(database, noted)
+        return noted
+
+
+def encoded_runs(folders: Sequence[Path]) -> EncodedRuns:
+    """Read whole runs from their beginning."""
+    rows: list[Row] = []
+    ingested: list[IngestedRun] = []
+    for folder in folders:
+        try:
+            ingest = RunIngest(folder)
+            made = ingest.read(sys.maxsize)
+        except OSError:
+            continue  # Removed meanwhile, or a fault that the index will tell when it looks itself.
+        if made.more:
+            continue  # It has grown too large to be sent with others.
+        rows += made.rows
+        ingested.append(ingest.ingested)
+    tables = tuple((row_type, json_rows(found)) for row_type, found in _by_type(newest(rows)))
+    return EncodedRuns(sum(one.records for one in ingested), tables, tuple(ingested))
+
+
+def begin_worker() -> None:
+    """Prepare a process that calls ``encoded_runs``: Ctrl+C is its parent's business, and it ends with its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()  # Events and rows hold no circles: what nobody needs any more goes by itself.
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)

@@ -1,0 +1,118 @@
+"""A query's answer: named, typed columns and rows of plain values."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import Struct
+
+from workbench.store.faults import StoreError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# Forms of an answer: JSON, CSV, Parquet.
+
+
+def summary_line(table: ResultTable) -> str:
+    """How many rows there are, and whether there are more."""
+    rows = "row" if len(table) == 1 else "rows"
+    more = ", more were found" if table.cut else ""
+    return f"({len(table)} {rows}{more})"
+
+
+def as_json(table: ResultTable) -> str:
+    """An array with an object per row."""
+    return json.dumps(list(table.dicts()), ensure_ascii=True, indent=2)
+
+
+def as_csv(table: ResultTable) -> str:
+    """With a header; an unknown value is an empty cell, arrays and objects are JSON."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.names)
+    writer.writerows([_plain(value) for value in row] for row in table.rows)
+    return out.getvalue()
+
+
+def write_parquet(arrow: bytes, path: Path) -> int:
+    """Write an Arrow file (``Queries.arrow``) as Parquet; the number of rows. Raises StoreError."""
+    pyarrow: Any = import_module("pyarrow")
+    parquet: Any = import_module("pyarrow.parquet")
+    table = pyarrow.ipc.open_file(pyarrow.py_buffer(arrow)).read_all()
+    try:
+        parquet.write_table(table, path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {os.strerror(error.errno) if error.errno else error}") from error
+    return int(table.num_rows)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+class Column(NamedTuple):
+    """A column of an answer."""
+
+    name: str
+    type: str
+    """As the engine names it: ``Nullable(Float64)``."""
+
+
+class ResultTable(Struct, frozen=True):
+    """Rows are tuples in the order of the columns. Times are text in UTC, ids are text, unknown values are None."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    cut: bool = False
+    """More rows matched than the limit let through."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def dicts(self) -> Iterator[dict[str, Any]]:
+        """Rows by column name; of two columns with one name, the last counts."""
+        names = self.names
+        return (dict(zip(names, row, strict=True)) for row in self.rows)
+
+    def to_pandas(self) -> DataFrame:
+        """A data frame with these columns; of two with one name, both. Numbers with unknown values among them are
+        floats with NaN, other unknown values None."""
+        import pandas
+
+        return pandas.DataFrame(list(self.rows), columns=list(self.names))
+
+    def one(self) -> Any:
+        """The value of an answer of one row and one column. Raises ValueError for any other shape."""
+        if len(self.rows) != 1 or len(self.columns) != 1:
+            raise ValueError(f"expected one value, got {len(self.rows)} rows of {len(self.columns)} columns")
+        return self.rows[0][0]
+
+    def first(self, limit: int) -> ResultTable:
+        """At most ``limit`` rows."""
+        return ResultTable(self.columns, self.rows[:limit], True) if len(self.rows) > limit else self
+
+    @classmethod
+    def from_compact_json(cls, data: bytes) -> ResultTable:
+        """Read the engine's ``JSONCompact``. Statements without an answer give a table without columns.
+
+        Raises ValueError for an answer of another form.
+        """
+        if not data.strip():
+            return cls((), ())
+        body = json.loads(data.decode("utf-8", "replace"))
+        columns = tuple(Column(column["name"], column["type"]) for column in body["meta"])
+        return cls(columns, tuple(tuple(row) for row in body["data"]))

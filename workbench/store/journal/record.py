@@ -1,0 +1,131 @@
+"""One line of a journal: an event as ASCII JSON with a format version and a checksum."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from msgspec.json import decode as from_json
+
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.shapes import problem_of
+from workbench.language.clean import clean_line
+
+START = "00000000"
+"""What the first record of a run says of the one before it."""
+
+VERSION = 1
+"""Of the record format. Readers keep the older ones for ever."""
+
+_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}')
+_TAIL_SIZE = len(b',"crc":"00000000"}')
+_LINK = re.compile(rb',"prev":"([0-9a-f]{8})"$')
+_LINK_SIZE = len(b',"prev":"00000000"')
+_DATA = b',"data":'
+_HEAD = re.compile(rb'\{"v":\d+,"run_id":"[^"]*","seq":(\d+),"at":"[^"]*","kind":"blob"')
+
+_quoted = json.encoder.encode_basestring_ascii
+_encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")).encode
+
+_decode = json.JSONDecoder().raw_decode
+
+
+class BadRecord(Exception):
+    """A line that is no record, and why; ``seq`` is its number where the line is as it was written all the same."""
+
+    def __init__(self, reason: str, seq: int = 0) -> None:
+        super().__init__(reason)
+        self.seq = seq
+
+
+def encoded(event: Event, before: str = "") -> bytes:
+    """The line, newline included. ``before`` is the checksum of the record before it, which chains the two: what is
+    exchanged or changed later is noticed even where each line by itself is whole.
+
+    Raises TypeError or ValueError when the data is no JSON (NaN is none)."""
+    link = f',"prev":"{before}"' if before else ""
+    branch, phase, visit, attempt, turn, call = event.place
+    text = (
+        f'{{"v":{VERSION},"run_id":{_quoted(event.run_id)},"seq":{event.seq:d},"at":{_quoted(event.at)},'
+        f'"kind":{_quoted(event.kind)},"branch":{_quoted(branch)},"phase":{_quoted(phase)},"visit":{visit:d},'
+        f'"attempt":{attempt:d},"turn":{turn:d},"call":{call:d},"data":{_encode(dict(event.data))}{link}'
+    ).encode("ascii")
+    return sealed(text)
+
+
+def sealed(text: bytes) -> bytes:
+    """A line from a JSON object without its closing bracket: with its checksum, the bracket and the newline."""
+    return b'%b,"crc":"%08x"}\n' % (text, crc32(b"}", crc32(text)))
+
+
+def decoded(line: bytes) -> Event:
+    """The event of a line without its newline. Raises BadRecord when a single bit differs from what was written."""
+    check(line)
+    try:
+        body = _body(line)
+        if body["v"] > VERSION:
+            raise BadRecord(f"format {body['v']} of a later program; this one reads up to {VERSION}")
+        event = Event.from_json(body)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadRecord(f"no record: {type(error).__name__}") from error
+    if problem := problem_of(event):
+        known = event.seq if type(event.seq) is int else 0
+        raise BadRecord(f"record {clean_line(str(event.seq), 20)}: {problem}", known)
+    return event
+
+
+def _body(line: bytes) -> Any:
+    """The object of a line. Raises ValueError, RecursionError, BadRecord."""
+    if line.startswith(b"{") and line.isascii():
+        try:
+            return from_json(line)
+        except ValueError:
+            pass  # A lone surrogate or a number out of range. Python's own reader takes both, and decides the rest.
+    text = line.decode("ascii")
+    body, end = _decode(text)
+    if end != len(text):
+        raise BadRecord("no record: something follows it")
+    return body
+
+
+def check(line: bytes) -> None:
+    """Compare the checksum. Raises BadRecord."""
+    tail = _TAIL.fullmatch(line, len(line) - _TAIL_SIZE) if len(line) > _TAIL_SIZE else None
+    if tail is None:
+        raise BadRecord("no checksum")
+    if crc32(b"}", crc32(memoryview(line)[:-_TAIL_SIZE])) != int(tail[1], 16):
+        raise BadRecord("checksum differs")
+
+
+def link_of(line: bytes) -> str:
+    """The checksum of the record before it that a whole record, newline included, says; empty where it says none."""
+    link = _LINK.search(line, len(line) - _TAIL_SIZE - 1 - _LINK_SIZE, len(line) - _TAIL_SIZE - 1)
+    return link[1].decode("ascii") if link else ""
+
+
+def crc_of(line: bytes) -> str:
+    """The checksum that a whole record, newline included, says of itself: 8 hex digits."""
+    return line[-11:-3].decode("ascii", "replace")
+
+
+def data_of(line: bytes) -> str:
+    """The data of a whole record as it was written; empty where characters in it are escaped, or in an old order."""
+    at = line.find(_DATA)
+    end = len(line) - _TAIL_SIZE - 1 - (_LINK_SIZE if link_of(line) else 0)
+    return "" if at < 0 or b"\\u" in line else line[at + len(_DATA) : end].decode("ascii")
+
+
+def crc_at_end(segment: Path, end: int) -> str:
+    """The same of the record that ends at an offset of a segment. Raises OSError."""
+    with segment.open("rb", buffering=0) as file:
+        file.seek(max(end - _TAIL_SIZE - 1, 0))
+        return crc_of(file.read(_TAIL_SIZE + 1))
+
+
+def blob_seq(line: bytes) -> int | None:
+    """The sequence number of a ``blob`` record, without parsing its body; None for other kinds."""
+    head = _HEAD.match(line)
+    return int(head[1]) if head else None

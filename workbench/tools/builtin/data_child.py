@@ -1,0 +1,206 @@
+"""Runs one query or one Python program of a data phase. A program of its own, run in the sandbox, never imported.
+
+The first argument is a folder with ``job.json``: ``kind`` (sql or python), ``code``, ``data`` (by phase), ``tables``
+(rows by name), ``names`` (more variables of the program), ``limit`` (rows), ``files`` (whether a query may read
+files), ``sites`` (folders of packages). The answer is written to ``$OUTBOX/answer.json``: ``value``, ``table`` or
+``error``.
+"""
+
+import ast
+import datetime
+import decimal
+import importlib
+import json
+import math
+import os
+import sys
+import traceback
+import types
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+CODE = "<code>"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON: what JSON has no number or word for becomes null or text."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() and value.as_tuple().exponent == 0 else float(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (datetime.date, datetime.time)):  # datetime and pandas' Timestamp are dates
+        return None if str(value) == "NaT" else value.isoformat()
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    if hasattr(value, "tolist"):  # numpy scalars and arrays
+        return plain(value.tolist())
+    if isinstance(value, Iterable):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+def load(connection: Any, tables: Mapping[str, list[dict[str, Any]]]) -> None:
+    """Make the rows tables. A column whose values have no common type becomes JSON text."""
+    import pyarrow as arrow
+
+    for name, rows in tables.items():
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        arrays = [column(arrow, [row.get(key) for row in rows]) for key in columns]
+        connection.register("loading", arrow.table(arrays, names=columns))
+        connection.execute(f"CREATE TABLE {quoted(name)} AS SELECT * FROM loading")
+        connection.unregister("loading")
+
+
+def column(arrow: Any, values: list[Any]) -> Any:
+    try:
+        made = arrow.array(values)
+        return arrow.array(values, arrow.string()) if arrow.types.is_null(made.type) else made
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError, arrow.ArrowNotImplementedError, OverflowError):
+        texts = [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
+        return arrow.array(texts, arrow.string())
+
+
+def quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def run_sql(job: Mapping[str, Any]) -> dict[str, Any]:
+    import duckdb
+
+    connection = duckdb.connect(":memory:", config={"threads": 2, "memory_limit": "1GB"})
+    load(connection, job["tables"])
+    connection.execute("SET TimeZone = 'UTC'")
+    if not job["files"]:
+        connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+    done = connection.execute(job["code"])
+    columns = [str(part[0]) for part in done.description or ()]
+    found = done.fetchmany(job["limit"] + 1)
+    rows = [dict(zip(columns, (plain(value) for value in row), strict=True)) for row in found[: job["limit"]]]
+    more = {"truncated": True} if len(found) > job["limit"] else {}
+    return {"table": rows, "columns": columns, **more}
+
+
+class Data:
+    """What earlier phases made, by phase: a DataFrame for a table, else the value itself."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._values:
+            known = ", ".join(self._values) or "none"
+            raise KeyError(f"no phase '{name}' has an output; there are: {known}")
+        if name not in self._made:
+            self._made[name] = frame(self._values[name])
+        return self._made[name]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError as fault:
+            raise AttributeError(fault.args[0]) from None
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def list_available(self) -> list[str]:
+        return list(self._values)
+
+
+def frame(value: Any) -> Any:
+    if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
+        import pandas
+
+        return pandas.DataFrame(value)
+    return value
+
+
+class LazyModule(types.ModuleType):
+    """A module that is imported when it is first used: most programs need none of them."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self.__name__), name)
+
+
+def run_python(job: Mapping[str, Any]) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": "__main__", "data": Data(job["data"]), "json": json}
+    names |= {"pd": LazyModule("pandas"), "np": LazyModule("numpy"), **job["names"]}
+    tree = ast.parse(job["code"], CODE)
+    if returns(tree):
+        wrapped = ast.parse("def cell(): pass")
+        function = wrapped.body[0]
+        assert isinstance(function, ast.FunctionDef)
+        function.body = tree.body
+        exec(compile(wrapped, CODE, "exec"), names)
+        names["result"] = names["cell"]()
+    else:
+        exec(compile(tree, CODE, "exec"), names)
+    if "result" not in names:
+        raise NameError("the code must set the variable 'result'")
+    result = names["result"]
+    if image(result):
+        return {"value": f"1 image ({type(result).__name__})"}
+    kind = f"{type(result).__module__}.{type(result).__name__}"
+    if kind.startswith("pandas.") and kind.endswith(".DataFrame"):
+        rows = [{str(key): plain(value) for key, value in row.items()} for row in result.to_dict("records")]
+        return {"table": rows, "columns": [str(name) for name in result.columns]}
+    if kind.startswith("pandas.") and kind.endswith(".Series"):
+        result = result.tolist()
+    if kind.startswith("plotly."):
+        result = json.loads(result.to_json())
+    return {"value": plain(result)}
+
+
+def returns(tree: ast.AST) -> bool:
+    """Whether the program returns its result, as a function does."""
+    inner = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+    return any(
+        isinstance(node, ast.Return) or (not isinstance(node, inner) and returns(node))
+        for node in ast.iter_child_nodes(tree)
+    )
+
+
+def image(result: Any) -> bool:
+    """Whether a result is a picture: it is saved, and shown as any tool's images are."""
+    path = Path(os.environ["OUTBOX"], "result.png")
+    if hasattr(result, "savefig"):
+        result.savefig(path, dpi=100, bbox_inches="tight")
+        return True
+    if type(result).__module__.startswith("PIL."):
+        result.save(path)
+        return True
+    return False
+
+
+def told(fault: BaseException) -> str:
+    """``line N: TYPE: MESSAGE``, with the line of the program where it is one."""
+    frames = [entry for entry in traceback.extract_tb(fault.__traceback__) if entry.filename == CODE]
+    line = fault.lineno if isinstance(fault, SyntaxError) else frames[-1].lineno if frames else None
+    text = fault.args[0] if isinstance(fault, (KeyError, SyntaxError)) and fault.args else fault
+    return (f"line {line}: " if line else "") + f"{type(fault).__name__}: {text}"
+
+
+def main() -> None:
+    job = json.loads(Path(sys.argv[1], "job.json").read_text("utf-8"))
+    sys.path[:0] = job["sites"]
+    try:
+        answer = run_sql(job) if job["kind"] == "sql" else run_python(job)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:  # noqa: BLE001 - code of the file may raise anything: its words are the answer
+        answer = {"error": told(fault)}
+    Path(os.environ["OUTBOX"], "answer.json").write_text(json.dumps(answer), "utf-8")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The Bench: the main screen, its panes, and the controllers behind its keys."""

@@ -1,0 +1,129 @@
+"""The person beside the run: answers to its questions, and feedback to a running phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from workbench.tui.screens.dialog import Dialog
+from workbench.tui.screens.feedback import FeedbackDialog, FeedbackText
+from workbench.tui.screens.question import question_dialog
+
+if TYPE_CHECKING:
+    from workbench.engine.journal.event import Event
+    from workbench.engine.journal.parts import VisitState
+    from workbench.tui.bench.inspecting import Inspecting
+    from workbench.tui.bench.presenter import Presenter
+    from workbench.tui.bench.stage import Stage
+    from workbench.tui.screens.form import UnsentForm
+
+
+class Asking:
+    """What a and S do."""
+
+    def __init__(self, stage: Stage, inspecting: Inspecting) -> None:
+        """``inspecting`` shows the candidates that a question is about."""
+        self._stage = stage
+        self._inspecting = inspecting
+        self._asked: Event | None = None
+        """The question whose dialog was shown, so that one that was closed does not come back by itself."""
+        self._written: UnsentForm | str | None = None
+        """What was put into its form, if that was left."""
+
+    def begin_anew(self) -> None:
+        """Another run: its questions are new ones."""
+        self._asked = None
+
+    # -- questions ---------------------------------------------------------------------------------------------------
+
+    def ask_if_asked(self) -> None:
+        """Show the dialog of a new question, unless another screen is open, or something is being written."""
+        if (live := self._stage.live()) is None or not self._stage.is_free:
+            return
+        question = live[1].state.current_question()
+        if question is not None and question is not self._asked:
+            self.answer(unasked=True)
+
+    def close_settled(self, screen: object) -> None:
+        """The dialog of a question that nobody waits for any longer leaves the screen."""
+        if (live := self._stage.live()) is None or not isinstance(screen, Dialog) or screen.question is None:
+            return
+        state = live[1].state
+        if not any(screen.question is open for run in (state.run, *state.children.values()) for open in run.questions):
+            screen.dismiss(None)
+            self._stage.services.say("The question is over: its answer came too late.", "warning")
+
+    def answer(self, *, unasked: bool = False) -> None:
+        """Show what waits for an answer; ``unasked`` where no key asked for it."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+        services = self._stage.services
+        question = presenter.state.current_question()
+        if question is None:
+            services.say("Nothing waits for an answer.")
+            return
+        written = self._written if question is self._asked else None
+        self._asked, self._written = question, None
+        if question.data.get("candidates"):
+            self._inspecting.show_candidates(question.run_id, question.place, unasked=unasked)
+            return
+
+        dialog = question_dialog(question, written)
+
+        def answered(text: str | None) -> None:
+            if text is None:
+                self._written = dialog.written
+            elif not session.answer(question, text):
+                services.say("Nobody waits for this answer any more.", "warning")
+            self._stage.soon()
+
+        show: Callable[..., object] = services.push_unasked if unasked else services.push_screen
+        show(dialog, answered)
+
+    # -- feedback ----------------------------------------------------------------------------------------------------
+
+    def feedback(self) -> None:
+        """Say something to the running phase; while it is written, the run waits before its next call."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+        services = self._stage.services
+        if not session.running:
+            services.say("No run is going on.")
+            return
+        visit = running_visit(presenter)
+        rule = session.audibles_of(visit.phase) if visit is not None else None
+        if visit is None or rule is None:
+            where = f"'{visit.phase}' takes no feedback" if visit is not None else "No phase is running"
+            services.say(f"{where}: a phase that does sets 'audibles'.")
+            return
+        left = rule.budget - len(visit.feedback) - len(session.audibles.unheard)
+        if left <= 0:
+            services.say(f"'{visit.phase}' has had all its feedback: {rule.budget} of {rule.budget}.", "warning")
+            return
+        session.audibles.raise_hand()
+
+        def said(answer: FeedbackText | None) -> None:
+            if answer is None:
+                session.audibles.lower_hand()
+            else:
+                session.audibles.say(answer.text, redo=answer.redo)
+                services.say("The turn is taken again with it." if answer.redo else "The next call sees it.")
+            self._stage.soon()
+
+        services.push_screen(FeedbackDialog(visit.phase, rule, left), said)
+
+    def tell_unheard(self) -> None:
+        """Once a run is over: what was said to it and came too late. Its thread may end frames after its last event."""
+        live = self._stage.live()
+        if live is None or not live[0].audibles.unheard or live[1].state.alive or live[0].running:
+            return
+        for feedback in live[0].audibles.forget():
+            self._stage.services.say(f"The feedback came after the last call: {feedback.text[:60]}", "warning")
+
+
+def running_visit(presenter: Presenter) -> VisitState | None:
+    """The phase that runs, as the fold knows it."""
+    visits = [visit for visit in presenter.state.run.visits if visit.status == "running" and visit.kind != "candidate"]
+    return visits[-1] if visits else None

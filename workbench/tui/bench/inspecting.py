@@ -1,0 +1,272 @@
+"""Looks at a run: calls back and forth, why, wire, differences, other strategies, candidates, rows over the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from workbench.context.strategy import SpecError
+from workbench.engine.definition import DefinitionError
+from workbench.store.faults import StoreError
+from workbench.tui.bench.tabs import Tab
+from workbench.tui.screens.candidates import CandidatesScreen
+from workbench.tui.screens.compare import CompareSheet
+from workbench.tui.screens.message import MessageSheet
+from workbench.tui.screens.sheet import Sheet
+from workbench.views import documents
+from workbench.views.candidates import no_candidates
+from workbench.views.keys import told
+from workbench.views.text import TextRows, text_lines
+from workbench.workspace.comparing import source_of
+
+if TYPE_CHECKING:
+    from workbench.context.place import Place
+    from workbench.tui.bench.presenter import Detail, Presenter
+    from workbench.tui.bench.stage import Stage
+    from workbench.tui.widgets.rowview import RowView
+    from workbench.views.model import Rows
+
+NO_CALL = "There is no call yet: {run.over} runs to the first one."
+
+
+class Inspecting:
+    """What the keys of the group "Look" do, and enter in each pane."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._panes = stage.panes
+
+    @property
+    def _say(self) -> Callable[..., None]:
+        return self._stage.services.say
+
+    # -- calls and their detail --------------------------------------------------------------------------------------
+
+    def move(self, step: int) -> None:
+        """Look at the call before or after."""
+        if (presenter := self._stage.presenter) is None:
+            return
+        if not presenter.state.move(step):
+            calls = presenter.state.shown.calls
+            self._say(f"This is the {'first' if step < 0 else 'last'} call." if calls else told(NO_CALL))
+            return
+        selected = presenter.state.selected
+        if selected is not None:
+            presenter.phase = selected.phase
+        self._stage.redraw()
+
+    def show_detail(self, mode: Detail) -> None:
+        """Show why, or the wire, in the detail pane; the same key again shows the message."""
+        if (presenter := self._stage.presenter) is None:
+            return
+        if mode == "wire" and presenter.state.call is None:
+            self._say(told(NO_CALL))
+            return
+        before = self._detail_text(presenter)
+        presenter.detail_mode = "message" if presenter.detail_mode == mode else mode
+        self._panes.show_detail(presenter)
+        if mode == "why" and before == self._detail_text(presenter):
+            self._say("No rule decided about this row: there is no why to it.")
+
+    def _detail_text(self, presenter: Presenter) -> str:
+        return presenter.detail(self._panes.context.cursor).copy
+
+    def full(self) -> None:
+        """Show messages in full, or as they were sent."""
+        if (presenter := self._stage.presenter) is None:
+            return
+        before, state = self._detail_text(presenter), presenter.state
+        state.full = not state.full
+        self._panes.show_detail(presenter)
+        if before == self._detail_text(presenter):
+            shown = "in full" if state.full else "as they were sent"
+            self._say(f"Messages show {shown}; this one is the same either way.")
+
+    def unfold(self) -> None:
+        """Unfold or fold what was dropped."""
+        if (presenter := self._stage.presenter) is None:
+            return
+        before, state = len(self._panes.context.rows), presenter.state
+        state.unfold = not state.unfold
+        self._panes.show_context(presenter)
+        if before == len(self._panes.context.rows):
+            self._say("Nothing was dropped here.")
+
+    def mark_differences(self) -> None:
+        """Mark what differs from the call before."""
+        if (presenter := self._stage.presenter) is None:
+            return
+        if presenter.state.call is None:
+            self._say(told(NO_CALL))
+            return
+        state = presenter.state
+        state.compare = not state.compare
+        if state.compare and state.before is None:
+            self._say("This is the first call of its phase: there is nothing to compare it with.")
+        self._panes.show_context(presenter)
+
+    def look_at_problem(self, index: int) -> None:
+        """Show a problem with its line in the detail pane."""
+        if (presenter := self._stage.presenter) is not None:
+            presenter.detail_mode, presenter.problem = "problem", index
+            self._panes.show_detail(presenter)
+
+    # -- another strategy --------------------------------------------------------------------------------------------
+
+    def ask_sides(self, value: str = "") -> None:
+        """Ask for two strategies, or for another run, and compare them on the run that is shown."""
+        live = self._stage.live()
+        if live is None or not live[1].state.run.calls:
+            self._say("There is no call to compare yet.")
+            return
+        session, presenter = live
+        cascade = presenter.file.cascade if presenter.file is not None else None
+        first = next(iter(cascade.strategies), "snowball") if cascade is not None else "snowball"
+        project, run_id = session.project, presenter.state.shown.run_id
+        strategies = tuple(cascade.strategies) if cascade is not None else ()
+
+        def words() -> list[str]:
+            runs = [run.session_id or run.run_id for run in project.store.runs()]
+            return ["this", "file", *strategies, "snowball", "selective+mask(after=3)", *runs]
+
+        def done(text: str) -> str | None:
+            a, vs, b = text.partition(" vs ")
+            if not vs or not a.strip() or not b.strip():
+                return "Two strategies or runs, as in: file vs selective+mask(after=3), or: this vs OTHER-RUN"
+            self._stage.in_background(partial(self._compare, run_id, (a, b)), "compare")
+            return None
+
+        self._stage.ask("compare", value=value or f"{first} vs file", done=done, words=words, between=" vs ")
+
+    def _compare(self, run_id: str, sides: tuple[str, str]) -> None:
+        """In a thread: find both sides, and open the comparison."""
+        if (live := self._stage.live()) is None:
+            return
+        project = live[0].project
+        try:
+            a, b = (source_of(project, side, run_id) for side in sides)
+        except (SpecError, DefinitionError, StoreError) as fault:
+            self._stage.later(self._not_compared, " vs ".join(sides), str(fault))
+            return
+        self._stage.later(self._stage.services.push_screen, CompareSheet(project, a, b))
+
+    def _not_compared(self, written: str, reason: str) -> None:
+        """Say why, and give what was written back to be mended, unless the person went on to something else."""
+        self._say(reason, "error")
+        if self._stage.is_free and self._stage.presenter is not None:
+            self.ask_sides(written)
+
+    # -- candidates --------------------------------------------------------------------------------------------------
+
+    def candidates(self) -> None:
+        """Show the candidates of the phase that is looked at, else the last ones of the run."""
+        if (presenter := self._stage.presenter) is None:
+            return
+        node, selected = self._panes.tree_node(), presenter.state.selected
+        at = selected if node is None or node.place is None else node.place
+        self.show_candidates(presenter.state.run_of_candidates(), at)
+
+    def show_candidates(self, run_id: str, place: Place | None, *, unasked: bool = False) -> None:
+        """Open the candidates of a run that is shown, or of one that it started; the screen follows it."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+        state = presenter.state
+        if not state.run_by_id(run_id).contests.all:
+            self._say(no_candidates(state.run))
+            return
+
+        def go_to(target: Place) -> None:
+            if state.select_in(run_id, target):
+                presenter.phase = target.phase
+                self._stage.redraw()
+                self._stage.focus_pane("context")
+
+        def held() -> str | None:
+            here = state.run_by_id(state.held_run) is state.run_by_id(run_id)
+            return state.held.place.branch if state.held is not None and here else None
+
+        gallery = presenter.gallery if run_id == state.shown.run_id else None
+        look = partial(state.run_by_id, run_id)
+        screen = CandidatesScreen(look, place, answer=session.answer, go_to=go_to, held=held, gallery=gallery)
+        services = self._stage.services
+        (services.push_unasked if unasked else services.push_screen)(screen)
+
+    # -- rows over the whole screen ----------------------------------------------------------------------------------
+
+    def open_row(self, view: RowView, tab: Tab) -> None:
+        """What enter does in the context, the detail and the lower pane."""
+        if (presenter := self._stage.presenter) is None:
+            return
+        if view is self._panes.context and presenter.state.call is None:
+            self._stage.focus_pane("detail")
+        elif view is self._panes.context:
+            self._open_message(presenter)
+        elif view is self._panes.detail:
+            self._show(presenter.detail(self._panes.context.cursor, whole=True))
+        elif view is self._panes.dock and len(view.rows):
+            self._open_dock_row(presenter, tab, view.cursor)
+
+    def _show(self, rows: Rows) -> None:
+        self._stage.services.push_screen(Sheet(rows))
+
+    def _open_message(self, presenter: Presenter) -> None:
+        """The message under the context's cursor in the viewer; a row that is none in a sheet."""
+        row, session, run = self._panes.context.cursor, self._stage.services.session, presenter.state.shown
+        viewed = presenter.viewed(row)
+        if viewed is None or session is None:
+            self._show(presenter.detail(row, whole=True))
+        else:
+            sheet = MessageSheet(viewed, session.project, (run.run_id, run.session_id))
+            self._stage.services.push_screen(sheet)
+
+    def _open_dock_row(self, presenter: Presenter, tab: Tab, index: int) -> None:
+        state = presenter.state
+        if tab == "log":
+            line = state.log.lines[index]
+            if line.place.turn and state.select(line.place):
+                presenter.phase = line.place.phase
+                self._stage.redraw()
+                self._stage.focus_pane("context")
+            else:
+                title = (("Log", "title"), (f"  {line.sort}", "name"))
+                self._show(TextRows(text_lines(line.text, whole=True), title, copy=line.text))
+        elif tab == "problems":
+            self.look_at_problem(index)
+            self._stage.focus_pane("detail")
+        elif tab == "events":
+            self._show(documents.event_doc(state.events[index]))
+        elif tab == "state":
+            key = list(state.run.state)[index]
+            text = documents.pretty_value(state.run.state[key])
+            self._show(TextRows(text_lines(text, whole=True), (("State", "title"), (f"  {key}", "name"))))
+        else:
+            self._show(TextRows(documents.output_lines(state.run), (("Output", "title"),)))
+
+    # -- copy, edit --------------------------------------------------------------------------------------------------
+
+    def copy(self, view: RowView) -> None:
+        """Copy what a pane means."""
+        if (presenter := self._stage.presenter) is None:
+            return
+        services = self._stage.services
+        if view is self._panes.context and presenter.state.call is not None:
+            document = presenter.detail(view.cursor, whole=True)
+            services.copy(document.copy, "the message" if presenter.detail_mode == "message" else "the text")
+        elif hasattr(view.rows, "copy"):
+            services.copy(view.rows.copy, "the text")
+        elif len(view.rows):
+            services.copy(view.rows.plain(view.at), "the line")
+
+    def edit(self, *, outside: bool) -> None:
+        """Open the file at the line that the Bench is looking at: in the app's editor, or in $EDITOR."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+        line, column = presenter.place_in_view(self._panes.context.cursor)
+        navigation = self._stage.services.navigation
+        if outside:
+            navigation.edit_outside(session.file, line, column)
+        else:
+            navigation.open_editor(session.file, line, column)

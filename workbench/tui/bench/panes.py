@@ -1,0 +1,187 @@
+"""The four panes of the Bench and the two lines above them, and how the presenter's rows get into them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.geometry import Region
+
+from workbench.tui.widgets.line import SpanLine
+from workbench.tui.widgets.rowview import RowView
+from workbench.tui.widgets.tree import TreePane
+from workbench.views.model import Lines
+
+if TYPE_CHECKING:
+    from workbench.context.place import Place
+    from workbench.tui.bench.presenter import Presenter
+    from workbench.tui.bench.tabs import Tab
+    from workbench.views.tree import Node, NodeId, TreeRows
+
+
+def _titled(title: str) -> Lines:
+    rows = Lines()
+    rows.title = ((title, "title"),)
+    return rows
+
+
+class Panes:
+    """Draws the state of the presenter. What the keys do is the business of the controllers."""
+
+    def __init__(self) -> None:
+        self.tab: Tab = "log"
+        self.tree = TreePane(_titled("Cascade"), id="tree", edge=True)
+        self.context = RowView(_titled("Context"), id="context")
+        self.detail = RowView(_titled("Message"), id="detail", selecting=False)
+        self.dock = RowView(_titled("Log"), id="dock", follows=True)
+        self.header = SpanLine(((" cascade workbench", "bold"), ("  opening …", "dim")), id="header")
+        self.crumb = SpanLine(id="crumb")
+        self.tree_rows: TreeRows | None = None
+        self.tree_id: NodeId | None = None
+        """The node under the tree's cursor, which stays under it while the tree grows."""
+        self._shown_call: Place | None = None
+        self._shown_run = ""
+        """The nested run that it belongs to."""
+        self._shown_detail: object = None
+        self._home = 0
+        """The row where the context's cursor is put by itself; while it stays there, it goes along."""
+
+    @property
+    def all(self) -> tuple[RowView, ...]:
+        """The panes, in the order of the tab key."""
+        return self.tree, self.context, self.detail, self.dock
+
+    def begin_anew(self) -> None:
+        """Another session: forget what belonged to the one before."""
+        for view in self.all:
+            view.filter = ""
+        self.tree_id = None
+        self._shown_call, self._shown_detail = None, None
+
+    # -- rows into panes ---------------------------------------------------------------------------------------------
+
+    def show_all(self, presenter: Presenter) -> None:
+        """Redraw every pane from the state."""
+        self.show_tree(presenter)
+        self.show_context(presenter)
+        self.show_dock(presenter)
+        self.show_lines(presenter)
+
+    def show_live(self, presenter: Presenter, *, turned: bool) -> None:
+        """Redraw what moves while a call is in progress: its row and text, the header, and the spinner if it turned."""
+        self.show_lines(presenter)
+        if presenter.state.waiting:
+            self.show_context(presenter)
+        if turned and self.tree_rows is not None and self.tree_rows.turning:
+            self.show_tree(presenter)
+
+    def show_tree(self, presenter: Presenter, *, keep: bool = False) -> None:
+        """Redraw the tree. Its cursor goes to a call that was just selected, else stays on its node (``keep``)."""
+        rows = presenter.tree(unfold=bool(self.tree.filter))
+        cursor: int | None = None
+        selected, nested = presenter.state.selected, presenter.state.selected_run
+        moved = (selected, nested) != (self._shown_call, self._shown_run)
+        if selected is not None and moved and not keep:
+            cursor = rows.row_of(selected, nested)
+        elif self.tree_id is not None:
+            cursor = rows.index_of(self.tree_id)
+        elif presenter.phase:
+            cursor = rows.index_of(("phase", presenter.phase))
+        self.tree_rows = rows
+        self.tree.show(rows, cursor)
+        if rows.nodes and self.tree.cursor >= 0:
+            self.tree_id = rows.nodes[self.tree.cursor].id
+
+    def show_context(self, presenter: Presenter) -> None:
+        """Redraw the context, and the detail of its row."""
+        screen = self.context.screen
+        screen.set_class(not presenter.state.started, "-idle")
+        rows = presenter.context(compact=screen.has_class("-short"), divided=screen.app.no_color)
+        cursor: int | None = None
+        selected, home = presenter.state.selected, presenter.home_row()
+        nested = presenter.state.selected_run
+        if (selected, nested) != (self._shown_call, self._shown_run) or (
+            home != self._home and self.context.cursor == self._home
+        ):
+            cursor = home
+        self._shown_call, self._shown_run, self._home = selected, nested, home
+        self.context.show(rows, cursor)
+        self.show_detail(presenter)
+
+    def show_detail(self, presenter: Presenter) -> None:
+        """Redraw the detail if it is about something else than before."""
+        row = self.context.cursor
+        key = presenter.detail_key(row)
+        if key == self._shown_detail:
+            return
+        if self._shown_detail is not None:
+            self.detail.filter = ""
+        self._shown_detail = key
+        presenter.gallery.lines = max(4, self.detail.size.height - 3)
+        document = presenter.detail(row)
+        document.lay_out(self.detail.inner_width)
+        if presenter.streaming:
+            top = len(document)
+        elif document.focus:
+            top = max(0, document.first_row(document.focus) - self.detail.size.height // 3)
+        else:
+            top = 0
+        self.detail.show(document, top)
+
+    def forget_detail(self) -> None:
+        """Draw the detail again when it is shown next, also if it is about the same."""
+        self._shown_detail = None
+
+    def stay_on(self, place: Place | None) -> None:
+        """Take a call as shown: the cursors stay where they are put."""
+        self._shown_call = place
+
+    def show_dock(self, presenter: Presenter) -> None:
+        """Redraw the lower pane."""
+        self.dock.selecting = self.tab != "output"
+        self.dock.follows = self.tab in ("log", "events")
+        self.dock.show(presenter.dock(self.tab))
+
+    def show_lines(self, presenter: Presenter) -> None:
+        """Redraw the header and the breadcrumb."""
+        width = self.header.screen.size.width
+        self.header.show(presenter.header(width))
+        self.crumb.show(presenter.crumb(width))
+
+    # -- what is under the cursor ------------------------------------------------------------------------------------
+
+    def node(self, index: int) -> Node | None:
+        """The node of a row of the tree."""
+        rows = self.tree_rows
+        return rows.nodes[index] if rows is not None and 0 <= index < len(rows.nodes) else None
+
+    def tree_node(self) -> Node | None:
+        """The node under the tree's cursor, if the tree has the focus."""
+        return self.node(self.tree.cursor) if self.tree.has_focus else None
+
+    # -- lines between panes -----------------------------------------------------------------------------------------
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """Where the panes are."""
+        return tuple(view.region for view in self.all)
+
+    def join(self) -> None:
+        """Join the lines of neighbouring panes as they stand now."""
+        tree, main, detail, dock = self.regions
+        for view in self.all:
+            view.joints, view.edge_joints = {}, {}
+        beside = bool(detail.area) and detail.y == main.y and detail.x > main.x
+        self.context.edge = beside
+        self.tree.edge = bool(tree.area and main.area and tree.right == main.x)
+        if self.tree.edge:
+            edge = tree.right - 1
+            self.tree.joints[edge] = "┬"
+            if detail.area and not beside:
+                self.tree.edge_joints[detail.y - tree.y] = "├"
+            if dock.y == tree.bottom:
+                self.dock.joints[edge] = "┴"
+        if beside:
+            self.context.joints[main.width - 1] = "┬"
+            if dock.y == main.bottom:
+                self.dock.joints[main.right - 1] = "┴"
+        self.forget_detail()

@@ -1,0 +1,397 @@
+"""From the state of a session to the rows of each pane. No Textual, so that it can be tested without a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING, Literal
+
+from msgspec.structs import replace
+
+from workbench.engine.journal.parts import CallState, VisitState
+from workbench.language.problem import Problem, Severity
+from workbench.tui.bench.state import BenchState
+from workbench.tui.bench.tabs import Tab, tab_title
+from workbench.views import documents, failed, problems, reasons, viewer, wire
+from workbench.views.back import LiveCall
+from workbench.views.cells import Span, flat
+from workbench.views.context import ContextRows, View
+from workbench.views.definition import CardRows, budget_of, outline, phase_lines
+from workbench.views.header import HeaderState, header, waiting
+from workbench.views.keys import told
+from workbench.views.log import EventRows, state_rows
+from workbench.views.model import Lines, Rows
+from workbench.views.picture import Gallery
+from workbench.views.text import TextRows
+from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, nested_title
+
+if TYPE_CHECKING:
+    from workbench.tui.bench.file_view import FileView
+
+Detail = Literal["message", "why", "wire", "problem"]
+
+
+@dataclass(slots=True)
+class Presenter:
+    """Makes rows; keeps what is costly to make for as long as it is true."""
+
+    state: BenchState
+    file: FileView | None = None
+    breakpoints: Sequence[object] = ()
+    model: str = ""
+    base_url: str = ""
+    notes: tuple[str, ...] = ()
+    stepping: bool = False
+    phase: str = ""
+    """The phase that the tree's cursor is on."""
+    detail_mode: Detail = "message"
+    problem: int = 0
+    tick: int = 0
+    gallery: Gallery = field(default_factory=Gallery)
+    """Images made small."""
+    _context: tuple[object, ContextRows] | None = None
+    _outline: tuple[object, tuple[PhaseOutline, ...]] | None = None
+    _problems: tuple[object, tuple[Problem, ...]] | None = None
+
+    # -- the cascade -------------------------------------------------------------------------------------------------
+
+    @property
+    def outline(self) -> tuple[PhaseOutline, ...]:
+        """The phases of the file."""
+        if self.file is None:
+            return ()
+        if self._outline is None or self._outline[0] is not self.file:
+            base = self.file.kept or self.file
+            made = outline(base.cascade, base.source, () if self.file.kept else self.file.problems)
+            self._outline = (self.file, made)
+        return self._outline[1]
+
+    def keep_outline(self, before: FileView) -> None:
+        """The new text cannot be shown as a cascade: the phases of the last one that could stay in the tree."""
+        assert self.file is not None
+        self.file = replace(self.file, cascade=before.cascade, kept=before.kept or before)
+
+    def tree_view(self) -> TreeView:
+        state = self.state
+        return TreeView(
+            outline=self.outline,
+            changed=state.changed,
+            broken=tuple(str(point) for point in self.breakpoints),
+            stopped_at=frozenset(getattr(point, "phase", "") for point in self.breakpoints),
+            held=state.held.place if state.held else None,
+            held_kind=state.held.words if state.held else "",
+            selected=state.selected,
+            selected_run=state.selected_run,
+            held_run=state.held_run,
+            children=state.children,
+            busy=frozenset(state.waiting),
+            folding=state.folding,
+            tick=self.tick,
+        )
+
+    def tree(self, *, unfold: bool = False) -> TreeRows:
+        """The left pane; with ``unfold`` all of it, whatever is folded."""
+        view = replace(self.tree_view(), unfolded=unfold)
+        rows = TreeRows(self.state.run if self.state.started else None, view)
+        cascade = self.file.cascade if self.file else None
+        name = cascade.cascade_id if cascade else self.state.run.cascade_id
+        rows.title_right = ((flat(name, 40), "dim"),) if name else ()
+        return rows
+
+    def crumb(self, width: int) -> tuple[Span, ...]:
+        """The tree in one line, for narrow screens."""
+        return breadcrumb(self.state.run if self.state.started else None, self.tree_view(), width)
+
+    # -- the context -------------------------------------------------------------------------------------------------
+
+    def context(self, *, compact: bool, divided: bool = False) -> Rows:
+        """The middle pane: the selected call, or what the file says of a phase that did not run. See ``View``."""
+        call = self.state.call
+        if call is None:
+            return self._card()
+        state = self.state
+        before = state.before if state.compare else None
+        done = sum(tool.status != "running" for tool in call.tools)
+        key = (
+            id(call),
+            call.seq,
+            call.status,
+            len(call.tools),
+            done,
+            len(call.failures),
+            state.unfold,
+            state.compare,
+            compact,
+            id(before),
+            self.file and id(self.file),
+        )
+        if self._context is None or self._context[0] != key:
+            visit = state.shown.visit_of(call.place)
+            cascade = self.file.cascade if self.file and not state.selected_run else None
+            view = View(
+                compact=compact,
+                unfold=state.unfold,
+                compare=state.compare,
+                before=before,
+                budget=budget_of(cascade, call.place.phase),
+                max_turns=visit.max_turns if visit else 0,
+                divided=divided,
+            )
+            rows = ContextRows(call, view)
+            if state.selected_run:
+                rows.title = nested_title(state.shown, rows.title)
+            self._context = (key, rows)
+        rows = self._context[1]
+        rows.set_live(self._live(call))
+        return rows
+
+    def _live(self, call: CallState) -> LiveCall | None:
+        state = self.state
+        if state.held is not None and (state.held_run, state.held.place) == (state.selected_run, call.place):
+            anyway = "; going on sends it anyway" if call.problems and call.answer is None else ""
+            return LiveCall("held", f"held {state.held.words}: {state.held.why}{anyway}")
+        wait = state.waiting.get(call.place)
+        if wait is None:
+            return None
+        now = monotonic()
+        if wait.text:
+            return LiveCall("answering", wait.text, now - wait.since, self.tick)
+        if wait.pause_until is not None and wait.pause_until > now:
+            words = f"tries again in {wait.pause_until - now:.0f} s (try {wait.tries}); has waited"
+            return LiveCall("waiting", words, now - wait.since, self.tick)
+        tries = f" (try {wait.tries})" if wait.tries > 1 else ""
+        return LiveCall("waiting", f"waits for the provider{tries}", now - wait.since, self.tick)
+
+    def _visit(self) -> VisitState | None:
+        """The last visit of the phase that the tree's cursor is on."""
+        return next((visit for visit in reversed(self.state.run.visits) if visit.phase == self.phase), None)
+
+    def _card(self) -> Rows:
+        cascade = self.file.cascade if self.file else None
+        phase = cascade.phase(self.phase) if cascade else None
+        if cascade is None or phase is None:
+            rows = Lines((), ("Opening …",) if self.file is None else ("The file holds no cascade that can be shown.",))
+            rows.title = (("Context", "title"),)
+            return rows
+        visit = self._visit()
+        if visit is not None:
+            said = "It has called no model yet." if visit.status == "running" else "It ran without calling a model."
+            return CardRows(cascade, phase, said, self.model, visit.status)
+        if self.state.alive:
+            hint = "This phase has not run yet."
+        elif self.file is not None and any(problem.severity is Severity.ERROR for problem in self.file.problems):
+            hint = told("The file has errors: it opens, but it does not run. {tab.problems} lists them.")
+        else:
+            hint = told("{run.over} runs to the first call and holds before it is sent; {run.start} runs to the end.")
+        return CardRows(cascade, phase, hint, self.model)
+
+    def home_row(self) -> int:
+        """The row of the context to look at by itself: what happened last in a call that is followed, else the newest
+        message that was sent."""
+        if self._context is None or self.state.call is None:
+            return 0
+        rows = self._context[1]
+        return rows.newest() if self.state.following else rows.last_entry()
+
+    # -- the detail --------------------------------------------------------------------------------------------------
+
+    def detail(self, row: int, *, whole: bool = False) -> TextRows:
+        """What the selected row is, in the way that was asked for."""
+        call = self.state.call
+        if self.detail_mode == "problem" and self.problems:
+            return self._problem_doc()
+        if call is None:
+            visit = self._visit()
+            return self._file_doc() if visit is None else documents.visit_doc(visit)
+        rows = self._context[1] if self._context else None
+        if self.detail_mode == "wire":
+            return wire.wire_doc(call, self.state.shown, whole=whole)
+        if rows is None or not 0 <= row < len(rows.refs):
+            return TextRows([], (("Message", "title"),), empty=("Select a message.",))
+        ref = rows.refs[row]
+        if ref.kind in ("entry", "fold"):
+            if self.detail_mode == "why":
+                text, file = self._pinned_text()
+                return reasons.why_doc(call, ref.index, text, file)
+            return documents.message_doc(call, ref.index, full=self.state.full, whole=whole, gallery=self.gallery)
+        if ref.kind in ("answer", "back", "residual"):
+            return documents.answer_doc(call, whole=whole)
+        if ref.kind == "tool":
+            return documents.tool_doc(call.tools[ref.index], whole=whole, gallery=self.gallery)
+        if ref.kind == "failure":
+            return failed.failure_doc(call, ref.index, self.state.shown)
+        if ref.kind == "tools":
+            return documents.tools_doc(call, self.state.shown)
+        if ref.kind == "break":
+            return reasons.break_doc(call)
+        wait = self.state.waiting.get(call.place)
+        if wait is not None and wait.text:
+            return documents.streaming_doc(wait.text, self.tick)
+        return wire.wire_doc(call, self.state.shown, whole=whole)
+
+    @property
+    def streaming(self) -> bool:
+        """Whether an answer is coming in for the selected call."""
+        wait = self.state.waiting.get(self.state.selected) if self.state.selected is not None else None
+        return bool(wait and wait.text)
+
+    def leave_problem(self) -> None:
+        """The eye went elsewhere: the detail is about messages again."""
+        if self.detail_mode == "problem":
+            self.detail_mode = "message"
+
+    def detail_key(self, row: int) -> tuple[object, ...]:
+        """What the detail depends on; as long as it is equal, the pane stays as it is."""
+        state, call = self.state, self.state.call
+        wait = state.waiting.get(call.place) if call else None
+        ended = sum(tool.status != "running" for tool in call.tools) if call else 0
+        return (
+            id(call),
+            (call.seq, call.status, len(call.tools), ended) if call else (self.phase, id(self._visit()), state.run.seq),
+            row,
+            self.detail_mode,
+            self.problem,
+            state.full,
+            id(self.file),
+            len(wait.text) if wait else 0,
+        )
+
+    def place_in_view(self, row: int) -> tuple[int, int]:
+        """Line and column of the file that matter for what is selected, for an editor."""
+        rows, call = self._context[1] if self._context else None, self.state.call
+        if self.detail_mode == "problem" and self.problems:
+            span = self.problems[min(self.problem, len(self.problems) - 1)].span
+            return span.line, span.column
+        entry = rows.entry(row) if rows is not None and call is not None else None
+        if entry is not None and entry.rule.line:
+            return entry.rule.line, 1
+        if self.file is None:
+            return 1, 1
+        name = call.place.phase if call is not None else self.phase
+        return phase_lines(self.file.cascade, self.file.source, name)[0], 1
+
+    def viewed(self, row: int) -> viewer.ViewedMessage | None:
+        """The message of a row, for the viewer; None for a row that is none."""
+        call, run = self.state.call, self.state.shown
+        rows = self._context[1] if self._context else None
+        if call is None or rows is None or not 0 <= row < len(rows.refs):
+            return None
+        ref = rows.refs[row]
+        if ref.kind == "entry":
+            return viewer.viewed_entry(call, ref.index, run, self.gallery)
+        if ref.kind in ("answer", "back") and call.answer is not None:
+            return viewer.viewed_answer(call, self.gallery)
+        if ref.kind == "tool" and call.tools[ref.index].status != "running":
+            return viewer.viewed_tool(call, ref.index, self.gallery)
+        return None
+
+    def _pinned_text(self) -> tuple[str, str]:
+        """The text that the run is pinned to, and its file."""
+        run = self.state.shown
+        if run.cascade_text:
+            return run.cascade_text, run.cascade_file
+        return (self.file.source.text, self.file.shown) if self.file else ("", "")
+
+    def _file_doc(self) -> TextRows:
+        if self.file is None:
+            return TextRows([], (("File", "title"),))
+        first, last = phase_lines(self.file.cascade, self.file.source, self.phase)
+        title: tuple[Span, ...] = (("File", "title"), (f"  {flat(self.file.shown)}", "name"))
+        right = ((f"lines {first}–{last}", "dim"),) if self.phase else ()
+        return reasons.with_file((), self.file.source.text, first, title, right, last)
+
+    def _problem_doc(self) -> TextRows:
+        problem = self.problems[min(self.problem, len(self.problems) - 1)]
+        return reasons.problem_doc(problem, self.file.source.text if self.file else "")
+
+    # -- below -------------------------------------------------------------------------------------------------------
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Of the file, then what the run warned of, then broken rules of the selected call."""
+        run, call = self.state.run, self.state.call
+        key = (self.file and id(self.file), len(run.warnings), id(call), run.run_id)
+        if self._problems is None or self._problems[0] != key:
+            found = list(self.file.problems) if self.file else []
+            if self.file and self.file.gone:
+                found.insert(0, Problem(Severity.ERROR, "file", self.file.gone, self.file.shown))
+            found += problems.of_run(run)
+            found += problems.of_call(call, self.state.shown.cascade_file) if call is not None else ()
+            self._problems = (key, tuple(found))
+        return self._problems[1]
+
+    def dock(self, tab: Tab) -> Rows:
+        """The lower pane under one of its tabs."""
+        state = self.state
+        rows: Rows
+        if tab == "log":
+            rows = state.log
+            state.log.can_run = self.file is None or self.file.good
+        elif tab == "problems":
+            rows = problems.ProblemRows(self.problems)
+        elif tab == "state":
+            rows = Lines(state_rows(state.run), ("The state is empty.", "set_state and output_extraction write to it."))
+        elif tab == "output":
+            lines = documents.output_lines(state.run if state.started else None)
+            rows = TextRows(lines, empty=("No phase has put anything out yet.",))
+        else:
+            rows = EventRows(state.events)
+        rows.title = self.tabs(tab)
+        rows.title_right = ()
+        return rows
+
+    def tabs(self, current: Tab) -> tuple[Span, ...]:
+        """The tabs of the lower pane, with how much each holds."""
+        state = self.state
+        counts: dict[Tab, int] = {
+            "problems": len(self.problems),
+            "state": len(state.run.state),
+            "events": len(state.events),
+        }
+        return tab_title(current, counts, alarm="error" if self._errors() else "warning")
+
+    def _errors(self) -> bool:
+        return any(problem.severity is Severity.ERROR for problem in self.problems)
+
+    # -- header and footer -------------------------------------------------------------------------------------------
+
+    def header(self, width: int) -> tuple[Span, ...]:
+        """The first line."""
+        state, file = self.state, self.file
+        awaited = ""
+        now = monotonic()
+        if (doing := state.doing(now)) is not None and doing[0] == "waiting":
+            pause = doing[2].pause_until
+            awaited = waiting(doing[1], doing[2].tries, pause - now if pause is not None else 0.0)
+        cascade, pinned = file.cascade if file else None, state.run.options.get("default_model")
+        facts = HeaderState(
+            cascade=cascade.cascade_id if cascade else state.run.cascade_id,
+            file=file.shown if file else state.run.cascade_file,
+            saved=file.saved if file else "",
+            changed=bool(state.changed),
+            errors=sum(p.severity is Severity.ERROR for p in file.problems) if file else 0,
+            good=file.good if file else True,
+            model=self.model if self.model.startswith("offline") else str(pinned or self.model),
+            base_url=self.base_url,
+            held=state.held.words if state.held else "",
+            question=state.current_question() is not None,
+            waiting=awaited,
+            stepping=self.stepping,
+            unsaved=state.unsaved,
+            tick=self.tick,
+        )
+        return header(state.run if state.started else None, facts, width)
+
+    def situation(self) -> str:
+        """Which keys matter: ``asked``, ``held``, ``running``, ``unfinished`` (it can go on), ``done`` or ``idle``."""
+        state = self.state
+        if state.current_question() is not None:
+            return "asked"
+        if state.held is not None:
+            return "held"
+        if state.alive:
+            return "running"
+        if state.resumable:
+            return "unfinished"
+        return "done" if state.started else "idle"

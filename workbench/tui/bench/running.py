@@ -1,0 +1,422 @@
+"""Drives the run of the Bench: start, step, pause, stop, resume, breakpoints, and what the engine sends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from workbench.engine.debugger.condition import ConditionError, compile_condition
+from workbench.engine.debugger.stepper import Breakpoint, Mode
+from workbench.engine.definition import DefinitionError
+from workbench.store.faults import StoreError
+from workbench.tui.bench.file_view import file_view
+from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.tui.screens.inputs import InputForm
+from workbench.tui.screens.trust import asks_for_trust
+from workbench.views.keys import told
+from workbench.views.numbers import plural
+from workbench.workspace.model_choice import GoesOffline
+
+if TYPE_CHECKING:
+    from workbench.language.load import Loaded
+    from workbench.tui.bench.presenter import Presenter
+    from workbench.tui.bench.stage import Stage
+    from workbench.workspace.facts import Reload
+    from workbench.workspace.session import Session
+
+EVENTS_PER_FRAME = 2000
+TURNS_PER_SECOND = 8
+"""Of the spinner."""
+
+
+class BreakpointError(Exception):
+    """A breakpoint that cannot be read, in words."""
+
+
+def parse_breakpoint(text: str, phases: Sequence[str]) -> Breakpoint:
+    """Read a breakpoint: an optional phase with an optional turn, an optional tool, an optional condition.
+
+    Raises BreakpointError, also for a phase that the cascade does not have.
+    """
+    words = text.split()
+    phase, turn, tool = "", 0, ""
+    if words and (words[0] in phases or _place(words[0], phases)):
+        head = words.pop(0)
+        phase, turn = (head, 0) if head in phases else _place(head, phases) or ("", 0)
+    if len(words) > 1 and words[0] == "tool":
+        tool = words[1]
+        words = words[2:]
+    condition = " ".join(words)
+    if not (phase or tool or condition):
+        raise BreakpointError("a breakpoint is a phase, phase:turn, tool NAME or a condition")
+    if condition:
+        try:
+            compile_condition(condition)
+        except ConditionError as fault:
+            known = f"; phases are {', '.join(phases)}" if len(words) == 1 and phases else ""
+            raise BreakpointError(f"the condition {fault}{known}") from fault
+        if condition.isidentifier() and condition not in ("problems", "masked", "tool"):
+            raise BreakpointError(f"there is no phase '{condition}'; phases are {', '.join(phases)}")
+    return Breakpoint(phase, turn, tool, condition)
+
+
+def _place(word: str, phases: Sequence[str]) -> tuple[str, int] | None:
+    phase, colon, turn = word.rpartition(":")
+    return (phase, int(turn)) if colon and phase in phases and turn.isdigit() else None
+
+
+class Running:
+    """What the keys of the group "Run" do."""
+
+    def __init__(self, stage: Stage, begun: Callable[[], object]) -> None:
+        """``begun`` is called when a run begins or goes on."""
+        self._stage = stage
+        self._on_begun = begun
+        self._catching_up = False
+        """Whether a resumed run still repeats what its journal holds."""
+
+    @property
+    def _say(self) -> Callable[..., None]:
+        return self._stage.services.say
+
+    # -- what the engine sends ---------------------------------------------------------------------------------------
+
+    def take_frame(self) -> bool:
+        """Take what the engine sent since the last frame, and redraw what it changed; whether it sent anything."""
+        if (live := self._stage.live()) is None:
+            return False
+        session, presenter = live
+        arrived = [session.events.popleft() for _ in range(min(len(session.events), EVENTS_PER_FRAME))]
+        noticed = [session.notices.popleft() for _ in range(len(session.notices))]
+        now = monotonic()
+        for notice in noticed:
+            if notice.kind in ("failed", "unsaved", "offline"):
+                self._say(str(notice.data.get("message", "")), "warning" if notice.kind == "offline" else "error")
+        if presenter.state.absorb(arrived, noticed, now):
+            self._catch_up(session, presenter)
+            self._stage.redraw()
+            return True
+        if presenter.state.waiting or (presenter.state.alive and presenter.state.held is None):
+            turning = self._stage.panes.tree.app.animation_level != "none"
+            tick = int(now * TURNS_PER_SECOND) if turning else 0
+            turned, presenter.tick = tick != presenter.tick, tick
+            self._stage.panes.show_live(presenter, turned=turned)
+        return False
+
+    def _catch_up(self, session: Session, presenter: Presenter) -> None:
+        """A resumed run repeats what is journaled before it does anything new: let it pass the calls that are over."""
+        held = presenter.state.held
+        if not self._catching_up or held is None:
+            return
+        call = presenter.state.run.call_at(held.place)
+        self._catching_up = call is not None and call.answer is not None
+        if self._catching_up:
+            presenter.state.held = None
+            session.go(Mode.OVER)
+            self._stage.soon()
+
+    def follow(self) -> None:
+        """Show what another process adds to the run that is viewed; when that process is gone, the run is over."""
+        if (live := self._stage.live()) is None or not live[0].follows:
+            return
+        session, presenter = live
+        session.follow()
+        self.take_frame()
+        if not session.follows and not session.running:
+            presenter.state.end_unfinished()
+            self._stage.redraw()
+
+    def show_stored(self) -> None:
+        """Take the events of a stored run, all at once; one without an end was interrupted."""
+        if (live := self._stage.live()) is None or not live[0].events:
+            return
+        session, presenter = live
+        stored = [session.events.popleft() for _ in range(len(session.events))]
+        presenter.state.absorb(stored, (), monotonic())
+        if not session.running and session.project.store.writer(presenter.state.run.run_id) is None:
+            presenter.state.end_unfinished()
+        self._stage.in_background(partial(self._fetch_nested, session, presenter), "nested")
+
+    def _fetch_nested(self, session: Session, presenter: Presenter) -> None:
+        """In a thread: the nested runs of a stored one, read behind what is shown."""
+        state = presenter.state
+        while wanted := state.unknown_children():
+            for run_id in wanted:
+                try:
+                    found = session.project.store.state(run_id)
+                except StoreError as fault:
+                    self._stage.later(self._say, f"a nested run cannot be read: {fault}", "warning")
+                    return
+                state.children.setdefault(run_id, found)
+        self._stage.later(self._stage.redraw)
+
+    # -- start and step ----------------------------------------------------------------------------------------------
+
+    def step(self, mode: str) -> None:
+        """Go on in a mode; start a run when none is going."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+        if self._steps_through_nested(presenter, mode):
+            return
+        if session.follows:
+            own = told("{run.start} makes one of your own.")
+            self._say(f"Another process makes this run: it can only be looked at. {own}", "warning")
+            return
+        wanted = Mode(mode)
+        presenter.stepping = wanted is not Mode.CONTINUE
+        if session.running:
+            session.go(wanted)
+            self._stage.soon()
+        elif presenter.state.resumable:
+            self.resume(presenter.state.run.run_id, wanted)
+        else:
+            self.begin(wanted)
+
+    def _steps_through_nested(self, presenter: Presenter, mode: str) -> bool:
+        """``i`` on a nested run of the tree looks into it, ``o`` comes back out of one that is looked at; both step
+        the run instead where it is held right there."""
+        state, node = presenter.state, self._stage.panes.tree_node()
+        if mode == "into" and node is not None and node.id[0] == "child" and state.held_run != node.run:
+            if not state.look_into(node.run):
+                self._say("This run made no model call.")
+                return True
+            state.folding[node.id] = True
+        elif (
+            mode != "out" or not state.selected_run or (state.held is not None and state.held_run == state.selected_run)
+        ):
+            return False
+        else:
+            state.come_back()
+        if state.selected is not None and not state.selected_run:
+            presenter.phase = state.selected.phase
+        self._stage.redraw()
+        return True
+
+    def start(self) -> None:
+        """Start a new run, and let it run to its end."""
+        if (live := self._stage.live()) is None or self._is_busy(live[0]):
+            return
+        live[1].stepping = False
+        self.begin(Mode.CONTINUE)
+
+    def _is_busy(self, session: Session) -> bool:
+        """Whether a run is going on; says so, because another cannot begin beside it."""
+        if session.running:
+            self._say(told("A run is going on: {run.stop} stops it, {run.continue} lets it go on."), "warning")
+        return session.running
+
+    def begin(self, mode: Mode) -> None:
+        """Start a run, after asking for inputs that the cascade declares and nobody gave."""
+        if (live := self._stage.live()) is None:
+            return
+        session, _ = live
+        services, runnable = self._stage.services, session.runnable
+        if not session.runs:
+            self._say(session.gone, "warning")
+            return
+        if runnable is None or runnable.cascade is None:
+            self._say(told("The file has errors: it cannot run. {tab.problems} lists them."), "error")
+            self._stage.show_tab("problems")
+            return
+        if asks_for_trust(services, session, partial(self.begin, mode)):
+            return
+        declared = runnable.cascade.inputs_schema
+        if all(name in services.given for name in declared):
+            self._launch(services.given, mode)
+            return
+
+        def filled(values: Mapping[str, Any] | None) -> None:
+            if values is not None:
+                services.given = {**services.given, **values}
+                self._launch(services.given, mode)
+
+        services.push_screen(InputForm(declared, services.given), filled)
+
+    def _launch(self, given: Mapping[str, Any], mode: Mode) -> None:
+        if (live := self._stage.live()) is None:
+            return
+        try:
+            live[0].start(given, mode)
+        except RuntimeError as fault:
+            self._say(str(fault), "error")
+            return
+        self.begun()
+
+    def begun(self) -> None:
+        """A run has begun, or goes on."""
+        self._on_begun()
+        self._stage.soon()
+
+    def pause(self) -> None:
+        """Hold at the next stop; go on when held."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+        if presenter.state.held is not None:
+            self.step("continue")
+        elif session.running:
+            session.pause()
+            self._say("Holds at the next stop.")
+        else:
+            self._say("No run is going on.")
+
+    def stop(self) -> None:
+        """Stop the run."""
+        if (live := self._stage.live()) is None:
+            return
+        if live[0].running:
+            live[0].stop()
+            self._stage.soon()
+        else:
+            self._say("No run is going on.")
+
+    # -- a run that did not end --------------------------------------------------------------------------------------
+
+    def resume(self, run_id: str, mode: Mode, *, offline: bool = False) -> None:
+        """Go on with a stored run where it stopped; in every mode but CONTINUE it is held before its next call. Unless
+        ``offline``, it asks before the offline model goes on with what a provider began."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+        again = partial(self.resume, run_id, mode, offline=offline)
+        if self._is_busy(session) or asks_for_trust(self._stage.services, session, again):
+            return
+        if presenter.state.run.run_id != run_id:
+            session.view(run_id)
+            self.show_stored()
+        self._catching_up = mode is not Mode.CONTINUE
+        try:
+            session.resume(run_id, Mode.OVER if self._catching_up else mode, offline=offline)
+        except GoesOffline as fault:
+            self._catching_up = False
+            self._ask_to_go_offline(run_id, mode, str(fault))
+            return
+        except (RuntimeError, StoreError, DefinitionError) as fault:
+            self._say(str(fault), "error")
+            return
+        self._stage.redraw()
+        self.begun()
+
+    def _ask_to_go_offline(self, run_id: str, mode: Mode, why: str) -> None:
+        def chosen(answer: str | None) -> None:
+            if answer == "go":
+                self.resume(run_id, mode, offline=True)
+
+        text = (
+            f"A provider answered this run, and now none is known: {why}.\n"
+            "Name it again (--model, --base-url or its key), or let scripted replies go on: no provider is called."
+        )
+        answers = (("stay", "s", "Leave it as it is"), ("go", "o", "Go on offline"))
+        self._stage.services.push_screen(ChoiceDialog("Go on offline?", text, answers), chosen)
+
+    def offer_to_go_on(self, run_id: str, label: str, restored: str) -> None:
+        """A run of this file did not end: ask whether it should go on, unless something was begun meanwhile.
+        ``restored`` is the run that is shown because it was shown last."""
+        if (live := self._stage.live()) is None or not self._stage.is_free:
+            return
+        session, presenter = live
+        begun = presenter.state.started and not (restored and presenter.state.run.run_id == restored)
+        if session.running or begun:
+            return
+
+        def chosen(answer: str | None) -> None:
+            if answer == "go":
+                self.resume(run_id, Mode.OVER)
+            elif answer == "look":
+                session.view(run_id)
+                self.show_stored()
+                self._stage.redraw()
+
+        answers = (
+            ("go", "g", "Go on, and hold before the next call"),
+            ("look", "l", "Look at it"),
+            ("no", "n", "Not now"),
+        )
+        self._stage.services.push_unasked(ChoiceDialog("An unfinished run", label, answers), chosen)
+
+    # -- breakpoints -------------------------------------------------------------------------------------------------
+
+    def breakpoint(self) -> None:
+        """Set or clear a breakpoint where the tree's cursor is, or at the selected call."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+        points = session.stepper.breakpoints
+        node = self._stage.panes.tree_node()
+        if node is not None and node.id[0] == "breakpoint":
+            del points[int(node.id[1])]
+            self._stage.redraw()
+            return
+        place = presenter.state.selected if node is None or node.place is None else node.place
+        turn = place.turn if place is not None and (node is None or node.id[0] == "call") else 0
+        phase = node.phase if node is not None and node.phase else presenter.phase
+        if not phase:
+            return
+        point = Breakpoint(phase, turn)
+        if point in points:
+            points.remove(point)
+            self._say(f"Breakpoint {point} cleared.")
+        else:
+            points.append(point)
+            self._say(f"Breakpoint {point}: the run holds there before the call.")
+        self._stage.redraw()
+
+    def ask_for_breakpoint(self) -> None:
+        """Ask for a breakpoint by phase, turn, tool or condition."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+
+        def done(text: str) -> str | None:
+            if not text.strip():
+                return None
+            try:
+                session.stepper.breakpoints.append(parse_breakpoint(text, [p.name for p in presenter.outline]))
+            except BreakpointError as fault:
+                return str(fault)
+            self._stage.redraw()
+            return None
+
+        self._stage.ask(
+            "breakpoint",
+            placeholder="phase · phase:turn · tool NAME · tokens > 6000 · state.score < 3",
+            done=done,
+        )
+
+    # -- the file ----------------------------------------------------------------------------------------------------
+
+    def outlined(self, loaded: Loaded) -> None:
+        """A save was read and is being checked: show its phases."""
+        presenter = self._stage.presenter
+        if presenter is not None and presenter.file is not None:
+            presenter.file = replace(presenter.file, cascade=loaded.cascade, source=loaded.source)
+            self._stage.panes.show_tree(presenter)
+
+    def reloaded(self, session: Session, reload: Reload, saved: str) -> None:
+        """A save was looked at: show the new text, what it changed, and what is wrong with it."""
+        presenter = self._stage.presenter
+        if presenter is None:
+            return
+        before = presenter.file
+        presenter.file = file_view(session, reload.opened, saved, reload.gone)
+        if before is not None and reload.opened.cascade is None:
+            presenter.keep_outline(before)
+        if presenter.state.started:
+            presenter.state.changed = presenter.state.changed | reload.changed
+        self._stage.redraw()
+        if reload.gone:
+            self._say(f"{reload.gone}; the last good version stays", "error")
+        elif not reload.valid:
+            errors = [problem for problem in reload.opened.problems if problem.severity == "error"]
+            stays = ", the last good version stays" if presenter.file.good else ""
+            self._say(f"{plural(len(errors), 'error')} in the file{stays}: {errors[0]}", "error")
+            self._stage.show_tab("problems")
+        elif reload.changed:
+            names = ", ".join(sorted(reload.changed))
+            note = "; the run stays with the text it started with" if presenter.state.alive else ""
+            self._say(f"taken over: {names} changed{note}")

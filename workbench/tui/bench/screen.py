@@ -1,0 +1,515 @@
+"""The Bench: the tree, the context of the selected call, its detail, and what happened, driven by the fold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.geometry import Region
+
+from workbench.tui.bench.panes import Panes
+from workbench.tui.bench.tabs import Tab, tab_at
+from workbench.tui.bindings import bindings
+from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.borders import Border, BorderDragging, Sizes
+from workbench.tui.screens.jump import JumpScreen
+from workbench.tui.widgets.prompt import PromptClosed
+from workbench.tui.widgets.rowview import RowView
+from workbench.tui.widgets.tree import TreePane
+from workbench.views.keys import ALWAYS, FOOTERS, KEYS, hints
+
+if TYPE_CHECKING:
+    from workbench.engine.debugger.stepper import Mode
+    from workbench.tui.bench.controllers import Controllers
+    from workbench.tui.bench.presenter import Detail, Presenter
+    from workbench.views.tree import TreeRows
+    from workbench.workspace.session import Session
+    from workbench.workspace.view_states import ViewState
+
+COMMANDS = frozenset(key.action.partition("(")[0] for key in KEYS if key.context == "bench")
+"""The names of the actions of the Bench."""
+FRAME = 0.05
+"""Seconds between two looks at the engine's queues: 20 repaints a second, however fast a model streams."""
+FOLLOW = 0.5
+"""Seconds between two looks at the journal of a run that another process writes."""
+SOON = (0.008, 0.025)
+"""Seconds after which to look once more when something was asked of the engine: a step answers within milliseconds."""
+
+
+class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
+    """The main screen: lays the panes out, and hands keys and clicks to the controllers."""
+
+    AUTO_FOCUS = "#context"
+    BINDINGS: ClassVar[list[BindingType]] = bindings("bench")
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - declared by Textual without ClassVar
+        (0, "-narrow"),
+        (100, "-normal"),
+        (160, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012 - as above
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.panes = Panes()
+        self.tree_pane, self.context_pane, self.detail_pane, self.dock_pane = self.panes.all
+        self.presenter: Presenter | None = None
+        self._controllers: Controllers | None = None
+        self.last_pane = "context"
+        self.tree_width: int | None = None
+        self.dock_height: int | None = None
+        self._settled_at: tuple[Region, ...] | None = None
+        """Where the panes were when their lines were joined."""
+        self._dock_at: dict[Tab, tuple[int, float]] = {}
+        """Where each tab of the lower pane was left: the row and the line on top."""
+
+    def compose(self) -> ComposeResult:
+        yield self.panes.header
+        yield self.panes.crumb
+        with Container(id="body"):
+            yield self.tree_pane
+            with Container(id="main"):
+                yield self.context_pane
+                yield self.detail_pane
+        yield self.dock_pane
+        yield self.footer
+
+    def on_mount(self) -> None:
+        self.offer_keys()
+        self.screen_layout_refresh_signal.subscribe(self, lambda _: self._laid_out())
+        self.set_interval(FRAME, self.take_frame)
+        self.set_interval(FOLLOW, self._follow_journal)
+
+    # -- the session -------------------------------------------------------------------------------------------------
+
+    def show_preview(self, rows: TreeRows | None) -> None:
+        """Show the phases of the file while the rest is still being opened."""
+        if rows is not None and self.presenter is None:
+            self.tree_pane.show(rows)
+
+    def show_file(self, presenter: Presenter) -> None:
+        """Show the checked file while the controllers are still being imported; keys wait until ``open``."""
+        self.presenter = presenter
+        self.redraw()
+
+    def open(self, presenter: Presenter, controllers: Callable[[BenchScreen, Callable[[], None]], Controllers]) -> None:
+        """Show a session in the place of the one before; ``controllers`` makes what drives it."""
+        self.presenter = presenter
+        self.panes.begin_anew()
+        self._controllers = controllers(self, self._redraw_all_screens)
+        self.controllers.pictures.hang(enabled=self.draws_pictures)
+        if not presenter.phase and presenter.outline:
+            presenter.phase = presenter.outline[0].name
+        self.controllers.running.show_stored()
+        self.redraw()
+
+    @property
+    def controllers(self) -> Controllers:
+        """What the keys are handed to. There is none before a session is open."""
+        if self._controllers is None:
+            raise RuntimeError("no session is open")
+        return self._controllers
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Before a session is open, the commands of the Bench have nothing to act on."""
+        return self._controllers is not None or action not in COMMANDS
+
+    @property
+    def draws_pictures(self) -> bool:
+        """Whether the terminal has the colours for pictures: sixteen show none."""
+        many = self.app.console.color_system in ("256", "truecolor")
+        return many and not self.app.current_theme.ansi and not os.environ.get("NO_COLOR")
+
+    def live(self) -> tuple[Session, Presenter] | None:
+        """The session and what shows it, once they are there."""
+        session, presenter = self.services.session, self.presenter
+        return None if session is None or presenter is None else (session, presenter)
+
+    def shows(self, run_id: str) -> bool:
+        """Whether a run is what the Bench shows."""
+        return self.presenter is not None and bool(run_id) and self.presenter.state.run.run_id == run_id
+
+    def view_now(self) -> ViewState | None:
+        """How the Bench looks; None before there is anything to look at."""
+        return self._controllers.view.now() if self._controllers is not None else None
+
+    def show_what_is_stored(self) -> None:
+        """Take the events of a stored run that the session has read."""
+        self.controllers.running.show_stored()
+
+    def begin(self, mode: Mode) -> None:
+        """Start a run."""
+        self.controllers.running.begin(mode)
+
+    def resume(self, run_id: str, mode: Mode) -> None:
+        """Go on with a stored run where it stopped."""
+        self.controllers.running.resume(run_id, mode)
+
+    def offer_to_go_on(self, run_id: str, label: str) -> None:
+        """A run of this file did not end: ask whether it should go on."""
+        self.controllers.running.offer_to_go_on(run_id, label, self.controllers.view.restored)
+
+    # -- for the controllers -----------------------------------------------------------------------------------------
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the Bench is on top, and nothing is being written in its prompt."""
+        return self.app.screen is self and not self.is_writing
+
+    def redraw(self) -> None:
+        """Draw every pane and the footer from the state."""
+        if (presenter := self.presenter) is None:
+            return
+        session = self.services.session
+        presenter.breakpoints = session.stepper.breakpoints if session is not None else ()
+        self.panes.show_all(presenter)
+        self.offer_keys()
+
+    def soon(self) -> None:
+        """Look at the queues of the engine sooner than at the next frame."""
+        for delay in SOON:
+            self.set_timer(delay, self.take_frame)
+
+    def take_frame(self) -> None:
+        """Take what the engine sent since the last frame."""
+        if self._controllers is not None:
+            self._controllers.take_frame(self.app.screen)
+
+    def _follow_journal(self) -> None:
+        if self._controllers is not None:
+            self._controllers.running.follow()
+
+    def in_background(self, work: Callable[[], None], group: str) -> None:
+        """Run work in a thread; other work of the group is given up."""
+        self.run_worker(work, thread=True, group=group, exclusive=True, exit_on_error=False)
+
+    def later(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """Call something on the screen's side; may be called in any thread."""
+        self.app.call_later(callback, *arguments)
+
+    def after_refresh(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """Call something when what changed is laid out and drawn."""
+        self.call_after_refresh(callback, *arguments)
+
+    def _redraw_all_screens(self) -> None:
+        for screen in self.app.screen_stack:
+            for view in screen.query(RowView):
+                view.redraw()
+
+    # -- keys, each handed to its controller -------------------------------------------------------------------------
+
+    def offer_keys(self) -> None:
+        """The footer: what can be done now."""
+        situation = self.presenter.situation() if self.presenter is not None else "idle"
+        table = self.services.keys
+        offered = FOOTERS[situation]
+        if self.presenter is not None and self.presenter.state.shown.contests.all:
+            offered = (*offered[:2], "view.candidates", *offered[2:])
+        shown = hints(offered, table)
+        if self.is_zoomed:
+            ((id, key, _),) = hints(("pane.zoom",), table)
+            shown = ((id, key, "all panes"), *(hint for hint in shown if hint[0] != id))
+        self.footer.offer(shown, hints(ALWAYS, table))
+
+    def action_step(self, mode: str) -> None:
+        self.controllers.running.step(mode)
+
+    def action_start(self) -> None:
+        self.controllers.running.start()
+
+    def action_pause(self) -> None:
+        self.controllers.running.pause()
+
+    def action_stop(self) -> None:
+        self.controllers.running.stop()
+
+    def action_breakpoint(self) -> None:
+        self.controllers.running.breakpoint()
+
+    def action_breakpoint_prompt(self) -> None:
+        self.controllers.running.ask_for_breakpoint()
+
+    def action_answer(self) -> None:
+        self.controllers.asking.answer()
+
+    def action_feedback(self) -> None:
+        self.controllers.asking.feedback()
+
+    def action_edit_held(self) -> None:
+        self.controllers.editing.edit_held()
+
+    def action_fork(self) -> None:
+        self.controllers.editing.fork()
+
+    def action_rerun(self) -> None:
+        """Run the file again; while it is held at a changed request, show that again."""
+        if not self.controllers.testing.show_again():
+            self.controllers.editing.rerun()
+
+    def action_freeze(self) -> None:
+        self.controllers.testing.freeze()
+
+    def action_call(self, step: int) -> None:
+        self.controllers.inspecting.move(step)
+
+    def action_detail(self, mode: Detail) -> None:
+        self.controllers.inspecting.show_detail(mode)
+
+    def action_full(self) -> None:
+        self.controllers.inspecting.full()
+
+    def action_unfold(self) -> None:
+        self.controllers.inspecting.unfold()
+
+    def action_compare(self) -> None:
+        self.controllers.inspecting.mark_differences()
+
+    def action_strategies(self) -> None:
+        self.controllers.inspecting.ask_sides()
+
+    def action_candidates(self) -> None:
+        self.controllers.inspecting.candidates()
+
+    def action_copy(self) -> None:
+        self.controllers.inspecting.copy(self.pane())
+
+    def action_edit(self, outside: bool = False) -> None:
+        self.controllers.inspecting.edit(outside=outside)
+
+    def action_clear(self) -> None:
+        """Show all rows again; else take the marks of a search away."""
+        self.clear_found()
+
+    def action_jump(self) -> None:
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.focus_pane(name)
+
+        def panes() -> dict[str, Region]:
+            return {view.id or "": view.region for view in self.panes.all}
+
+        self.app.push_screen(JumpScreen(panes), chosen)
+
+    def action_tab(self, name: Tab) -> None:
+        self.show_tab(name)
+
+    # -- what happens in the panes -----------------------------------------------------------------------------------
+
+    @on(PromptClosed)
+    @on(events.ScreenResume)
+    def _has_time(self) -> None:
+        """What came up while something else was open, or was being written, is asked now."""
+        if self._controllers is not None:
+            self.call_after_refresh(self._controllers.ask_if_asked)
+
+    @on(RowView.Chosen, "#tree")
+    def _tree_chosen(self, event: RowView.Chosen) -> None:
+        presenter, node = self.presenter, self.panes.node(event.index)
+        if presenter is None or node is None:
+            return
+        self.panes.tree_id = node.id
+        presenter.leave_problem()
+        if node.phase:
+            presenter.phase = node.phase
+        if node.place is not None:
+            presenter.state.select_in(node.run, node.place)
+        elif node.phase:
+            presenter.state.selected, presenter.state.selected_run, presenter.state.following = None, "", False
+        self.panes.show_tree(presenter, keep=True)
+        self.panes.show_context(presenter)
+        self.panes.show_lines(presenter)
+
+    @on(TreePane.Fold)
+    def _tree_fold(self, event: TreePane.Fold) -> None:
+        presenter, rows, node = self.presenter, self.panes.tree_rows, self.panes.node(event.index)
+        if presenter is None or rows is None or node is None:
+            return
+        if node.branches and node.unfolded != event.unfold and not self.tree_pane.filter:
+            presenter.state.folding[node.id] = event.unfold
+            self.panes.show_tree(presenter, keep=True)
+        elif not event.unfold:
+            self.tree_pane.move_to(rows.parent_of(event.index))
+        elif node.branches:
+            self.tree_pane.move_to(event.index + 1)
+
+    @on(RowView.Opened)
+    def _opened(self, event: RowView.Opened) -> None:
+        if event.view is self.tree_pane:
+            node = self.panes.node(event.index)
+            if node is not None and node.branches and not self.tree_pane.filter:
+                self.tree_pane.post_message(TreePane.Fold(event.index, not node.unfolded))
+            elif node is not None:
+                self.focus_pane("context")
+        elif self._controllers is not None:
+            self._controllers.inspecting.open_row(event.view, self.tab)
+
+    @on(RowView.Chosen, "#context")
+    def _context_chosen(self) -> None:
+        if self.presenter is not None:
+            self.presenter.leave_problem()
+            self.panes.show_detail(self.presenter)
+
+    @on(RowView.Chosen, "#dock")
+    def _dock_chosen(self, event: RowView.Chosen) -> None:
+        if self.tab == "problems" and self._controllers is not None:
+            self.controllers.inspecting.look_at_problem(event.index)
+
+    @on(RowView.TitleClicked, "#dock")
+    def _dock_title(self, event: RowView.TitleClicked) -> None:
+        if (name := tab_at(self.dock_pane.rows.title, event.x - 2)) is not None:
+            self.show_tab(name)
+
+    def search(self, view: RowView, text: str) -> bool:
+        """What is looked for in the context is marked in the message, too."""
+        if view is self.context_pane:
+            self.detail_pane.mark(text)
+        return super().search(view, text)
+
+    def filter(self, view: RowView, text: str) -> None:
+        """A filter looks into what is folded in the tree, too."""
+        super().filter(view, text)
+        if view is self.tree_pane and self.presenter is not None:
+            self.panes.show_tree(self.presenter, keep=True)
+
+    @property
+    def tab(self) -> Tab:
+        """The tab of the lower pane that is shown."""
+        return self.panes.tab
+
+    def show_tab(self, name: Tab) -> None:
+        """Show another tab of the lower pane, at the place where it was left; the same one again gets the focus."""
+        if self.presenter is None:
+            return
+        same = name == self.tab
+        if not same:
+            self._dock_at[self.tab] = (self.dock_pane.cursor, self.dock_pane.scroll_y)
+            self.panes.tab, self.dock_pane.filter = name, ""
+        self.panes.show_dock(self.presenter)
+        if not same:
+            last = len(self.dock_pane.rows) - 1 if self.dock_pane.follows else 0
+            cursor, top = self._dock_at.get(name, (last, last))
+            self.dock_pane.show(None, cursor)
+            self.dock_pane.scroll_to(y=top, animate=False, force=True)
+        if same or self.has_class("-narrow"):
+            self.focus_pane("dock")
+
+    # -- the focus ---------------------------------------------------------------------------------------------------
+
+    def main_list(self) -> RowView:
+        """The pane that had the focus last."""
+        return self.query_one(f"#{self.last_pane}", RowView)
+
+    def refocus(self) -> None:
+        self.focus_pane(self.last_pane)
+
+    def focus_pane(self, name: str) -> None:
+        """Put the focus on a pane, and show it where only one shows at a time."""
+        if self.is_zoomed and not self.query_one(f"#{name}").has_class("-zoomed"):
+            self.zoom()
+        self.query_one(f"#{name}", RowView).focus()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        if isinstance(event.widget, RowView) and event.widget.id is not None:
+            self.last_pane = event.widget.id
+            for group in ("tree", "dock"):
+                self.set_class(self.last_pane == group, f"-at-{group}")
+
+    def action_pane(self, step: int) -> None:
+        names = [view.id or "" for view in self.panes.all]
+        self.focus_pane(names[(names.index(self.last_pane) + step) % len(names)])
+
+    # -- sizes and places --------------------------------------------------------------------------------------------
+
+    @property
+    def is_zoomed(self) -> bool:
+        """Whether one pane has the whole screen."""
+        return self.has_class("-zoom")
+
+    @property
+    def shares(self) -> bool:
+        """Whether panes share the screen: in a narrow terminal, and zoomed, one has it all."""
+        return not self.is_zoomed and not self.has_class("-narrow")
+
+    def action_zoom(self) -> None:
+        self.zoom()
+
+    def zoom(self) -> None:
+        """Give the focused pane the whole screen, or give it back."""
+        zoomed, pane = self.is_zoomed, self.pane()
+        for view in self.panes.all:
+            view.set_class(not zoomed and view is pane, "-zoomed")
+        self.set_class(not zoomed, "-zoom")
+        for name in ("dock", "tree"):
+            self.set_class(not zoomed and self.last_pane == name, f"-zoom-{name}")
+        self.size_panes()
+        self.offer_keys()
+
+    def action_resize(self, axis: str, by: int) -> None:
+        """Move the edge of the tree or of the lower pane, in cells."""
+        if not self.shares:
+            self.services.say("One pane has the whole screen: there is no border to move.")
+        elif axis == "width":
+            self.resize_tree(self.tree_pane.size.width + by)
+        else:
+            self.resize_dock(self.dock_pane.size.height + by)
+
+    def resize_tree(self, width: int) -> None:
+        """Make the tree so wide, in cells, or as near to it as leaves room for it and for the context."""
+        self.choose_sizes((max(18, min(width, self.size.width - 50)), self.dock_height))
+
+    def resize_dock(self, height: int) -> None:
+        """Make the lower pane so high, in cells, or as near to it as leaves room for it and for the panes above."""
+        self.choose_sizes((self.tree_width, max(3, min(height, self.size.height - 16))))
+
+    def size_panes(self) -> None:
+        """Give the panes the sizes that the user chose, where panes share the screen."""
+        self.tree_pane.styles.width = self.tree_width if self.shares else None
+        self.dock_pane.styles.height = self.dock_height if self.shares else None
+        self.call_after_refresh(self.settle)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.size_panes)
+
+    def _laid_out(self) -> None:
+        """A layout may come later than what was to follow it."""
+        if self._settled_at is not None and self._settled_at != self.panes.regions:
+            self.settle()
+
+    def settle(self) -> None:
+        """After a layout: join the lines of neighbouring panes, and redraw what depends on sizes."""
+        self._settled_at = self.panes.regions
+        self.panes.join()
+        self.redraw()
+        for view in self.panes.all:
+            view.refresh()
+
+    # -- borders that the mouse can drag: the edge of the tree, and the title line of the lower pane -----------------
+
+    def border_at(self, x: int, y: int) -> tuple[RowView, Border] | None:
+        """The border at a cell of the screen; None where there is none that can be dragged."""
+        if not self.shares:
+            return None
+        tree, dock = self.tree_pane, self.dock_pane
+        if dock.region.area and dock.region.y == y:
+            return dock, "title"
+        if tree.edge and x == tree.region.right - 1 and tree.region.y <= y < tree.region.bottom:
+            return None if y - tree.region.y in tree.thumb() else (tree, "edge")
+        return None
+
+    def place_border(self, view: RowView, border: Border, x: int, y: int) -> None:
+        if border == "edge":
+            self.resize_tree(x - self.tree_pane.region.x + 1)
+        else:
+            self.resize_dock(self.dock_pane.region.bottom - y)
+
+    def chosen_sizes(self) -> Sizes:
+        return self.tree_width, self.dock_height
+
+    def choose_sizes(self, sizes: Sizes) -> None:
+        if sizes != (self.tree_width, self.dock_height):
+            self.tree_width, self.dock_height = sizes
+            self.size_panes()

@@ -1,0 +1,358 @@
+"""What the Bench shows, without Textual: the fold over events and notices, the selected call, the toggles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from workbench.context.place import Place
+from workbench.engine.contracts import Notice
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.parts import CallState
+from workbench.engine.journal.state import RunState
+from workbench.views.log import LogLine, LogRows, log_line
+from workbench.views.tree import NodeId
+from workbench.views.words import words_of
+
+STREAM_KEPT = 200_000
+"""Characters of a streaming answer that are kept; the whole answer comes with its event."""
+
+STOP_WORDS = {
+    "before_phase": "before phase",
+    "before_call": "before call",
+    "after_call": "after call",
+    "before_tool": "before tool",
+    "after_tool": "after tool",
+    "after_check": "after check",
+    "after_phase": "after phase",
+    "before_candidates": "before candidates",
+    "after_evaluation": "after evaluation",
+    "run_end": "at the end",
+    "hook": "by a hook",
+}
+
+
+class HeldRun(Struct, frozen=True):
+    """Where the run is held, and why."""
+
+    place: Place
+    kind: str
+    why: str
+    tool: str = ""
+
+    @property
+    def words(self) -> str:
+        """``before call``, ``before tool read_log``."""
+        return STOP_WORDS.get(self.kind, self.kind) + (f" {self.tool}" if self.tool else "")
+
+
+class Waiting(Struct):
+    """A call in progress: since when (monotonic seconds), which try, and until when it pauses before one."""
+
+    since: float
+    tries: int = 1
+    pause_until: float | None = None
+    text: str = ""
+
+
+class BenchState(Struct):
+    """One session as the user sees it. ``absorb`` takes what happened; everything else is what the user does."""
+
+    run: RunState = field(default_factory=RunState)
+    events: list[Event] = field(default_factory=list)
+    log: LogRows = field(default_factory=LogRows)
+    children: dict[str, RunState] = field(default_factory=dict)
+    """Runs of nested cascades, by run id."""
+    selected: Place | None = None
+    selected_run: str = ""
+    """The nested run that the selected call belongs to; empty for the run itself."""
+    held_run: str = ""
+    """The nested run that is held; empty for the run itself."""
+    following: bool = True
+    """Whether the newest call is selected as it comes."""
+    held: HeldRun | None = None
+    waiting: dict[Place, Waiting] = field(default_factory=dict)
+    full: bool = False
+    unfold: bool = False
+    compare: bool = False
+    folding: dict[NodeId, bool] = field(default_factory=dict)
+    unsaved: bool = False
+    """Records of the run wait in memory, because the disk does not take them."""
+    changed: frozenset[str] = frozenset()
+    """Phases whose text differs from the definition of the run."""
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a run to show."""
+        return bool(self.run.run_id)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the run shown has not ended."""
+        return self.started and self.run.status == "running"
+
+    # -- nested runs -------------------------------------------------------------------------------------------------
+
+    @property
+    def shown(self) -> RunState:
+        """The run whose call is selected: this one, or one that it started."""
+        return self.children.get(self.selected_run, self.run)
+
+    def run_by_id(self, run_id: str) -> RunState:
+        """This run, or one that it started; this one where there is no such run."""
+        return self.children.get(run_id, self.run)
+
+    def run_of_candidates(self) -> str:
+        """The run whose candidates are meant: the one that is shown, else the first that has any."""
+        runs = (self.shown, self.run, *self.children.values())
+        return next((run.run_id for run in runs if run.contests.all), self.run.run_id)
+
+    def unknown_children(self) -> list[str]:
+        """Nested runs that a journal names and whose own journal was not read yet."""
+        named = (
+            str(child["run_id"])
+            for run in (self.run, *self.children.values())
+            for visit in run.visits
+            for child in visit.children
+            if child.get("run_id")
+        )
+        return [run_id for run_id in dict.fromkeys(named) if run_id not in self.children]
+
+    def parent_run(self, run_id: str) -> str:
+        """The nested run that a nested run was started by; empty for the run itself."""
+        parent = str(self.run_by_id(run_id).parent.get("run_id", ""))
+        return parent if parent in self.children else ""
+
+    def child_place(self, run_id: str) -> Place | None:
+        """Where a nested run was started: the newest call of that visit in the run that started it."""
+        parent = self.children.get(self.parent_run(run_id), self.run)
+        for visit in parent.visits:
+            if any(child.get("run_id") == run_id for child in visit.children):
+                return visit.calls[-1].place if visit.calls else None
+        return None
+
+    def select_in(self, run_id: str, place: Place) -> bool:
+        """Look at a call of this run, or of a nested one. False when there is no such call."""
+        inner = run_id if run_id in self.children else ""
+        if not inner:
+            self.selected_run = ""
+            return self.select(place)
+        if self.children[inner].call_at(place) is None:
+            return False
+        self.selected, self.selected_run, self.following = place, inner, False
+        return True
+
+    def look_into(self, run_id: str) -> bool:
+        """Look at the newest call of a nested run. False when it made none."""
+        child = self.children.get(run_id)
+        return child is not None and bool(child.calls) and self.select_in(run_id, child.calls[-1].place)
+
+    def come_back(self) -> bool:
+        """From a nested run to the place that started it. False when none is looked at."""
+        if not self.selected_run:
+            return False
+        outer, place = self.parent_run(self.selected_run), self.child_place(self.selected_run)
+        if place is None or not self.select_in(outer, place):
+            self.selected, self.selected_run, self.following = None, outer, False
+        return True
+
+    # -- what happened -----------------------------------------------------------------------------------------------
+
+    def absorb(self, events: Iterable[Event], notices: Iterable[Notice], now: float) -> bool:
+        """Fold events and notices; ``now`` is monotonic seconds. True when anything changed."""
+        changed = False
+        for event in events:
+            changed = True
+            self._take(event)
+        for notice in notices:
+            changed = True
+            self._notice(notice, now)
+        return changed
+
+    def _take(self, event: Event) -> None:
+        if event.run_id == self.run.run_id and event.seq <= self.run.seq:
+            # A resumed run tells again what its journal holds, before it goes on.
+            self.run.status = "running"
+            _ask_again(self.run, event)
+            return
+        if event.kind == "run_started" and not self._is_child(event):
+            self._begin()
+        if self.started and event.run_id != self.run.run_id:
+            self._take_child(event)
+            return
+        self.run.read(event)
+        self.events.append(event)
+        if event.kind == "context_assembled" and self.following:
+            self.selected, self.selected_run = event.place, ""
+        elif event.kind in ("call_finished", "call_failed"):
+            self.waiting.pop(event.place, None)
+        elif event.kind == "run_finished":
+            self.waiting.clear()
+            self.held = None
+        self._tell(event, self.run)
+
+    def _is_child(self, event: Event) -> bool:
+        parent = event.data.get("parent") or {}
+        return self.alive and parent.get("kind") not in (None, "fork", "replay")
+
+    def _take_child(self, event: Event) -> None:
+        child = self.children.setdefault(event.run_id, RunState())
+        if event.seq <= child.seq:
+            _ask_again(child, event)
+            return
+        child.read(event)
+        if event.kind in ("call_finished", "call_failed"):
+            self.waiting.pop(event.place, None)
+        if event.kind in ("run_started", "call_finished", "call_failed", "tool_finished", "run_finished"):
+            self._tell(event, child)
+
+    def _tell(self, event: Event, run: RunState) -> None:
+        line = log_line(event, run)
+        if line is not None:
+            self.log.add(line)
+
+    def _begin(self) -> None:
+        """A new run: what was selected, held and waited for belonged to the old one."""
+        self.run = RunState()
+        self.events = []
+        self.children = {}
+        self.selected, self.held, self.following = None, None, True
+        self.selected_run = self.held_run = ""
+        self.unsaved = False
+        self.waiting.clear()
+        self.changed = frozenset()
+
+    def _notice(self, notice: Notice, now: float) -> None:
+        place, data = notice.place, notice.data
+        if notice.kind in ("unsaved", "saved"):
+            self.unsaved = notice.kind == "unsaved"
+            token = "error" if self.unsaved else "ok"
+            at = self.events[-1].at if self.events else ""
+            self.log.add(LogLine(at, place, "store", str(data.get("message", "")), token))
+            return
+        if notice.kind == "held":
+            self._hold(HeldRun(place, str(data.get("stop", "")), str(data.get("why", "")), str(data.get("tool", ""))))
+        elif notice.kind == "released":
+            self.held = None
+        elif self._is_over(place):
+            # Events and notices come by two ways: what was said of a call may arrive after its answer.
+            return
+        elif notice.kind == "waiting":
+            before = self.waiting.get(place)
+            since = before.since if before is not None else now
+            self.waiting[place] = Waiting(since, int(data.get("try", 1)))
+        elif notice.kind == "retry":
+            wait = self.waiting.setdefault(place, Waiting(now))
+            wait.tries = int(data.get("try", wait.tries + 1))
+            wait.pause_until = now + float(data.get("seconds") or 0.0)
+            wait.text = ""
+        elif notice.kind == "text" and (call := self.waiting.get(place)) is not None:
+            call.pause_until = None
+            call.text = (call.text + str(data.get("text", "")))[-STREAM_KEPT:]
+
+    def _is_over(self, place: Place) -> bool:
+        call = self.run.call_at(place)
+        return not self.alive or (call is not None and call.status == "done")
+
+    def _hold(self, held: HeldRun) -> None:
+        self.held, self.held_run = held, self._run_at(held.place)
+        if held.place.turn and self.run_by_id(self.held_run).call_at(held.place) is not None:
+            self.selected, self.selected_run, self.following = held.place, self.held_run, not self.held_run
+        edits = self.run_by_id(self.held_run).edits if held.why == "edited" else []
+        if edits and (said := words_of(edits[-1], self.run)) is not None:
+            self.held = held = replace(held, why=f"edited, {said[1]}")
+        at = self.events[-1].at if self.events else ""
+        self.log.add(LogLine(at, held.place, "held", f"{held.words} ({held.why})", "held"))
+
+    def _run_at(self, place: Place) -> str:
+        """The nested run that a place belongs to: the newest that is running and has been there."""
+        visits = self.run.visit_of(place)
+        if visits is not None and visits.status == "running" and not visits.finished:
+            open_child = any(c.get("status", "running") == "running" for c in visits.children)
+            if not open_child:
+                return ""
+        for run_id, child in reversed(self.children.items()):
+            if child.status == "running" and child.visit_of(place) is not None:
+                return run_id
+        return ""
+
+    def end_unfinished(self) -> None:
+        """The journal of a stored run is read to its end, and there was none: it was interrupted."""
+        if self.alive:
+            self.run.status = "interrupted"
+            self.waiting.clear()
+            self.held = None
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the run shown stopped before its end, or at a call that nobody answered, and can go on."""
+        unanswered = self.run.status == "failed" and bool(self.run.calls) and self.run.calls[-1].status == "failed"
+        return self.started and (unanswered or self.run.status in ("stopped", "interrupted"))
+
+    # -- what the user does ------------------------------------------------------------------------------------------
+
+    def show_stored(self, events: Iterable[Event]) -> None:
+        """Show a stored run: the same fold, nothing executes."""
+        self._begin()
+        for event in events:
+            self._take(event)
+
+    @property
+    def call(self) -> CallState | None:
+        """The selected call."""
+        return self.shown.call_at(self.selected) if self.selected is not None else None
+
+    @property
+    def before(self) -> CallState | None:
+        """The call before the selected one in the same phase and branch."""
+        place = self.selected
+        if place is None:
+            return None
+        found: CallState | None = None
+        for call in self.shown.calls:
+            if call.place == place:
+                return found
+            if call.place[:2] == place[:2]:
+                found = call
+        return None
+
+    def select(self, place: Place) -> bool:
+        """Look at a call; the newest one is followed. False when there is no such call."""
+        if self.run.call_at(place) is None:
+            return False
+        self.selected, self.selected_run = place, ""
+        self.following = self.run.calls[-1].place == place
+        return True
+
+    def move(self, step: int) -> bool:
+        """To the call before or after, in the order they were made; False at either end."""
+        places = [call.place for call in self.shown.calls]
+        if not places:
+            return False
+        at = places.index(self.selected) if self.selected in places else len(places)
+        target = max(0, min(at + step, len(places) - 1))
+        return self.select_in(self.selected_run, places[target]) and target != at
+
+    def current_question(self) -> Event | None:
+        """The oldest question without an answer, of this run or of a child of it."""
+        for run in (self.run, *self.children.values()):
+            if run.questions:
+                return run.questions[0]
+        return None
+
+    def doing(self, now: float) -> tuple[str, float, Any] | None:
+        """What the newest call in progress does: ``("waiting", seconds, Waiting)``; None when there is none."""
+        if not self.waiting:
+            return None
+        wait = next(reversed(self.waiting.values()))
+        return ("answering" if wait.text else "waiting", now - wait.since, wait)
+
+
+def _ask_again(run: RunState, event: Event) -> None:
+    """A question that the run's end left open is open again when it is told again."""
+    if any(open.seq == event.seq for open in run.left_open):
+        run.left_open = [open for open in run.left_open if open.seq != event.seq]
+        run.questions.append(event)

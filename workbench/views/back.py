@@ -1,0 +1,121 @@
+"""The rows of what comes out of a call: what it is doing, its failed tries, its answer, its tool results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from workbench.analysis.advice import name_of
+from workbench.analysis.prediction import Residual
+from workbench.engine.journal.costs import EXACT
+from workbench.engine.journal.parts import CallState, ToolState
+from workbench.views.cells import Row, Span, crop, fit, flat, justify
+from workbench.views.columns import ROLE, Columns
+from workbench.views.entry import BLANK
+from workbench.views.numbers import count, money, seconds
+from workbench.views.run import GOOD, parts
+from workbench.views.signs import sign
+
+
+class LiveCall(Struct, frozen=True):
+    """What a call in progress is doing: held at a gate, waiting for the provider, or answering."""
+
+    doing: Literal["held", "waiting", "answering"]
+    text: str = ""
+    """Why it is held; what is awaited; what has come so far."""
+    since_s: float = 0.0
+    tick: int = 0
+
+
+def live_row(columns: Columns, live: LiveCall) -> Row:
+    """The last row while a call is not over."""
+    width = columns.width
+    if live.doing == "held":
+        return Row(crop((BLANK, sign("held"), (f" {flat(live.text)}", "held")), width), "held")
+    mark = sign("running", live.tick)
+    if live.doing == "waiting":
+        return Row(crop((BLANK, mark, (f" {flat(live.text)} {seconds(live.since_s)}", "running")), width))
+    size: Span = (f"  {len(live.text):,} chars", "dim")
+    tail = flat(live.text[-400:])
+    room = width - 14 - len(size[0])
+    shown = tail if len(tail) <= room else "…" + tail[-room:] if room > 1 else ""
+    return Row(justify((BLANK, mark, (" answers  ", "running"), (shown, "plain")), (size,), width))
+
+
+def failure_row(columns: Columns, data: Mapping[str, Any], number: int) -> Row:
+    """A try that gave no answer."""
+    error = data.get("error") or {}
+    text = f" try {data.get('try', number)}: {name_of(error)}: {error.get('message', '')}"
+    wait = data.get("retry_in")
+    after = f", again in {seconds(wait)}" if wait is not None else ""
+    return Row(crop((BLANK, sign("failed"), (" " + flat(text, 400), "error"), (after, "dim")), columns.width))
+
+
+def back_row(columns: Columns, call: CallState) -> Row:
+    """The line between what went out and what came back, with the provider's own numbers."""
+    usage = call.usage
+    cached = f" ({count(usage.cached)} cached)" if usage.cached else ""
+    parts = (
+        "from a recording" if call.recorded else f"came back after {seconds(call.duration_s)}",
+        f"in {count(usage.input)}{cached}",
+        f"out {count(usage.output)}",
+        money(call.cost, exact=call.cost_grade in EXACT),
+        answered_by(call),
+    )
+    text = "  ".join(flat(part) for part in parts if part)
+    lead: tuple[Span, ...] = (sign("recorded"), ("─", "rule")) if call.recorded else (("──", "rule"),)
+    left = (BLANK, *lead, (f" {text} ", "recorded" if call.recorded else "dim"))
+    return Row(justify(left, (), columns.width, ("─", "rule")))
+
+
+def answered_by(call: CallState) -> str:
+    """The model and the provider that answered, once where they are called the same."""
+    return " ".join(dict.fromkeys(call.answered_by.split()))
+
+
+def residual_row(columns: Columns, call: CallState) -> Row:
+    """What was predicted of the call, and what the provider reported."""
+    found = Residual.of(call)
+    if found is None:
+        return Row(())
+    met = found.share is not None and abs(found.share) <= GOOD
+    spans: list[Span] = [BLANK, (" predicted → reported  ", "dim")]
+    for number, part in enumerate(parts(found)):
+        spans += [("   ", "plain")] if number else []
+        spans.append((part, "warning" if not number and not met else "plain"))
+    return Row(crop(spans, columns.width))
+
+
+def answer_row(columns: Columns, call: CallState) -> Row:
+    """What the model said, or which tools it called."""
+    answer = call.answer
+    calls = answer.tool_calls if answer is not None else ()
+    text = "calls " + ", ".join(c.name for c in calls) if calls else answer.text if answer is not None else ""
+    text = f"cut off: {text}" if call.partial else text
+    return _result(
+        columns, "assistant", BLANK, "the answer", text, "warning" if call.partial else "dim", count(call.usage.output)
+    )
+
+
+def tool_row(columns: Columns, tool: ToolState) -> Row:
+    """What a tool gave back."""
+    if tool.status == "running":
+        return _result(columns, "tool", sign("running"), tool.tool, "running", "running", "")
+    failed = tool.status == "failed"
+    mark = sign("error result") if failed else BLANK
+    return _result(columns, "tool", mark, tool.tool, tool.text, "error" if failed else "dim", seconds(tool.duration_s))
+
+
+def _result(columns: Columns, role: str, mark: Span, source: str, text: str, token: str, number: str) -> Row:
+    left: list[Span] = [
+        (columns.indent, "plain"),
+        (fit(role, ROLE), role),
+        BLANK,
+        mark,
+        BLANK,
+        (fit(source, columns.source - 1) + " ", "plain"),
+        (fit(text, columns.rest - 1) + " ", token),
+    ]
+    return columns.row(left, (number, "dim"))

@@ -1,0 +1,193 @@
+"""What one model call saw, entry by entry: a table for people, every entry for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from workbench.analysis.prediction import PredictedUsage, Residual
+from workbench.context.assembly import Action, Entry
+from workbench.context.reasons import explain, origin
+from workbench.engine.journal.costs import EXACT
+from workbench.engine.journal.parts import CallState
+from workbench.language.clean import clean_line
+from workbench.views.context import cached_entries
+from workbench.views.entry import ACTION_SIGN
+from workbench.views.entry_text import message_text
+from workbench.views.numbers import UNKNOWN, count, money, plural, seconds
+from workbench.views.run import call_json, parts
+from workbench.views.signs import SIGNS
+from workbench.views.value import Block, Cell, Column, Piece, Table, TextBlock, View
+
+COLUMNS = (
+    Column("#", right=True),
+    Column("role", leaves=4),
+    Column("from", flexible=True),
+    Column(""),
+    Column("why", flexible=True, leaves=5),
+    Column("line", right=True, leaves=2),
+    Column("full", right=True, leaves=3),
+    Column("sent", right=True),
+    Column("cached", leaves=1),
+)
+_SHORT = 200
+"""Characters of a text that is printed again where it was sent again."""
+
+
+class CallView(View):
+    """A call's totals, then one line per entry."""
+
+    def __init__(self, call: CallState, texts: dict[str, str] | None = None) -> None:
+        """With ``texts``, what was sent stands below each entry. It takes down where each long message stands, by its
+        hash: in the calls after that it is named and not repeated, or what is printed of a run would grow with the
+        square of its turns."""
+        self.call, self.texts = call, texts
+
+    def blocks(self) -> Iterator[Block]:
+        call = self.call
+        yield from _totals(call)
+        cached = cached_entries(call)
+        rows = [_row(index, entry, call, index in cached) for index, entry in enumerate(call.entries)]
+        yield Table(COLUMNS, rows, () if self.texts is None else _texts(call, self.texts))
+        if (found := Residual.of(call)) is not None and not call.beside:
+            told = f"predicted → reported: {'; '.join(parts(found))}"
+            yield (Cell(told, "dim", told.replace("→", "to")),)
+        if call.answer is not None:
+            yield (_answered(call),)
+            if self.texts is not None:
+                yield TextBlock(call.answer.text, "    ")
+
+    def json(self) -> dict[str, Any]:
+        return context_json(self.call)
+
+
+def _answered(call: CallState) -> str:
+    """When it was answered, with what its provider counted, and which tools it calls."""
+    usage, calls = call.usage, ", ".join(tool.tool for tool in call.tools)
+    return (
+        f"answered in {seconds(call.duration_s)}: out {count(usage.output)}"
+        + (f", in {count(usage.input)}" if usage.input is not None else "")
+        + (f", cached {count(usage.cached)}" if usage.cached is not None else "")
+        + (f", {money(call.cost, exact=call.cost_grade in EXACT)}" if call.cost is not None else "")
+        + (f"; calls {calls}" if calls else "")
+    )
+
+
+def _texts(call: CallState, told: dict[str, str]) -> list[str]:
+    """What was sent of each entry, or where it stands already."""
+    texts = []
+    for number, entry in enumerate(call.entries, start=1):
+        text = message_text(entry) if entry.sent is not None else ""
+        if entry.sent is not None and len(text) > _SHORT:
+            here = f"{call_place(call)}, entry {number}"
+            before = told.setdefault(entry.sent.body_hash, here)
+            text = text if before == here else f"[as above: {before}; {len(text):,} characters]"
+        texts.append(text)
+    return texts
+
+
+def call_place(call: CallState) -> str:
+    """``triage:3 attempt 1``, with the branch, the visit and the call where there are several."""
+    place = call.place
+    where = f"{place.branch}/" if place.branch else ""
+    where += f"{place.phase}:{place.turn}" if place.turn else f"{place.phase} {call.purpose}"
+    if place.visit > 1:
+        where += f" visit {place.visit}"
+    return where + f" attempt {place.attempt}" + (f" call {place.call}" if place.call > 1 else "")
+
+
+def _totals(call: CallState) -> Iterator[Block]:
+    forecast = call.forecast
+    yield (Cell(call_place(call), "head"), f"   {call.model}   ", Cell(call.strategy, "dim"))
+    guess = PredictedUsage.of(call)
+    predicted = f"   predicted {money(guess.cost)}" if forecast else ""
+    cached = f"   cached {count(guess.cached, call.grade)}" if forecast else ""
+    sent, full = count(guess.tokens, call.grade), count(guess.full, call.grade)
+    yield (
+        f"{sent} tokens sent of {full}{cached}{predicted}   ",
+        Cell(plural(len(call.problems), "problem"), "error" if call.problems else "ok"),
+    )
+    for broken in call.problems:
+        yield (Cell(f"  broken: {broken.message}", "error"),)
+    for note in call.notes:
+        yield (Cell(f"  {note}", "dim"),)
+    if call.unstated:
+        yield (Cell(f"  not known whole: {clean_line(call.unstated)}", "dim"),)
+    if forecast and forecast.reason:
+        yield (Cell(f"  cache: {forecast.reason}", "dim"),)
+
+
+def _row(index: int, entry: Entry, call: CallState, cached: bool) -> list[Piece]:
+    changed = entry.action is not Action.KEPT
+    token = (
+        "faint"
+        if entry.sent is None
+        else "injected"
+        if entry.action is Action.INJECTED
+        else "masked"
+        if changed
+        else ""
+    )
+    calls = [c.name for c in entry.item.message.tool_calls]
+    why = f"calls {', '.join(calls)}" if calls and not changed else explain(entry, call.place)
+    glyphs, words = ([SIGNS[ACTION_SIGN[entry.action]].glyph], [str(entry.action)]) if changed else ([], [])
+    if entry.item.is_error:
+        glyphs.append(SIGNS["error result"].glyph)
+        words.append("error")
+    return [
+        Cell(str(index + 1), "dim"),
+        entry.item.message.role,
+        Cell(origin(entry), token),
+        Cell("".join(glyphs), token, " ".join(words)),
+        Cell(why, token or "dim"),
+        Cell(f"L{entry.rule.line}" if entry.rule.line else "", "dim"),
+        Cell(count(entry.tokens_full, entry.grade), "dim" if entry.sent is None else ""),
+        Cell(UNKNOWN if entry.sent is None else count(entry.tokens_sent, entry.grade), token),
+        Cell(SIGNS["cached"].glyph if cached else "", "cached", "yes" if cached else ""),
+    ]
+
+
+def context_json(call: CallState) -> dict[str, Any]:
+    """One call with every entry: its message as stored, what was sent instead, and the rule that decided."""
+    cached = cached_entries(call)
+    forecast = call.forecast
+    return call_json(call) | {
+        "tools_tokens": call.tools_tokens,
+        "overhead_tokens": call.overhead_tokens,
+        "forecast": None
+        if forecast is None
+        else {
+            "cached": forecast.cached,
+            "fresh": forecast.fresh,
+            "written": forecast.written,
+            "cost": forecast.cost,
+            "break_at": forecast.break_at,
+            "reason": forecast.reason,
+        },
+        "unstated": call.unstated,
+        "notes": list(call.notes),
+        "entries": [_entry_json(i, entry, call, i in cached) for i, entry in enumerate(call.entries)],
+    }
+
+
+def _entry_json(index: int, entry: Entry, call: CallState, cached: bool) -> dict[str, Any]:
+    changed = entry.sent is not None and entry.sent != entry.item.message
+    return {
+        "number": index + 1,
+        "role": entry.item.message.role,
+        "kind": str(entry.item.kind),
+        "made_at": str(entry.item.place),
+        "from": origin(entry),
+        "action": str(entry.action),
+        "why": explain(entry, call.place),
+        "rule": entry.rule.path,
+        "line": entry.rule.line or None,
+        "tokens_full": entry.tokens_full,
+        "tokens_sent": entry.tokens_sent,
+        "grade": str(entry.grade),
+        "cached": cached,
+        "is_error": entry.item.is_error,
+        "redacted": entry.item.redacted,
+        "message": entry.item.message.to_json(),
+        "sent": entry.sent.to_json() if changed and entry.sent is not None else "as it is" if entry.sent else None,
+    }

@@ -1,0 +1,576 @@
+"""Candidates side by side: a table for each round, what decided it, the plot of quality against cost, and texts."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from workbench.analysis.ranking import RankedCandidate, evaluator_calls, judged, question_of, standings
+from workbench.engine.journal.candidate_rounds import CandidateRounds, Entrant, Round
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.parts import CallState
+from workbench.engine.journal.state import RunState
+from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.compare_words import SMALL
+from workbench.views.keys import told
+from workbench.views.model import Rows
+from workbench.views.numbers import UNKNOWN, count, plural, seconds
+from workbench.views.plot import Drawn, Point, scatter
+from workbench.views.signs import sign, status_cell, status_sign
+from workbench.views.value import BLANK, Block, Cell, Column, Drawing, Piece, Table, TextBlock, View
+
+
+def plot_lines(rows: Sequence[RankedCandidate], width: int, height: int) -> list[Drawn]:
+    """Quality against cost, with a line that names those that no other one beats."""
+    points = []
+    for row in rows:
+        cost = row.cost if row.assumed_cost is None else row.assumed_cost
+        if row.quality is not None and cost is not None:
+            mark, token = "★" if row.won else "●" if row.on_front else "○", "ok" if row.on_front else "dim"
+            points.append(Point(cost, row.quality, mark, row.number, token))
+    if len(points) < 2:
+        return []
+    points.sort(key=lambda point: (point.mark != "★", point.token != "ok"))
+    drawn = scatter(points, "US dollars", "quality", width, max(4, min(20, height - 8)))
+    listed = ", ".join(row.number for row in rows if row.on_front)
+    return [*drawn, (("★ won  ● on the frontier", "ok"), (f" (none is as good for less): {listed}", "dim"))]
+
+
+class Ref(Struct, frozen=True):
+    """What a row stands for: a candidate of a round, or the line that says who won and why."""
+
+    kind: Literal["gap", "round", "candidate", "why", "note"]
+    round: int = -1
+    candidate: int = -1
+    text: str = ""
+    token: str = "plain"
+
+
+class Widths(Struct, frozen=True):
+    """Cells of the columns that give way."""
+
+    model: int
+    change: int
+    checks: int
+    time: int
+
+    @classmethod
+    def of(cls, width: int) -> Widths:
+        if width < 100:
+            return cls(13, 12, 2, 0)
+        if width < 160:
+            return cls(23, 25, 10, 0)
+        return cls(30, 44, 16, 8)
+
+
+UNLIMITED = 400
+"""Cells of a line that nobody has laid out."""
+LINES = 4
+"""Of what is said below a round at most, each; the details have it whole."""
+
+
+class CandidateRows(Rows):
+    """All rounds of one contest in one list."""
+
+    empty = ("No candidate has run yet.",)
+
+    def __init__(
+        self,
+        state: RunState,
+        contest: CandidateRounds,
+        tick: int = 0,
+        marked: int | None = None,
+        held: str | None = None,
+    ) -> None:
+        """``held``: the branch of the call that the run is held at, if it is held."""
+        self.state, self.contest, self.tick, self.marked, self.held = state, contest, tick, marked, held
+        self.rounds = [(of, standings(state, contest, of)) for of in contest.rounds]
+        self.question = question_of(state, contest)
+        self.offered = tuple(self.question.data["candidates"]) if self.question is not None else ()
+        self.shown: Mapping[str, Any] = self.question.data.get("shown") or {} if self.question is not None else {}
+        self._width = UNLIMITED
+        self.refs = tuple(self._refs())
+        self.title = (("Candidates", "title"), (f"  {contest_name(contest)} · {contest_words(self)}", "name"))
+        self.title_right = (sign("winner"), (" won  ", "dim"), ("●", "ok"), (" frontier", "dim"))
+
+    # -- which rows there are ----------------------------------------------------------------------------------------
+
+    def lay_out(self, width: int) -> None:
+        if width != self._width:
+            self._width = width
+            self.refs = tuple(self._refs())
+
+    def _refs(self) -> Iterator[Ref]:
+        for number, (of, rows) in enumerate(self.rounds):
+            if number:
+                yield Ref("gap")
+            if len(self.rounds) > 1 or of.kind != "soundings":
+                yield Ref("round", number)
+            yield from (Ref("candidate", number, index) for index in range(len(rows)))
+            if of.evaluation is not None:
+                yield from self._said("why", number, why_text(of, rows), "bold")
+            for text, token in notes(rows):
+                yield from self._said("note", number, text, token)
+            if self.question is not None and number == len(self.rounds) - 1:
+                if said := advice(judged(self.state, self.contest, of), rows):
+                    yield from self._said("note", number, said, "bold")
+                yield from self._said("note", number, asked_words(self.question), "waiting")
+
+    def _said(self, kind: Literal["why", "note"], number: int, text: str, token: str) -> Iterator[Ref]:
+        """A sentence below the candidates of a round, in as many lines as it takes."""
+        for part in textwrap.wrap(text, max(20, self._width - 5), max_lines=LINES, placeholder=" …"):
+            yield Ref(kind, number, text=part, token=token)
+            kind = "note"
+
+    def __len__(self) -> int:
+        return len(self.refs)
+
+    def candidate(self, row: int) -> RankedCandidate | None:
+        """The candidate of a row."""
+        ref = self.refs[row] if 0 <= row < len(self.refs) else Ref("gap")
+        return self.rounds[ref.round][1][ref.candidate] if ref.kind == "candidate" else None
+
+    def round_of(self, row: int) -> Round | None:
+        """The round that a row belongs to."""
+        number = self.refs[row].round if 0 <= row < len(self.refs) else -1
+        return self.rounds[number][0] if number >= 0 else None
+
+    def by_index(self, index: int) -> RankedCandidate | None:
+        """A candidate, as it stood in the last round it was in."""
+        return next((r for _, rows in reversed(self.rounds) for r in rows if r.entrant.index == index), None)
+
+    def row_of(self, index: int) -> int | None:
+        """The last row of a candidate."""
+        found = (i for i in range(len(self.refs) - 1, -1, -1) if (c := self.candidate(i)) and c.entrant.index == index)
+        return next(found, None)
+
+    @property
+    def turning(self) -> bool:
+        """Whether a spinner shows."""
+        return any(
+            row.entrant.status == "running" and not self.holds(row.entrant) for _, rows in self.rounds for row in rows
+        )
+
+    def holds(self, entrant: Entrant) -> bool:
+        """Whether a candidate runs, and the run is held in it."""
+        branch = entrant.branch
+        inside = self.held is not None and (self.held == branch or self.held.startswith(f"{branch}/"))
+        return entrant.status == "running" and inside
+
+    # -- how they look -----------------------------------------------------------------------------------------------
+
+    def heads(self, width: int) -> Sequence[Row]:
+        at = Widths.of(width)
+        time = fit("time", at.time, "right") if at.time else ""
+        checks = fit("checks" if at.checks > 5 else "", at.checks)
+        text = (
+            f"    {fit('#', 4)} {fit('model', at.model)} {fit('mutation', at.change)}   {fit('score', 6, 'right')}"
+            f"{fit('tokens', 8, 'right')}{fit('cost', 10, 'right')}{time}  {checks}   output"
+        )
+        return (Row(crop(((text, "head"),), width)),)
+
+    def row(self, index: int, width: int) -> Row:
+        ref = self.refs[index]
+        if ref.kind == "candidate":
+            offered = self.offered if ref.round == len(self.rounds) - 1 else ()
+            return self._candidate(self.rounds[ref.round][1][ref.candidate], width, offered)
+        if ref.kind == "round":
+            return Row(crop(((" ── ", "rule"), (round_words(*self.rounds[ref.round]), "head")), width))
+        if ref.kind == "why":
+            of = self.rounds[ref.round][0]
+            mark = sign("done" if of.winner is None else "winner" if of.decided else "stands")
+            return Row(crop(((" ", "plain"), mark, (f"  {ref.text}", ref.token)), width))
+        return Row(crop(((f"    {ref.text}", ref.token),), width))
+
+    def _sign(self, entrant: Entrant, *, is_offered: bool) -> Span:
+        if is_offered:
+            return sign("waiting")
+        return sign("held") if self.holds(entrant) else status_sign(entrant.status, self.tick)
+
+    def _candidate(self, row: RankedCandidate, width: int, offered: Sequence[int]) -> Row:
+        at, entrant = Widths.of(width), row.entrant
+        dim = "dim" if entrant.status == "pending" else "plain"
+        hidden = self.shown.get("hidden", ())
+        bare = "metadata" in hidden
+        change = "" if "mutations" in hidden else change_words(self.contest, row)
+        name = f"{row.number}" + ("↑" if row.incumbent else "")
+        is_offered = entrant.index in offered
+        spans: list[Span] = [
+            (" ", "plain"),
+            self._sign(entrant, is_offered=is_offered),
+            ("●" if entrant.index == self.marked else " ", "changed"),
+            (f" {fit(name, 4)} ", "bold" if is_offered else dim),
+            (f"{fit('' if bare else model_words(row, at.model), at.model)} ", dim),
+            (f"{fit(change, at.change)} ", "dim"),
+            sign("winner" if row.decided else "stands") if row.won else (" ", "plain"),
+            (" ", "plain"),
+            (
+                fit("" if bare else score_words(row), 6, "right"),
+                "masked" if row.assumed_score else "bold" if row.won else "plain",
+            ),
+            (fit("" if bare else count(row.tokens, row.tokens_grade), 8, "right"), dim),
+            (fit("" if bare else cost_words(row), 10, "right"), "masked" if row.assumed_cost is not None else dim),
+        ]
+        if at.time:
+            spans.append((fit("" if bare else seconds(row.seconds), at.time, "right"), "dim"))
+        spans += [("  ", "plain"), *_checks(row, at.checks), (" ", "plain")]
+        spans += [("● " if row.on_front else "  ", "ok"), (flat(_said(row), 400), _said_token(row))]
+        return Row(crop(spans, width))
+
+    def plain(self, index: int) -> str:
+        row = self.candidate(index)
+        if row is None:
+            return self.row(index, 400).text.strip()
+        hidden = self.shown.get("hidden", ())
+        about = "" if "metadata" in hidden else f" {row.model}"
+        about += "" if "mutations" in hidden else f" {change_words(self.contest, row)}"
+        return f"{row.number}{about} {_said(row)}"
+
+    def plot(self, width: int, height: int, of: Round | None = None) -> list[Drawn]:
+        """Quality against cost of a round (the last, if none is named); empty while there is nothing to draw."""
+        rows = next((rows for r, rows in reversed(self.rounds) if of is None or r is of), ())
+        return plot_lines(rows, width, height)
+
+
+# -- words: the same in the app and on the command line --------------------------------------------------------------
+
+
+COLUMNS = (
+    Column("#"),
+    Column("status"),
+    Column("model", flexible=True, leaves=6),
+    Column("mutation", flexible=True, leaves=4),
+    Column("score", right=True),
+    Column("tokens", right=True, leaves=3),
+    Column("cost", right=True, leaves=7),
+    Column("time", right=True, leaves=1),
+    Column("checks", leaves=5),
+    Column(""),
+    Column("output", flexible=True, leaves=2),
+)
+PREVIEW = 80
+"""Characters of an output in a table."""
+
+
+class CandidatesView(View):
+    """A table for each round of each contest, what decided it, and what the numbers leave unsaid."""
+
+    def __init__(
+        self, state: RunState, contests: Sequence[CandidateRounds], *, texts: bool = False, plot: bool = False
+    ) -> None:
+        """``texts``: each output, and what the evaluator was asked and said; ``plot``: quality against cost."""
+        self.state, self.contests, self.texts, self.plot = state, contests, texts, plot
+
+    def blocks(self) -> Iterator[Block]:
+        for number, contest in enumerate(self.contests):
+            if number:
+                yield BLANK
+            yield from self._contest(contest)
+
+    def _contest(self, contest: CandidateRounds) -> Iterator[Block]:
+        head = CandidateRows(self.state, contest)
+        yield (Cell(contest_name(contest), "head"), f"   {contest_words(head)}")
+        for of, rows in head.rounds:
+            yield BLANK
+            yield (Cell(round_words(of, rows), "accent"),)
+            yield Table(COLUMNS, [_row(contest, row) for row in rows])
+            if of.evaluation is not None:
+                why = why_text(of, rows)
+                yield (Cell(f"{'★' if of.decided or of.winner is None else '☆'} {why}", "ok", why),)
+            for words, _ in notes(rows):
+                yield (Cell(f"  {words}", "dim"),)
+            if self.plot:
+                yield Drawing(partial(plot_lines, rows, height=20))
+            if self.texts:
+                yield from self._texts(contest, of, rows)
+        if head.question is not None:
+            yield BLANK
+            yield (Cell(asked_words(head.question), "waiting"),)
+
+    def _texts(self, contest: CandidateRounds, of: Round, rows: Sequence[RankedCandidate]) -> Iterator[Block]:
+        for row in rows:
+            if not row.incumbent:
+                yield BLANK
+                yield (Cell(f"{row.number} {row.model}", "head"),)
+                yield TextBlock(row.output or row.entrant.reason, "  ")
+        for call in evaluator_calls(self.state, contest, of):
+            yield BLANK
+            yield (Cell(f"{call.purpose} by {call.model}", "head"),)
+            sent = [entry.sent for entry in call.entries if entry.sent is not None]
+            yield from (TextBlock(f"{message.role}: {message.text}", "  ") for message in sent)
+            if call.answer is not None:
+                yield TextBlock(f"answer: {call.answer.text}", "  ")
+
+    def json(self) -> dict[str, Any]:
+        return contests_json(self.state, self.contests)
+
+
+def _row(contest: CandidateRounds, row: RankedCandidate) -> list[Piece]:
+    status = row.entrant.status
+    signs = ["★" if row.decided else "☆"] if row.won else []
+    words = ["winner" if row.decided else "stands"] if row.won else []
+    if row.on_front:
+        signs.append("●")
+        words.append("frontier")
+    said = " ".join((row.output or row.entrant.reason).split())
+    return [
+        Cell(row.number + ("↑" if row.incumbent else ""), words=row.number + (" (incumbent)" if row.incumbent else "")),
+        status_cell(status),
+        row.model,
+        Cell(change_words(contest, row), "dim"),
+        score_words(row),
+        count(row.tokens, row.tokens_grade) if row.tokens is not None else "",
+        cost_words(row),
+        seconds(row.seconds) if row.seconds is not None else "",
+        Cell(", ".join(row.failed_checks), "error"),
+        Cell(" ".join(signs), "ok", " ".join(words)),
+        Cell(said if len(said) <= PREVIEW else said[:PREVIEW] + "…", words=said),
+    ]
+
+
+def contests_json(state: RunState, contests: Sequence[CandidateRounds]) -> dict[str, Any]:
+    """Every fact of the screen. Unknown numbers are null; money in US dollars."""
+    return {
+        "run_id": state.run_id,
+        "session_id": state.session_id,
+        "contests": [_contest(state, contest) for contest in contests],
+    }
+
+
+def _contest(state: RunState, contest: CandidateRounds) -> dict[str, Any]:
+    place, question = contest.place, question_of(state, contest)
+    standing = contest.entrant(contest.winner) if contest.winner is not None else None
+    return {
+        "branch": place.branch,
+        "phase": None if contest.is_whole else place.phase,
+        "visit": None if contest.is_whole else place.visit,
+        "whole_cascade": contest.is_whole,
+        "winner": standing.index if standing is not None else None,
+        "question": None if question is None else dict(question.data),
+        "rounds": [_round(state, contest, of) for of in contest.rounds],
+    }
+
+
+def _round(state: RunState, contest: CandidateRounds, of: Round) -> dict[str, Any]:
+    rows = standings(state, contest, of)
+    return {
+        "kind": of.kind,
+        "step": of.step or None,
+        "max_parallel": of.max_parallel or None,
+        "winner": of.winner,
+        "evaluation": dict(of.evaluation) if of.evaluation is not None else None,
+        "said": why_text(of, rows) if of.evaluation is not None else None,
+        "notes": [words for words, _ in notes(rows)],
+        "exchange": [_exchange(call) for call in evaluator_calls(state, contest, of)],
+        "candidates": [_candidate(row) for row in rows],
+    }
+
+
+def _exchange(call: CallState) -> dict[str, Any]:
+    sent = [entry.sent for entry in call.entries if entry.sent is not None]
+    return {
+        "at": str(call.place),
+        "purpose": call.purpose,
+        "model": call.model,
+        "messages": [{"role": message.role, "text": message.text} for message in sent],
+        "answer": call.answer.text if call.answer is not None else None,
+    }
+
+
+def _candidate(row: RankedCandidate) -> dict[str, Any]:
+    entrant = row.entrant
+    return {
+        "index": entrant.index,
+        "number": row.number,
+        "branch": entrant.branch,
+        "session_id": entrant.session_id or None,
+        "status": entrant.status,
+        "reason": entrant.reason or None,
+        "incumbent": row.incumbent,
+        "model": row.model or None,
+        "parameters": dict(entrant.parameters),
+        "mutation_type": entrant.mutation_type or None,
+        "mutation_template": entrant.mutation_template or None,
+        "mutation_applied": entrant.mutation_applied or None,
+        "score": row.score,
+        "score_assumed": row.assumed_score,
+        "quality": row.quality,
+        "tokens": row.tokens,
+        "cost": row.cost,
+        "cost_grade": row.cost_grade,
+        "cost_assumed": row.assumed_cost,
+        "seconds": row.seconds,
+        "failed_checks": list(row.failed_checks),
+        "compared": row.compared,
+        "pareto": row.on_front,
+        "won": row.won,
+        "stands": row.stands,
+        "calls": [str(call.place) for call in row.calls],
+        "output": row.output,
+    }
+
+
+def contest_name(contest: CandidateRounds) -> str:
+    """``generate``, ``s0/generate#2``, ``the whole cascade``."""
+    if contest.is_whole:
+        return f"{contest.place.branch}/the whole cascade".strip("/")
+    place = contest.place
+    name = f"{flat(place.phase)}#{place.visit}" if place.visit > 1 else flat(place.phase)
+    return f"{flat(place.branch)}/{name}" if place.branch else name
+
+
+def contest_words(rows: CandidateRows) -> str:
+    """``5 candidates · 2 reforge steps · 3 running``."""
+    first = rows.contest.rounds[0] if rows.contest.rounds else None
+    parts = [plural(len(first.entrants) if first else 0, "candidate")]
+    steps = sum(1 for r in rows.contest.rounds if r.kind == "reforge")
+    parts += [plural(steps, "reforge step")] if steps else []
+    held = sum(rows.holds(e) for r in rows.contest.rounds for e in r.entrants)
+    running = sum(e.status == "running" for r in rows.contest.rounds for e in r.entrants) - held
+    waiting = sum(e.status == "pending" for r in rows.contest.rounds for e in r.entrants)
+    parts += [f"{held} held"] if held else []
+    parts += [f"{running} running"] if running else []
+    parts += [f"{waiting} to come"] if waiting and (running or held) else []
+    winner = rows.by_index(rows.contest.winner) if rows.contest.winner is not None else None
+    judged = all(r.evaluation is not None for r in rows.contest.rounds)
+    if rows.question is not None:
+        parts.append("you choose")
+    elif not judged and not running and not waiting and rows.state.status == "running":
+        parts.append("being judged")
+    elif winner is not None and not running:
+        parts.append(f"candidate {winner.number} stands")
+    return " · ".join(parts)
+
+
+def round_words(of: Round, rows: Sequence[RankedCandidate]) -> str:
+    """``reforge step 2 · 2 candidates, 3 at once · refines r1.0``."""
+    what = {"soundings": "soundings", "cascade": "walks of the cascade", "reforge": f"reforge step {of.step}"}[of.kind]
+    at_once = f", {of.max_parallel} at once" if 0 < of.max_parallel < len(of.entrants) else ""
+    refined = next((f" · refines {row.number}" for row in rows if row.incumbent), "")
+    return f"{what} · {plural(len(of.entrants), 'candidate')}{at_once}{refined}"
+
+
+def why_text(of: Round, rows: Sequence[RankedCandidate]) -> str:
+    """``3 wins, 90 of 100: "covers …" (quality and cost; the evaluator's own pick was 2)``."""
+    data, names = of.evaluation or {}, {row.entrant.index: row.number for row in rows}
+    if of.winner is None:
+        return f"all {plural(len([r for r in rows if r.entrant.status == 'success']), 'output')} are joined"
+    reason = flat(str(data.get("reason") or ""), 600)
+    notes = [flat(str(data.get("decided_by") or ""))]
+    own = data.get("evaluator_pick")
+    if own is not None and own != of.winner:
+        notes.append(f"the evaluator's own pick was {names.get(own, own)}")
+    judged = flat(str(data.get("evaluator_reason") or ""), 400)
+    notes += [f'the evaluator said "{judged}"'] if judged and judged != reason else []
+    by = "" if notes == ["evaluator"] else f" ({'; '.join(filter(None, notes))})"
+    said = f': "{reason}"' if reason else ""
+    wins = "wins" if of.decided else "stands, undecided"
+    return f"{names.get(of.winner, str(of.winner))} {wins}{said}{by}"
+
+
+def notes(rows: Sequence[RankedCandidate]) -> Iterator[tuple[str, str]]:
+    """What must be known to read the numbers: ``(text, token)``."""
+    scores = [row.number for row in rows if row.assumed_score]
+    if scores:
+        yield (
+            f"~ the evaluator gave no score to {', '.join(scores)}: 100 for its winner and 50 for others stand in",
+            "masked",
+        )
+    costs = [row.number for row in rows if row.assumed_cost is not None]
+    if costs:
+        yield f"~ the cost of {', '.join(costs)} is not known: the mean of the known stands in", "masked"
+    predicted = [row.number for row in rows if row.cost_grade == "predicted" and row.assumed_cost is None]
+    if predicted and len(predicted) < len(rows):
+        yield f"~ of {', '.join(predicted)} calls without a bill are predicted, for their input alone", "masked"
+    elif predicted:
+        yield "~ calls without a bill are predicted, for their input alone", "masked"
+    for row in rows:
+        if row.entrant.reason:
+            yield f"{row.number} {row.entrant.status}: {flat(row.entrant.reason, 300)}", "error"
+
+
+def advice(found: Mapping[str, Any], rows: Sequence[RankedCandidate]) -> str:
+    """What the evaluator would have chosen, for the person who decides."""
+    pick = found.get("evaluator_pick")
+    if pick is None:
+        return ""
+    name = next((row.number for row in rows if row.entrant.index == pick), str(pick))
+    reason = flat(str(found.get("reason") or ""), 400)
+    return f"the evaluator would pick {name}" + (f': "{reason}"' if reason else "")
+
+
+def asked_words(question: Event) -> str:
+    """What the person is to do, in the place where it is done."""
+    how = {"rank_all": "rank them all", "rate_each": "rate each from 0 to 100"}
+    what = how.get(str(question.data.get("mode")), "choose one")
+    return f"The run waits for you: {what} ({flat(str(question.data.get('question', '')).partition(chr(10))[0], 200)})"
+
+
+def change_words(contest: CandidateRounds, row: RankedCandidate) -> str:
+    """``rewrite: Put the constraints first.``, ``baseline``, or nothing where no prompt is varied."""
+    entrant = row.entrant
+    if entrant.mutation_type:
+        return f"{flat(entrant.mutation_type)}: {flat(entrant.mutation_template)}"
+    varied = any(e.mutation_type for r in contest.rounds for e in r.entrants)
+    return "baseline" if varied and entrant.index < 1000 else ""
+
+
+def model_words(row: RankedCandidate, width: int) -> str:
+    """The model, without its vendor where there is no room for both."""
+    name = flat(row.model)
+    return name if len(name) <= width else name.rpartition("/")[2] or UNKNOWN
+
+
+def score_words(row: RankedCandidate) -> str:
+    if row.score is None:
+        return ""
+    return f"~{row.score:g}" if row.assumed_score else f"{row.score:g}"
+
+
+def priced_words(row: RankedCandidate) -> str:
+    """As ``cost_words``, with the sign where it belongs: ``~$0.0071``."""
+    words = cost_words(row)
+    return f"~${words[1:]}" if words.startswith("~") else f"${words or UNKNOWN}"
+
+
+def cost_words(row: RankedCandidate) -> str:
+    """US dollars without their sign: ``0.0071``; ``~`` before what is assumed or predicted, ``…`` after a part."""
+    value = row.cost if row.assumed_cost is None else row.assumed_cost
+    if value is None:
+        return UNKNOWN if row.tokens is not None else ""
+    number = f"{value:.6f}" if 0 < value < SMALL else f"{value:.4f}"
+    if row.assumed_cost is not None or row.cost_grade == "predicted":
+        return f"~{number}"
+    return f"{number}…" if row.cost_grade == "so far" else number
+
+
+def _checks(row: RankedCandidate, width: int) -> tuple[Span, ...]:
+    if row.failed_checks:
+        names = f" {fit(', '.join(row.failed_checks), width - 2)}" if width > 2 else " " * (width - 1)
+        return (sign("broken"), (names, "error"))
+    done = row.entrant.status == "success"
+    return (sign("done") if done else (" ", "plain"), (" " * (width - 1), "plain"))
+
+
+def _said(row: RankedCandidate) -> str:
+    status = row.entrant.status
+    if status == "pending":
+        return "waits for its turn"
+    return row.output or row.entrant.reason or ("…" if status == "running" else "(no text)")
+
+
+def _said_token(row: RankedCandidate) -> str:
+    if row.entrant.status in ("failed", "blocked"):
+        return "error" if not row.output else "dim"
+    return "faint" if row.entrant.status == "pending" else "plain"
+
+
+def no_candidates(state: RunState) -> str:
+    """What to say where there is nothing to show."""
+    if not state.run_id:
+        return told("There is no run yet: {run.start} makes one.")
+    return "No candidates ran in this run: no phase has soundings, or none was reached."

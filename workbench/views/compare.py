@@ -1,0 +1,766 @@
+"""A comparison: the verdict, a line for each call, then each differing call with its messages side by side."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import zip_longest
+from typing import Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+from rich.cells import cell_len
+
+from workbench.analysis.compare import AssembledCall, Breach, CallPair, Comparison, ComparisonSide, Totals
+from workbench.context.align import Stretch, stretches
+from workbench.context.assembly import Entry, Grade
+from workbench.context.cache import Price
+from workbench.context.message import Image
+from workbench.context.reasons import explain, origin
+from workbench.context.wording import passages
+from workbench.views.cells import Row, Span, crop, fit, flat, justify, width_of
+from workbench.views.compare_refs import CompareRefs, Ref
+from workbench.views.compare_words import (
+    ComparisonNote,
+    breach_line,
+    brief_difference,
+    call_name,
+    change_words,
+    cost_of,
+    dollars,
+    fallback_lines,
+    first_difference,
+    pay_lines,
+    pays,
+    percent,
+    sentences,
+    state_of,
+    verdict,
+)
+from workbench.views.documents import message_lines
+from workbench.views.entry import equal_words
+from workbench.views.entry_text import message_text
+from workbench.views.model import Rows
+from workbench.views.numbers import GRADE_SIGN, UNKNOWN, count, plural
+from workbench.views.plot import Drawn, lines_over_calls
+from workbench.views.sides import SideRows
+from workbench.views.signs import sign
+from workbench.views.svg import svg_lines
+from workbench.views.text import DrawnRows, TextLine, drawn_line, text_lines
+from workbench.views.value import (
+    BLANK,
+    Block,
+    Cell,
+    Column,
+    Drawing,
+    FoldedMessages,
+    Heading,
+    MessageSide,
+    Piece,
+    SideBySide,
+    Table,
+    View,
+)
+
+BESIDE = 140
+"""Cells from which on the two plots stand side by side."""
+GAP = 4
+"""Cells between them then."""
+
+
+def plot_doc(comparison: Comparison, height: Callable[[], int]) -> DrawnRows:
+    """Both plots, as wide as there is room, in a screen of so many lines: side by side, or below each other."""
+    return DrawnRows(lambda room: _drawn(comparison, room, height()), (("Plot", "title"), ("  over the calls", "name")))
+
+
+def _drawn(comparison: Comparison, room: int, height: int) -> list[TextLine]:
+    names = [call_name(pair.place) for pair in comparison.pairs]
+    sides = [pair.a for pair in comparison.pairs], [pair.b for pair in comparison.pairs]
+    tokens = [[float(seen.tokens) if seen else None for seen in side] for side in sides]
+    costs = [[cost_of(seen) for seen in side] for side in sides]
+    priced = any(cost is not None for side in costs for cost in side)
+    beside = room >= BESIDE and priced
+    width = (room - GAP) // 2 if beside else room
+    rows = max(4, height - 7 if beside else (height - 11) // 2)
+
+    sent = lines_over_calls(names, tokens, "tokens sent", width, rows)
+    paid = lines_over_calls(names, costs, "US dollars for the input, predicted", width, rows) if priced else []
+    none: list[Drawn] = [] if priced else [(("No price is known: there is no cost to draw.", "dim"),)]
+    plots = _side_by_side(sent, paid, width) if beside else [*sent, (), *paid, *none]
+    return [drawn_line(spans) for spans in (_legend(comparison), (), *plots)]
+
+
+def _legend(comparison: Comparison) -> tuple[Span, ...]:
+    return (
+        ("A", "side-a"),
+        (f" {comparison.a.label}     ", "bold"),
+        ("B", "side-b"),
+        (f" {comparison.b.label}     ", "bold"),
+        ("= both in one place", "dim"),
+    )
+
+
+def _side_by_side(left: list[Drawn], right: list[Drawn], width: int) -> list[Drawn]:
+    return [(*a, (" " * (width - width_of(a) + GAP), "plain"), *b) for a, b in zip_longest(left, right, fillvalue=())]
+
+
+COLUMNS = (5, 10, 8, 6, 10, 8, 8, 8, 6)
+"""Cells of the call's name, tokens A, B and their change, cached A, B, cost A, B and their change: at the least."""
+NAME = 16
+"""Cells of a call's name at most, where there is little room; else twice as many."""
+FIELDS = ("call", "tokens A", "tokens B", "tokens ±", "cached A", "cached B", "cost A", "cost B", "cost ±")
+HEADS = ("call", "tokens A", "B", "±", "cached A", "B", "cost A", "B", "±")
+CACHED = (4, 5)
+LEAD = 24
+"""Characters shown before the first words that differ."""
+ROOMY, ROOMIEST = 100, 400
+"""Cells from which on the columns ``CACHED`` show, and those of a line that nobody has laid out."""
+_NAME_STYLE = {"full": "name", "dropped": "faint"}
+
+EVEN = 500
+"""Thousandths of the width that a side has by itself."""
+
+
+class CompareView(View):
+    """Two sides call by call: a table, what it says in sentences, and the messages of calls beside each other."""
+
+    def __init__(
+        self, comparison: Comparison, title: str, *, is_what_if: bool, at: CallPair | None = None, texts: bool = False
+    ) -> None:
+        """``at``: the call whose messages are shown; ``texts``: they are not cut short."""
+        self.comparison, self.title, self.is_what_if, self.at, self.texts = comparison, title, is_what_if, at, texts
+
+    def blocks(self) -> Iterator[Block]:
+        note = "what-if: no call was made; all numbers are predicted" if self.is_what_if else "predicted for the input"
+        yield (Cell(self.title, "head"), Cell(f"   {note}", "dim"))
+        yield from self._sides()
+        yield BLANK
+        yield calls_table(self.comparison)
+        yield BLANK
+        yield from map(_sentence, sentences(self.comparison))
+        if self.at is not None and self.at.a is not None and self.at.b is not None:
+            yield BLANK
+            yield beside(self.at, whole=self.texts)
+
+    def page(self) -> Iterator[Block]:
+        """All of it, with every call that differs, for one long page."""
+        comparison = self.comparison
+        yield from self._sides()
+        said = list(sentences(comparison))
+        yield from (_sentence(one) for one in said if one.kind != "price")
+        different = [pair for pair in comparison.differing if pair.a is not None and pair.b is not None]
+        yield calls_table(comparison, links=[_anchor(different, pair) for pair in comparison.pairs])
+        yield (Cell(f"Costs are US dollars for the input, predicted.{_grades(comparison)}", "dim"),)
+        yield from (_sentence(one) for one in said if one.kind == "price")
+        yield Heading("Over the calls")
+        yield from _plots(comparison)
+        for number, pair in enumerate(different, 1):
+            links = [("previous", f"d{number - 1}")] if number > 1 else []
+            links += [("next difference", f"d{number + 1}")] if number < len(different) else []
+            yield Heading(call_name(pair.place), f"d{number}", links)
+            yield beside(pair, whole=True)
+
+    def _sides(self) -> Iterator[Block]:
+        for name, side in (("A", self.comparison.a), ("B", self.comparison.b)):
+            full = dict.fromkeys(one.strategy for one in side.seen)
+            more = "" if not self.is_what_if or list(full) == [side.label] else f"   {' · '.join(full)}"
+            yield (Cell(f"{name}  ", "head"), Cell(side.label, "accent"), Cell(more, "dim"))
+
+    def json(self) -> dict[str, Any]:
+        return comparison_json(self.comparison)
+
+
+def comparison_html(comparison: Comparison, title: str, images: Mapping[str, bytes], *, is_what_if: bool = True) -> str:
+    """A comparison as one page. ``images``: the bytes of the images by digest, as far as they are there; they stand in
+    it as thumbnails."""
+    from workbench.views.page import (
+        page,  # Jinja and Pillow: only a page needs them.
+        thumbnails,
+    )
+
+    view = CompareView(comparison, title, is_what_if=is_what_if)
+    return page(title, "two contexts compared", view.page(), thumbnails(_shown_images(comparison), images))
+
+
+def _shown_images(comparison: Comparison) -> Iterator[Image]:
+    for pair in comparison.differing:
+        if pair.a is not None and pair.b is not None:
+            for entry in (*pair.a.entries, *pair.b.entries):
+                if entry.sent is not None:
+                    yield from entry.sent.images
+
+
+_SAID = {"pays": "accent", "note": "plain", "reported": "recorded", "price": "dim"}
+
+
+def _sentence(said: ComparisonNote) -> tuple[Piece, ...]:
+    """A sentence in a line of its own; the verdict with its sign."""
+    if said.kind == "warning":
+        glyph, token = sign("warning")
+        return (Cell(f"{glyph} {said.text}.", token, f"warning: {said.text}."),)
+    if said.kind == "verdict":
+        return (Cell(f"{said.text}.", "ok" if said.saves else "bold"),)
+    return (Cell(f"  {said.text}{'.' if said.kind in ('pays', 'note') else ''}", _SAID[said.kind]),)
+
+
+def _anchor(different: Sequence[CallPair], pair: CallPair) -> str:
+    return next((f"d{number}" for number, one in enumerate(different, 1) if one is pair), "")
+
+
+def _grades(comparison: Comparison) -> str:
+    """What the signs before the numbers of tokens mean, where there are any."""
+    meanings = {Grade.CALIBRATED: "scaled by what the provider counted", Grade.ESTIMATE: "an estimate"}
+    found = {seen.grade for side in (comparison.a, comparison.b) for seen in side.seen}
+    said = [f"{GRADE_SIGN[grade]} before tokens: {words}." for grade, words in meanings.items() if grade in found]
+    return "".join(f" {one}" for one in said)
+
+
+def _plots(comparison: Comparison) -> Iterator[Block]:
+    """Tokens and cost over the calls; no cost where no price is known."""
+    names = [call_name(pair.place) for pair in comparison.pairs]
+    sides = [pair.a for pair in comparison.pairs], [pair.b for pair in comparison.pairs]
+    tokens = [[float(seen.tokens) if seen else None for seen in side] for side in sides]
+    costs = [[cost_of(seen) for seen in side] for side in sides]
+    yield _lines("tokens sent", names, tokens)
+    if any(cost is not None for side in costs for cost in side):
+        yield _lines("US dollars for the input, predicted", names, costs)
+
+
+def _lines(title: str, names: Sequence[str], lines: Sequence[Sequence[float | None]]) -> Drawing:
+    return Drawing(lambda width: lines_over_calls(names, lines, title, width), lambda: svg_lines(title, names, lines))
+
+
+# -- the table -------------------------------------------------------------------------------------------------------
+
+
+def calls_table(comparison: Comparison, links: Sequence[str] | None = None) -> Table:
+    """A row for each call, the sums and the peak. With ``links`` it is for a page, which has room for more columns."""
+    a, b = comparison.a.totals, comparison.b.totals
+    change = Column("±", right=True, leaves=4, words="change")
+    columns = {
+        "call": Column("call", flexible=True),
+        "tokens A": Column("tokens A", right=True, leaves=6),
+        "tokens B": Column("B", right=True, leaves=6),
+        "tokens ±": change,
+        "cached A": Column("cached A", right=True, leaves=2),
+        "cached B": Column("B", right=True, leaves=2),
+        "fresh A": Column("fresh A", right=True, leaves=1),
+        "fresh B": Column("B", right=True, leaves=1),
+        "written A": Column("written A", right=True, leaves=1),
+        "written B": Column("B", right=True, leaves=1),
+        "cost A": Column("cost A", right=True),
+        "cost B": Column("B", right=True),
+        "cost ±": replace(change, leaves=5),
+        "first difference": Column("first difference", flexible=True, leaves=3),
+    }
+    if links is None:
+        del columns["fresh A"], columns["fresh B"]
+    if not a.written and not b.written:
+        del columns["written A"], columns["written B"]
+    largest = largest_cost(comparison)
+    fields = [call_fields(pair, largest) for pair in comparison.pairs]
+    fields += [total_fields(comparison, largest), peak_fields(comparison)]
+    rows = [[row.get(name, "") for name in columns] for row in fields]
+    return Table(tuple(columns.values()), rows, links=links or ())
+
+
+def largest_cost(comparison: Comparison) -> float:
+    costs = (cost_of(seen) for pair in comparison.pairs for seen in (pair.a, pair.b))
+    return max((cost for cost in costs if cost is not None), default=0.0)
+
+
+def call_fields(pair: CallPair, largest: float) -> Mapping[str, Cell]:
+    """What the table says of a call, by column."""
+    a, b = pair.a, pair.b
+    tone = "dim" if pair.same else "plain"
+    broken = [f"{name} is invalid" for name, seen in (("A", a), ("B", b)) if seen is not None and seen.problems]
+    said, plain = ("; ".join([*broken, *filter(None, [first_difference(pair, arrow)])]) for arrow in ("→", "to"))
+    fields = {"call": Cell(call_name(pair.place), "dim" if pair.same else "name")}
+    for name, seen in (("A", a), ("B", b)):
+        forecast = seen.forecast if seen is not None else None
+        fields[f"tokens {name}"] = Cell(UNKNOWN if seen is None else count(seen.tokens, seen.grade), tone)
+        for part in ("cached", "fresh", "written"):
+            fields[f"{part} {name}"] = Cell(
+                UNKNOWN if seen is None or forecast is None else count(getattr(forecast, part), seen.grade), tone
+            )
+        fields[f"cost {name}"] = Cell(dollars(cost_of(seen), largest), tone)
+    fields["tokens ±"] = _change(a.tokens if a else None, b.tokens if b else None)
+    fields["cost ±"] = _change(cost_of(a), cost_of(b))
+    missing = "warning" if a is None or b is None else tone
+    fields["first difference"] = Cell(said, "error" if broken else missing, plain)
+    return fields
+
+
+def total_fields(comparison: Comparison, largest: float) -> Mapping[str, Cell]:
+    """The sums over all calls, and how many of them differ."""
+    a, b = comparison.a.totals, comparison.b.totals
+    fields = {"call": Cell("total", "bold"), "tokens ±": _change(a.tokens, b.tokens), "cost ±": _change(*_known(a, b))}
+    for name, one in (("A", a), ("B", b)):
+        fields[f"tokens {name}"] = Cell(count(one.tokens, one.grade), "bold")
+        for part in ("cached", "fresh", "written"):
+            fields[f"{part} {name}"] = Cell(count(getattr(one, part), one.grade), "bold")
+        unknown = f"+{one.unknown}?" if one.unknown and one.cost else ""
+        fields[f"cost {name}"] = Cell(dollars(one.cost, largest) + unknown, "bold")
+    if broken := a.broken + b.broken:
+        fields["first difference"] = Cell(f"{plural(broken, 'request')} invalid", "error")
+    else:
+        said = f"valid, {len(comparison.differing)} differ"
+        fields["first difference"] = Cell(said, "ok")
+    return fields
+
+
+def peak_fields(comparison: Comparison) -> Mapping[str, Cell]:
+    """The largest request of each side."""
+    a, b = comparison.a.totals, comparison.b.totals
+    return {
+        "call": Cell("peak", "dim"),
+        "tokens A": Cell(count(a.peak, a.grade), "dim"),
+        "tokens B": Cell(count(b.peak, b.grade), "dim"),
+        "tokens ±": _change(a.peak, b.peak),
+    }
+
+
+def _change(before: float | None, after: float | None) -> Cell:
+    return Cell(percent(before, after), _tone(before, after))
+
+
+# -- messages beside each other --------------------------------------------------------------------------------------
+
+
+def beside(pair: CallPair, *, whole: bool = False) -> SideBySide:
+    """The messages of one call in two columns; what both send alike is folded. ``whole``: texts are not cut short."""
+    a, b = pair.a, pair.b
+    assert a is not None
+    assert b is not None
+    notes: list[tuple[Piece, ...]] = []
+    for name, seen, other in (("A", a, b), ("B", b, a)):
+        if seen.breach is not None:
+            notes.append((Cell(f"{name} {breach_line(seen, other)}", "accent"),))
+        notes += [(Cell(f"{name} is invalid: {broken.message}", "error"),) for broken in seen.problems]
+        if whole and seen.forecast is not None and seen.forecast.reason:
+            notes.append((Cell(f"{name} cache: {seen.forecast.reason}", "dim"),))
+    rows: list[tuple[MessageSide | None, MessageSide | None] | FoldedMessages] = []
+    for stretch in stretches(a.entries, b.entries):
+        if stretch.equal:
+            rows.append(_fold(stretch, a, b))
+            continue
+        for row in stretch.pairs:
+            old = a.entries[row.old] if row.old >= 0 else None
+            new = b.entries[row.new] if row.new >= 0 else None
+            rows.append((side_of(old, row.old, a, new), side_of(new, row.new, b, old)))
+    name = call_name(pair.place)
+    return SideBySide((f"{name}, context of A", f"{name}, context of B"), notes, rows, whole)
+
+
+def _fold(stretch: Stretch, a: AssembledCall, b: AssembledCall) -> FoldedMessages:
+    sides = []
+    for row in stretch.pairs:
+        index, seen = (row.new, b) if row.new >= 0 else (row.old, a)
+        if (side := side_of(seen.entries[index], index, seen, None)) is not None:
+            sides.append(side)
+    return FoldedMessages(_folded_words(stretch, b), sides)
+
+
+def _folded_words(stretch: Stretch, b: AssembledCall) -> str:
+    return equal_words(b.entries[row.new] for row in stretch.pairs if row.new >= 0)
+
+
+def side_of(entry: Entry | None, index: int, seen: AssembledCall | None, other: Entry | None) -> MessageSide | None:
+    """One side of a row: who, why and how large, and the text that went out; None where the side has no message."""
+    if entry is None or seen is None:
+        return None
+    state = state_of(entry)
+    glyph, token = sign(str(entry.action)) if state != "full" else ("", "")
+    return MessageSide(
+        f"{index + 1} {entry.item.message.role} {origin(entry)}",
+        state,
+        explain(entry, seen.call.place) if state != "full" else "",
+        Cell(glyph, token),
+        count(entry.tokens_sent if entry.sent is not None else 0, entry.grade),
+        partial(_passages, entry, other),
+        [image.digest for image in entry.sent.images] if entry.sent is not None else (),
+    )
+
+
+def _passages(entry: Entry, other: Entry | None) -> list[tuple[str, bool]]:
+    """What went out; of a message that is worded otherwise, which words the other side does not have."""
+    if entry.sent is None:
+        return []
+    text = message_text(entry)
+    if other is None or other.sent is None or not state_of(entry) == state_of(other) == "full":
+        return [(text, False)]
+    return [(part.new, not part.same) for part in passages(message_text(other), text) if part.new]
+
+
+# -- JSON ------------------------------------------------------------------------------------------------------------
+
+
+def comparison_json(comparison: Comparison) -> dict[str, Any]:
+    """Both sides with their sums, then every call; costs are US dollars of the input, predicted."""
+    warns, sentence = verdict(comparison)
+    return {
+        "predicted": True,
+        "a": _side_json(comparison.a),
+        "b": _side_json(comparison.b),
+        "verdict": sentence,
+        "paradox": warns,
+        "notes": [*pay_lines(comparison), *fallback_lines(comparison)],
+        "calls": [_pair_json(pair) for pair in comparison.pairs],
+    }
+
+
+def _side_json(side: ComparisonSide) -> dict[str, Any]:
+    return {
+        "label": side.label,
+        "totals": to_builtins(side.totals),
+        "prices": {model: _price_json(price) for model, price in side.prices.items()},
+        "break_even": {
+            "breaks": len(side.breaches),
+            "freed": sum(breach.freed for breach in side.breaches),
+            "rewritten": sum(breach.rewritten for breach in side.breaches),
+            **_turns_json(side.pays_after if side.breaches else None),
+        },
+    }
+
+
+def _price_json(price: Price) -> dict[str, Any]:
+    numbers = {name: getattr(price, name) for name in ("input", "output", "cache_read", "cache_write")}
+    return {
+        **numbers,
+        "unit": "US dollars per token",
+        "source": price.source,
+        "grade": price.grade,
+        "cache_rule": to_builtins(price.rule),
+    }
+
+
+def _pair_json(pair: CallPair) -> dict[str, Any]:
+    both = pair.a is not None and pair.b is not None
+    return {
+        "at": str(pair.place),
+        "phase": pair.place.phase,
+        "turn": pair.place.turn,
+        "same": pair.same,
+        "a": _seen_json(pair.a, pair.b),
+        "b": _seen_json(pair.b, pair.a),
+        "changes": [
+            {
+                "kind": str(change.kind),
+                "number_a": change.old + 1 or None,
+                "number_b": change.new + 1 or None,
+                "words": change.words,
+                "short": change_words(pair, change),
+                "rule": change.rule.path,
+                "line": change.rule.line or None,
+            }
+            for change in pair.changes
+            if both
+        ],
+    }
+
+
+def _seen_json(seen: AssembledCall | None, other: AssembledCall | None) -> dict[str, Any] | None:
+    if seen is None:
+        return None
+    forecast = seen.forecast
+    return {
+        "model": seen.call.model,
+        "strategy": seen.strategy,
+        "digest": seen.digest,
+        "tokens": seen.tokens,
+        "grade": str(seen.grade),
+        "cached": forecast.cached if forecast else None,
+        "fresh": forecast.fresh if forecast else None,
+        "written": forecast.written if forecast else None,
+        "cost": forecast.cost if forecast else None,
+        "cache": forecast.reason if forecast else "",
+        "broken": [{"invariant": b.invariant, "message": b.message} for b in seen.problems],
+        "break_even": _breach_json(seen.breach, pays(seen, other)) if seen.breach is not None else None,
+        "reported": to_builtins(seen.reported) if seen.reported is not None else None,
+    }
+
+
+def _breach_json(breach: Breach, pays: bool | None) -> dict[str, Any]:
+    return {
+        "freed": breach.freed,
+        "rewritten": breach.rewritten,
+        "left": breach.left,
+        "pays": pays,
+        **_turns_json(breach.turns),
+    }
+
+
+def _turns_json(turns: float | None) -> dict[str, Any]:
+    """JSON has no infinity: masking that can never pay says so in a field of its own."""
+    never = turns is not None and math.isinf(turns)
+    return {"turns": None if never else turns, "never": never}
+
+
+# -- the screen ------------------------------------------------------------------------------------------------------
+
+
+class CompareRows(Rows):
+    """Folds are opened by row; ``step`` leads from one difference to the next."""
+
+    def __init__(self, comparison: Comparison, name: str, *, is_what_if: bool = True) -> None:
+        self.comparison = comparison
+        self.share = EVEN
+        """Thousandths of the width for side A."""
+        how = "what-if, no call was made" if is_what_if else "as recorded"
+        self.title = (("Compare", "title"), (f"  {flat(name)}", "name"), (f"  {how}", "dim"))
+        self._width = ROOMIEST
+        self._lines = list(self._words())
+        self._largest = largest_cost(comparison)
+        self._widths = self._measured()
+        self.refs = CompareRefs(comparison, len(self._lines), self._notes)
+
+    # -- which rows there are ----------------------------------------------------------------------------------------
+
+    def lay_out(self, width: int) -> None:
+        if width != self._width:
+            self._width = width
+            self._lines = list(self._words())
+            self.refs.say(len(self._lines))
+
+    def _words(self) -> Iterator[tuple[Span, ...]]:
+        """The sentences on top, each in as many lines as it takes."""
+        for said in sentences(self.comparison):
+            if said.kind in ("verdict", "warning"):
+                warns = said.kind == "warning"
+                mark = sign("warning") if warns else sign("done") if said.saves else (" ", "plain")
+                token = "warning" if warns else "ok" if said.saves else "bold"
+            else:
+                mark, token = (" ", "plain"), _SAID[said.kind]
+            for part in textwrap.wrap(flat(said.text), max(20, self._width - 4)):
+                yield ((" ", "plain"), mark, (f" {part}", token))
+                mark = (" ", "plain")
+
+    def _notes(self, pair: CallPair) -> list[str]:
+        """What either side of a call takes back, in as many lines as it takes."""
+        lines: list[str] = []
+        for name, seen, other in (("A", pair.a, pair.b), ("B", pair.b, pair.a)):
+            if seen is not None and seen.breach is not None:
+                said = f"{name} {breach_line(seen, other)}"
+                lines += textwrap.wrap(said, max(20, self._width - 2), subsequent_indent="  ")
+        return lines
+
+    def __len__(self) -> int:
+        return len(self.refs)
+
+    def step(self, row: int, by: int) -> int | None:
+        """The next or previous row with a difference; of neighbouring ones, the first."""
+        return self.refs.step(row, by)
+
+    def no_further(self, by: int) -> str:
+        """Why there is no difference to go to."""
+        both = [pair for pair in self.comparison.pairs if pair.a is not None and pair.b is not None]
+        if not both:
+            return "The two have no call in common: there are no messages to hold against each other."
+        if all(pair.same for pair in both):
+            return "Every call that both made saw the same messages."
+        return "There is no further difference." if by > 0 else "There is no difference before this."
+
+    def toggle(self, row: int) -> bool:
+        """Open the fold of a row, or close the stretch it belongs to; False where there is none."""
+        ref = self.refs[row]
+        if ref.kind not in ("fold", "entry") or not self.refs.stretch(ref).equal:
+            return False
+        self.refs.toggle(ref)
+        return True
+
+    def section_of(self, row: int) -> int | None:
+        """Where the messages of the call on this line of the table begin."""
+        ref = self.refs[row]
+        return self.refs.section_of(ref.pair) if ref.kind == "call" else None
+
+    def sides(self, row: int) -> SideRows | None:
+        """The texts of a row in full, the words that differ marked; None for a row without a message."""
+        ref = self.refs[row]
+        if ref.kind not in ("entry", "sent"):
+            return None
+        old, new = self._entries(ref)
+        title: tuple[Span, ...] = (("Message", "title"), (f"  {_named(old, ref.old) or _named(new, ref.new)}", "name"))
+        labels = (f"A: {state_of(old) if old else 'not here'}", f"B: {state_of(new) if new else 'not here'}")
+        return SideRows(_document(old, new), _document(new, old), labels, title)
+
+    def _entries(self, ref: Ref) -> tuple[Entry | None, Entry | None]:
+        pair = self.comparison.pairs[ref.pair]
+        assert pair.a is not None
+        assert pair.b is not None
+        return (
+            pair.a.entries[ref.old] if ref.old >= 0 else None,
+            pair.b.entries[ref.new] if ref.new >= 0 else None,
+        )
+
+    def middle(self, width: int) -> int:
+        """The column between the two sides."""
+        return (width - 1) * self.share // 1000
+
+    def is_divided(self, row: int) -> bool:
+        """Whether both sides stand beside each other in a row."""
+        return self.refs[row].kind in ("entry", "sent")
+
+    # -- how they look -----------------------------------------------------------------------------------------------
+
+    def heads(self, width: int) -> Sequence[Row]:
+        half = self.middle(width)
+        a, b = (f"{name} {flat(side.label)}" for name, side in (("A", self.comparison.a), ("B", self.comparison.b)))
+        rest = width - half - 2
+        return (Row(((" ", "plain"), (fit(a, half - 1), "bold"), ("│ ", "rule"), (fit(b, rest), "bold"))),)
+
+    def row(self, index: int, width: int) -> Row:
+        ref = self.refs[index]
+        match ref.kind:
+            case "text":
+                return Row(crop(self._lines[ref.line], width) if ref.line >= 0 else ())
+            case "head":
+                return Row(crop(self._head(width), width))
+            case "call":
+                return Row(crop(self._call(self.comparison.pairs[ref.pair], width), width))
+            case "total" | "peak":
+                return Row(crop(self._sum(ref.kind, width), width))
+            case "section":
+                pair = self.comparison.pairs[ref.pair]
+                rule = (("── ", "rule"), (flat(call_name(pair.place)), "name"), (" ", "plain"))
+                return Row((*rule, ("─" * max(0, width - width_of(rule)), "rule")))
+            case "note":
+                note = self._notes(self.comparison.pairs[ref.pair])[ref.line]
+                return Row(crop(((f" {note}", "accent"),), width))
+            case "fold":
+                return Row(crop(self._folded(ref), width))
+            case _:
+                return self._side_by_side(ref, width)
+
+    def _head(self, width: int) -> tuple[Span, ...]:
+        whole = "first difference"
+        last = whole if len(whole) <= self._room_at(width) else "differs first"
+        heads = {name: Cell(head, "head") for name, head in zip(FIELDS, HEADS, strict=True)}
+        return _columns(self._widths_at(width), heads, (last, "head"), width)
+
+    def _measured(self) -> tuple[int, ...]:
+        """The columns, as wide as their numbers want with two cells between them."""
+        rows = [call_fields(pair, self._largest) for pair in self.comparison.pairs]
+        rows += [total_fields(self.comparison, self._largest), peak_fields(self.comparison)]
+        wanted = list(COLUMNS)
+        for fields in rows:
+            for index, name in enumerate(FIELDS):
+                wanted[index] = max(
+                    wanted[index], len(fields[name].text) + (2 if index else 0) if name in fields else 0
+                )
+        return tuple(wanted)
+
+    def _widths_at(self, width: int) -> tuple[int, ...]:
+        return min(self._widths[0], NAME if width < ROOMY else 2 * NAME), *self._widths[1:]
+
+    def _room_at(self, width: int) -> int:
+        """Cells that are left for what differs first."""
+        return width - 3 - sum(w for i, w in enumerate(self._widths_at(width)) if width >= ROOMY or i not in CACHED)
+
+    def _call(self, pair: CallPair, width: int) -> tuple[Span, ...]:
+        fields = call_fields(pair, self._largest)
+        said = self._differs(pair, self._room_at(width))
+        token = fields["first difference"].token
+        return _columns(self._widths_at(width), fields, (flat(said), token), width)
+
+    def _differs(self, pair: CallPair, room: int) -> str:
+        """What differs first: in a sentence where there is room for it, else in few words."""
+        sides = (("A", pair.a), ("B", pair.b))
+        broken = [f"{name} is invalid" for name, seen in sides if seen is not None and seen.problems]
+        whole, brief = (
+            "; ".join([*broken, *filter(None, [say(pair)])]) for say in (first_difference, brief_difference)
+        )
+        return whole if cell_len(flat(whole)) <= room else brief
+
+    def _sum(self, kind: str, width: int) -> tuple[Span, ...]:
+        """The last two lines of the table."""
+        peak = kind == "peak"
+        fields = peak_fields(self.comparison) if peak else total_fields(self.comparison, self._largest)
+        said = fields.get("first difference", Cell(""))
+        return _columns(self._widths_at(width), fields, (said.text, said.token), width)
+
+    def _folded(self, ref: Ref) -> tuple[Span, ...]:
+        pair = self.comparison.pairs[ref.pair]
+        assert pair.b is not None
+        return ((f" ▸ {_folded_words(self.refs.stretch(ref), pair.b)}", "faint"),)
+
+    def _side_by_side(self, ref: Ref, width: int) -> Row:
+        half = self.middle(width)
+        pair = self.comparison.pairs[ref.pair]
+        old, new = self._entries(ref)
+        rest = width - half - 1
+        if ref.kind == "sent":
+            return Row((*_preview(old, new, half), ("│", "rule"), *_preview(new, old, rest)))
+        left = _head(side_of(old, ref.old, pair.a, new), half)
+        right = _head(side_of(new, ref.new, pair.b, old), rest)
+        return Row((*left, ("│", "rule"), *right))
+
+
+def _columns(widths: Sequence[int], fields: Mapping[str, Cell], last: Span, room: int) -> tuple[Span, ...]:
+    """Right-aligned fields after the first, then the rest of the line; with little room, what is cached is left out."""
+    spans: list[Span] = [(" ", "plain")]
+    for index, (name, width) in enumerate(zip(FIELDS, widths, strict=True)):
+        if room < ROOMY and index in CACHED:
+            continue
+        cell = fields.get(name, Cell("", "plain"))
+        spans.append((fit(cell.text, width, "right" if index else "left"), cell.token))
+    return (*spans, ("  ", "plain"), last)
+
+
+def _tone(before: float | None, after: float | None) -> str:
+    if before is None or after is None or before == after:
+        return "faint"
+    return "warning" if after > before else "ok"
+
+
+def _known(a: Totals, b: Totals) -> tuple[float | None, float | None]:
+    """What the two cost; None for both where a price is unknown."""
+    return (None, None) if a.unknown or b.unknown else (a.cost, b.cost)
+
+
+def _named(entry: Entry | None, index: int) -> str:
+    return "" if entry is None else f"{index + 1} {entry.item.message.role} {flat(origin(entry))}"
+
+
+def _head(side: MessageSide | None, width: int) -> tuple[Span, ...]:
+    """Who, why and how large."""
+    if side is None:
+        return ((" ", "plain"), (fit("not here", max(1, width - 1)), "faint"))
+    spans: list[Span] = [(f" {flat(side.name)} ", _NAME_STYLE.get(side.state, "masked"))]
+    if side.why:
+        spans += [(side.mark.text, side.mark.token), (f" {flat(side.why)}", "masked")]
+    return justify(crop(spans, max(1, width - len(side.size) - 2)), ((f"{side.size} ", "plain"),), width)
+
+
+def _preview(entry: Entry | None, other: Entry | None, width: int) -> tuple[Span, ...]:
+    """The first line of what went out; of a message that is worded otherwise, the place where it is."""
+    if entry is None or entry.sent is None:
+        return ((" " * width, "plain"),)
+    if other is not None and other.sent is not None and state_of(entry) == state_of(other) == "full":
+        return (("   ", "plain"), (fit(_around(other.sent.text, entry.sent.text), max(1, width - 3)), "dim"))
+    text = entry.sent.text or ", ".join(f"→ {call.name}" for call in entry.sent.tool_calls)
+    token = "placeholder" if state_of(entry) != "full" else "dim"
+    return (("   ", "plain"), (fit(text, max(1, width - 3)), token))
+
+
+def _around(old: str, new: str) -> str:
+    """A text from just before the first words that the other one does not have, with these in brackets."""
+    before, marked = "", list[str]()
+    for passage in passages(old, new):
+        if passage.same and not marked:
+            before = passage.new
+        else:
+            marked.append(passage.new if passage.same or not passage.new else f"⟦{passage.new}⟧")
+    lead = before[-LEAD:]
+    return ("…" if len(lead) < len(before) else "") + lead + "".join(marked)
+
+
+def _document(entry: Entry | None, other: Entry | None) -> list[TextLine]:
+    """What went out in full; where both sides are whole messages, the words that only this one has are marked."""
+    if entry is None or entry.sent is None:
+        return [TextLine("(not sent)", "faint")]
+    if other is None or other.sent is None or state_of(entry) != state_of(other) or entry.sent == other.sent:
+        return message_lines(entry.sent, "plain" if state_of(entry) == "full" else "placeholder", whole=True)
+    found = passages(other.sent.text, entry.sent.text)
+    return text_lines("".join(p.new if p.same or not p.new else f"⟦{p.new}⟧" for p in found), whole=True)

@@ -1,0 +1,308 @@
+"""What a comparison says, in words: changes of a number, first differences, and whether masking pays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from workbench.analysis.compare import AssembledCall, CallPair, Comparison, ComparisonSide, Totals, cheaper
+from workbench.context.align import Change, ChangeKind
+from workbench.context.assembly import Action, Entry
+from workbench.context.cache import Price
+from workbench.context.place import Place
+from workbench.context.reasons import name_of
+from workbench.views.numbers import UNKNOWN, count, money, plural
+
+SMALL = 0.01
+"""US dollars: below it a table shows six digits, because four would hide the differences."""
+
+
+def percent(before: float | None, after: float | None) -> str:
+    """``-37%``, ``+4%``, ``-0.3%``; ``0`` for no change, a dash where it cannot be said."""
+    if before is None or after is None or (before == 0 and after != 0):
+        return UNKNOWN
+    if before == after:
+        return "0"
+    change = 100 * (after - before) / before
+    if abs(change) >= 0.5:
+        return f"{change:+.0f}%"
+    return f"{change:+.1f}%" if abs(change) >= 0.05 else "<0.1%"
+
+
+def dollars(value: float | None, largest: float | None) -> str:
+    """A number of a column whose largest is given: four digits, six where all are small. No sign: the head has it."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:.6f}" if largest is not None and largest < SMALL else f"{value:,.4f}"
+
+
+def call_name(place: Place) -> str:
+    """``triage:3``, with branch, visit, attempt and call where they are not the first."""
+    name = f"{place.branch}/{place.phase}" if place.branch else place.phase
+    name += f"#{place.visit}" if place.visit > 1 else ""
+    more = (f" attempt {place.attempt}" if place.attempt > 1 else "") + (
+        f" call {place.call}" if place.call > 1 else ""
+    )
+    return f"{name}:{place.turn}{more}"
+
+
+_STATES = {Action.MASKED: "masked", Action.TRUNCATED: "shortened", Action.SUMMARIZED: "summarized"}
+
+
+def state_of(entry: Entry) -> str:
+    """``full``, ``masked``, ``dropped`` …: how a message went out."""
+    if entry.sent is None:
+        return "dropped"
+    return "full" if entry.sent == entry.item.message else _STATES.get(entry.action, "changed")
+
+
+def change_words(pair: CallPair, change: Change, arrow: str = "→") -> str:
+    """``4 turn 1's result: full → masked``."""
+    assert pair.a is not None
+    assert pair.b is not None
+    old = pair.a.entries[change.old] if change.old >= 0 else None
+    new = pair.b.entries[change.new] if change.new >= 0 else None
+    shown = new or old
+    assert shown is not None
+    number = (change.new if new is not None else change.old) + 1
+    if change.kind is ChangeKind.REWORDED:
+        said = "reworded"
+    elif change.kind is ChangeKind.MOVED:
+        said = "moved"
+    elif old is None:
+        said = "only in B"
+    elif new is None:
+        said = "only in A"
+    else:
+        said = f"{state_of(old)} {arrow} {state_of(new)}"
+    return f"{number} {name_of(shown.item)}: {said}"
+
+
+def brief_difference(pair: CallPair) -> str:
+    """As ``first_difference``, in the few cells of a narrow table: ``4 masked +1``."""
+    if pair.a is None or pair.b is None:
+        return f"only {'B' if pair.a is None else 'A'}"
+    if pair.same:
+        return ""
+    if (change := pair.outline.first) is None:
+        return "parameters"
+    said = change_words(pair, change).rpartition(": ")[2].rpartition("→ ")[2]
+    more = pair.outline.changes - 1
+    return f"{(change.new if change.new >= 0 else change.old) + 1} {said}" + (f" +{more}" if more else "")
+
+
+def first_difference(pair: CallPair, arrow: str = "→") -> str:
+    """The first message that a provider would see otherwise, and how many more there are."""
+    if pair.a is None or pair.b is None:
+        return f"only {'B' if pair.a is None else 'A'} made this call"
+    if pair.same:
+        return ""
+    if pair.outline.first is None:
+        return "model, tools or parameters differ"
+    more = pair.outline.changes - 1
+    return change_words(pair, pair.outline.first, arrow) + (f" +{more}" if more else "")
+
+
+def verdict(comparison: Comparison) -> tuple[bool, str]:
+    """Whether to be warned, and how B stands to A in one sentence."""
+    a, b = comparison.a.totals, comparison.b.totals
+    if not comparison.differing:
+        return False, "both send the same requests"
+    tokens = f"B sends {_more_or_less(a.tokens, b.tokens, 'tokens')}"
+    if a.cost is None or b.cost is None or a.unknown or b.unknown:
+        return False, f"{tokens}; what that costs is unknown, because a price is"
+    if (sign := cheaper(a, b)) is None:
+        low, high = (_more_or_less(one, other, "") or "the same" for one, other in _bounds(a, b))
+        return True, f"{tokens}; which costs less cannot be told before the provider has counted: {low}, or {high}"
+    joined = f"{tokens} and costs {_more_or_less(a.cost, b.cost, '') or 'the same'}"
+    paradox = b.tokens < a.tokens and sign < 0
+    if paradox and comparison.b.breaches:
+        joined += f": {_deed(comparison)} breaks the cached prefix at {plural(len(comparison.b.breaches), 'call')}"
+    return paradox, joined
+
+
+def _saves(comparison: Comparison) -> bool:
+    """Whether B costs less; False where that is unknown."""
+    return cheaper(comparison.a.totals, comparison.b.totals) == 1
+
+
+def _bounds(a: Totals, b: Totals) -> Iterator[tuple[float, float]]:
+    """The costs of both sides where the provider counts few, and where it counts many, tokens for what is a guess."""
+    for one, other in ((a.cost_low, b.cost_low), (a.cost_high, b.cost_high)):
+        if one is not None and other is not None:
+            yield one, other
+
+
+def pay_lines(comparison: Comparison) -> Iterator[str]:
+    """For each side that takes back what it sent: what that freed and broke, and from how many turns on it pays."""
+    for name, side, other in (("A", comparison.a, comparison.b), ("B", comparison.b, comparison.a)):
+        if breaches := side.breaches:
+            sums = sum(b.freed for b in breaches), sum(b.rewritten for b in breaches)
+            freed, rewritten = (count(one, side.totals.grade) for one in sums)
+            if all(b.price.rule.provider == "none" for b in breaches):
+                yield f"{name} frees {freed} tokens; what it breaks in the cache is unknown, because its rule is"
+                continue
+            yield f"{name} frees {freed} tokens and has {rewritten} read anew that were cached"
+            left = sum(b.left for b in breaches) / len(breaches)
+            paying = sum(1 for pair in comparison.pairs if pays(*(pair.b, pair.a) if name == "B" else (pair.a, pair.b)))
+            here = f"on average {left:.0f} are left here, and at {paying} of {plural(len(breaches), 'call')} it paid"
+            said = _pays(side.pays_after, here)
+            if side.pays_after == 0 and _is_more(side.totals.cost, other.totals.cost):
+                short = [one.breach.price.rule.minimum for one in side.seen if one.breach and _is_short(one)]
+                said = _dearer(max(short, default=0), f" at {plural(len(short), 'call')}")
+            yield said[0].upper() + said[1:]
+
+
+def breach_line(seen: AssembledCall, other: AssembledCall | None) -> str:
+    """What one call took back, and whether that pays; ``other`` is the same call on the other side."""
+    breach = seen.breach
+    assert breach is not None
+    if breach.price.rule.provider == "none":
+        return f"frees {count(breach.freed, seen.grade)} tokens"
+    rewritten = count(breach.rewritten, seen.grade)
+    what = f"frees {count(breach.freed, seen.grade)} tokens, {rewritten} are read anew that were cached"
+    said = _pays(breach.turns, f"{breach.left} left")
+    if breach.turns == 0 and _is_more(cost_of(seen), cost_of(other)):
+        said = _dearer(breach.price.rule.minimum if _is_short(seen) else 0)
+    return f"{what}: {said}"
+
+
+def pays(seen: AssembledCall | None, other: AssembledCall | None) -> bool | None:
+    """Whether what a call took back pays in the run: not where it breaks nothing and yet costs more than the same call
+    on the other side. None where it takes nothing back, or where a price is unknown."""
+    if seen is None or seen.breach is None:
+        return None
+    return seen.breach.pays and not (seen.breach.turns == 0 and _is_more(cost_of(seen), cost_of(other)))
+
+
+def _is_more(cost: float | None, other: float | None) -> bool:
+    return cost is not None and other is not None and cost > other
+
+
+def _is_short(seen: AssembledCall) -> bool:
+    """Whether a call that took something back is too short for the provider's cache."""
+    return seen.breach is not None and seen.tokens < seen.breach.price.rule.minimum
+
+
+def _dearer(minimum: int, where: str = "") -> str:
+    """``minimum``: tokens from which the cache would hold the request; 0 where that is not why."""
+    why = f": below {minimum:,} tokens, as{where or ' here'}, the cache holds nothing" if minimum else ""
+    return f"it breaks nothing that was cached, yet costs more{why}"
+
+
+def fallback_lines(comparison: Comparison) -> Iterator[str]:
+    """For each side whose selecting model left no answer to be read: the calls whose numbers are the heuristic's."""
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        calls = [one for one in side.seen if one.fell_back]
+        if calls:
+            first = f"{call_name(calls[0].call.place)}{' …' if len(calls) > 1 else ''}"
+            where = f"{plural(len(calls), 'call')} ({first})"
+            yield f"{name} has no answer of a selecting model in {where}: the heuristic selects"
+
+
+class ComparisonNote(Struct, frozen=True):
+    """One sentence about a comparison, the same in the terminal, in the app and in HTML."""
+
+    kind: Literal["verdict", "warning", "pays", "note", "reported", "price"]
+    text: str
+    """Without a full stop."""
+    saves: bool = False
+    """Whether it says that B costs less, which is the only verdict that is good news."""
+
+
+def sentences(comparison: Comparison) -> Iterator[ComparisonNote]:
+    """All that is said above or below the table, in its order."""
+    warns, sentence = verdict(comparison)
+    yield ComparisonNote("warning" if warns else "verdict", sentence, _saves(comparison))
+    for line in pay_lines(comparison):
+        yield ComparisonNote("pays" if " pays " in line else "note", line)
+    yield from (ComparisonNote("note", line) for line in fallback_lines(comparison))
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        yield from (ComparisonNote("reported", f"{name} {line}") for line in reported_lines(side))
+    for model, price in {**comparison.a.prices, **comparison.b.prices}.items():
+        yield from (ComparisonNote("price", line) for line in price_words(model, price))
+
+
+def _pays(turns: float | None, here: str) -> str:
+    if turns is None:
+        return "whether it pays is unknown, because a price is"
+    if math.isinf(turns):
+        return "it never pays, because reading the cache is free"
+    if turns == 0:
+        return "it pays at once"
+    return f"it pays from {plural(math.ceil(turns), 'more turn')} on; {here}"
+
+
+def _deed(comparison: Comparison) -> str:
+    kinds = {kind for pair in comparison.pairs for kind in pair.outline.kinds}
+    return "dropping" if ChangeKind.DROPPED in kinds and ChangeKind.MASKED not in kinds else "masking"
+
+
+def _more_or_less(before: float, after: float, noun: str) -> str:
+    if before == after:
+        return f"as many {noun}" if noun else ""
+    if not before:
+        return f"more {noun}".strip()
+    change = 100 * (after - before) / before
+    share = f"{abs(change):.0f}%" if abs(change) >= 0.5 else "less than 1%"
+    if noun:
+        return f"{share} {'fewer' if change < 0 else 'more'} {noun}"
+    return f"{share} {'less' if change < 0 else 'more'}"
+
+
+def price_words(model: str, price: Price) -> tuple[str, str]:
+    """The prices of a model with their source, and the rule by which its provider caches."""
+    numbers = [
+        f"{name} {_per_million(value)}"
+        for name, value in (("input", price.input), ("cached", price.cache_read), ("written", price.cache_write))
+        if name != "written" or price.rule.writes
+    ]
+    rule = price.rule
+    source = f" ({price.source})" if price.source else ""
+    step = f"in steps of {rule.step:,}" if rule.step > 1 else "at message boundaries"
+    cached = f"as by {rule.provider}: from {rule.minimum:,} tokens, {step}, kept for {rule.lifetime / 60:,.0f} minutes"
+    return (
+        f"{model or 'no model named'}: {', '.join(numbers)} per million tokens{source}",
+        f"prompt cache {'unknown' if rule.provider == 'none' else cached}",
+    )
+
+
+def _per_million(price: float | None) -> str:
+    return "unknown" if price is None else f"${price * 1e6:,.2f}"
+
+
+def cost_of(seen: AssembledCall | None) -> float | None:
+    """The predicted cost of a call's input, US dollars."""
+    return seen.forecast.cost if seen is not None and seen.forecast is not None else None
+
+
+def reported_lines(side: ComparisonSide) -> Iterator[str]:
+    """What the provider counted where it was asked this very thing, beside the prediction."""
+    calls = side.reported
+    if not calls:
+        return
+    reports = [one.reported for one in calls if one.reported is not None]
+    tokens = sum(one.tokens for one in calls)
+    yield (
+        f"was sent in {plural(len(calls), 'call')}: the provider counted {count(sum(r.input for r in reports))} tokens "
+        f"({count(tokens)} predicted, {percent(tokens, sum(r.input for r in reports))})" + _reported_cache(calls)
+    )
+
+
+def _reported_cache(calls: Sequence[AssembledCall]) -> str:
+    known = [(one, one.reported) for one in calls if one.reported is not None and one.reported.cached is not None]
+    if not known:
+        return "; it does not say what was cached"
+    cached = sum(report.cached or 0 for _, report in known)
+    predicted = sum(one.forecast.cached for one, _ in known if one.forecast is not None)
+    costs = [report.cost for _, report in known]
+    billed = None if None in costs else sum(cost for cost in costs if cost is not None)
+    forecasts = [cost_of(one) for one, _ in known]
+    expected = None if None in forecasts else sum(cost for cost in forecasts if cost is not None)
+    return (
+        f", {count(cached)} of them cached ({count(predicted)} predicted); "
+        f"{money(billed)} for the input ({money(expected)} predicted)"
+    )

@@ -1,0 +1,242 @@
+"""What the detail pane shows: a message, the reason of an entry with its line in the file, the wire, an event."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from workbench.context.assembly import Entry
+from workbench.context.message import Image, Message, Part, TextPart
+from workbench.context.reasons import explain, origin, turns_before
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.parts import CallState, ToolState, VisitState
+from workbench.engine.journal.state import RunState
+from workbench.views import syntax
+from workbench.views.back import answered_by
+from workbench.views.cells import Span, flat
+from workbench.views.keys import told
+from workbench.views.numbers import count, plural, seconds
+from workbench.views.picture import Gallery, Picture
+from workbench.views.signs import sign
+from workbench.views.text import HEAD_AND_TAIL, Paint, TextLine, TextRows, text_lines
+
+HASHED = 1_000_000
+"""Characters of a message beyond which its hash is left out: it takes longer than a key may."""
+
+
+def message_lines(
+    message: Message,
+    token: str = "plain",
+    *,
+    whole: bool = False,
+    gallery: Gallery | None = None,
+    lines: int = 0,
+) -> list[TextLine]:
+    """A message as it reads: its text, its images by size and hash, and drawn where there is a gallery that can, in at
+    most so many lines (0: as many as a pane has); its tool calls with their arguments."""
+    paint = painter(message.text) if token == "plain" else None
+    made = text_lines(message.text, token, whole=whole, paint=paint) if message.text else []
+    made += image_lines(message.images, gallery, lines)
+    for call in message.tool_calls:
+        if made:
+            made.append(TextLine(""))
+        made.append(TextLine(f"→ {flat(call.name)}", "assistant"))
+        made += text_lines(pretty(call.arguments), whole=whole, paint=syntax.json)
+    return made
+
+
+def image_lines(images: Iterable[Image], gallery: Gallery | None, lines: int = 0) -> list[TextLine]:
+    """Each image by type, size and hash; below that drawn, where a gallery can."""
+    made: list[TextLine] = []
+    for image in images:
+        size = f"{image.width}×{image.height} " if image.width else ""
+        made.append(TextLine(f"[{flat(image.media_type)} {size}{image.size:,} bytes {image.digest[:8]}]", "accent"))
+        if gallery is not None and gallery.enabled:
+            made.append(TextLine("", block=Picture(image, gallery, lines or gallery.lines)))
+    return made
+
+
+def painter(text: str) -> Paint | None:
+    """Colours for a text that is JSON; none for one that only begins like it."""
+    if text.lstrip()[:1] not in ("{", "[") or text.rstrip()[-1:] not in ("}", "]") or len(text) > 2 * HEAD_AND_TAIL:
+        return None
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return syntax.json
+
+
+def pretty_value(value: object) -> str:
+    """A JSON value indented; text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def pretty(text: str) -> str:
+    """JSON indented; what is no JSON, as it is."""
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _why(call: CallState, entry: Entry) -> str:
+    """What was done to the message, and the reason, which often says it by itself."""
+    words = reason(call, entry)
+    return words if words.startswith(f"{entry.action}:") else f"{entry.action}: {words}"
+
+
+def message_doc(
+    call: CallState, index: int, *, full: bool, whole: bool = False, gallery: Gallery | None = None
+) -> TextRows:
+    """An entry as the model saw it, or in full."""
+    entry = call.entries[index]
+    message = entry.item.message if full or entry.sent is None else entry.sent
+    differs = entry.sent is not None and entry.sent != entry.item.message
+    lines: list[TextLine] = []
+    token = "plain"
+    if entry.sent is None:
+        lines += [TextLine(f"Not sent: {reason(call, entry)}", "faint"), TextLine("")]
+        token = "dim"
+    elif differs and not full:
+        token = "placeholder"
+        lines += [
+            *message_lines(message, token, whole=whole, gallery=gallery),
+            TextLine(""),
+            TextLine(told("{why}. Press {view.full} for the full text.", why=_why(call, entry)), "dim"),
+        ]
+        return TextRows(lines, *_entry_title(index, entry, full=full), copy=message.text)
+    elif differs:
+        sent, full_size = count(entry.tokens_sent, entry.grade), count(entry.tokens_full, entry.grade)
+        lines += [TextLine(f"The model saw {sent} of these {full_size} tokens.", "masked"), TextLine("")]
+    lines += message_lines(message, token, whole=whole, gallery=gallery)
+    return TextRows(lines, *_entry_title(index, entry, full=full), copy=copy_of(message))
+
+
+def reason(call: CallState, entry: Entry) -> str:
+    return explain(entry, call.place, turns_before(call.entries, call.place))
+
+
+def copy_of(message: Message) -> str:
+    """What a copy of a message takes: its text, and its calls."""
+    calls = [f"{call.name} {call.arguments}" for call in message.tool_calls]
+    return "\n".join(filter(None, (message.text, *calls)))
+
+
+def _entry_title(index: int, entry: Entry, *, full: bool) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+    message = entry.item.message
+    where = origin(entry)
+    title: tuple[Span, ...] = (
+        (f"{index + 1} {message.role}", "title"),
+        (f"  {flat(where)}", "name"),
+    )
+    cut = entry.sent is not None and entry.sent != message
+    tokens = f"{count(entry.tokens_full, entry.grade)} tokens"
+    facts = [
+        f"{count(entry.tokens_sent, entry.grade)} of {tokens} sent" if cut and not full else tokens,
+        f"{len(message.text):,} chars",
+    ]
+    if len(message.text) <= HASHED:
+        facts.append(message.body_hash[:8])
+    if entry.item.redacted:
+        facts.insert(0, plural(entry.item.redacted, "secret") + " replaced")
+    if cut and full:
+        facts.insert(0, "in full")
+    return title, ((" · ".join(facts), "dim"),)
+
+
+def answer_doc(call: CallState, *, whole: bool = False) -> TextRows:
+    """What the model answered."""
+    assert call.answer is not None
+    lines = message_lines(call.answer, whole=whole) or [TextLine("(no text)", "faint")]
+    if call.partial:
+        lines = [
+            TextLine("The stream ended without a finish reason: the text may be cut.", "warning"),
+            TextLine(""),
+            *lines,
+        ]
+    facts = [f"out {count(call.usage.output)}", call.finish_reason, seconds(call.duration_s)]
+    return TextRows(
+        lines,
+        (("Answer", "title"), (f"  {flat(answered_by(call))}", "name")),
+        ((" · ".join(flat(fact) for fact in facts if fact), "dim"),),
+        copy=copy_of(call.answer),
+    )
+
+
+def streaming_doc(text: str, tick: int) -> TextRows:
+    """An answer that is still coming in."""
+    return TextRows(text_lines(text), (("Answer", "title"), ("  coming in ", "name"), sign("running", tick)), copy=text)
+
+
+def parts_of(tool: ToolState) -> tuple[Part, ...]:
+    """A tool's result as the parts of a message."""
+    return (TextPart(tool.text), *tool.pictures)
+
+
+def tool_doc(tool: ToolState, *, whole: bool = False, gallery: Gallery | None = None) -> TextRows:
+    """A tool call of this turn and what came of it."""
+    token = "error" if tool.status == "failed" else "plain"
+    lines = [
+        TextLine(f"→ {flat(tool.tool)}", "assistant"),
+        *text_lines(pretty(tool.arguments), paint=syntax.json),
+        TextLine(""),
+    ]
+    if tool.status == "running":
+        lines.append(TextLine("running", "running"))
+    else:
+        lines += text_lines(tool.text, token, whole=whole, paint=painter(tool.text))
+        lines += image_lines(tool.pictures, gallery)
+    if tool.whole is not None:
+        kept = told("{list.open}, then {message.all}.")
+        lines += [TextLine(""), TextLine(f"All {tool.whole.chars:,} characters are kept: {kept}", "masked")]
+    facts = [seconds(tool.duration_s), tool.sandbox, plural(tool.images, "image") if tool.images else ""]
+    return TextRows(
+        lines,
+        (("Tool", "title"), (f"  {flat(tool.tool)}", "name")),
+        ((" · ".join(flat(fact) for fact in facts if fact), "dim"),),
+        copy=tool.text,
+    )
+
+
+def visit_doc(visit: VisitState) -> TextRows:
+    """A visit without a model call: the tool that it ran, and what came of it."""
+    lines = [TextLine(f"{visit.status}: {flat(visit.reason)}" if visit.reason else visit.status, "bold")]
+    for tool in visit.tool_tries:
+        lines += [TextLine(""), *tool_doc(tool).lines]
+    if visit.output and not any(tool.text == visit.output for tool in visit.tool_tries):
+        lines += [TextLine(""), TextLine("output", "head"), *text_lines(visit.output, paint=painter(visit.output))]
+    return TextRows(lines, (("Phase", "title"), (f"  {flat(visit.phase)}", "name")), copy=visit.output)
+
+
+def tools_doc(call: CallState, run: RunState) -> TextRows:
+    """The native tool definitions that went along."""
+    schemas = run.tool_schemas.get(call.tools_hash, [])
+    text = json.dumps(schemas, indent=2, ensure_ascii=False)
+    title = (("Tools", "title"), (f"  {plural(len(schemas), 'definition')}", "name"))
+    return TextRows(text_lines(text, paint=syntax.json), title, ((count(call.tools_tokens, call.grade), "dim"),))
+
+
+def event_doc(event: Event) -> TextRows:
+    """One event of the journal."""
+    text = json.dumps(event.to_json(), indent=2, ensure_ascii=False, default=str)
+    title = (("Event", "title"), (f"  {event.seq} {flat(event.kind)}", "name"))
+    return TextRows(text_lines(text, paint=syntax.json), title, ((flat(event.at), "dim"),))
+
+
+def output_lines(run: RunState | None) -> list[TextLine]:
+    """What the run put out, then each phase's last output, the newest first."""
+    if run is None:
+        return []
+    blocks: list[tuple[str, str]] = []
+    outputs = list(reversed(run.outputs.items()))
+    if run.finished:
+        same = outputs and outputs[0][1] == run.output
+        blocks.append((f"the run, from {outputs[0][0]}" if same else "the run", run.output or "(nothing)"))
+        outputs = outputs[1:] if same else outputs
+    lines: list[TextLine] = []
+    for label, output in [*blocks, *outputs]:
+        if lines:
+            lines.append(TextLine(""))
+        lines += [TextLine(flat(label), "head"), *text_lines(output, paint=painter(output))]
+    return lines

@@ -1,0 +1,80 @@
+"""What stands around the text in the editor: its header, and what the field under the cursor means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from workbench.language.edit.completion import FieldHelp, Item
+from workbench.language.problem import Problem, Severity
+from workbench.views.cells import Span, crop, dropping, flat, width_of
+from workbench.views.numbers import plural
+from workbench.views.signs import sign
+from workbench.views.text import TextLine, TextRows
+
+_TIERS = {"2·load": "It is kept, and does not run yet.", "W": "The workbench's own."}
+_TOKENS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
+
+
+class EditorFacts(Struct, frozen=True):
+    """What the header says."""
+
+    file: str
+    changed: bool = False
+    refusal: str = ""
+    """Why the file can only be looked at."""
+    on_disk: str = ""
+    """What happened to the file meanwhile."""
+    errors: int = 0
+    warnings: int = 0
+    checked: bool = False
+    line: int = 1
+    column: int = 1
+
+
+def editor_header(facts: EditorFacts, width: int) -> tuple[Span, ...]:
+    """One line: the file, whether it is saved, how sound it is, where the cursor stands."""
+    parts: list[list[Span]] = [[("editor ", "faint"), (flat(facts.file), "bold")]]
+    if facts.refusal:
+        parts.append([(f" read-only: {flat(facts.refusal)} ", "held-badge")])
+    elif facts.on_disk:
+        parts.append([(f" {flat(facts.on_disk)} ", "error-badge")])
+    if facts.changed:
+        parts.append([sign("changed"), (" not saved", "changed")])
+    if facts.errors or facts.warnings:
+        found = [plural(facts.errors, "error")] if facts.errors else []
+        found += [plural(facts.warnings, "warning")] if facts.warnings else []
+        parts.append([(" · ".join(found), "error" if facts.errors else "warning")])
+    elif facts.checked:
+        parts.append([("✓", "ok"), (" no problems", "ok")])
+    right: list[Span] = [(f"{facts.line}:{facts.column} ", "dim")]
+    room = width - 2 - width_of(right)
+    left = dropping(parts, room)
+    return ((" ", "plain"), *left, (" " * max(1, room - width_of(left)), "plain"), *right)
+
+
+def help_rows(found: FieldHelp | None, problems: Sequence[Problem], item: Item | None = None) -> TextRows:
+    """The problems of the line, then the field: its type, default and meaning; the field first while an ``item`` of
+    what may be written is looked at."""
+    wrong: list[TextLine] = []
+    for problem in problems:
+        token = _TOKENS.get(problem.severity, "dim")
+        wrong.append(TextLine(flat(f"{problem.message}  {problem.code}"), token, hang=2))
+        if problem.hint:
+            wrong.append(TextLine(flat(problem.hint), "dim", hang=2))
+    title: tuple[Span, ...] = (("Field", "title"),)
+    meaning: list[TextLine] = []
+    if item is not None and item.detail and item.kind != "key":
+        meaning.append(TextLine(flat(f"{item.text}: {item.detail}"), "plain"))
+    if found is not None:
+        title = (("Field", "title"), (f"  {flat(found.path)}", "name"))
+        default = f", default {found.default}" if found.default else ""
+        meaning.append(TextLine(flat(found.type + default), "accent", hang=2))
+        meaning.append(TextLine(flat(found.description)))
+        if found.tier in _TIERS:
+            meaning.append(TextLine(_TIERS[found.tier], "dim"))
+    first, then = (meaning, wrong) if item is not None else (wrong, meaning)
+    lines = [*first, *([TextLine("")] if first and then else []), *then]
+    empty = ("Nothing of the language stands here.",) if not lines else ()
+    return TextRows(lines, tuple(crop(title, 200)), empty=empty)

@@ -1,0 +1,119 @@
+"""The rows of what goes into a call: an entry, the native tools, a fold of what was dropped, the break of the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from workbench.context.assembly import Action, BrokenInvariant, Entry, Grade
+from workbench.context.place import Place
+from workbench.context.reasons import explain, origin
+from workbench.engine.journal.parts import CallState
+from workbench.views.cells import Row, Span, crop, dropping, fit, flat
+from workbench.views.columns import LINE, ROLE, Columns
+from workbench.views.keys import told
+from workbench.views.numbers import UNKNOWN, count, plural
+from workbench.views.signs import sign
+
+ACTION_SIGN = {
+    Action.MASKED: "masked",
+    Action.TRUNCATED: "truncated",
+    Action.SUMMARIZED: "summarized",
+    Action.INJECTED: "injected",
+    Action.DROPPED: "dropped",
+}
+BLANK: Span = (" ", "plain")
+
+
+def reason_of(entry: Entry, place: Place, earlier: int, was: Entry | None = None) -> str:
+    """Why an entry is as it is; beside that, how it was in the call before, if that differs."""
+    text = explain(entry, place, earlier)
+    if was is None:
+        return text
+    return f"{was.action} → {text}" if was.action is not entry.action else f"reworded: {text}"
+
+
+def entry_row(
+    columns: Columns,
+    index: int,
+    entry: Entry,
+    reason: str,
+    *,
+    cached: bool,
+    change: str = "",
+    broken: Sequence[BrokenInvariant] = (),
+) -> Row:
+    """One entry. ``change`` is ``new`` or ``altered`` against the call before, or nothing."""
+    base = "faint" if entry.sent is None else ""
+    mark: list[Span] = [BLANK, sign(change) if change else BLANK] if columns.marked else []
+    source = fit(origin(entry).removeprefix("↪ "), columns.source - 1) + " "
+    left: list[Span] = [
+        BLANK,
+        (fit(str(index + 1), columns.number, "right"), "faint"),
+        *mark,
+        BLANK,
+        ("┃", "cached") if cached else BLANK,
+        BLANK,
+        (fit(entry.item.message.role, ROLE), base or entry.item.message.role),
+        BLANK,
+        _sign(entry),
+        BLANK,
+        (source, base or ("injected" if entry.action is Action.INJECTED else "plain")),
+        _why(entry, reason, columns.why, broken),
+        (fit(f"L{entry.rule.line}" if entry.rule.line else "", LINE, "right"), "faint"),
+    ]
+    same = entry.tokens_full == entry.tokens_sent
+    full: Span = (count(entry.tokens_full, entry.grade), base or ("faint" if same else "dim"))
+    went = UNKNOWN if entry.sent is None else count(entry.tokens_sent, entry.grade)
+    tone = {"altered": "changed", "new": "added"}.get(change, "")
+    return columns.row(left, full, (went, base or ("plain" if same else "masked")), tone=tone)
+
+
+def _sign(entry: Entry) -> Span:
+    if entry.item.is_error:
+        return sign("error result")
+    name = ACTION_SIGN.get(entry.action)
+    if name is not None:
+        return sign(name)
+    return sign("secret") if entry.item.redacted else BLANK
+
+
+def _why(entry: Entry, reason: str, width: int, broken: Sequence[BrokenInvariant]) -> Span:
+    if broken:
+        return (fit(f"✗ {broken[0].message}", width - 1) + " ", "error")
+    shortened = entry.sent is not None and entry.sent != entry.item.message
+    token = "faint" if entry.sent is None else "masked" if shortened else "dim"
+    return (fit(reason, width - 1) + " ", token)
+
+
+def tools_row(columns: Columns, call: CallState) -> Row:
+    """The native tool definitions, which are sent beside the messages."""
+    what = fit("tool definitions", columns.source) + fit("native tool schemas", columns.why + LINE)
+    tokens = count(call.tools_tokens, call.grade)
+    left: list[Span] = [(f"{columns.indent}{fit('tools', ROLE)}   {what}", "dim")]
+    return columns.row(left, (tokens, "faint"), (tokens, "plain"))
+
+
+def fold_row(columns: Columns, entries: Sequence[Entry]) -> Row:
+    """Dropped entries that are folded: how many, and how much."""
+    tokens = count(sum(entry.tokens_full for entry in entries), Grade.of_sum(entry.grade for entry in entries))
+    text = f"{columns.indent}· {len(entries):,} dropped, {tokens} tokens"
+    hint = told("{view.dropped} unfolds")
+    return Row(dropping([[(text, "faint")], [(hint, "faint")]], columns.width))
+
+
+def equal_words(entries: Iterable[Entry]) -> str:
+    """Messages that both sides of a comparison have alike: how many, and how much was sent of them."""
+    found = list(entries)
+    tokens = count(sum(entry.tokens_sent for entry in found), Grade.of_sum(entry.grade for entry in found))
+    return f"{plural(len(found), 'equal message')}, {tokens} tokens"
+
+
+def note_row(columns: Columns, note: str) -> Row:
+    """What the strategy says of the whole context: how much was selected, what was skipped."""
+    return Row(crop(((f"{columns.indent}{flat(note)}", "dim"),), columns.width))
+
+
+def break_row(columns: Columns, reason: str) -> Row:
+    """Where the prefix ends that the provider can reuse."""
+    text = " cache breaks here" + (f": {flat(reason)}" if reason else "")
+    return Row(crop(((columns.indent[:-2], "plain"), sign("break"), (text, "warning")), columns.width))

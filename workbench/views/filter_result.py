@@ -1,0 +1,65 @@
+"""What a filter leaves and a search finds, beside the title of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+
+from workbench.views.cells import Span, crop, flat, width_of
+from workbench.views.tally import Tally
+
+NARROW, LEAST_TITLE = 50, 12
+"""Cells of a pane in which a filter is always named in few words, and that a title keeps beside it."""
+TITLE_FRAME = 9
+"""Cells of a title line that are neither title nor right side: the rule and the gaps."""
+
+
+class FilterResult(NamedTuple):
+    """A list as filter and search have it."""
+
+    filter: str
+    shown: int
+    """Rows that the filter leaves."""
+    total: int
+    tally: Tally | None
+    looked_at: int
+    """The row that the search goes on from."""
+
+    def words(self, *, short: bool) -> str:
+        """``filter 'tool': 3 of 12   'time' 2 of 3``; nothing where there is neither."""
+        words = []
+        if self.filter:
+            named = f"'{flat(self.filter, 8)}'" if short else f"filter '{flat(self.filter, 20)}'"
+            words.append(f"{named}: {self.shown:,} of {self.total:,}")
+        if self.tally is not None:
+            words.append(f"'{flat(self.tally.needle, 8 if short else 20)}' {self.tally.words(self.looked_at)}")
+        return "   ".join(words)
+
+    def beside(
+        self, title: Sequence[Span], right: Sequence[Span], width: int
+    ) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+        """The title and what stands to its right. Filter and search come first and stand whole: in few words where
+        there is little room, and then the title gives way to them."""
+        title, right = tuple(title), tuple(right)
+        words = self.words(short=width < NARROW)
+        if not words:
+            return title, right
+        if cell_len(words) > width - width_of(title) - TITLE_FRAME:
+            words = self.words(short=True)
+        return crop(title, max(LEAST_TITLE, width - cell_len(words) - TITLE_FRAME)), ((words, "changed"),)
+
+
+def marked(spans: Sequence[Span], needle: str) -> tuple[Span, ...]:
+    """The spans with every occurrence of the needle in the ``match`` token."""
+    wanted = needle.casefold()
+    result: list[Span] = []
+    for text, token in spans:
+        lowered = text.casefold()
+        start = 0
+        while len(lowered) == len(text) and (at := lowered.find(wanted, start)) >= 0:
+            result += [(text[start:at], token), (text[at : at + len(wanted)], "match")]
+            start = at + len(wanted)
+        result.append((text[start:], token))
+    return tuple(span for span in result if span[0])

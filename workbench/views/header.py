@@ -1,0 +1,147 @@
+"""The line above everything: which cascade, which run, what it is doing, which model, what it cost so far."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.state import RunState
+from workbench.views.cells import Span, Target, crop, flat, joined, width_of
+from workbench.views.keys import told
+from workbench.views.numbers import count, money, plural
+from workbench.views.signs import sign, status_sign
+
+ROOMY = 100
+"""Cells from which on nothing has to be abbreviated by rule."""
+
+
+class HeaderState(Struct, frozen=True):
+    """What the header says beside the run."""
+
+    cascade: str = ""
+    file: str = ""
+    saved: str = ""
+    """Time of day of the last save that was taken over."""
+    changed: bool = False
+    """Whether the file differs from the definition of the run."""
+    errors: int = 0
+    good: bool = True
+    """Whether a version of the file can run, if not the newest."""
+    model: str = ""
+    base_url: str = ""
+    held: str = ""
+    """Where the run is held, if it is: ``before call``."""
+    question: bool = False
+    waiting: str = ""
+    """What a call in progress waits for: ``provider 34 s, retry 2``."""
+    stepping: bool = False
+    unsaved: bool = False
+    """The disk does not take the run."""
+    tick: int = 0
+
+
+def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, ...]:
+    """One line; what matters least goes first when there is little room."""
+    name: list[Span] = [(Target(flat(facts.cascade) or flat(facts.file), "view.edit"), "bold")]
+    status, model = _status(run, facts, brief=width < ROOMY), flat(facts.model)
+    doing = _doing(run, facts) if run is not None and run.run_id else status
+    server, brand = flat(facts.base_url), model.partition(" as ")[0].rpartition("/")[2]
+    where: list[Span] = [("at ", "faint"), (Target(server, "app.settings"), "dim")] if server else []
+    long: list[Span] = [("model ", "faint"), (Target(model, "app.settings"), "plain")] if model else []
+    short: list[Span] = [(Target(brand, "app.settings"), "dim")] if model else []
+    file, brief = _file(facts), _file(facts, brief=True)
+    # An offline run must never be taken for a real one: that it is offline gives way last.
+    who = short if model.startswith("offline") else []
+    whole, fewer, cost = _totals(run)
+    spans: tuple[Span, ...] = ()
+    for parts, right in (
+        ((name, file, status, long, where), whole),
+        ((name, file, status, long), whole),
+        ((name, file, status, short), whole),
+        ((name, brief, status, short), whole),
+        ((name, brief, status, who), whole),
+        ((name, brief, status, who), fewer),
+        ((name, brief, status, who), cost),
+        ((name, status, who), cost),
+        ((status, who), cost),
+        ((doing, who), cost),
+        ((doing, who), ()),
+        ((doing,), ()),
+    ):
+        spans = joined(parts, "   " if width >= ROOMY else "  ")
+        gap = width - 2 - width_of(spans) - width_of(right)
+        if gap >= (2 if right else 1):
+            return ((" ", "plain"), *spans, (" " * gap, "plain"), *right, (" ", "plain"))
+    return ((" ", "plain"), *crop(spans, width - 1))
+
+
+def _totals(run: RunState | None) -> tuple[tuple[Span, ...], tuple[Span, ...], tuple[Span, ...]]:
+    """The totals, the totals without tokens, and the cost alone."""
+    whole = totals(run)
+    if not whole:
+        return (), (), ()
+    calls, _, (cost, token), more = whole
+    return whole, (calls, (cost, token), more), ((Target(cost.strip(), "app.runs"), token), more)
+
+
+def _file(facts: HeaderState, *, brief: bool = False) -> list[Span]:
+    """What there is to say of the file; ``brief`` says only what is wrong or new."""
+    if facts.errors:
+        more = "" if brief or not facts.good else "; the last good version stays"
+        words = f" {plural(facts.errors, 'error')} in the file{more}"
+        return [sign("failed"), (Target(words, "tab.problems"), "error")]
+    if facts.changed:
+        said = f" saved {facts.saved}" if facts.saved and not brief else " changed"
+        return [sign("changed"), (Target(said, "view.edit"), "changed")]
+    return [(Target(f"saved {facts.saved}", "view.edit"), "faint")] if facts.saved and not brief else []
+
+
+def _status(run: RunState | None, facts: HeaderState, *, brief: bool) -> list[Span]:
+    if run is None or not run.run_id:
+        return [sign("pending"), (" no run yet", "dim")]
+    name = Target(run_label(run), "app.runs")
+    return [("" if brief else "run ", "faint"), (name, "plain"), ("  ", "plain"), *_doing(run, facts)]
+
+
+def _doing(run: RunState, facts: HeaderState) -> list[Span]:
+    """What the run does, or how it ended; before that, that the disk does not take it."""
+    lost: list[Span] = [sign("failed"), (" not saved", "error"), ("  ", "plain")] if facts.unsaved else []
+    if facts.question:
+        return [*lost, (Target(told(" ? waits for you: {run.answer} answers "), "run.answer"), "waiting-badge")]
+    if facts.held:
+        return [*lost, (f" ‖ held {flat(facts.held)} ", "held-badge")]
+    if run.status == "running":
+        text = facts.waiting or ("stepping" if facts.stepping else "running")
+        return [*lost, sign("running", facts.tick), (f" {text}", "running")]
+    return [*lost, status_sign(run.status), (f" {run.status}", status_sign(run.status)[1])]
+
+
+def run_label(run: RunState) -> str:
+    """What a run is called where there is little room: its session without the cascade's name, or the end of its id."""
+    name = flat(run.session_id)
+    short = name.removeprefix(f"{flat(run.cascade_id)}-") if run.cascade_id else name
+    return (short or name)[:24] if name else run.run_id[-4:]
+
+
+def totals(run: RunState | None) -> tuple[Span, ...]:
+    """``3 calls  9,204 tok  ~$0.0131``; a call counts when it is answered, its cost as billed or else as predicted,
+    and embeddings cost what they did. Costs that are neither are said to be missing."""
+    if run is None:
+        return ()
+    answered = sum(1 for call in run.calls if call.answer is not None)
+    if not answered:
+        return ()
+    calls: Span = (Target(plural(answered, "call"), "app.runs"), "dim")
+    spent = CostSum.of(run.calls, run.embedded).as_stated(run.stated.cost)
+    cost = money(spent.total, exact=spent.exact)
+    more: Span = (" +?", "warning") if 0 < spent.unknown < answered + spent.embedded else ("", "plain")
+    tokens = Target(f"  {count(run.tokens_in + run.tokens_out, run.grade_in)} tok", "app.runs")
+    return (calls, (tokens, "dim"), (Target(f"  {cost}", "app.runs"), "plain"), more)
+
+
+def waiting(since_s: float, tries: int, pause_s: float = 0.0) -> str:
+    """``provider 34 s, retry 2``; while it waits before one, ``retry 2 in 4 s``."""
+    if pause_s >= 0.5:
+        return f"retry {tries - 1} in {pause_s:.0f} s"
+    text = f"provider {since_s:.0f} s" if since_s >= 1 else "provider"
+    return text + (f", retry {tries - 1}" if tries > 1 else "")

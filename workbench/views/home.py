@@ -1,0 +1,138 @@
+"""The lists of the home screen: the cascades of a folder with what their check found, and the runs of late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from workbench.views.cells import Row, Span, crop, fit, flat, width_of
+from workbench.views.keys import told
+from workbench.views.model import Rows
+from workbench.views.numbers import plural
+from workbench.views.signs import sign, status_sign
+from workbench.views.text import wrapped
+
+if TYPE_CHECKING:
+    from workbench.store.summary import RunSummary
+    from workbench.workspace.home import CheckedCascade, ListedCascade
+
+HOW_TO_BEGIN = (
+    "No cascade lies in this folder.",
+    "",
+    "{home.demo}  opens the tour: examples in a new folder of your own, scripted replies, no key and no network",
+    "   A cascade is a YAML or JSON file with a cascade_id and phases; save one here, and it shows.",
+    "   workbench open FILE opens one from elsewhere.",
+)
+
+
+READABLE, BELOW = 24, 5
+"""Cells of its column below which a text in several lines stands below the row, and how far in it does."""
+
+
+class CascadeRows(Rows):
+    """The cascade files, each with its problems as soon as they are known, and the last run of it."""
+
+    def __init__(
+        self,
+        listed: Sequence[ListedCascade] | None,
+        checked: Mapping[str, CheckedCascade],
+        last: Mapping[str, RunSummary],
+        opened: str = "",
+    ) -> None:
+        """``listed`` None: nobody has looked yet. ``checked`` and ``last`` by file as shown; ``opened`` is the file
+        that was open last."""
+        self.listed = listed or ()
+        self._checked = checked
+        self._last = last
+        self._opened = opened
+        self._longest = max((cell_len(one.shown) for one in self.listed), default=0)
+        self._told = max((len(_last_words(run)) for run in last.values()), default=0)
+        self.title = (("Cascades", "title"),)
+        broken = sum(bool(one.errors) for one in checked.values())
+        waiting = len(self.listed) - len(checked)
+        done = plural(broken, "file") + " with errors" if broken else "no errors"
+        words = "looking …" if listed is None else f"checking, {waiting:,} to go" if waiting > 0 else done
+        self.title_right = ((words, "running" if waiting or listed is None else "error" if broken else "dim"),)
+        self.empty = ("Looking …",) if listed is None else tuple(map(told, HOW_TO_BEGIN))
+        if not self.listed and listed is not None:
+            self.title_right = ()
+
+    def __len__(self) -> int:
+        return len(self.listed)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        file, status, note, _ = _columns(width, self._longest, self._told)
+        words = f"   {fit('file', file)}{fit('check', status)}{fit('last run', note)}about"
+        return (Row(crop(((words, "head"),), width)),) if self.listed else ()
+
+    def row(self, index: int, width: int) -> Row:
+        text, token = self._about(index)
+        return Row(crop((*self._columns(index, width), (fit(text, self._room(width)), token)), width))
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        text, columns, room = self._about(index), self._columns(index, width), self._room(width)
+        if cell_len(text[0]) <= room:
+            return ()
+        if room >= READABLE:
+            first, *more = wrapped((text,), room)
+            indent = width_of(columns)
+        else:
+            first, more, indent = (), [*wrapped((text,), width - BELOW)], BELOW
+        return (Row((*columns, *first)), *(Row(((" " * indent, "plain"), *line)) for line in more))
+
+    def _room(self, width: int) -> int:
+        return _columns(width, self._longest, self._told)[3]
+
+    def _columns(self, index: int, width: int) -> tuple[Span, ...]:
+        """The row without the details of its file."""
+        one = self.listed[index]
+        file, status, note, _ = _columns(width, self._longest, self._told)
+        mark: Span = sign("changed") if one.shown == self._opened else (" ", "plain")
+        checked = self._checked.get(one.shown)
+        name: Span = (fit(one.shown, file), "name")
+        return ((" ", "plain"), mark, (" ", "plain"), name, *_problems(checked, status), *self._run(one.shown, note))
+
+    def _about(self, index: int) -> Span:
+        one = self.listed[index]
+        checked = self._checked.get(one.shown)
+        if checked is not None and checked.first:
+            # The file and how grave it is stand in columns of their own.
+            return flat(checked.first.removeprefix(f"{one.shown}:").replace(": error: ", ": ", 1)), "error"
+        return flat(one.cascade_id if checked is None else checked.description or one.cascade_id), "dim"
+
+    def _run(self, shown: str, width: int) -> tuple[Span, ...]:
+        run = self._last.get(shown)
+        if run is None:
+            return ((fit("", width), "plain"),)
+        glyph, token = status_sign(run.status)
+        return ((f"{glyph} ", token), (fit(_last_words(run), width - 4) + "  ", "dim"))
+
+    def plain(self, index: int) -> str:
+        return f"{self.listed[index].shown} {self.listed[index].cascade_id}"
+
+
+def _last_words(run: RunSummary) -> str:
+    return f"{run.status} after {run.at}" if run.resumable and run.at else run.status
+
+
+def _columns(width: int, longest: int, told: int) -> tuple[int, int, int, int]:
+    """Cells of the file, of what the check found, of the last run, and of the rest. ``longest``: of a file's name,
+    ``told``: of the words about its last run."""
+    file = min(longest + 2, 44, max(18, width * 35 // 100))
+    note = min(max(10, told + 4), 34, width * 30 // 100)
+    return file, 14, note, max(8, width - file - 14 - note - 4)
+
+
+def _problems(checked: CheckedCascade | None, width: int) -> tuple[Span, ...]:
+    if checked is None:
+        return ((fit("…", width), "faint"),)
+    if checked.errors:
+        glyph, token = sign("failed")
+        return ((f"{glyph} ", token), (fit(plural(checked.errors, "error"), width - 2), "error"))
+    if checked.warnings:
+        glyph, token = sign("warning")
+        return ((f"{glyph} ", token), (fit(plural(checked.warnings, "warning"), width - 2), "warning"))
+    glyph, token = sign("done")
+    return ((f"{glyph} ", token), (fit(plural(checked.phases, "phase"), width - 2), "dim"))

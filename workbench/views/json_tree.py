@@ -1,0 +1,137 @@
+"""JSON as lines whose objects and lists can be folded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from workbench.language.clean import clean
+from workbench.views import syntax
+from workbench.views.cells import Span
+from workbench.views.numbers import plural
+from workbench.views.text import CHUNK, TextLine, TextRows
+
+LONGEST = 200_000
+"""Characters of a text that is read as JSON while a key is pressed."""
+FOLDED_FROM = 120
+"""Lines beyond which everything deeper than the second level begins folded."""
+_DEEPEST = 200
+
+
+class _Line(Struct, frozen=True):
+    depth: int
+    text: str
+    until: int = 0
+    """Of an object or a list that holds something: the line that closes it."""
+    summary: str = ""
+
+
+class JsonRows(TextRows):
+    """A value, pretty. The rows are those of what is not folded; a fold says how much it hides."""
+
+    def __init__(
+        self, value: object, title: tuple[Span, ...] = (), title_right: tuple[Span, ...] = (), *, copy: str = ""
+    ) -> None:
+        self._all: list[_Line] = []
+        for line in _lines(value):
+            self._all.append(line)
+        self._close()
+        deep = len(self._all) > FOLDED_FROM
+        self.folded = {i for i, line in enumerate(self._all) if line.until and deep and line.depth >= 2}
+        self._shown: list[int] = []
+        super().__init__(self._visible(), title, title_right, copy=copy)
+
+    def _close(self) -> None:
+        """Let each opening line know the one that closes it."""
+        opened: list[int] = []
+        for index, line in enumerate(self._all):
+            if line.until < 0:
+                start = opened.pop()
+                first = self._all[start]
+                self._all[start] = _Line(first.depth, first.text, index, first.summary)
+                self._all[index] = _Line(line.depth, line.text)
+            elif line.summary:
+                opened.append(index)
+
+    def _visible(self) -> Sequence[TextLine]:
+        self._shown, lines, index = [], [], 0
+        while index < len(self._all):
+            line = self._all[index]
+            self._shown.append(index)
+            closed = index in self.folded
+            mark = ("▸ " if closed else "▾ ") if line.until else "  "
+            ending = self._all[line.until].text if closed else ""
+            text = f"{'  ' * line.depth}{mark}{line.text}{f' {line.summary} ' if closed else ''}{ending}"
+            lines.append(TextLine(text, paint=syntax.json, hang=2 * line.depth + 4))
+            index = line.until + 1 if closed else index + 1
+        return lines
+
+    def fold(self, row: int, *, closed: bool | None = None) -> int:
+        """Fold or unfold what begins at a row (folding inside it closes what is around); the row to look at then."""
+        which = self._shown[self._line_at(row)]
+        around = [i for i in range(which, -1, -1) if self._all[i].until and i <= which <= self._all[i].until]
+        if closed and which in self.folded:
+            around = [i for i in around if i != which]
+        if not around or (closed is not True and around[0] != which):
+            return row
+        target = around[0]
+        now = target not in self.folded if closed is None else closed
+        (self.folded.add if now else self.folded.discard)(target)
+        self._again()
+        return self.first_row(self._shown.index(target))
+
+    def unfold_all(self) -> None:
+        if self.folded:
+            self.folded.clear()
+            self._again()
+
+    def _again(self) -> None:
+        width, self._width = self._width, -1
+        self.lines = self._visible()
+        self.lay_out(width if width > 0 else 400)
+
+    def _line_at(self, row: int) -> int:
+        from bisect import bisect_right
+
+        return max(0, min(bisect_right(self._starts, row) - 1, len(self.lines) - 1))
+
+    def find(self, needle: str, start: int, step: int = 1) -> int | None:
+        """A search looks into what is folded, so it unfolds."""
+        if needle:
+            self.unfold_all()
+        return super().find(needle, start, step)
+
+
+def read_json(text: str) -> Any | None:
+    """The value of a text that is an object or a list; None for every other text, and for one that is too long."""
+    stripped = text.strip()
+    if not (2 <= len(stripped) <= LONGEST) or stripped[0] not in "{[" or stripped[-1] not in "]}":
+        return None
+    try:
+        return json.loads(stripped)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _lines(value: object, depth: int = 0, label: str = "", tail: str = "") -> Iterator[_Line]:
+    """A line that opens something has a summary; one that closes it has ``until`` -1."""
+    if isinstance(value, (dict, list)) and value and depth < _DEEPEST:
+        opening, closing = "{}" if isinstance(value, dict) else "[]"
+        noun = "field" if isinstance(value, dict) else "item"
+        yield _Line(depth, f"{label}{opening}", 0, plural(len(value), noun))
+        pairs = value.items() if isinstance(value, dict) else ((None, one) for one in value)
+        for number, (key, one) in enumerate(pairs, 1):
+            name = "" if key is None else f"{_text(key)}: "
+            yield from _lines(one, depth + 1, name, "," if number < len(value) else "")
+        yield _Line(depth, f"{closing}{tail}", -1)
+        return
+    text = f"{label}{_text(value)}{tail}"
+    for at in range(0, len(text), CHUNK):
+        yield _Line(depth, text[at : at + CHUNK])
+
+
+def _text(value: object) -> str:
+    return clean(json.dumps(value, ensure_ascii=False))

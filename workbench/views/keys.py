@@ -1,0 +1,850 @@
+"""Every key, once: bindings, footer, help, palette and the reference are made from this table."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+
+class Key(Struct, frozen=True):
+    """One command. ``context`` is where its keys work; ``short`` is its word in the footer, empty for none."""
+
+    id: str
+    keys: str
+    """Comma separated, in Textual's names."""
+    action: str
+    context: str
+    help: str
+    group: str
+    short: str = ""
+    priority: bool = False
+    """Whether the keys work before the widget with the focus sees them: for keys that a text area has a use for."""
+
+
+SHOWN = {
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "slash": "/",
+    "question_mark": "?",
+    "pagedown": "pgdn",
+    "pageup": "pgup",
+    "escape": "esc",
+    "left": "←",
+    "right": "→",
+    "up": "↑",
+    "down": "↓",
+}
+"""Names of the table as they are shown, where that is shorter."""
+
+_ALSO = {"ctrl+m": "enter", "ctrl+i": "tab", "ctrl+h": "backspace", "ctrl+left_square_bracket": "escape"}
+"""Keys that terminals have sent as others since there were terminals."""
+_MODIFIERS = ("ctrl", "alt", "shift", "super", "hyper", "meta")
+_OTHER_WORDS = {
+    "control": "ctrl",
+    "option": "alt",
+    "cmd": "super",
+    "command": "super",
+    "return": "enter",
+    "del": "delete",
+    "ins": "insert",
+    "spacebar": "space",
+    "page_down": "pagedown",
+    "page_up": "pageup",
+}
+"""What other programs call them."""
+_SYMBOLS = {"solidus": "slash", "reverse_solidus": "backslash", "commercial_at": "at", "hyphen_minus": "minus"} | {
+    "plus_sign": "plus",
+    "low_line": "underscore",
+}
+"""Names of characters that Textual shortens."""
+_WORDS = (
+    *("escape", "enter", "tab", "space", "backspace", "delete", "insert", "home", "end", "pageup", "pagedown"),
+    *("left", "right", "up", "down"),
+    *(f"f{number}" for number in range(1, 25)),
+)
+
+
+def display(keys: str) -> str:
+    """Keys for people: ``ctrl+p`` as ``^p``, ``slash`` as ``/``; the first of several."""
+    *modifiers, name = _parts(keys.split(",")[0].strip())
+    prefix = "".join("^" if modifier == "ctrl" else f"{modifier}+" for modifier in modifiers)
+    return prefix + SHOWN.get(name, name)
+
+
+def table_name(key: str) -> str:
+    """A key by its name in the table, however it is written: ``^p``, ``pgdn``, ``!``."""
+    if len(key) > 1 and key.startswith("^"):
+        key = f"ctrl+{key[1:]}"
+    if key == "ctrl+@":  # Textual's own name of what most terminals send for ctrl+space.
+        return key
+    *modifiers, name = _parts(key)
+    written = {shown: known for known, shown in SHOWN.items()}
+    return "+".join((*modifiers, written.get(name, _of_character(name) if len(name) == 1 else name)))
+
+
+def never_sent(key: str) -> str:
+    """Why a key of the table's names can never arrive, with the nearest that can; empty for one that can."""
+    if key in _ALSO:
+        return f"most terminals send {_ALSO[key]} for '{key}'"
+    *modifiers, name = _parts(key)
+    wrong = [modifier for modifier in modifiers if modifier not in _MODIFIERS]
+    capital = len(name) == 1 and name.isupper() and bool(modifiers)
+    alone = modifiers == ["shift"] and len(name) == 1
+    if not wrong and not capital and not alone and (len(name) == 1 or name in _known()):
+        return ""
+    guess = _guess(modifiers, name)
+    return f"there is no key '{key}'" + (f" (did you mean '{guess}'?)" if guess else "")
+
+
+def _guess(modifiers: list[str], name: str) -> str:
+    meant = [near(modifier, _MODIFIERS) for modifier in modifiers]
+    if len(name) == 1:
+        if name.isupper():
+            meant.append("shift")
+        base = name.lower()
+        if set(meant) == {"shift"}:
+            return base.upper()
+    else:
+        base = near(name, _known())
+    ordered = [modifier for modifier in _MODIFIERS if modifier in meant]
+    return "+".join((*ordered, base)) if base and all(meant) else ""
+
+
+def near(word: str, known: tuple[str, ...]) -> str:
+    """The known word that was meant, or nothing."""
+    from workbench.language.model.shape import nearest  # Only a mistake needs it; the first frame does without.
+
+    low = word.lower()
+    return low if low in known else _OTHER_WORDS.get(low, "") or nearest(low, known)
+
+
+def _parts(key: str) -> list[str]:
+    """Modifiers and the key itself, which may be a plus."""
+    return [*filter(None, key[:-1].split("+")), "+"] if key.endswith("+") else key.split("+")
+
+
+def _of_character(character: str) -> str:
+    """What Textual calls the key of a character: letters and digits by themselves, others by their Unicode name."""
+    if character.isalnum():
+        return character
+    name = unicodedata.name(character, character).lower().replace("-", "_").replace(" ", "_")
+    return _SYMBOLS.get(name, name)
+
+
+@cache
+def _known() -> tuple[str, ...]:
+    """Words that may stand for a key."""
+    printed = (_of_character(chr(code)) for code in range(0x21, 0x180) if chr(code).isprintable())
+    return (*_WORDS, *(name for name in printed if len(name) > 1))
+
+
+_NAMED = re.compile(r"\{([a-z_]+(?:\.[a-z_]+)?)\}")
+_bound: dict[str, str] = {}
+"""What each command's key is called; filled when it is first needed, and by ``take_keys``."""
+
+
+def take_keys(table: Iterable[Key]) -> None:
+    """The keys that sentences name from now on: those of the app that runs in this process."""
+    for key in table:
+        _bound[key.id] = display(key.keys)
+
+
+def told(sentence: str, **values: str) -> str:
+    """``{run.start} makes one`` with the key of that command, and ``{name}`` with a value, which is taken as it is.
+
+    Raises KeyError for what is neither.
+    """
+    if not _bound:
+        take_keys(KEYS)
+    known: Mapping[str, str] = {**_bound, **values} if values else _bound
+    return _NAMED.sub(lambda found: known[found[1]], sentence)
+
+
+FORM_KEYS: tuple[Key, ...] = (
+    Key("form.send", "ctrl+s,f10", "send", "form", "Send the answer, if it fits", "Forms", "send"),
+    Key("form.next", "tab", "next", "form", "The next question", "Forms", "next", priority=True),
+    Key("form.previous", "shift+tab", "previous", "form", "The question before", "Forms", priority=True),
+    Key(
+        "choices.choose",
+        "space",
+        "choose",
+        "choices",
+        "Choose the row, or take it back; a number does too",
+        "Forms",
+        "choose",
+    ),
+)
+FORM_CONTEXTS: dict[str, tuple[str, ...]] = {
+    "dialog": ("form", "choices"),
+    "form": ("dialog", "choices"),
+    "choices": ("dialog", "form"),
+}
+
+
+MESSAGE_KEYS: tuple[Key, ...] = (
+    Key(
+        "message.next", "tab", "next_form", "message", "The next form that there is of this message", "Message", "form"
+    ),
+    Key("message.sides", "m", "form('sides')", "message", "In full beside what the model saw", "Message"),
+    Key("message.raw", "r", "form('raw')", "message", "The text as it is", "Message"),
+    Key("message.rendered", "t", "form('rendered')", "message", "The text as Markdown, typeset", "Message"),
+    Key("message.json", "s", "form('json')", "message", "The text as JSON: a structure that folds", "Message"),
+    Key("message.wire", "w", "form('wire')", "message", "The message as it goes over the wire", "Message"),
+    Key("message.fold", "left,h", "fold(True)", "message", "Fold what is around the line (JSON)", "Message"),
+    Key("message.unfold", "right,l", "fold(False)", "message", "Unfold what begins at the line (JSON)", "Message"),
+    Key("message.all", "o", "open_all", "message", "Open all of a result that was cut for the model", "Message", "all"),
+    Key("message.show", "O", "show_picture", "message", "Show the image in a viewer of the system", "Message", "show"),
+    Key("message.save", "S", "save", "message", "Save the image, or the text, to a file", "Message", "save"),
+)
+
+MESSAGE_CONTEXTS: dict[str, tuple[str, ...]] = {"message": ("sheet", "list")}
+"""For ``CONTEXTS``."""
+
+
+REVIEW_KEYS: tuple[Key, ...] = (
+    Key(
+        "app.snapshots",
+        "T",
+        "snapshots",
+        "app",
+        "The frozen runs of this workspace: check and review",
+        "Workbench",
+        "snapshots",
+    ),
+    Key(
+        "request.next",
+        "right_square_bracket",
+        "difference(1)",
+        "request",
+        "The next difference of two requests",
+        "Requests",
+        "next",
+    ),
+    Key(
+        "request.previous",
+        "left_square_bracket",
+        "difference(-1)",
+        "request",
+        "The difference before",
+        "Requests",
+        "previous",
+    ),
+    Key("request.edit", "o", "edit", "request", "Open the file at the line behind it", "Requests", "open file"),
+    Key(
+        "changed.live", "c", "live", "changed", "Go live from here: make this call and all after it", "Requests", "live"
+    ),
+    Key("changed.stop", "x", "stop", "changed", "Stop the run here; nothing was called", "Requests", "stop"),
+    Key(
+        "snapshots.accept",
+        "a",
+        "decide('accepted')",
+        "snapshots",
+        "Accept: what happens now is the new expectation",
+        "Snapshots",
+        "accept",
+    ),
+    Key(
+        "snapshots.reject",
+        "r",
+        "decide('rejected')",
+        "snapshots",
+        "Reject: the snapshot is right, the cascade is not",
+        "Snapshots",
+        "reject",
+    ),
+    Key("snapshots.skip", "s", "decide('skipped')", "snapshots", "Skip: decide later", "Snapshots", "skip"),
+    Key(
+        "snapshots.accept_all",
+        "A",
+        "decide_all('accepted')",
+        "snapshots",
+        "Accept all that are open",
+        "Snapshots",
+        "all",
+    ),
+    Key("snapshots.reject_all", "R", "decide_all('rejected')", "snapshots", "Reject all that are open", "Snapshots"),
+    Key("snapshots.skip_all", "S", "decide_all('skipped')", "snapshots", "Skip all that are open", "Snapshots"),
+    Key("snapshots.full", "d", "full", "snapshots", "Both requests in full, side by side", "Snapshots", "full text"),
+    Key("snapshots.edit", "o", "edit", "snapshots", "Open the cascade file at the line", "Snapshots", "open file"),
+    Key("snapshots.next", "n", "next", "snapshots", "The next snapshot to decide about", "Snapshots", "next"),
+    Key("snapshots.check", "c", "check", "snapshots", "Check all snapshots again", "Snapshots", "check"),
+    Key("snapshots.stop", "x", "stop", "snapshots", "Stop the check", "Snapshots", "stop"),
+    Key("snapshots.copy", "y", "copy", "snapshots", "Copy the review", "Snapshots"),
+    Key("snapshots.pane", "tab", "pane(1)", "snapshots", "Go to the next pane", "Snapshots"),
+    Key("snapshots.pane_back", "shift+tab", "pane(-1)", "snapshots", "Go to the pane before", "Snapshots"),
+    Key(
+        "snapshots.close",
+        "escape,q",
+        "close",
+        "snapshots",
+        "Drop a filter or a search; else back to the Bench",
+        "Snapshots",
+        "back",
+    ),
+)
+
+REVIEW_CONTEXTS: dict[str, tuple[str, ...]] = {
+    "request": ("list", "sheet", "changed"),
+    "changed": ("list", "sheet", "request"),
+    "snapshots": ("list",),
+}
+
+
+EDITOR_KEYS: tuple[Key, ...] = (
+    Key(
+        "editor.save", "ctrl+s", "save", "editor", "Save the file; never over somebody else's change", "Editor", "save"
+    ),
+    Key(
+        "editor.complete",
+        "ctrl+space,ctrl+@",
+        "complete",
+        "editor",
+        "Offer what may be written here",
+        "Editor",
+        "complete",
+        priority=True,
+    ),
+    Key("editor.next", "f8", "problem(1)", "editor", "Go to the next problem", "Editor", "next problem"),
+    Key("editor.previous", "shift+f8", "problem(-1)", "editor", "Go to the problem before", "Editor"),
+    Key("editor.find", "ctrl+f", "find", "editor", "Find in the file", "Editor", "find", priority=True),
+    Key("editor.again", "f3", "find_again(1)", "editor", "Find the same text again", "Editor"),
+    Key("editor.before", "shift+f3", "find_again(-1)", "editor", "Find the same text further up", "Editor"),
+    Key("editor.line", "ctrl+g", "go_to_line", "editor", "Go to a line, or to line:column", "Editor", "line"),
+    Key("editor.pane", "f6", "pane", "editor", "From the text to the problems and back", "Editor", priority=True),
+    Key("editor.external", "f4", "external", "editor", "Open the file at this line in $EDITOR", "Editor", "$EDITOR"),
+    Key(
+        "editor.close", "escape", "close", "editor", "Back to the Bench; asks before changes are lost", "Editor", "back"
+    ),
+    Key("text.undo", "ctrl+z", "undo", "text", "Undo", "Editor", "undo"),
+    Key("text.redo", "ctrl+y", "redo", "text", "Redo", "Editor"),
+)
+
+FIND_KEYS: tuple[Key, ...] = (
+    Key("find.text", "slash", "find", "find", "Find in the list with the focus", "Lists", "find"),
+    Key("find.again", "N", "find_again", "find", "Find the same text further down", "Lists"),
+    Key("find.before", "P", "find_again(-1)", "find", "Find the same text further up", "Lists"),
+    Key("find.filter", "f", "filter", "find", "Show only rows that hold a text", "Lists", "filter"),
+)
+
+SQL_KEYS: tuple[Key, ...] = (
+    Key("app.sql", "Q", "sql", "app", "The SQL console: questions to all stored runs", "Workbench"),
+    Key(
+        "sql.ask",
+        "f5,ctrl+r",
+        "ask",
+        "sql",
+        "Ask: the selection, else all that is written",
+        "SQL",
+        "ask",
+        priority=True,
+    ),
+    Key("sql.earlier", "alt+up,ctrl+up", "history(1)", "sql", "The question before", "SQL", "before", priority=True),
+    Key("sql.later", "alt+down,ctrl+down", "history(-1)", "sql", "The question after", "SQL", priority=True),
+    Key(
+        "sql.pane",
+        "f6",
+        "pane",
+        "sql",
+        "From the question to the answer, to the tables",
+        "SQL",
+        "tables",
+        priority=True,
+    ),
+    Key("sql.right", "right_square_bracket", "columns(1)", "sql", "Columns further right", "SQL", "columns"),
+    Key("sql.left", "left_square_bracket", "columns(-1)", "sql", "Columns further left", "SQL"),
+    Key("sql.save", "ctrl+s", "save", "sql", "Write the answer to a .csv, .json or .parquet file", "SQL", "save"),
+    Key(
+        "sql.close",
+        "escape",
+        "close",
+        "sql",
+        "Cancel a question that is going; drop a filter or a search; else back",
+        "SQL",
+        "back",
+    ),
+)
+
+SETTINGS_KEYS: tuple[Key, ...] = (
+    Key(
+        "app.settings",
+        "comma",
+        "settings",
+        "app",
+        "Settings and keys: values, where they come from, changes",
+        "Workbench",
+    ),
+    Key("settings.tab", "tab", "tab", "settings", "From the settings to the keys and back", "Settings", "keys"),
+    Key("settings.filter", "slash,f", "filter", "settings", "Show only rows that hold a text", "Settings", "filter"),
+    Key(
+        "settings.change", "e", "change('user')", "settings", "Change the value in your own file", "Settings", "change"
+    ),
+    Key(
+        "settings.workspace",
+        "w",
+        "change('workspace')",
+        "settings",
+        "Change the value in the workspace's file",
+        "Settings",
+        "in workspace",
+    ),
+    Key("settings.unset", "x", "unset", "settings", "Take the value out of the file that sets it", "Settings", "unset"),
+    Key("settings.external", "f4", "external", "settings", "Open your own file in $EDITOR", "Settings", "$EDITOR"),
+    Key("settings.close", "escape,q", "close", "settings", "Drop the filter; else back", "Settings", "back"),
+)
+
+ROOM_KEYS: tuple[Key, ...] = (*FIND_KEYS, *EDITOR_KEYS, *SQL_KEYS, *SETTINGS_KEYS)
+
+ROOM_CONTEXTS: dict[str, tuple[str, ...]] = {
+    "find": ("app", "list", "home", "snapshots", "sql", "editor", "text"),
+    "editor": ("app", "text", "list"),
+    "text": ("editor", "sql"),
+    "sql": ("app", "text", "list"),
+    "settings": ("list",),
+}
+"""For ``CONTEXTS``."""
+
+ROOM_FOOTERS: dict[str, tuple[str, ...]] = {
+    "editor": (
+        "editor.save",
+        "editor.close",
+        "editor.complete",
+        "editor.next",
+        "editor.find",
+        "editor.line",
+        "text.undo",
+        "editor.external",
+    ),
+    "settings": (
+        "settings.change",
+        "settings.close",
+        "settings.workspace",
+        "settings.unset",
+        "settings.filter",
+        "settings.tab",
+        "settings.external",
+    ),
+    "sql": ("sql.ask", "sql.close", "sql.pane", "sql.earlier", "list.open", "sql.right", "sql.save"),
+}
+"""For ``FOOTERS``."""
+
+
+RUN_KEYS: tuple[Key, ...] = (
+    Key("app.runs", "L", "runs", "app", "All stored runs: find, compare, fork, go on", "Workbench", "runs"),
+    Key("app.home", "H", "home", "app", "The cascades and runs of this folder", "Workbench", "home"),
+    Key("runs.filter", "f,slash", "filter", "runs", "Filter: status:failed tokens>8000 text:word", "Runs", "filter"),
+    Key("runs.sort", "s", "sort", "runs", "Sort by time, cost, tokens, seconds", "Runs", "sort"),
+    Key("runs.mark", "space", "mark", "runs", "Mark the run for a comparison", "Runs", "mark"),
+    Key(
+        "runs.compare", "D", "compare", "runs", "Compare two marked runs, or the marked one and this", "Runs", "compare"
+    ),
+    Key("runs.resume", "c", "go_on", "runs", "Go on where the run stopped", "Runs", "go on"),
+    Key("runs.fork", "F", "fork", "runs", "A new run from a place of this one", "Runs", "fork"),
+    Key("runs.freeze", "t", "freeze", "runs", "Freeze the run as a test", "Runs", "freeze"),
+    Key("runs.export", "X", "export", "runs", "Write the run to a file for other tools", "Runs", "export"),
+    Key("runs.copy", "y", "copy", "runs", "Copy the run's session id", "Runs", "copy"),
+    Key("runs.delete", "delete", "delete", "runs", "Delete the run for ever, after a question", "Runs", "delete"),
+    Key("runs.close", "escape,q", "close", "runs", "Drop the filter, then back to where you came from", "Runs", "back"),
+    Key("home.next", "tab", "pane(1)", "home", "From the cascades to the runs and back", "Home", "other list"),
+    Key("home.previous", "shift+tab", "pane(-1)", "home", "The same, the other way", "Home"),
+    Key("home.demo", "d", "demo", "home", "Copy the examples to a new folder and open the tour", "Home", "demo"),
+    Key("home.look", "r", "look", "home", "Look at the folder again", "Home", "look again"),
+    Key(
+        "home.close",
+        "escape",
+        "close",
+        "home",
+        "Drop a filter or a search; else back to the Bench, where a cascade is open",
+        "Home",
+    ),
+)
+
+RUN_CONTEXTS: dict[str, tuple[str, ...]] = {
+    "runs": ("tree", "list"),
+    "home": ("app", "list"),
+}
+"""For ``CONTEXTS``."""
+
+RUN_FOOTERS: dict[str, tuple[str, ...]] = {
+    "runs": (
+        "list.open",
+        "runs.filter",
+        "runs.resume",
+        "runs.fork",
+        "runs.mark",
+        "runs.compare",
+        "runs.sort",
+        "runs.freeze",
+        "runs.export",
+        "runs.copy",
+        "runs.delete",
+    ),
+    "home": ("list.open", "home.next", "find.filter", "app.runs", "app.snapshots", "home.demo", "home.look"),
+}
+"""For ``FOOTERS``."""
+
+
+_NEXT, _PREVIOUS = "right_square_bracket", "left_square_bracket"
+
+SIDE_KEYS: tuple[Key, ...] = (
+    Key("compare.next", _NEXT, "difference(1)", "compare", "The next difference", "Compare", "next"),
+    Key("compare.previous", _PREVIOUS, "difference(-1)", "compare", "The difference before", "Compare", "previous"),
+    Key("compare.apply", "a", "apply", "compare", "Write strategy B into the file, after a look", "Compare", "apply B"),
+    Key("compare.plot", "P", "plot", "compare", "Tokens and cost over the calls, as a plot", "Compare", "plot"),
+    Key("compare.sweep", "S", "sweep", "compare", "Try many strategies on this run", "Compare", "sweep"),
+    Key(
+        "compare.export", "X", "export", "compare", "Write the comparison to an HTML or JSON file", "Compare", "export"
+    ),
+    Key(
+        "candidates.choose",
+        "c",
+        "choose",
+        "candidates",
+        "Choose this candidate, where the run waits for you",
+        "Candidates",
+        "choose",
+    ),
+    Key("candidates.reject", "X", "reject", "candidates", "Reject all: the phase fails", "Candidates", "reject all"),
+    Key("candidates.outputs", "d", "beside('outputs')", "candidates", "Two outputs side by side", "Candidates", "diff"),
+    Key(
+        "candidates.prompts",
+        "D",
+        "beside('prompts')",
+        "candidates",
+        "Two prompts side by side",
+        "Candidates",
+        "prompts",
+    ),
+    Key(
+        "candidates.mark",
+        "space",
+        "mark",
+        "candidates",
+        "Mark the one that others are held against",
+        "Candidates",
+        "mark",
+    ),
+    Key(
+        "candidates.why",
+        "v",
+        "evaluation",
+        "candidates",
+        "What the evaluator was asked and said",
+        "Candidates",
+        "evaluator",
+    ),
+    Key("candidates.plot", "P", "plot", "candidates", "Quality against cost as a plot", "Candidates", "plot"),
+    Key("candidates.context", "i", "context", "candidates", "Its newest call in the Bench", "Candidates", "context"),
+    Key(
+        "candidates.next", _NEXT, "contest(1)", "candidates", "Candidates of the next phase", "Candidates", "next phase"
+    ),
+    Key("candidates.previous", _PREVIOUS, "contest(-1)", "candidates", "Candidates of the phase before", "Candidates"),
+    Key("sweep.stop", "x", "stop", "sweep", "Stop trying; what was tried stays", "Sweep", "stop"),
+    Key("sweep.plot", "P", "plot", "sweep", "Tokens against cost as a plot", "Sweep", "plot"),
+)
+
+SIDE_CONTEXTS: dict[str, tuple[str, ...]] = {
+    "compare": ("list", "sheet"),
+    "candidates": ("list", "sheet"),
+    "sweep": ("list", "sheet"),
+}
+"""For ``CONTEXTS``."""
+
+
+KEYS: tuple[Key, ...] = (
+    Key("run.over", "n", "step('over')", "bench", "Go on to the next turn, and hold there", "Run", "next turn"),
+    Key("run.into", "i", "step('into')", "bench", "Go on to the next stop at any depth, and hold there", "Run", "into"),
+    Key("run.out", "o", "step('out')", "bench", "Go on to the end of this phase, and hold there", "Run", "out"),
+    Key("run.continue", "c", "step('continue')", "bench", "Go on to the next breakpoint or the end", "Run", "continue"),
+    Key("run.pause", "space", "pause", "bench", "Hold at the next stop; go on when held", "Run", "pause"),
+    Key("run.start", "r", "start", "bench", "Start a new run of the file as it is now", "Run", "run"),
+    Key("run.stop", "x", "stop", "bench", "Stop the run; a step or continuing goes on with it", "Run", "stop"),
+    Key("run.answer", "a", "answer", "bench", "Answer the question that the run asks you", "Run", "answer"),
+    Key(
+        "run.breakpoint",
+        "b",
+        "breakpoint",
+        "bench",
+        "Set or clear a breakpoint at the selected phase or turn",
+        "Run",
+        "break",
+    ),
+    Key(
+        "run.condition",
+        "B",
+        "breakpoint_prompt",
+        "bench",
+        "Set a breakpoint by phase, turn, tool or condition",
+        "Run",
+    ),
+    Key("run.again", "R", "rerun", "bench", "Run the file again, keeping the answers of unchanged calls", "Run"),
+    Key("run.edit", "E", "edit_held", "bench", "Edit what stands where the run is held", "Run", "edit here"),
+    Key("run.feedback", "S", "feedback", "bench", "Say something to the running phase", "Run", "say"),
+    Key("run.fork", "F", "fork", "bench", "A new run from before the selected call", "Run", "fork"),
+    Key("run.freeze", "t", "freeze", "bench", "Freeze the run as a test", "Run", "freeze"),
+    Key("view.previous", "left_square_bracket", "call(-1)", "bench", "Look at the call before", "Look", "earlier"),
+    Key(
+        "view.next", "right_square_bracket", "call(1)", "bench", "Look at the call after; the last one follows", "Look"
+    ),
+    Key(
+        "view.why",
+        "p",
+        "detail('why')",
+        "bench",
+        "Why the entry is as it is, with the line that decided",
+        "Look",
+        "why",
+    ),
+    Key("view.wire", "w", "detail('wire')", "bench", "The request exactly as it goes over the wire", "Look", "wire"),
+    Key("view.diff", "d", "compare", "bench", "Mark what differs from the call before, in this phase", "Look", "diff"),
+    Key("view.strategies", "D", "strategies", "bench", "Compare two context strategies on this run", "Look", "compare"),
+    Key(
+        "view.candidates", "C", "candidates", "bench", "Candidates side by side: who won and why", "Look", "candidates"
+    ),
+    Key("view.full", "m", "full", "bench", "Show messages in full, or as they were sent", "Look", "full"),
+    Key("view.dropped", "u", "unfold", "bench", "Unfold or fold what was dropped", "Look"),
+    Key("view.find", "slash", "find", "bench", "Find in the pane with the focus", "Look", "find"),
+    Key("view.again", "N,f3", "find_again", "bench", "Find the same text further down", "Look"),
+    Key("view.before", "P,shift+f3", "find_again(-1)", "bench", "Find the same text further up", "Look"),
+    Key("view.filter", "f", "filter", "bench", "Show only rows that hold a text", "Look", "filter"),
+    Key("view.clear", "escape", "clear", "bench", "Show all rows again; else take the marks of a search away", "Look"),
+    Key("view.copy", "y", "copy", "bench", "Copy the row or message to the clipboard", "Look", "copy"),
+    Key("view.edit", "e", "edit", "bench", "Edit the file at this place", "Look", "edit"),
+    Key("view.external", "f4", "edit(True)", "bench", "Open the file at this place in $EDITOR", "Look"),
+    Key("pane.next", "tab", "pane(1)", "bench", "Go to the next pane", "Panes"),
+    Key("pane.previous", "shift+tab", "pane(-1)", "bench", "Go to the pane before", "Panes"),
+    Key("pane.zoom", "z", "zoom", "bench", "Give the pane the whole screen, or give it back", "Panes", "zoom"),
+    Key("pane.narrower", "alt+left", "resize('width', -4)", "bench", "Make the tree narrower", "Panes"),
+    Key("pane.wider", "alt+right", "resize('width', 4)", "bench", "Make the tree wider", "Panes"),
+    Key("pane.higher", "alt+up", "resize('height', 2)", "bench", "Make the lower pane higher", "Panes"),
+    Key("pane.lower", "alt+down", "resize('height', -2)", "bench", "Make the lower pane lower", "Panes"),
+    Key("pane.jump", "ctrl+o", "jump", "bench", "Jump to a pane by its letter", "Panes"),
+    Key("tab.log", "1", "tab('log')", "bench", "The log: what happened, line by line", "Panes"),
+    Key("tab.problems", "2", "tab('problems')", "bench", "Problems of the file and of the run", "Panes"),
+    Key("tab.state", "3", "tab('state')", "bench", "The state of the run", "Panes"),
+    Key("tab.output", "4", "tab('output')", "bench", "What the run and its phases put out", "Panes"),
+    Key("tab.events", "5", "tab('events')", "bench", "The journal: every event as it is stored", "Panes"),
+    Key("list.down", "down,j", "down", "list", "One row down", "Move"),
+    Key("list.up", "up,k", "up", "list", "One row up", "Move"),
+    Key("list.page_down", "pagedown,ctrl+d", "page(1)", "list", "One page down", "Move"),
+    Key("list.page_up", "pageup,ctrl+u", "page(-1)", "list", "One page up", "Move"),
+    Key("list.first", "home,g", "first", "list", "To the first row", "Move"),
+    Key("list.last", "end,G", "last", "list", "To the last row", "Move"),
+    Key(
+        "list.open",
+        "enter",
+        "open",
+        "list",
+        "Open the row: a message in full and as sent, a phase, an event",
+        "Move",
+        "open",
+    ),
+    Key("tree.fold", "left,h", "fold", "tree", "Fold the branch, or go to its parent", "Move"),
+    Key("tree.unfold", "right,l", "unfold", "tree", "Unfold the branch, or go into it", "Move"),
+    Key(
+        "sheet.close",
+        "escape,q",
+        "close",
+        "sheet",
+        "Drop a filter or a search; else back to the Bench",
+        "Sheet",
+        "back",
+    ),
+    Key("sheet.find", "slash", "find", "sheet", "Find in the text", "Sheet", "find"),
+    Key("sheet.again", "n", "find_again(1)", "sheet", "The next place", "Sheet", "next"),
+    Key("sheet.before", "N", "find_again(-1)", "sheet", "The place before", "Sheet"),
+    Key("sheet.filter", "f", "filter", "sheet", "Show only rows that hold a text", "Sheet", "filter"),
+    Key("sheet.copy", "y", "copy", "sheet", "Copy the whole text, or the path of an image", "Sheet", "copy"),
+    *MESSAGE_KEYS,
+    *SIDE_KEYS,
+    *REVIEW_KEYS,
+    *ROOM_KEYS,
+    *RUN_KEYS,
+    *FORM_KEYS,
+    Key(
+        "borders.narrower",
+        "alt+left",
+        "resize('width', -4)",
+        "borders",
+        "The left side narrower: candidates, comparison",
+        "Borders",
+    ),
+    Key("borders.wider", "alt+right", "resize('width', 4)", "borders", "The left side wider", "Borders"),
+    Key(
+        "borders.higher",
+        "alt+up",
+        "resize('height', 2)",
+        "borders",
+        "The lower pane higher: runs, home, candidates",
+        "Borders",
+    ),
+    Key("borders.lower", "alt+down", "resize('height', -2)", "borders", "The lower pane lower", "Borders"),
+    Key("dialog.close", "escape", "close", "dialog", "Close without doing anything", "Dialogs", "close"),
+    Key("app.palette", "ctrl+p", "command_palette", "app", "Every command by name", "Workbench", "palette"),
+    Key("app.help", "question_mark,f1", "help", "app", "Keys and signs", "Workbench", "help"),
+    Key("app.theme", "f2", "next_theme", "app", "The next colour theme", "Workbench"),
+    Key("app.interrupt", "ctrl+c", "interrupt", "app", "Copy selected text; else stop the run; else quit", "Workbench"),
+    Key("app.suspend", "ctrl+z", "suspend_process", "app", "Back to the shell; fg returns", "Workbench"),
+    Key("app.quit", "q", "leave", "app", "Quit; asks while a run is going", "Workbench", "quit"),
+)
+"""The order is that of the help; in the footer too, as far as there is room."""
+
+CONTEXTS: dict[str, tuple[str, ...]] = {
+    "app": ("bench", "tree", "list"),
+    "bench": ("app", "tree", "list"),
+    "tree": ("bench", "app", "list"),
+    "list": ("bench", "app", "tree", "sheet", "compare", "message", "candidates", "sweep"),
+    "sheet": ("list", "compare", "message", "candidates", "sweep"),
+    "borders": ("app", "list", "tree", "sheet", "runs", "home", "compare", "candidates", "find"),
+    **SIDE_CONTEXTS,
+    **ROOM_CONTEXTS,
+    **RUN_CONTEXTS,
+    **FORM_CONTEXTS,
+    **REVIEW_CONTEXTS,
+    **MESSAGE_CONTEXTS,
+}
+"""Contexts whose keys work at the same time: a key may not mean two things in them."""
+
+FOOTERS: dict[str, tuple[str, ...]] = {
+    "idle": ("run.over", "run.start", "run.into", "run.breakpoint", "view.edit", "list.open", "view.find", "pane.zoom"),
+    "held": (
+        "run.over",
+        "run.into",
+        "run.out",
+        "run.continue",
+        "run.stop",
+        "view.why",
+        "view.wire",
+        "view.diff",
+        "view.full",
+        "view.previous",
+        "list.open",
+        "view.find",
+    ),
+    "running": (
+        "run.pause",
+        "run.stop",
+        "view.previous",
+        "view.why",
+        "view.wire",
+        "view.diff",
+        "view.full",
+        "view.find",
+    ),
+    "asked": (
+        "run.answer",
+        "run.stop",
+        "view.previous",
+        "view.why",
+        "view.wire",
+        "view.diff",
+        "view.full",
+        "view.find",
+    ),
+    "unfinished": (
+        "run.continue",
+        "run.over",
+        "run.start",
+        "view.previous",
+        "view.why",
+        "view.wire",
+        "view.diff",
+        "list.open",
+        "view.copy",
+        "view.find",
+    ),
+    "done": (
+        "run.start",
+        "run.over",
+        "run.freeze",
+        "view.previous",
+        "view.why",
+        "view.wire",
+        "view.diff",
+        "view.full",
+        "list.open",
+        "view.copy",
+        "view.find",
+        "pane.zoom",
+    ),
+    **ROOM_FOOTERS,
+    **RUN_FOOTERS,
+}
+"""What the footer offers in each situation, the most useful first; it shows as many as there is room for."""
+
+ON_SHEETS = ("app.palette", "app.help", "app.theme", "app.interrupt", "app.suspend")
+"""Commands of the app that work on a sheet, too: what lies below it has no keys while it is open."""
+
+ALWAYS = ("app.palette", "app.help", "app.quit")
+"""What the footer shows at its right end."""
+
+
+def hints(ids: Iterable[str], table: Iterable[Key] = KEYS) -> tuple[tuple[str, str, str], ...]:
+    """``(command, key, word)`` for a footer."""
+    by_id = {key.id: key for key in table}
+    return tuple((id, display(by_id[id].keys), by_id[id].short) for id in ids)
+
+
+def resolve(overrides: Mapping[str, str], table: Iterable[Key] = KEYS) -> tuple[tuple[Key, ...], tuple[str, ...]]:
+    """The table with a user's keys, and what is wrong with them: an unknown id, no key, a key that no terminal sends,
+    one key for two commands.
+
+    Keys may be written as ``display`` shows them, and two commands may change keys. An override that clashes is left
+    out, the later of two first, so that no command becomes unreachable.
+    """
+    table = tuple(table)
+    known = {key.id for key in table}
+    problems: list[str] = []
+    wanted: dict[str, str] = {}
+    for id, keys in overrides.items():
+        names = [table_name(name.strip()) for name in keys.split(",") if name.strip()]
+        if id not in known:
+            guess = near(id, tuple(known))
+            meant = f" (did you mean '{guess}'?)" if guess else ""
+            problems.append(f"keys.{id}: there is no such command{meant}")
+        elif not names:
+            problems.append(f"keys.{id}: at least one key, as in f5 or ctrl+r")
+        elif fault := next(filter(None, map(never_sent, names)), ""):
+            problems.append(f"keys.{id}: {fault}")
+        else:
+            wanted[id] = ",".join(names)
+    while True:
+        current = tuple(replace(key, keys=wanted[key.id]) if key.id in wanted else key for key in table)
+        found = ((id, clash) for id in reversed(wanted) if (clash := _clash(current, id)) is not None)
+        id, clash = next(found, ("", None))
+        if clash is None:
+            return current, tuple(problems)
+        problems.append(f"keys.{id}: '{wanted.pop(id)}' already means '{clash.help}' ({clash.id})")
+
+
+def command_of(problem: str) -> str:
+    """The command that a problem of ``resolve`` is about."""
+    return problem.partition(":")[0].removeprefix("keys.")
+
+
+def _clash(table: tuple[Key, ...], id: str) -> Key | None:
+    """Another command that shares a key with this one where both work."""
+    mine = next(key for key in table if key.id == id)
+    wanted = {name.strip() for name in mine.keys.split(",")}
+    for other in table:
+        if other.id != id and _together(mine, other) and wanted & {name.strip() for name in other.keys.split(",")}:
+            return other
+    return None
+
+
+def _together(a: Key, b: Key) -> bool:
+    """Whether the keys of two commands work at the same time."""
+    return any(x == y or _meet(x, y) for x in _where(a) for y in _where(b))
+
+
+def _where(key: Key) -> tuple[str, ...]:
+    return (key.context, "sheet") if key.id in ON_SHEETS else (key.context,)
+
+
+def _meet(a: str, b: str) -> bool:
+    """Whether the keys of two contexts work at the same time."""
+    return a in CONTEXTS[b] or b in CONTEXTS[a]

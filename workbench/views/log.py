@@ -1,0 +1,155 @@
+"""What happened, line by line: one line for each event that a person would want to read, and the journal itself."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from workbench.context.place import Place
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.state import RunState
+from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.keys import told
+from workbench.views.model import Rows
+from workbench.views.numbers import clock
+from workbench.views.words import brief, words_of
+
+KEPT_LINES = 10_000
+HASHES = ("hash", "digest", "wire", "tools_hash", "request", "cascade_sha256")
+"""Fields of events that hold what is compared, not read."""
+
+
+class LogLine(Struct, frozen=True):
+    """One line: when, where, what sort, and the text with the token that colours it."""
+
+    at: str
+    place: Place
+    sort: str
+    text: str
+    token: str = "plain"
+
+
+def where(place: Place) -> str:
+    """``triage·3``; the second visit ``triage#2·3``, the second attempt ``triage·2.3``."""
+    if not place.phase:
+        return ""
+    visit = f"#{place.visit}" if place.visit > 1 else ""
+    attempt = f"{place.attempt}." if place.attempt > 1 else ""
+    turn = f"·{attempt}{place.turn}" if place.turn else ""
+    branch = f"{place.branch}/" if place.branch else ""
+    return f"{branch}{place.phase}{visit}{turn}"
+
+
+def log_line(event: Event, run: RunState) -> LogLine | None:
+    """The line of an event, after ``run`` took it; None where there is nothing to tell."""
+    words = words_of(event, run)
+    return LogLine(event.at, event.place, *words) if words is not None else None
+
+
+class LogRows(Rows):
+    """The last lines of the log, oldest first."""
+
+    title = (("Log", "title"),)
+
+    def __init__(self) -> None:
+        self.lines: deque[LogLine] = deque(maxlen=KEPT_LINES)
+        self.can_run = True
+        """Whether there is a cascade to run."""
+        self._explained: tuple[str, ...] = ()
+
+    @property
+    def empty(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What a log without a line says."""
+        runs = "{run.start} runs the cascade; {run.over} runs it to the first call and holds there."
+        how = told(
+            runs if self.can_run else "The file cannot run as it is: {tab.problems} says why, {view.edit} opens it."
+        )
+        return ("Nothing has happened yet.", how, *(self._explained if self.can_run else ()))
+
+    def explain(self, words: str) -> None:
+        """A sentence more for a log that is still empty."""
+        self._explained = (*self._explained, flat(words))
+
+    def add(self, line: LogLine) -> None:
+        """Append a line; the oldest goes when there are too many."""
+        self.lines.append(line)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def row(self, index: int, width: int) -> Row:
+        line = self.lines[index]
+        place = 18 if width > 100 else 14
+        spans: tuple[Span, ...] = (
+            (f" {fit(clock(line.at), 12)}  ", "faint"),
+            (fit(where(line.place), place) + " ", "dim"),
+            (fit(line.sort, 9) + " ", "head"),
+            (flat(line.text), line.token),
+        )
+        return Row(crop(spans, width))
+
+    def plain(self, index: int) -> str:
+        line = self.lines[index]
+        return f"{clock(line.at)} {flat(where(line.place))} {line.sort} {flat(line.text)}"
+
+
+class EventRows(Rows):
+    """The journal: every event with its data in one line."""
+
+    empty = ("The journal is empty.",)
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = events
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def row(self, index: int, width: int) -> Row:
+        event = self.events[index]
+        time, place = (12, 14) if width > 100 else (8, 10)
+        spans: tuple[Span, ...] = (
+            (f" {event.seq:>6} ", "faint"),
+            (f"{clock(event.at)[:time]:<{time}}  ", "faint"),
+            (fit(event.kind, 19) + " ", "head" if event.kind == "blob" else "plain"),
+            (fit(where(event.place), place) + " ", "dim"),
+            *_fields(event, max(80, width)),
+        )
+        return Row(crop(spans, width))
+
+    def plain(self, index: int) -> str:
+        event = self.events[index]
+        return f"{event.seq} {event.kind} {flat(where(event.place))} {brief(dict(event.data), 4000)}"
+
+
+def _fields(event: Event, room: int) -> list[Span]:
+    """Its data as names and values: first what is short, last what only a machine compares."""
+    spans: list[Span] = []
+    for name, value in sorted(event.data.items(), key=lambda field: isinstance(field[1], list | dict)):
+        text = brief(value, room)
+        if name in HASHES or not text or value in ([], {}):
+            continue
+        spans += [(f"{flat(name)} ", "faint"), (f"{text}  ", "dim" if event.kind == "blob" else "plain")]
+        room -= len(text)
+        if room <= 0:
+            return spans
+    hashes = (f"{name} {brief(value, 8)}" for name, value in event.data.items() if name in HASHES and value)
+    return [*spans, ("  ".join(hashes), "faint")]
+
+
+def state_rows(run: RunState | None) -> tuple[Row, ...]:
+    """``key = value`` with the phase that set it last."""
+    if run is None:
+        return ()
+    setters = {key: visit.phase for visit in run.visits for key in visit.state_set}
+    return tuple(
+        Row(
+            (
+                (f" {fit(key, 24)} ", "code-key"),
+                (brief(value, 2000), "plain"),
+                (f"   ← {flat(setters[key])}" if key in setters else "", "faint"),
+            )
+        )
+        for key, value in run.state.items()
+    )

@@ -1,0 +1,82 @@
+"""What is wrong: with the file, in the run, with the request of the selected call; in one list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.parts import CallState
+from workbench.engine.journal.state import RunState
+from workbench.language.problem import Problem, Severity
+from workbench.language.problem import Span as Stretch
+from workbench.views.cells import Row, Span, crop, fit, flat, width_of
+from workbench.views.model import Rows
+from workbench.views.text import wrapped
+
+
+def of_run(run: RunState) -> Iterator[Problem]:
+    """What a run warned of."""
+    for event in run.warnings:
+        yield _warning(event)
+
+
+def _warning(event: Event) -> Problem:
+    data = event.data
+    line, column = _number(data.get("line")), _number(data.get("column")) or 1
+    return Problem(
+        Severity.WARNING,
+        str(data.get("code", "run")),
+        str(data.get("message", "")),
+        str(data.get("file", "")),
+        Stretch(line, column, line, column),
+    )
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def of_call(call: CallState, file: str) -> Iterator[Problem]:
+    """The broken invariants of a request."""
+    for broken in call.problems:
+        line = call.entries[broken.entry].rule.line if 0 <= broken.entry < len(call.entries) else 0
+        where = f"{call.place.phase} · turn {call.place.turn}"
+        code = f"invariant {broken.invariant}"
+        yield Problem(Severity.ERROR, code, f"{where}: {broken.message}", file, Stretch(line, 1, line, 1))
+
+
+class ProblemRows(Rows):
+    """Problems of the file, then what the run warned of: ``L22:5  error  message (hint)``."""
+
+    empty = ("No problems.",)
+    spreads = True
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def row(self, index: int, width: int) -> Row:
+        return Row(crop((*self._where(index), *self._words(index)), width))
+
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        where = self._where(index)
+        indent = width_of(where)
+        first, *more = wrapped(self._words(index), max(12, width - indent))
+        return (Row((*where, *first)), *(Row(((" " * indent, "plain"), *line)) for line in more))
+
+    def _where(self, index: int) -> tuple[Span, ...]:
+        problem = self.problems[index]
+        token = {"error": "error", "warning": "warning"}.get(str(problem.severity), "dim")
+        glyph = {"error": "✗", "warning": "⚠"}.get(str(problem.severity), "·")
+        where = f"L{problem.span.line}:{problem.span.column}" if problem.span.line else ""
+        return ((" ", "plain"), (f"{glyph} ", token), (fit(where, 9), "faint"))
+
+    def _words(self, index: int) -> tuple[Span, ...]:
+        problem = self.problems[index]
+        hint = f"  ({flat(problem.hint)})" if problem.hint else ""
+        return ((flat(problem.message), "plain"), (hint, "dim"), (f"  {problem.code}", "faint"))
+
+    def plain(self, index: int) -> str:
+        return flat(str(self.problems[index]))

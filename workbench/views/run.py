@@ -1,0 +1,466 @@
+"""One run: who, what, when, its phases and calls in the order in which they ran, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from msgspec import to_builtins
+
+from workbench.analysis.prediction import PredictedUsage, Residual
+from workbench.context.assembly import Grade
+from workbench.context.place import Place
+from workbench.engine.journal.costs import CostSum, Embeddings
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.parts import CallState, VisitState
+from workbench.engine.journal.state import RunState
+from workbench.language.problem import Severity
+from workbench.store.store import INTERRUPTED
+from workbench.store.summary import RunSummary
+from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_words
+from workbench.views.signs import status_cell, status_sign
+from workbench.views.value import BLANK, Block, Cell, Column, Line, Piece, Table, TextBlock, View
+from workbench.views.words import words_of
+
+_INSIDE = {"sub": "sub-cascade", "async": "async cascade", "spawn": "spawned"}
+
+
+def origin_words(run: RunSummary, *, named: bool = True) -> str:
+    """``fork of log_triage-7f3a at triage:2``; without the name where the list shows it below its parent."""
+    if run.imported:
+        return f"imported from {run.source}" if run.source else "imported"
+    if not run.parent_run:
+        return ""
+    kind = {"fork": "fork", "replay": "replay", "rerun": "re-run"}.get(run.parent_kind)
+    if kind is None:
+        kind = _INSIDE.get(run.parent_kind, run.parent_kind or "child")
+    of = f" of {run.parent_session or run.parent_run[-8:]}" if named else ""
+    at = f" at {stop_words(run.parent_at)}" if run.parent_at else ""
+    return kind + of + at
+
+
+def stop_words(at: str) -> str:
+    """``triage:3`` for the first call of a turn on the main line, where nothing came twice, ``triage`` before all of
+    them; any other stop in full."""
+    text, _, stop = at.partition(" (")
+    try:
+        place = Place.parse(text)
+    except ValueError:
+        return at
+    if place == Place("", place.phase, 1) and stop in ("", "before_phase)"):
+        return place.phase
+    if place.branch or (place.visit, place.attempt, place.call) != (1, 1, 1):
+        return at
+    return f"{place.phase}:{place.turn}" + ("" if stop in ("", "before_call)") else f" ({stop}")
+
+
+def note_of(run: RunSummary, *, named: bool = True) -> str:
+    """All of it in one line, what is wrong first; empty for a plain run that went well."""
+    parts = [
+        f"damaged: {run.fault}" if run.fault else "",
+        origin_words(run, named=named),
+        "another text of the cascade" if run.redefined else "",
+        plural(run.edited, "edit") if run.edited else "",
+        f"by process {run.pid}" if run.pid else "",
+        f"after {run.at}" if run.resumable and run.at else "",
+        run.reason if run.reason not in (run.fault, INTERRUPTED) else "",
+    ]
+    return " · ".join(part for part in parts if part)
+
+
+def counted(run: RunSummary, number: int, grade: str = "exact") -> str:
+    """What was counted in a run: of a damaged one that is unknown where nothing could be read, else at least that."""
+    if not run.fault:
+        return count(number, grade)
+    return f"{count(number, grade)}+" if number else UNKNOWN
+
+
+GOOD = 0.02
+"""Share up to which a prediction counts as met: message overheads of providers differ by a few tokens."""
+
+
+def off_by(share: float | None) -> str:
+    """``+6.7%``, ``-0.4%``, ``exact``; a dash where nothing can be said."""
+    if share is None:
+        return UNKNOWN
+    return "exact" if share == 0 else f"{100 * share:+.1f}%"
+
+
+def parts(found: Residual) -> Iterator[str]:
+    """``in 1,812≈ → 1,934 +6.7%``, then what was cached, then the cost of the input."""
+    predicted = found.predicted
+    yield f"in {count(predicted.tokens, predicted.grade)} → {count(found.tokens)} {off_by(found.share)}"
+    if predicted.cached is not None:
+        if found.cached is None:
+            yield f"cached {count(predicted.cached, predicted.grade)} → not said"
+        else:
+            change = found.cached - predicted.cached
+            off = f"{change:+,}" if change else "exact"
+            yield f"cached {count(predicted.cached, predicted.grade)} → {count(found.cached)} {off}"
+    if found.cost is not None and predicted.cost is not None:
+        yield f"input {money(predicted.cost)} → {money(found.cost, exact=True)}"
+    if predicted.scale is not None:
+        yield f"≈ scaled {predicted.scale:.2f}x by the call before"
+
+
+class RunView(View):
+    """A stored run as a whole."""
+
+    def __init__(self, state: RunState) -> None:
+        self.state = state
+
+    def blocks(self) -> Iterator[Block]:
+        yield from _head(self.state)
+        if self.state.fault:
+            yield ("damaged  ", Cell(self.state.fault, "error"))
+        yield BLANK
+        yield from steps(self.state)
+        yield from _warnings(self.state)
+        if self.state.output:
+            yield BLANK
+            yield (Cell("output", "head"),)
+            yield TextBlock(self.state.output)
+
+    def json(self) -> dict[str, Any]:
+        return run_json(self.state) | {"fault": self.state.fault}
+
+
+def local_time(at: str) -> str:
+    """``2026-01-31 09:00:07`` in the time zone of the machine; as it stands when it is no time."""
+    try:
+        return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return at
+
+
+def totals_line(run: RunSummary) -> str:
+    """``8 calls   in 5,116   out 230   cost ~$0.0038   4.2s``; empty for a run without a call."""
+    if not run.calls:
+        return ""
+    tokens = f"in {count(run.tokens_in, run.grade_in)}"
+    cost = spent_words(run.spent) or UNKNOWN
+    parts = (plural(run.calls, "call"), tokens, f"out {count(run.told_out)}", f"cost {cost}")
+    return "   ".join((*parts, *([seconds(run.seconds)] if run.seconds is not None else [])))
+
+
+def answered_by(state: RunState) -> str:
+    """Who answered: a model port, or the tool whose run was imported."""
+    source = state.ports.get("imported")
+    return f"imported from {source}" if source else f"model {state.ports.get('model', '?')}"
+
+
+def _head(state: RunState) -> Iterator[Line]:
+    """Who, what, when, how it ended."""
+    took = state.seconds
+    yield (
+        Cell(state.session_id or state.run_id, "head"),
+        "  ",
+        status_cell(state.status),
+        "  ",
+        state.cascade_file or state.cascade_id,
+    )
+    if state.reason:
+        yield ("reason   ", Cell(state.reason, status_sign(state.status)[1]))
+    yield (
+        f"started  {local_time(state.started)}",
+        f"   took {seconds(took)}" if took is not None else "",
+        f"   {answered_by(state)}",
+    )
+    if state.parent:
+        yield (f"from     {_parent(state)}",)
+    for event in state.edits:
+        yield ("edited   ", f"{stop_words(str(event.place))}   ", Cell(edit_words(event, state), "changed"))
+    spent = CostSum.of(state.calls, state.embedded).as_stated(state.stated.cost)
+    note = " (predicted for the input, where no bill is known)" if spent.predicted else ""
+    cost = spent_words(spent) or UNKNOWN
+    recorded = sum(call.recorded for call in state.calls)
+    kept = f" ({recorded:,} from the recording)" if recorded else ""
+    tokens = f"in {count(state.tokens_in, state.grade_in)}   out {count(state.told_out)}"
+    yield (f"calls    {spent.calls}{kept}   {tokens}   cost {cost}", Cell(note, "dim"))
+    if unanswered := str(state.unanswered):
+        yield ("besides  ", Cell(unanswered, "warning"))
+    if told := state.stated.to_json():
+        names = {"calls": "calls", "input": "in", "output": "out", "cached": "cached", "reasoning": "reasoning"}
+        parts = [f"{word} {count(told[name])}" for name, word in names.items() if name in told]
+        parts += [f"cost {money(told['cost'], exact=True)}"] if "cost" in told else []
+        yield (f"stated   {'   '.join(parts)}", Cell(" (by the file, of the whole run)", "dim"))
+    if (embeddings := Embeddings.of(state.embedded)) is not None:
+        failed = f"   {plural(embeddings.failed, 'request')} failed" if embeddings.failed else ""
+        yield (
+            f"embedded {plural(embeddings.texts, 'text')}   by {embeddings.by or 'nobody'}",
+            f"   in {count(embeddings.tokens)}   cost {money(embeddings.cost)}",
+            Cell(" (in the cost above)" if embeddings.cost else "", "dim"),
+            Cell(failed, "warning"),
+        )
+    if children := [child for visit in state.visits for child in visit.children]:
+        named = ", ".join(f"{child.get('session_id', '?')} {child.get('status', 'started')}" for child in children)
+        yield (f"children {named}", Cell(" (not counted above)", "dim"))
+
+
+def _parent(state: RunState) -> str:
+    """Where a run comes from, and whether it runs another text than its parent did."""
+    parent = state.parent
+    at = f" at {stop_words(parent['at'])}" if parent.get("at") else ""
+    other = parent.get("cascade_sha256") not in (None, "", state.cascade_sha256)
+    text = ", with another text of the cascade" if other else ""
+    return f"{parent.get('kind', '')} of {parent.get('session_id', '')}{at}{text}"
+
+
+def edit_words(event: Event, state: RunState) -> str:
+    """What somebody edited, in the words of the log."""
+    words = words_of(event, state)
+    return words[1] if words is not None else ""
+
+
+def steps(state: RunState) -> Iterator[Table]:
+    """Phases and their calls in the order in which they ran; where a provider counted, how far predictions were off."""
+    rows: list[list[Piece]] = []
+    for visit in state.visits:
+        rows.append(_visit_row(visit))
+        rows += [_call_row(call) for call in visit.calls]
+    if not rows:
+        return
+    residuals = any(Residual.of(call) is not None for call in state.calls)
+    yield Table(
+        (
+            Column("step", flexible=True),
+            Column("status"),
+            Column("in", right=True, leaves=6),
+            *([Column("off by", right=True, leaves=1)] if residuals else []),
+            Column("cached", right=True, leaves=2),
+            Column("out", right=True, leaves=4),
+            Column("cost", right=True, leaves=7),
+            Column("time", right=True, leaves=3),
+            Column("", flexible=True, leaves=5),
+        ),
+        rows if residuals else [[*row[:3], *row[4:]] for row in rows],
+    )
+
+
+def visit_name(visit: VisitState) -> str:
+    name = visit.phase + (f"#{visit.visit}" if visit.visit > 1 else "")
+    return f"{visit.branch}/{name}" if visit.branch else name
+
+
+def _visit_row(visit: VisitState) -> list[Piece]:
+    way = f"{visit.route} ({visit.route_rule})" if visit.route else ""
+    return [
+        Cell(visit_name(visit), "name"),
+        status_cell(visit.status),
+        count(visit.tokens_in, visit.grade_in) if visit.calls else "",
+        "",
+        "",
+        _sum_of([call.usage.output for call in visit.calls]),
+        spent_words(CostSum.of(visit.calls)),
+        seconds(visit.seconds),
+        visit.reason or (Cell(f"→ {way}", "", f"then {way}") if way else ""),
+    ]
+
+
+def _sum_of(values: Sequence[int | None]) -> str:
+    """Of the numbers that are known; empty without any value at all."""
+    found = [value for value in values if value is not None]
+    return count(sum(found) if found else None) if values else ""
+
+
+def call_name(call: CallState) -> str:
+    """``turn 3``, with the attempt and the call where there are several."""
+    place = call.place
+    name = f"turn {place.turn}" if place.turn else call.purpose or "call"
+    if place.attempt > 1:
+        name += f" attempt {place.attempt}"
+    if place.call > 1:
+        name += f" call {place.call}"
+    return name
+
+
+def _call_row(call: CallState) -> list[Piece]:
+    told = call.usage.input is not None
+    found = Residual.of(call)
+    tools = ", ".join(tool.tool + ("" if tool.status != "failed" else " (error)") for tool in call.tools)
+    failure = str((call.failures[-1].get("error") or {}).get("message", "")) if call.status == "failed" else ""
+    return [
+        f"  {call_name(call)}",
+        status_cell("recorded" if call.recorded and call.status == "done" else call.status),
+        count(call.usage.input if told else PredictedUsage.of(call).tokens, call.grade_in),
+        off_by(found.share) if found is not None and not call.beside else "",
+        _cached(call),
+        count(call.usage.output),
+        spent_words(CostSum.of([call])),
+        seconds(call.duration_s),
+        failure or tools,
+    ]
+
+
+def _cached(call: CallState) -> str:
+    """Tokens from the provider's cache; ``~`` when only predicted."""
+    if call.usage.cached is not None:
+        return count(call.usage.cached)
+    predicted = PredictedUsage.of(call).cached if call.forecast else 0
+    return count(predicted, Grade.ESTIMATE) if predicted else ""
+
+
+def _warnings(state: RunState) -> Iterator[Line]:
+    """What the run warned about, with the line of the file."""
+    for event in state.warnings:
+        data = event.data
+        line = f":{data['line']}:{data.get('column', 1)}" if data.get("line") else ""
+        place = f"{data['file']}{line}: " if data.get("file") else ""
+        yield (Cell(f"{place}{Severity.WARNING}: {data.get('message', '')} [{data.get('code', '')}]", "warning"),)
+
+
+def run_json(state: RunState) -> dict[str, Any]:
+    """All that ``show`` prints, and the answers; money in US dollars, null where it is unknown."""
+    calls = sum(1 for call in state.calls if call.answer is not None)
+    spent, made = CostSum.of(state.calls, state.embedded).as_stated(state.stated.cost), Embeddings.of(state.embedded)
+    unknown = state.unknown_costs + (made is not None and made.cost is None)
+    return {
+        "run_id": state.run_id,
+        "session_id": state.session_id,
+        "cascade_id": state.cascade_id,
+        "cascade_file": state.cascade_file,
+        "cascade_sha256": state.cascade_sha256,
+        "status": state.status,
+        "reason": state.reason,
+        "started": state.started,
+        "finished": state.finished or None,
+        "seconds": state.seconds,
+        "model": state.ports.get("model", ""),
+        "models": list(dict.fromkeys(call.model for call in state.calls if call.model)),
+        "parent": dict(state.parent) or None,
+        "imported": imported_json(state),
+        "input": dict(state.input),
+        "output": state.output,
+        "state": state.state,
+        "totals": {
+            "calls": calls,
+            "tokens_in": state.tokens_in,
+            "tokens_out": state.told_out,
+            "cost": None if unknown and unknown == calls + spent.embedded else spent.billed,
+            "predicted_cost": spent.predicted or None,
+            "unknown_costs": unknown,
+            "unanswered": state.unanswered.to_json(),
+            "embeddings": None if made is None else to_builtins(made),
+        },
+        "phases": [visit_json(visit) for visit in state.visits],
+        "edited": state.edited,
+        "edits": [{"at": str(event.place), "said": edit_words(event, state), **event.data} for event in state.edits],
+        "warnings": [dict(event.data) for event in state.warnings],
+    }
+
+
+def imported_json(state: RunState) -> dict[str, Any] | None:
+    """Of a run of another tool: its file and format, what was left out, and what the file states of the whole."""
+    if "imported" not in state.ports:
+        return None
+    told = state.imported
+    return {
+        "format": told.get("format", state.ports["imported"]),
+        "file": told.get("file", ""),
+        "left_out": list(told.get("left_out") or ()),
+        "stated": state.stated.to_json(),
+    }
+
+
+def visit_json(visit: VisitState) -> dict[str, Any]:
+    """One visit with its calls."""
+    return {
+        "branch": visit.branch,
+        "name": visit.phase,
+        "visit": visit.visit,
+        "kind": visit.kind,
+        "status": visit.status,
+        "reason": visit.reason,
+        "model": visit.model,
+        "attempts": visit.attempts,
+        "tokens_in": visit.tokens_in,
+        "started": visit.started,
+        "finished": visit.finished or None,
+        "seconds": visit.seconds,
+        "route": visit.route or None,
+        "route_rule": visit.route_rule or None,
+        "checks": [dict(check) for check in visit.checks],
+        "state_set": visit.state_set,
+        "output": visit.output,
+        "calls": [call_json(call) for call in visit.calls],
+    }
+
+
+def call_json(call: CallState) -> dict[str, Any]:
+    """One call without its entries, which ``context --json`` gives."""
+    usage = call.usage
+    return {
+        "at": str(call.place),
+        "turn": call.place.turn,
+        "attempt": call.place.attempt,
+        "call": call.place.call,
+        "purpose": call.purpose,
+        "status": call.status,
+        "recorded": call.recorded,
+        "model": call.model,
+        "answered_by": call.answered_by,
+        "strategy": call.strategy,
+        "digest": call.digest,
+        "tokens_full": call.tokens_full,
+        "tokens_sent": call.tokens_sent,
+        "grade": str(call.grade),
+        "predicted": _predicted_json(call),
+        "residual": _residual_json(call),
+        "usage": {
+            "input": usage.input,
+            "output": usage.output,
+            "cached": usage.cached,
+            "written": usage.written,
+            "reasoning": usage.reasoning,
+        },
+        "predicted_cost": call.forecast.cost if call.forecast else None,
+        "cost": call.cost,
+        "cost_grade": call.cost_grade,
+        "duration_s": call.duration_s,
+        "finish_reason": call.finish_reason,
+        "answer": call.answer.text if call.answer else None,
+        "problems": [broken.message for broken in call.problems],
+        "failures": [dict(failure) for failure in call.failures],
+        "tools": [
+            {
+                "tool": tool.tool,
+                "arguments": tool.arguments,
+                "status": tool.status,
+                "result": tool.text,
+                "duration_s": tool.duration_s,
+                "sandbox": tool.sandbox,
+            }
+            for tool in call.tools
+        ],
+    }
+
+
+def _predicted_json(call: CallState) -> dict[str, Any]:
+    """Before the answer; an estimate is scaled by what was reported of the call before."""
+    predicted = PredictedUsage.of(call)
+    return {
+        "tokens": predicted.tokens,
+        "cached": predicted.cached,
+        "input_cost": predicted.cost,
+        "grade": str(predicted.grade),
+        "low": predicted.low,
+        "high": predicted.high,
+        "input_cost_low": predicted.cost_low,
+        "input_cost_high": predicted.cost_high,
+        "scale": predicted.scale,
+    }
+
+
+def _residual_json(call: CallState) -> dict[str, Any] | None:
+    """Reported less predicted; null where no provider counted."""
+    found = Residual.of(call)
+    if found is None:
+        return None
+    cached = found.predicted.cached
+    return {
+        "tokens": found.tokens - found.predicted.tokens,
+        "share": found.share,
+        "cached": None if found.cached is None or cached is None else found.cached - cached,
+        "reported_input_cost": found.cost,
+    }

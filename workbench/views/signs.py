@@ -1,0 +1,87 @@
+"""The signs of the visual language: one table for the panes, the help and plain output. Never colour alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from workbench.views.cells import Span
+from workbench.views.value import Cell
+
+
+class Sign(NamedTuple):
+    """One sign, the token that colours it, and what it means in words."""
+
+    glyph: str
+    token: str
+    meaning: str
+
+
+SIGNS: dict[str, Sign] = {
+    "masked": Sign("◌", "masked", "masked: the content was replaced by a placeholder"),
+    "truncated": Sign("✂", "masked", "truncated: cut short"),
+    "summarized": Sign("Σ", "masked", "summarized: sent as a summary"),
+    "injected": Sign("↪", "injected", "injected from another phase or from the input"),
+    "dropped": Sign("·", "faint", "dropped: not sent at all"),
+    "cached": Sign("┃", "cached", "inside the prefix that the provider can reuse"),
+    "break": Sign("╋", "warning", "the cache breaks here"),
+    "broken": Sign("✗", "error", "a broken invariant, or a failed check"),
+    "running": Sign("⠋", "running", "running"),
+    "assembled": Sign("▷", "running", "assembled, not sent yet"),
+    "done": Sign("✓", "ok", "done"),
+    "failed": Sign("✗", "error", "failed"),
+    "blocked": Sign("⊘", "error", "blocked by a check"),
+    "stopped": Sign("■", "warning", "stopped; can go on"),
+    "diverged": Sign("≠", "warning", "a replay met another request than the recorded one"),
+    "waiting": Sign("?", "waiting", "waiting for you"),
+    "recorded": Sign("⟲", "recorded", "answered from a recording"),
+    "held": Sign("‖", "held", "held here: nothing goes on before you say so"),
+    "breakpoint": Sign("◆", "error", "breakpoint"),
+    "changed": Sign("●", "changed", "changed since the run started, or since the last save"),
+    "winner": Sign("★", "ok", "the candidate that was chosen"),
+    "stands": Sign("☆", "masked", "stands in for a choice that nobody made"),
+    "marked": Sign("◉", "key", "marked, to be compared"),
+    "shown": Sign("»", "key", "the run that the Bench shows"),
+    "new": Sign("+", "ok", "not in the call before"),
+    "gone": Sign("−", "gone", "was in the request before, and is not any more"),
+    "moved": Sign("⇅", "changed", "stands in another place than before"),
+    "altered": Sign("±", "changed", "treated differently from the call before"),
+    "error result": Sign("!", "error", "a result that its tool flagged as an error"),
+    "warning": Sign("⚠", "warning", "a warning"),
+    "pending": Sign("○", "faint", "not run yet"),
+    "secret": Sign("⚿", "warning", "a secret was replaced in this text"),
+    "calibrated": Sign("≈", "dim", "calibrated: scaled by what the provider reported"),
+    "estimate": Sign("~", "dim", "estimated"),
+}
+
+STATUS_SIGN = {
+    "running": "running",
+    "success": "done",
+    "done": "done",
+    "recorded": "recorded",
+    "assembled": "assembled",
+    "failed": "failed",
+    "blocked": "blocked",
+    "stopped": "stopped",
+    "interrupted": "stopped",
+    "diverged": "diverged",
+    "pending": "pending",
+}
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+def sign(name: str, tick: int = 0) -> Span:
+    """The glyph and its token; a running one turns with ``tick``."""
+    glyph, token, _ = SIGNS[name]
+    return (SPINNER[tick % len(SPINNER)], token) if name == "running" else (glyph, token)
+
+
+def status_sign(status: str, tick: int = 0) -> Span:
+    """The sign of a status; an unknown status shows as ``?``."""
+    return sign(STATUS_SIGN.get(status, "waiting"), tick)
+
+
+def status_cell(status: str) -> Cell:
+    """A status with its sign; the word alone in plain output."""
+    glyph, token = status_sign(status)
+    return Cell(f"{glyph} {status}", token, status)

@@ -1,0 +1,510 @@
+"""A sweep: a strategy on a line, with tokens and cost relative to snowball, the sum in US dollars, and the front."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+from msgspec import to_builtins
+from rich.cells import cell_len
+
+from workbench.analysis.sweep import BASELINE, FILE, RECORDED, Spread, StrategyResult, Sweep
+from workbench.context.cache import Price
+from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.compare_words import price_words
+from workbench.views.model import Rows
+from workbench.views.numbers import UNKNOWN, count, plural
+from workbench.views.plot import Point, scatter
+from workbench.views.signs import sign
+from workbench.views.svg import svg_scatter
+from workbench.views.text import DrawnRows, TextLine, drawn_line
+from workbench.views.value import BLANK, Block, Cell, Column, Drawing, Piece, Table, View
+
+X_TITLE = "tokens sent, relative to snowball"
+Y_TITLE = "input cost, relative to snowball (predicted)"
+Y_DOLLARS = "US dollars for the input (predicted)"
+LEGEND = "S snowball  F the file  letters: the front  · others  x invalid"
+CHEAPEST = "$"
+"""The mark of what costs least in the sum."""
+
+
+def points(sweep: Sweep) -> list[Point]:
+    """The strategies with a known cost, relative to the baseline, or in US dollars where several providers are
+    compared; those of the front come first, so that others never hide them."""
+    several = len(sweep.pricings) > 1
+    found = [
+        Point(
+            tried.tokens.median,
+            tried.cost_sum.value if several else tried.cost.median,
+            mark,
+            named(sweep, tried),
+            _token(tried, mark),
+        )
+        for tried, mark in zip(sweep.rows, marks(sweep), strict=True)
+        if tried.cost is not None and tried.cost_sum is not None
+    ]
+    return sorted(found, key=lambda point: (point.mark in "·x", point.mark == "·"))
+
+
+def y_title(sweep: Sweep) -> str:
+    """What the upright side of the plot measures."""
+    return Y_DOLLARS if len(sweep.pricings) > 1 else Y_TITLE
+
+
+def named(sweep: Sweep, tried: StrategyResult) -> str:
+    """The label of a row, with its provider where there are several."""
+    return f"{tried.label} {_place(tried.pricing)}" if len(sweep.pricings) > 1 else tried.label
+
+
+def _place(pricing: str) -> str:
+    return "as recorded" if pricing == RECORDED else f"at {pricing}"
+
+
+class SweepNote(NamedTuple):
+    """A sentence about a sweep."""
+
+    text: str
+    kind: str
+    """``warning``, ``result`` or ``note``."""
+
+
+def sentences(sweep: Sweep) -> Iterator[SweepNote]:
+    """What stands below the table: who is left out, what is cheapest, what to be wary of, and the models in force."""
+    for one in sweep.excluded:
+        yield SweepNote(f"{one.run} is left out: {one.reason}", "warning")
+    for one in sweep.suspect:
+        yield SweepNote(f"{one.run}: {one.reason}; it is compared all the same, for there is no other run", "warning")
+    for pricing in sweep.pricings:
+        yield from _at(sweep, pricing)
+    found = [row for pricing in sweep.pricings if (row := sweep.cheapest(pricing)) is not None and row.cost_sum]
+    if len({row.priced for row in found}) > 1:
+        counted = ", ".join(f"{plural(len(row.priced), 'run')} {_place(row.pricing)}" for row in found)
+        told = (
+            f"sums cannot be compared, they stand for different runs ({counted}): --prices gives the prices that lack"
+        )
+        yield SweepNote(told, "warning")
+    elif len(found) > 1:
+        least = min(found, key=lambda row: row.cost_sum.value if row.cost_sum else 0.0)
+        yield SweepNote(f"cheapest of all: {named(sweep, least)}, {dollars(least)}", "result")
+    for text in fallback_lines(sweep):
+        yield SweepNote(text, "warning")
+    yield from (SweepNote(text, "note") for text in model_lines(sweep))
+
+
+def _at(sweep: Sweep, pricing: str) -> Iterator[SweepNote]:
+    """What there is to say at the prices of one provider."""
+    where = f" {_place(pricing)}" if len(sweep.pricings) > 1 else ""
+    least, usual = sweep.cheapest(pricing), sweep.cheapest_by_median(pricing)
+    several = len(sweep.runs) > 1
+    if least is not None and least.cost_sum is not None and (several or where):
+        over = f"{plural(least.cost_sum.runs, 'run')} and {plural(least.cost_sum.calls, 'call')}"
+        text = f"cheapest in the sum{where}: {least.label}, {dollars(least)} for {over}, {_times(least)} of {BASELINE}"
+        yield SweepNote(text, "result")
+    if several and least is not None and usual is not None and usual.cost is not None and usual.label != least.label:
+        yield SweepNote(
+            f"the median{where} recommends {usual.label} ({median(usual.cost)}), the sum {least.label}: "
+            f"{usual.label} costs {dollars(usual)} in the sum ({_times(usual)}), {least.label} {dollars(least)} "
+            f"({_times(least)})",
+            "warning",
+        )
+    if rivals := sweep.rivals(pricing):
+        names = ", ".join(row.label for row in rivals[:3]) + (", …" if len(rivals) > 3 else "")
+        told = f"which is cheapest{where} is not certain: how the provider counts what it never counted decides"
+        yield SweepNote(f"{told} ({least.label if least else ''} or {names})", "warning")
+    if (dominant := sweep.dominant(pricing)) is not None:
+        yield SweepNote(
+            f"{dominant.run} makes up {dominant.share:.0%} of the sum{where}: it decides the sum, not the other runs",
+            "warning",
+        )
+
+
+def dollars(tried: StrategyResult) -> str:
+    """The sum of the input's cost in US dollars; a dash where no price is known."""
+    return UNKNOWN if tried.cost_sum is None else f"${tried.cost_sum.value:,.4f}"
+
+
+def times(tried: StrategyResult) -> str:
+    """The sum of the cost relative to the baseline's; a dash where no price is known."""
+    return UNKNOWN if tried.cost_sum is None or tried.cost_sum.ratio is None else _times(tried)
+
+
+def _times(tried: StrategyResult) -> str:
+    ratio = None if tried.cost_sum is None else tried.cost_sum.ratio
+    return UNKNOWN if ratio is None else f"{ratio:.2f}x"
+
+
+def counted_over(tried: StrategyResult) -> tuple[int, int]:
+    """Runs and calls behind the sum of the cost, or of the tokens where no price is known."""
+    found = tried.cost_sum or tried.tokens_sum
+    return found.runs, found.calls
+
+
+def model_lines(sweep: Sweep) -> Iterator[str]:
+    """The models that the runs were sent to, and the prices that each provider has for them."""
+    models = list(dict.fromkeys(model for found in sweep.models.values() for model in found))
+    if sweep.pricings != (RECORDED,):
+        yield f"model of the runs: {', '.join(models) or 'none is named'}"
+    for pricing in sweep.pricings:
+        known = sweep.prices.get(pricing, {})
+        for model in [pricing] if "/" in pricing else models:
+            price = next(iter(known.values()), Price()) if "/" in pricing else known.get(model, Price())
+            at = f"{pricing}: " if pricing != RECORDED and "/" not in pricing else ""
+            yield at + "; ".join(price_words(model, price))
+
+
+def _token(tried: StrategyResult, mark: str) -> str:
+    return "error" if tried.invalid else "ok" if tried.on_front else "bold" if mark in "SF" else "dim"
+
+
+def sweep_json(sweep: Sweep) -> dict[str, Any]:
+    """Everything, run by run. Unknown numbers are null."""
+    return {
+        "predicted": True,
+        "baseline": BASELINE,
+        "runs": list(sweep.runs),
+        "skipped": [one.run for one in sweep.excluded],
+        "excluded": [to_builtins(one) for one in sweep.excluded],
+        "invalid_runs": [to_builtins(one) for one in sweep.suspect],
+        "providers": list(sweep.pricings),
+        "models": {run: list(models) for run, models in sweep.models.items()},
+        "prices": {
+            pricing: {model: to_builtins(price) for model, price in found.items()}
+            for pricing, found in sweep.prices.items()
+        },
+        "cheapest": {pricing: _label(sweep.cheapest(pricing)) for pricing in sweep.pricings},
+        "rivals": {pricing: [row.label for row in sweep.rivals(pricing)] for pricing in sweep.pricings},
+        "cheapest_by_median": {pricing: _label(sweep.cheapest_by_median(pricing)) for pricing in sweep.pricings},
+        "dominant": {
+            pricing: to_builtins(found) for pricing in sweep.pricings if (found := sweep.dominant(pricing)) is not None
+        },
+        "notes": [said.text for said in sentences(sweep) if said.kind == "warning"],
+        "strategies": [
+            {
+                "strategy": tried.label,
+                "spec": tried.spec,
+                "provider": tried.pricing,
+                "tokens": to_builtins(tried.tokens),
+                "cost": to_builtins(tried.cost) if tried.cost is not None else None,
+                "tokens_sum": to_builtins(tried.tokens_sum) | {"ratio": tried.tokens_sum.ratio},
+                "cost_sum": to_builtins(tried.cost_sum) | {"ratio": tried.cost_sum.ratio} if tried.cost_sum else None,
+                "unknown_costs": tried.unknown,
+                "peak": tried.peak,
+                "invalid": tried.invalid,
+                "pareto": tried.on_front,
+                "cheapest": tried.is_cheapest,
+                "by_run": [
+                    {
+                        "run": t.run,
+                        "tokens": t.tokens,
+                        "cost": t.cost,
+                        "dollars": None if t.cost is None else t.totals.cost,
+                        "invalid": t.invalid,
+                        "totals": to_builtins(t.totals),
+                    }
+                    for t in tried.trials
+                ],
+            }
+            for tried in sweep.rows
+        ],
+    }
+
+
+def _label(tried: StrategyResult | None) -> str | None:
+    return None if tried is None else tried.label
+
+
+def fallback_lines(sweep: Sweep) -> Iterator[str]:
+    """For each strategy whose selecting model left no answer to be read: in how many calls the heuristic selects."""
+    for tried in sweep.at(sweep.pricings[0]):
+        if runs := [trial.fell_back for trial in tried.trials if trial.fell_back]:
+            where = plural(sum(runs), "call") + (f" of {plural(len(runs), 'run')}" if len(sweep.runs) > 1 else "")
+            yield f"{tried.label} has no answer of a selecting model in {where}: the heuristic selects"
+
+
+def marks(sweep: Sweep) -> list[str]:
+    """A letter for each strategy of a front, S and F for the two that are always there."""
+    letters = _letters()
+    marks = []
+    for tried in sweep.rows:
+        if tried.label in (BASELINE, FILE):
+            marks.append("S" if tried.label == BASELINE else "F")
+        elif tried.on_front:
+            marks.append(next(letters))
+        else:
+            marks.append("x" if tried.invalid else "·")
+    return marks
+
+
+def _letters() -> Iterator[str]:
+    yield from string.ascii_lowercase.replace("x", "")
+    while True:
+        yield "*"
+
+
+def median(spread: Spread | None) -> str:
+    return UNKNOWN if spread is None else f"{spread.median:.2f}x"
+
+
+def spread_words(spread: Spread | None) -> str:
+    return "" if spread is None else f"{spread.low:.2f} to {spread.high:.2f}"
+
+
+def unknown_words(tried: StrategyResult, several: bool) -> str:
+    return f" ({tried.unknown} unknown)" if several and tried.unknown and tried.cost is not None else ""
+
+
+TONES = {"warning": "warning", "result": "ok", "note": "dim"}
+"""What a sentence means, as a token."""
+SAME = 0.005
+"""Below it a share is shown as no difference."""
+
+
+def _fields(tried: StrategyResult, mark: str, *, several: bool) -> Mapping[str, Cell]:
+    """All that is said of a strategy at the prices of one provider, by the title of its column."""
+    runs, calls = counted_over(tried)
+    meant = tried.label if tried.spec in ("", tried.label) else f"{tried.label}: {tried.spec}"
+    return {
+        "★": Cell((mark if tried.on_front else "") + (CHEAPEST if tried.is_cheapest else ""), "ok"),
+        "strategy": Cell(meant, "error" if tried.invalid else "bold" if tried.on_front else "plain"),
+        "provider": Cell("as recorded" if tried.pricing == RECORDED else tried.pricing),
+        "tokens": Cell(median(tried.tokens), _tone(tried.tokens)),
+        "tokens spread": Cell(spread_words(tried.tokens), "dim"),
+        "cost": Cell(median(tried.cost) + unknown_words(tried, several), _tone(tried.cost)),
+        "cost spread": Cell(spread_words(tried.cost), "dim"),
+        "sum": Cell(times(tried)),
+        "dollars": Cell(dollars(tried), "ok" if tried.is_cheapest else "plain"),
+        "runs": Cell(count(runs), "dim"),
+        "calls": Cell(count(calls), "dim"),
+        "peak": Cell(count(tried.peak), "dim"),
+        "invalid": Cell(f"{tried.invalid:,}", "error" if tried.invalid else "faint"),
+    }
+
+
+def _tone(spread: Spread | None) -> str:
+    value = 1.0 if spread is None else spread.median
+    return "plain" if abs(value - 1) < SAME else "ok" if value < 1 else "warning"
+
+
+class SweepView(View):
+    """A row for each strategy; those on the Pareto front carry the letter under which the plot shows them."""
+
+    def __init__(self, sweep: Sweep, *, plot: bool = False, whole: bool = False) -> None:
+        """``whole``: with the plot, the names of the runs, and every row where several providers are compared."""
+        self.sweep, self._plot, self._whole = sweep, plot, whole
+
+    def blocks(self) -> Iterator[Block]:
+        sweep = self.sweep
+        several, at_many = len(sweep.runs) > 1, len(sweep.pricings) > 1
+        if self._whole:
+            yield (Cell(f"Runs: {', '.join(sweep.runs)}", "dim"),)
+        if at_many:
+            yield self._by_provider()
+        if not at_many or self._whole:
+            yield self._strategies(providers=at_many)
+        yield BLANK
+        over = f"medians over {plural(len(sweep.runs), 'run')}, " if several else ""
+        yield (
+            Cell(f"{over}relative to {BASELINE}; cost of the input, predicted; '{FILE}' is what the file says", "dim"),
+        )
+        if not at_many:
+            told = ": no other valid strategy sends fewer tokens for the same money or less"
+            yield (Cell(f"★{told}", "dim", f"letters{told}"),)
+        summed = "the sum over all runs" if several else "the run"
+        yield (Cell(f"{CHEAPEST}: no other valid strategy costs less in {summed} at the same prices", "dim"),)
+        for said in sentences(sweep):
+            yield (Cell(said.text, TONES[said.kind]),)
+        if self._plot or self._whole:
+            yield from self._drawn()
+
+    def _drawn(self) -> Iterator[Block]:
+        found = points(self.sweep)
+        if not found:
+            return
+        yield BLANK
+        yield Drawing(
+            lambda width: scatter(found, X_TITLE, y_title(self.sweep), width),
+            lambda: svg_scatter(found, X_TITLE, y_title(self.sweep)),
+        )
+        yield (Cell(LEGEND, "dim"),)
+
+    def _strategies(self, *, providers: bool) -> Table:
+        """At one provider's prices: medians, and the sums in US dollars beside them with what they are made of."""
+        several = len(self.sweep.runs) > 1
+        columns = {
+            "★": Column("★", words="front"),
+            "strategy": Column("strategy", flexible=True, least=24),
+            "provider": Column("provider", flexible=True),
+            "tokens": Column("tokens", right=True),
+            "tokens spread": Column("min to max", right=True, leaves=1),
+            "cost": Column("cost", right=True),
+            "cost spread": Column("min to max", right=True, leaves=1),
+            "sum": Column("sum", right=True, leaves=6),
+            "dollars": Column("dollars", right=True),
+            "runs": Column("runs", right=True, leaves=4),
+            "calls": Column("calls", right=True, leaves=3),
+            "peak": Column("peak", right=True, leaves=2),
+            "invalid": Column("invalid", right=True, leaves=5),
+        }
+        for name in (*(() if providers else ("provider",)), *(() if several else _OF_SEVERAL)):
+            del columns[name]
+        found = zip(self.sweep.rows, marks(self.sweep), strict=True)
+        rows = [_fields(tried, mark, several=several) for tried, mark in found]
+        return Table(tuple(columns.values()), [[row[name] for name in columns] for row in rows])
+
+    def _by_provider(self) -> Table:
+        """A strategy on a line, and what its input costs at each provider in the sum: which is cheapest where."""
+        sweep = self.sweep
+        rows_at = {pricing: {tried.label: tried for tried in sweep.at(pricing)} for pricing in sweep.pricings}
+        columns = [Column("strategy", flexible=True, least=24), Column("tokens", right=True)]
+        for pricing in sweep.pricings:
+            columns += [Column("as recorded" if pricing == RECORDED else pricing, right=True), Column("", leaves=3)]
+        columns += [Column("calls", right=True, leaves=2), Column("peak", right=True, leaves=1)]
+        columns += [Column("invalid", right=True, leaves=4)]
+        rows: list[list[Piece]] = []
+        for label in dict.fromkeys(tried.label for tried in sweep.rows):
+            mine = [_fields(rows_at[p][label], "", several=True) for p in sweep.pricings if label in rows_at[p]]
+            row: list[Piece] = [mine[0]["strategy"], mine[0]["tokens"]]
+            for one in mine:
+                cheapest = f"{one['★'].text} " if one["★"].text else ""
+                row += [one["dollars"]._replace(text=cheapest + one["dollars"].text), one["sum"]._replace(token="dim")]
+            row += [""] * (2 * (len(sweep.pricings) - len(mine)))
+            rows.append([*row, mine[0]["calls"], mine[0]["peak"], mine[0]["invalid"]])
+        return Table(columns, rows)
+
+    def json(self) -> dict[str, Any]:
+        return sweep_json(self.sweep)
+
+
+_OF_SEVERAL = ("tokens spread", "cost spread", "sum", "runs")
+"""Columns that say something only where there are several runs."""
+
+
+def sweep_svg(sweep: Sweep) -> str:
+    """The plot as an SVG document, with all that is said of the sweep below it."""
+    return svg_scatter(points(sweep), X_TITLE, y_title(sweep), tuple(said.text for said in sentences(sweep)))
+
+
+SHARES, DOLLARS, MORE, SUMS = 4 + 9 + 9, 11, 10 + 9, 8 + 6 + 7
+"""Cells of the mark and the shares; of the dollars; of the peak and what is invalid; and of what says over which runs
+and calls is summed, which stands where there are several runs."""
+PRICED, WIDE = 46, 92
+"""Cells from which a list has room for the dollars, and for what they are summed over."""
+NOTES = 6
+"""Lines above the strategies that say what to make of them, at most."""
+NARROW = 66
+"""Cells below which a list has no room for the peak and what is invalid."""
+BAR = 30
+"""Cells of a bar at most."""
+
+
+class SweepRows(Rows):
+    """The strategies tried so far, in the order in which they were given."""
+
+    empty: tuple[str, ...] = ("Nothing is tried yet.",)
+
+    def __init__(self, sweep: Sweep, name: str, of: int, *, is_over: bool, tick: int = 0) -> None:
+        self.sweep = sweep
+        self._marks = marks(sweep)
+        done = f"{len(sweep.rows)} of {plural(of, 'strategy')}"
+        state: Span = (f"  {done} tried", "dim") if is_over else (f"  trying {done} ", "running")
+        self.title = (("Sweep", "title"), (f"  {flat(name)}", "name"), state)
+        if not is_over:
+            self.title = (*self.title, sign("running", tick))
+        self.title_right = (
+            ("★", "ok"),
+            (" none sends less for less  ", "dim"),
+            (CHEAPEST, "ok"),
+            (" costs least", "dim"),
+        )
+        self._notes = tuple(sentences(sweep)) if is_over else ()
+        if sweep.excluded and not sweep.runs:
+            self.empty = tuple(f"{one.run} is left out: {one.reason}." for one in sweep.excluded)
+
+    def __len__(self) -> int:
+        return len(self.sweep.rows)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        room, bar = self._widths(width)
+        parts = (fit(name, 9, "right") + " " * bar for name in ("tokens", "cost"))
+        text = f"    {fit('strategy', room)}{''.join(parts)}"
+        if width >= PRICED:
+            text += fit("dollars", DOLLARS, "right")
+        if self._sums(width):
+            text += f"{fit('sum', 8, 'right')}{fit('runs', 6, 'right')}{fit('calls', 7, 'right')}"
+        if width >= NARROW:
+            text += f"{fit('peak', 10, 'right')}{fit('invalid', 9, 'right')}"
+        return (*self._said(width), Row(crop(((text, "head"),), width)))
+
+    def _said(self, width: int) -> list[Row]:
+        """What to make of the strategies, the warnings first."""
+        ordered = sorted(self._notes, key=lambda said: list(TONES).index(said.kind))
+        lines = [(line, said.kind) for said in ordered for line in wrap(flat(said.text), max(20, width - 2))]
+        return [Row(crop(((f" {line}", TONES[kind]),), width)) for line, kind in lines[:NOTES]]
+
+    def _sums(self, width: int) -> bool:
+        return len(self.sweep.runs) > 1 and width >= WIDE
+
+    def _widths(self, width: int) -> tuple[int, int]:
+        """Cells of the name and of each bar; no bar where it would say nothing."""
+        names = max((cell_len(self._named(tried)) for tried in self.sweep.rows), default=0)
+        left = width - 1 - SHARES - (MORE if width >= NARROW else 0) - (SUMS if self._sums(width) else 0)
+        left -= DOLLARS if width >= PRICED else 0
+        room = max(12, min(names, left))
+        bar = min(BAR, (left - room) // 2)
+        return room, bar if bar >= 8 else 0
+
+    def row(self, index: int, width: int) -> Row:
+        tried, mark = self.sweep.rows[index], self._marks[index]
+        fields = _fields(tried, mark, several=len(self.sweep.runs) > 1)
+        room, bar = self._widths(width)
+        spans: list[Span] = [
+            (" ", "plain"),
+            sign("winner") if tried.on_front else (" ", "plain"),
+            (f"{mark} ", "dim"),
+            (fit(self._named(tried), room), fields["strategy"].token),
+            *self._share(fields["tokens"], lambda one: one.tokens, tried, bar),
+            *self._share(fields["cost"], lambda one: one.cost, tried, bar),
+        ]
+        if width >= PRICED:
+            cheapest = f"{CHEAPEST} " if tried.is_cheapest else ""
+            spans.append((fit(cheapest + fields["dollars"].text, DOLLARS, "right"), fields["dollars"].token))
+        if self._sums(width):
+            spans += [_span(fields["sum"], 8), _span(fields["runs"], 6), _span(fields["calls"], 7)]
+        if width >= NARROW:
+            spans += [_span(fields["peak"], 10), _span(fields["invalid"], 9)]
+        return Row(crop(spans, width))
+
+    def _share(
+        self, cell: Cell, of: Callable[[StrategyResult], Spread | None], tried: StrategyResult, bar: int
+    ) -> list[Span]:
+        """A number and its bar; the longest of the column takes all the room."""
+        spread = of(tried)
+        number = (fit(median(spread), 9, "right"), cell.token)
+        if not bar:
+            return [number]
+        most = max((found.median for one in self.sweep.rows if (found := of(one)) is not None), default=1.0) or 1.0
+        halves = 0 if spread is None else round(spread.median / most * (bar - 2) * 2)
+        drawn = "━" * (halves // 2) + "╸" * (halves % 2)
+        return [number, (" " + drawn.ljust(bar - 1), "dim" if cell.token == "plain" else cell.token)]
+
+    def plot(self, height: Callable[[], int]) -> DrawnRows:
+        """Tokens against cost, as wide as there is room, in a screen of so many lines."""
+        found, said = points(self.sweep), list(fallback_lines(self.sweep))
+
+        def draw(room: int) -> list[TextLine]:
+            drawn = scatter(found, X_TITLE, y_title(self.sweep), room, max(6, height() - 7 - len(said)))
+            none = [TextLine("No price is known: there is no cost to draw against.", "dim")]
+            notes = (TextLine(part, "masked") for one in said for part in wrap(one, max(20, room)))
+            return [*(map(drawn_line, drawn) if found else none), TextLine(LEGEND, "dim"), *notes]
+
+        return DrawnRows(draw, (("Plot", "title"), ("  tokens against cost", "name")))
+
+    def _named(self, tried: StrategyResult) -> str:
+        meant = "" if tried.spec in ("", tried.label) else f": {tried.spec}"
+        return f"{named(self.sweep, tried)}{meant}"
+
+
+def _span(cell: Cell, width: int) -> Span:
+    return fit(cell.text, width, "right"), cell.token or "plain"

@@ -1,0 +1,551 @@
+"""The cascade as a tree: phases as the file names them, under them what ran; and the same in one line."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from workbench.views.cells import Row, Span, Target, crop, fit, flat, justify, width_of
+from workbench.views.keys import told
+from workbench.views.model import Rows
+from workbench.views.numbers import count, plural, seconds, spent_words
+from workbench.views.signs import sign, status_sign
+
+if TYPE_CHECKING:
+    from workbench.context.place import Place
+    from workbench.engine.journal.candidate_rounds import VisitKey
+    from workbench.engine.journal.parts import CallState, VisitState
+    from workbench.engine.journal.state import RunState
+
+
+WIDE = 76
+"""Cells from which on a tree has columns."""
+ROOMY = 100
+"""Cells from which on it has all of them."""
+COLUMNS = {"calls": 7, "in": 10, "cached": 10, "out": 9, "cost": 11, "time": 9}
+LEAVES = "cached"
+"""The column that leaves where it is narrower."""
+GAP = 4
+"""Cells between the longest name and the first column."""
+
+
+def label_width(longest: int, width: int) -> int:
+    """Cells of the names: as many as the longest one takes, so that the numbers stand near it."""
+    return max(20, min(longest + GAP, width - _room(width) - 1))
+
+
+def _room(width: int) -> int:
+    return sum(COLUMNS.values()) - (0 if width >= ROOMY else COLUMNS[LEAVES])
+
+
+def _fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
+    """The columns that there are, each with its text."""
+    return [
+        (fit(texts.get(name, ("", ""))[0], cells, "right"), texts.get(name, ("", "plain"))[1])
+        for name, cells in COLUMNS.items()
+        if width >= ROOMY or name != LEAVES
+    ]
+
+
+def _columns_head(label: int, width: int) -> Row:
+    return Row(crop(((" " * label, "head"), *_fitted({name: (name, "head") for name in COLUMNS}, width)), width))
+
+
+def figures(calls: Sequence[CallState], took: float | None, width: int, *, counted: bool) -> list[Span]:
+    """The columns for some calls that took so many seconds; ``counted`` where there may be more than one. What nobody
+    knows is left empty."""
+    from workbench.context.assembly import Grade
+    from workbench.engine.journal.costs import CostSum  # Not before there is a run: the first tree needs no engine.
+
+    answered = [call for call in calls if call.answer is not None]
+    texts: dict[str, Span] = {"calls": (f"{len(calls):,}" if counted and calls else "", "dim")}
+    texts["time"] = (seconds(took) if took is not None else "", "dim")
+    if shown := answered if counted else calls:
+        grade = Grade.of_sum(call.grade_in for call in shown)
+        texts["in"] = (count(sum(_sent(call) for call in shown), grade), "plain")
+    if answered:
+        texts["cached"] = (_known([call.usage.cached for call in answered]), "cached")
+        texts["out"] = (_known([call.usage.output for call in answered]), "plain")
+        texts["cost"] = (spent_words(CostSum.of(answered)), "plain")
+    return _fitted(texts, width)
+
+
+def _sent(call: CallState) -> int:
+    """The provider's count where it is known, else the predicted one."""
+    from workbench.analysis.prediction import PredictedUsage
+
+    return PredictedUsage.of(call).tokens if call.usage.input is None else call.usage.input
+
+
+def _known(values: Sequence[int | None]) -> str:
+    found = [value for value in values if value is not None]
+    return count(sum(found)) if found and any(found) else ""
+
+
+def _columned(left: Sequence[Span], right: Sequence[Span], label: int, width: int, tone: str) -> Row:
+    """A name in so many cells, and what stands in the columns."""
+    name = crop(left, label - 1)
+    return Row(crop((*name, (" " * (label - width_of(name)), "plain"), *right), width), tone)
+
+
+NodeId = tuple[str, ...]
+
+
+class PhaseOutline(Struct, frozen=True):
+    """A phase as the file defines it."""
+
+    name: str
+    kind: str = "llm"
+    line: int = 0
+    from_: tuple[str, ...] = ()
+    """Phases that may hand over to it; shown while it has not run."""
+    errors: int = 0
+    warnings: int = 0
+
+
+class TreeView(Struct, frozen=True):
+    """What the tree shows beside the run itself."""
+
+    outline: tuple[PhaseOutline, ...] = ()
+    changed: frozenset[str] = frozenset()
+    """Phases whose text differs from the running definition."""
+    broken: tuple[str, ...] = ()
+    """Breakpoints as text, in their order."""
+    stopped_at: frozenset[str] = frozenset()
+    """Phases with a breakpoint."""
+    held: Place | None = None
+    held_kind: str = ""
+    selected: Place | None = None
+    selected_run: str = ""
+    """The nested run that the selected call belongs to; empty for the run itself."""
+    held_run: str = ""
+    children: Mapping[str, RunState] = field(default_factory=dict)
+    """Nested runs that are known, by run id."""
+    busy: frozenset[Place] = frozenset()
+    """Calls that are being tried, or tried again."""
+    folding: Mapping[NodeId, bool] = field(default_factory=dict)
+    """What the user unfolded (True) or folded."""
+    unfolded: bool = False
+    """Whether everything is, whatever the user folded."""
+    tick: int = 0
+
+    def unfolds(self, id: NodeId, usually: bool) -> bool:
+        """Whether a branch is unfolded."""
+        return self.unfolded or self.folding.get(id, usually)
+
+
+class Node(Struct, frozen=True):
+    """One row of the tree. ``place`` is the call it stands for, if any."""
+
+    id: NodeId
+    depth: int
+    left: tuple[Span, ...]
+    right: tuple[Span, ...] = ()
+    branches: bool = False
+    unfolded: bool = False
+    place: Place | None = None
+    phase: str = ""
+    tone: str = ""
+    run: str = ""
+    """The nested run that it is of, or stands for; empty for the run itself."""
+    calls: tuple[CallState, ...] = ()
+    """What a wide tree counts of it."""
+    took: float | None = None
+    """Seconds; None while it runs, and where nobody knows."""
+    several: bool = True
+    """Whether it may stand for more calls than one."""
+
+
+class Nodes:
+    """Makes the nodes that show, top to bottom."""
+
+    def __init__(self, run: RunState | None, view: TreeView, nested: str = "", *, over: bool = False) -> None:
+        """``over``: the run that a nested one is in has ended, and it with it, whatever its journal says."""
+        self.run = run
+        self._over = over or (run is not None and run.status != "running")
+        self.view = view
+        self._nested = nested
+        self._is_selected = view.selected_run == nested
+        self._is_held = view.held_run == nested
+        self._line = _line_of(view.selected_run, view.children)
+
+    def __iter__(self) -> Iterator[Node]:
+        visits: dict[str, list[VisitState]] = defaultdict(list)
+        for visit in self.run.visits if self.run else ():
+            visits[visit.phase].append(visit)
+        known = [phase.name for phase in self.view.outline]
+        unknown = [PhaseOutline(name) for name in visits if name not in known]
+        for phase in (*self.view.outline, *unknown):
+            yield from self._phase(phase, visits.get(phase.name, []))
+        yield from self._walks()
+        if self.view.broken:
+            yield Node(("gap",), 0, ())
+            yield Node(("breakpoints",), 0, (("Breakpoints", "head"),))
+            for number, text in enumerate(self.view.broken, 1):
+                yield Node(("breakpoint", str(number - 1)), 0, (sign("breakpoint"), (f" {flat(text)}", "plain")))
+
+    def _phase(self, phase: PhaseOutline, visits: Sequence[VisitState]) -> Iterator[Node]:
+        view = self.view
+        id: NodeId = ("phase", phase.name)
+        own = [visit for visit in visits if not _is_candidate(visit)]
+        status = (own or visits)[-1].status if visits else "pending"
+        calls = [call for visit in visits for call in visit.calls]
+        here = view.selected is not None and view.selected.phase == phase.name and not view.selected_run
+        here = here or any(self._holds_selected(visit) for visit in visits)
+        unfolded = bool(visits) and view.unfolds(id, status == "running" or here)
+        held = view.held is not None and view.held.phase == phase.name and not view.held_run
+        mark = sign("held") if held else self._mark(status)
+        name: Span = (flat(phase.name), "plain" if visits else "dim")
+        kind: tuple[Span, ...] = ((f" {phase.kind}", "faint"),) if phase.kind != "llm" else ()
+        note: tuple[Span, ...] = ((" (handoff)", "faint"),) if not visits and phase.from_ else ()
+        times = f"×{len(own)} " if len(own) > 1 else ""
+        tokens = sum(visit.tokens_in for visit in visits)
+        sent = ""
+        if tokens:
+            from workbench.context.assembly import Grade  # The first tree has no visits, and is drawn before it loads.
+
+            sent = count(tokens, Grade.of_sum(visit.grade_in for visit in visits))
+        yield Node(
+            id,
+            0,
+            (mark, (" ", "plain"), name, *kind, *self._marks(phase), *note),
+            ((times, "dim"), (sent, "dim")) if visits else (),
+            bool(visits),
+            unfolded,
+            calls[-1].place if calls else None,
+            phase.name,
+            calls=tuple(calls),
+            took=_wall(own or visits),
+        )
+        if unfolded:
+            yield from self._visits(own, [visit for visit in visits if _is_candidate(visit)])
+
+    def _walks(self) -> Iterator[Node]:
+        """What settled a contest of whole walks: it belongs to no phase."""
+        run = self.run
+        for contest in run.contests if run is not None else ():
+            if run is not None and contest.is_whole:
+                status = "success" if contest.winner is not None else "running"
+                words = f" {plural(len(contest.rounds[0].entrants), 'walk')} of the cascade"
+                yield Node(("walks", contest.place.branch), 0, (self._mark(status), (words, "plain")))
+                calls = [call for call in run.calls if call.place.visit_key == contest.place.visit_key]
+                yield from (self._call("", call, 1, many=False) for call in calls)
+
+    def _mark(self, status: str) -> Span:
+        """The sign of a status; in a run that is over nothing goes on any more."""
+        return status_sign(ended(status, over=self._over), self.view.tick)
+
+    def _walk_winners(self) -> dict[VisitKey, str]:
+        whole = [c for c in (self.run.contests if self.run else ()) if c.is_whole and c.winner is not None]
+        found = [(c, c.entrant(c.winner)) for c in whole if c.winner is not None]
+        return {(entrant.branch, "", 0): _won(contest.is_decided) for contest, entrant in found if entrant is not None}
+
+    def _winners(self, visits: Sequence[VisitState]) -> dict[VisitKey, str]:
+        """The candidates that an evaluation let win, each with its sign; the last evaluation of a visit counts."""
+        contests = self.run.contests if self.run else ()
+        undecided = {contest.place.visit_key for contest in contests if not contest.is_decided}
+        last = [(visit, visit.evaluations[-1]) for visit in visits if visit.evaluations]
+        return {
+            (branch, visit.phase, visit.visit): _won((visit.branch, visit.phase, visit.visit) not in undecided)
+            for visit, data in last
+            if (branch := str(data.get("branch", "")))
+        }
+
+    def _marks(self, phase: PhaseOutline) -> list[Span]:
+        marks: list[Span] = []
+        if phase.name in self.view.stopped_at:
+            marks += [(" ", "plain"), sign("breakpoint")]
+        if phase.name in self.view.changed:
+            marks += [(" ", "plain"), sign("changed")]
+        if phase.errors:
+            marks.append((f" ✗{phase.errors}", "error"))
+        elif phase.warnings:
+            marks.append((f" ⚠{phase.warnings}", "warning"))
+        return marks
+
+    def _visits(self, own: Sequence[VisitState], candidates: Sequence[VisitState]) -> Iterator[Node]:
+        if len(own) <= 1:
+            winners = self._winners((*own, *candidates)) | self._walk_winners()
+            for candidate in candidates:
+                yield from self._folded(candidate, f"candidate {candidate.branch}", 1, winners)
+            for visit in own:
+                yield from self._inside(visit, 1)
+            return
+        for visit in own:
+            mine = [candidate for candidate in candidates if candidate.visit == visit.visit]
+            yield from self._folded(visit, f"visit {visit.visit}", 1, candidates=mine)
+
+    def _folded(
+        self,
+        visit: VisitState,
+        label: str,
+        depth: int,
+        winners: Mapping[VisitKey, str] = MappingProxyType({}),
+        candidates: Sequence[VisitState] = (),
+    ) -> Iterator[Node]:
+        """A visit, or a candidate, as a branch of its own."""
+        id: NodeId = (*self._root(), "visit", visit.branch, visit.phase, str(visit.visit))
+        selected = self.view.selected if self._is_selected else None
+        here = selected is not None and selected.visit_key == (visit.branch, visit.phase, visit.visit)
+        here = here or self._holds_selected(visit)
+        below = bool(visit.calls or candidates or visit.tool_tries or visit.children)
+        unfolded = below and self.view.unfolds(id, here)
+        mark = winners.get((visit.branch, visit.phase, visit.visit)) or winners.get((visit.branch, "", 0))
+        won: tuple[Span, ...] = ((" ", "plain"), sign(mark)) if mark else ()
+        yield Node(
+            id,
+            depth,
+            (self._mark(visit.status), (f" {flat(label)}", "plain"), *won),
+            ((count(visit.tokens_in, visit.grade_in) if visit.calls else "", "dim"),),
+            below,
+            unfolded,
+            visit.calls[-1].place if visit.calls else None,
+            visit.phase,
+            run=self._nested,
+            calls=tuple(visit.calls),
+            took=visit.seconds,
+        )
+        if unfolded:
+            for candidate in candidates:
+                yield from self._folded(candidate, f"candidate {candidate.branch}", depth + 1, self._winners([visit]))
+            yield from self._inside(visit, depth + 1)
+
+    def _inside(self, visit: VisitState, depth: int) -> Iterator[Node]:
+        many = visit.attempts > 1
+        for call in visit.calls:
+            yield self._call(visit.phase, call, depth, many=many)
+        for tool in visit.tool_tries:
+            mark = self._mark({"failed": "failed", "running": "running"}.get(tool.status, "done"))
+            where = (visit.branch, visit.phase, str(visit.visit), str(tool.index), str(tool.place))
+            id: NodeId = (*self._root(), "tool", *where)
+            took = ((seconds(tool.duration_s), "faint"),) if tool.status != "running" else ()
+            left = (mark, (f" {flat(tool.tool)}", "plain"))
+            yield Node(id, depth, left, took, phase=visit.phase, run=self._nested, took=tool.duration_s)
+        for child in visit.children:
+            yield from self._child(visit, child, depth)
+        for number, check in enumerate(visit.checks):
+            if not check.get("valid", True):
+                name = check.get("name") or check.get("check", "check")
+                text = f" {flat(str(name))}: {flat(str(check.get('reason', '')))}"
+                id = (*self._root(), "check", visit.branch, visit.phase, str(visit.visit), str(number))
+                yield Node(id, depth, (sign("broken"), (text, "error")), phase=visit.phase, run=self._nested)
+
+    def _child(self, visit: VisitState, child: Mapping[str, object], depth: int) -> Iterator[Node]:
+        """A nested run: a branch with its phases below it, once it is known."""
+        run_id = str(child.get("run_id", ""))
+        state, id = self.view.children.get(run_id), ("child", run_id)
+        label = f" ↳ {flat(str(child.get('kind', '')))} {flat(str(child.get('session_id', '')))}"
+        # A run that was spawned is joined at the end of the run; what it says itself is known before.
+        mark = self._mark(str(child.get("status") or (state.status if state is not None else "running")))
+        unfolded = state is not None and self.view.unfolds(id, run_id in self._line)
+        place = state.calls[-1].place if state is not None and state.calls else None
+        tokens = ((count(state.tokens_in, state.grade_in), "dim"),) if state is not None else ()
+        calls = tuple(state.calls) if state is not None else ()
+        left, passed = (mark, (label, "dim")), state.seconds if state is not None else None
+        yield Node(id, depth, left, tokens, True, unfolded, place, visit.phase, "", run_id, calls, passed)
+        if state is None or not unfolded:
+            return
+        nested = Nodes(state, self.view, run_id, over=self._over)
+        for inner in state.visits:
+            if not _is_candidate(inner):
+                mine = [
+                    v for v in state.visits if _is_candidate(v) and v.phase == inner.phase and v.visit == inner.visit
+                ]
+                name = inner.phase + (f"#{inner.visit}" if inner.visit > 1 else "")
+                yield from nested._folded(inner, name, depth + 1, candidates=mine)
+
+    def _holds_selected(self, visit: VisitState) -> bool:
+        """Whether the selected call is in a run that this visit started, or further inside."""
+        return any(str(child.get("run_id", "")) in self._line for child in visit.children)
+
+    def _root(self) -> NodeId:
+        """What sets the nodes of a nested run apart."""
+        return ("in", self._nested) if self._nested else ()
+
+    def _call(self, phase: str, call: CallState, depth: int, *, many: bool) -> Node:
+        view, place = self.view, call.place
+        held = place == view.held and self._is_held
+        label = flat(call.purpose) or "beside"
+        if place.turn:
+            label = f"try {place.attempt}.{place.turn}" if many else f"turn {place.turn}"
+        if place.call > 1:
+            label += f"·{place.call}"
+        status = "running" if place in view.busy else call.status
+        mark = sign("held") if held else sign("recorded") if call.recorded else self._mark(status)
+        tools = ", ".join(dict.fromkeys(flat(tool.tool) for tool in call.tools))
+        extra: Span = (f"  {view.held_kind}", "held") if held else (f"  {tools}" if tools else "", "dim")
+        return Node(
+            (*self._root(), "call", str(place)),
+            depth,
+            (mark, (f" {label}", "plain"), extra),
+            _took(call),
+            place=place,
+            phase=phase,
+            tone="selected" if place == view.selected and self._is_selected else "",
+            run=self._nested,
+            calls=(call,),
+            took=call.duration_s if call.answer is not None else None,
+            several=False,
+        )
+
+
+def _wall(visits: Sequence[VisitState]) -> float | None:
+    """Seconds from the beginning of a phase to its end, over all of its visits; of candidates, which run beside each
+    other, the longest."""
+    known = [visit.seconds for visit in visits if visit.seconds is not None]
+    if not known:
+        return None
+    return max(known) if _is_candidate(visits[0]) else sum(known)
+
+
+def ended(status: str, *, over: bool) -> str:
+    """The status of something that has no end in the journal of a run that is ``over``: it was interrupted with it."""
+    return "interrupted" if over and status == "running" else status
+
+
+def _took(call: CallState) -> tuple[Span, ...]:
+    from workbench.analysis.prediction import PredictedUsage
+
+    problems: tuple[Span, ...] = ((f"✗{len(call.problems)} ", "error"),) if call.problems else ()
+    if call.status != "done":
+        return (*problems, (count(PredictedUsage.of(call).tokens, call.grade), "faint"))
+    return (*problems, (seconds(call.duration_s), "faint"))
+
+
+def _line_of(run_id: str, children: Mapping[str, RunState]) -> tuple[str, ...]:
+    """A nested run and those that it is inside of."""
+    found: list[str] = []
+    while run_id in children and run_id not in found:
+        found.append(run_id)
+        run_id = str(children[run_id].parent.get("run_id", ""))
+    return tuple(found)
+
+
+def _is_candidate(visit: VisitState) -> bool:
+    return bool(visit.branch)
+
+
+def _won(decided: bool) -> str:
+    return "winner" if decided else "stands"
+
+
+__all__ = ["Node", "NodeId", "PhaseOutline", "TreeRows", "TreeView", "breadcrumb"]
+
+
+class TreeRows(Rows):
+    """The tree, built once for each change of the run; drawn on demand."""
+
+    empty = ("No cascade is open.",)
+
+    def __init__(self, run: RunState | None, view: TreeView) -> None:
+        self.view = view
+        self.nodes = tuple(Nodes(run, view))
+        self.title = (("Cascade", "title"),)
+        self._longest = max((width_of((*_left(node), *_noted(node))) for node in self.nodes if node.right), default=0)
+
+    @property
+    def turning(self) -> bool:
+        """Whether a spinner shows."""
+        return any(node.left and node.left[0][1] == "running" for node in self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def row(self, index: int, width: int) -> Row:
+        node = self.nodes[index]
+        if width < WIDE:
+            return Row(justify(_left(node), (*node.right, (" ", "plain")), width), node.tone)
+        if not node.calls and not node.right:
+            return Row(crop(_left(node), width), node.tone)
+        label = label_width(self._longest, width)
+        numbers = figures(node.calls, node.took, width, counted=node.several)
+        return _columned((*_left(node), *_noted(node)), numbers, label, width, node.tone)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        if width < WIDE or not any(node.calls for node in self.nodes):
+            return ()
+        return (_columns_head(label_width(self._longest, width), width),)
+
+    def kept(self, needle: str, start: int = 0) -> Iterator[int]:
+        """With each row the branches that it hangs on."""
+        shown = set[int]()
+        for index in super().kept(needle, start):
+            while index not in shown:
+                shown.add(index)
+                index = self.parent_of(index)
+        return iter(sorted(shown))
+
+    def index_of(self, id: NodeId) -> int | None:
+        """The row of a node, if it shows."""
+        return next((i for i, node in enumerate(self.nodes) if node.id == id), None)
+
+    def row_of(self, place: Place, run: str = "") -> int | None:
+        """The row of a call (``run``: of a nested run), or of the nearest node above it that shows."""
+        exact = self.index_of(("in", run, "call", str(place)) if run else ("call", str(place)))
+        if exact is not None:
+            return exact
+        if run:
+            return self.index_of(("child", run))
+        return next((i for i, node in enumerate(self.nodes) if node.phase == place.phase), None)
+
+    def parent_of(self, index: int) -> int:
+        """The row of the node above."""
+        depth = self.nodes[index].depth
+        return next((i for i in range(index - 1, -1, -1) if self.nodes[i].depth < depth), index)
+
+
+def _left(node: Node) -> tuple[Span, ...]:
+    fold = "▾ " if node.unfolded else "▸ " if node.branches else "  "
+    return ((" " + "  " * node.depth, "plain"), (fold, "faint"), *node.left)
+
+
+def _noted(node: Node) -> tuple[Span, ...]:
+    """What a narrow tree says before the number at its edge: visits, broken rules."""
+    return ((" ", "plain"), *node.right[:-1]) if any(text for text, _ in node.right[:-1]) else ()
+
+
+def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, ...]:
+    """The tree in one line, around the selected call: ``✓ intake › ⠋ triage › turn 3``."""
+    spans: list[Span] = [(" ", "plain")]
+    selected = view.selected
+    if view.selected_run:
+        return _nested_crumb(view, width)
+    over = run is not None and run.status != "running"
+    last = {visit.phase: ended(visit.status, over=over) for visit in run.visits} if run else {}
+    names = [phase.name for phase in view.outline] or list(last)
+    if selected is None:
+        for name in names:
+            spans += [status_sign(last.get(name, "pending"), view.tick), (f" {flat(name)}  ", "dim")]
+    else:
+        order = list(last)
+        before = order[: order.index(selected.phase)][-2:] if selected.phase in order else []
+        for name in before:
+            spans += [status_sign(last[name], view.tick), (f" {flat(name)} ", "dim"), ("› ", "faint")]
+        status = last.get(selected.phase, "pending")
+        held = view.held is not None and view.held.phase == selected.phase
+        spans += [
+            sign("held") if held else status_sign(status, view.tick),
+            (f" {flat(selected.phase)} ", "bold"),
+            ("› ", "faint"),
+        ]
+        spans += [(f"turn {selected.turn}" if selected.turn else "beside the turns", "bold")]
+    return crop(spans, width)
+
+
+def _nested_crumb(view: TreeView, width: int) -> tuple[Span, ...]:
+    """Where a nested run stands, around its selected call."""
+    run, selected = view.children[view.selected_run], view.selected
+    spans: list[Span] = [(" ↳ ", "accent"), (flat(run.session_id), "dim"), (" › ", "faint")]
+    if selected is not None:
+        spans.append((f"{flat(selected.phase)} ", "bold"))
+        spans.append((f"› turn {selected.turn}" if selected.turn else "› beside the turns", "bold"))
+    return crop((*spans, ("   ", "plain"), (Target(told("{run.out} goes back"), "run.out"), "faint")), width)
+
+
+def nested_title(run: RunState, title: Sequence[Span]) -> tuple[Span, ...]:
+    """The title of a context that belongs to a nested run."""
+    return (*title[:1], (f"  ↳ {flat(run.session_id)}", "accent"), *title[1:], (told("  {run.out} goes back"), "faint"))

@@ -1,0 +1,92 @@
+"""The cascades around a run, as the engine's Library: files by path, tackle folders by name, journals for children."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from workbench.engine.contracts import CascadeNotFound, Ports
+from workbench.engine.definition import Definition, DefinitionError
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.journal_writer import Sink
+from workbench.tools.toolbox import ChildTools, Toolbox
+from workbench.workspace.opened_cascade import FileReader, included
+from workbench.workspace.project import Project
+from workbench.workspace.saving import JournalWatch
+
+
+class CascadeLibrary:
+    """Implements ``Library`` over the files of a workspace and its store."""
+
+    def __init__(self, project: Project, folder: Path) -> None:
+        self._project = project
+        self._folder = folder
+
+    def by_path(self, ref: str, file: str) -> Definition:
+        folder = (self._project.root / file).parent if file else self._folder
+        reader = FileReader(folder, self._project.root)
+        path = reader.path(ref)
+        text = reader.text(ref)
+        if path is None or text is None:
+            raise CascadeNotFound(f"cascade file '{ref}' not found")
+        return self._definition(text, path)
+
+    def by_name(self, name: str) -> Definition | None:
+        shelved = self._project.environment.cascades(self._folder).get(name)
+        return None if shelved is None else self._definition(shelved.text, shelved.file)
+
+    def names(self) -> Sequence[str]:
+        shelf = self._project.environment.cascades(self._folder)
+        return sorted(name for name, shelved in shelf.items() if shelved.cascade.inputs_schema)
+
+    @contextmanager
+    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
+        project = self._project
+        with (
+            project.store.create_anyway(run_id) as sink,
+            JournalWatch(sink, parent.notify, project.notes.append, project.unsaved),
+        ):
+            if not isinstance(parent.tools, (Toolbox, ChildTools)):
+                yield replace(parent, sink=sink)
+                return
+            tools = parent.tools.of_child(run_id)
+            try:
+                yield replace(parent, sink=sink, tools=tools)
+            finally:
+                tools.leave()
+
+    def _definition(self, text: str, path: Path) -> Definition:
+        shown = self._project.shown(path)
+        try:
+            definition = Definition.of(text, shown)
+        except DefinitionError as fault:
+            raise CascadeNotFound(f"cascade file '{shown}' cannot run: {fault}") from fault
+        texts = included(definition.cascade, FileReader(path.parent, self._project.root))
+        return replace(definition, includes=texts)
+
+
+class ReplayLibrary(CascadeLibrary):
+    """The cascades of a workspace for replays: a child run leaves no journal; the replay observes its events."""
+
+    @contextmanager
+    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
+        yield replace(parent, sink=_Images(parent.sink))
+
+
+class _Images:
+    """Keeps the images of a child run with those of its parent."""
+
+    def __init__(self, parent: Sink) -> None:
+        self._parent = parent
+
+    def append(self, event: Event) -> None:
+        """Seen by the observer already."""
+
+    def blob(self, digest: str, data: bytes) -> None:
+        self._parent.blob(digest, data)
+
+    def sync(self) -> None:
+        """Nothing is stored."""

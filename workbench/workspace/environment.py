@@ -1,0 +1,337 @@
+"""What lies around the cascades of a workspace: tools, validators, other cascades, and whether it is trusted."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+from collections.abc import Coroutine, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from workbench import resources
+from workbench.context.strategy import SpecError, parse, strategy_facts
+from workbench.engine.contracts import Render
+from workbench.language.lint.surroundings import LintEnvironment, ToolFacts, ValidatorFacts
+from workbench.language.load import load
+from workbench.language.model.cascade import Cascade, McpServer
+from workbench.language.read.text import read_source
+from workbench.language.templates.template import Renderer
+from workbench.models.env import load as load_env
+from workbench.models.prices import PriceTable
+from workbench.tools.addresses import NetworkReach
+from workbench.tools.capabilities import BROWSER, Manifest, function_named, manifest, mcp_capabilities
+from workbench.tools.mcp_servers import McpServers
+from workbench.tools.paths import PathRefused, Workspace
+from workbench.tools.python_files import PythonFolder, python_folders
+from workbench.tools.rag.folder import folder_of
+from workbench.tools.sandbox import Sandbox
+from workbench.tools.templates.worker import apart
+from workbench.tools.toolbox import Toolbox
+from workbench.tools.trust import Trust
+from workbench.workspace.opened_cascade import FileReader
+
+if TYPE_CHECKING:
+    from workbench.engine.journal.redact import Redactor
+    from workbench.workspace.folders import Folders
+    from workbench.workspace.settings import Settings
+
+T = TypeVar("T")
+
+SUFFIXES = (".yaml", ".yml", ".json")
+_MOST = 500
+"""Files of the tackle folders that are looked at: a folder with more holds something else."""
+
+
+class LibraryCascade(Struct, frozen=True):
+    """A cascade of a tackle folder."""
+
+    file: Path
+    text: str
+    cascade: Cascade
+
+
+class UnsandboxedCode(Struct, frozen=True):
+    """What of a workspace could act outside the sandbox, as it was read at one moment."""
+
+    python: tuple[PythonFolder, ...]
+    tool_files: Mapping[str, str]
+    """Texts of ``.tool.json`` files by path."""
+    environment: tuple[str, ...]
+    """The variables that ``.env`` would set."""
+
+
+class Folder(Protocol):
+    """What an environment has to know of its workspace (``Project``)."""
+
+    root: Path
+    settings: Settings
+    folders: Folders
+
+    @property
+    def store_folder(self) -> Path: ...
+
+    def variables(self, *, trusted: bool) -> Mapping[str, str]: ...
+
+    def redactor(self) -> Redactor: ...
+
+    def shown(self, file: Path) -> str: ...
+
+
+class Environment:
+    """Looks at the folders around a cascade when it is asked, and remembers."""
+
+    def __init__(self, project: Folder) -> None:
+        self._project = project
+        self._shelves: dict[Path, dict[str, LibraryCascade]] = {}
+
+    @functools.cached_property
+    def prices(self) -> PriceTable:
+        """What calls cost, with the workspace's own prices."""
+        return PriceTable(self._project.settings.prices)
+
+    # -- trust -------------------------------------------------------------------------------------------------------
+
+    def code(self, folder: Path) -> UnsandboxedCode:
+        """The files of a workspace that could act, read once: what was judged is what runs."""
+        tool_files = [
+            path for d in self._tackle_folders(folder) for path in sorted(d.glob("*.tool.json")) if path.is_file()
+        ]
+        return UnsandboxedCode(
+            tuple(PythonFolder.read(path) for path in python_folders(folder, self._project.root)),
+            {str(path): path.read_text("utf-8", "replace") for path in tool_files},
+            tuple(load_env(self._project.root / ".env").values),
+        )
+
+    def manifest(
+        self, folder: Path, *cascades: Cascade, sandbox: str = "", code: UnsandboxedCode | None = None
+    ) -> Manifest:
+        """What the workspace could do outside the sandbox, with what these cascades add."""
+        code = code or self.code(folder)
+        return manifest(
+            python=code.python,
+            tool_files=code.tool_files,
+            cascades=cascades,
+            environment=code.environment,
+            servers=self.servers,
+            root=self._project.root,
+            sandbox_none=sandbox == "none",
+            elsewhere=self._elsewhere(folder),
+        )
+
+    def trusted(self, folder: Path, *, code: UnsandboxedCode | None = None) -> bool:
+        """Whether a person has allowed all that the workspace could do. What its cascades add by themselves (pages,
+        functions of installed modules) is asked for one by one, where it is used."""
+        return self._allowed(self.manifest(folder, code=code))
+
+    def _elsewhere(self, folder: Path) -> Path | None:
+        """The real folder of a cascade outside the workspace; None inside it."""
+        real = folder.resolve()
+        return None if real.is_relative_to(self._project.root) else real
+
+    def _allowed(self, wanted: Manifest) -> bool:
+        return Trust(self._project.folders.state).is_trusted(self._project.root, wanted)
+
+    def renderer(self, folder: Path, *, code: UnsandboxedCode | None = None) -> Render:
+        """What renders the templates of a cascade in ``folder``: this process where a person has trusted the folder
+        as it is, else a worker. A folder with nothing to allow is not trusted by that alone."""
+        root = self._project.root
+        granted = Trust(self._project.folders.state).has_grant(root) and folder.resolve().is_relative_to(root)
+        return Renderer() if granted and self.trusted(folder, code=code) else apart()
+
+    # -- tools -------------------------------------------------------------------------------------------------------
+
+    def workspace(self, folder: Path) -> Workspace:
+        """The folders that tools may read."""
+        return Workspace.of(self._project.root, folder, store=self._project.store_folder)
+
+    def toolbox(self, folder: Path, *, sandbox: str = "", code: UnsandboxedCode | None = None) -> Toolbox:
+        """The tools for a cascade in ``folder``. Python tools are imported only where the folder is trusted."""
+        project = self._project
+        level = cast('Literal["auto"]', sandbox or project.settings.sandbox)
+        workspace, elsewhere = self.workspace(folder), self._elsewhere(folder)
+        redactor = cache(project.redactor)
+        code = code or self.code(folder)
+        reach = NetworkReach(tuple(project.settings.allow_hosts))
+        trusted = self.trusted(folder, code=code)
+        return Toolbox.of(
+            workspace,
+            Sandbox(workspace.root, level=level, also_hidden=(project.store_folder,)),
+            code.python,
+            trusted=trusted,
+            beside=folder,
+            tool_files=code.tool_files,
+            browser=self._allowed(Manifest((BROWSER,))),
+            artefacts=project.store_folder / "browser",
+            redact=lambda text: redactor()(text)[0],
+            reach=reach,
+            allowed=lambda name: self._allowed(Manifest((function_named(name, elsewhere),))),
+            servers=McpServers(
+                workspace,
+                self.servers,
+                lambda name, one: self._allowed(Manifest(mcp_capabilities(name, one, project.root, elsewhere))),
+                project.variables(trusted=trusted),
+                reach,
+            ),
+            timeout_s=project.settings.tool_timeout,
+        )
+
+    @functools.cached_property
+    def servers(self) -> Mapping[str, McpServer]:
+        """The MCP servers of the settings, by name."""
+        return {name: McpServer.model_validate(one) for name, one in self._project.settings.mcp.items()}
+
+    # -- other cascades ----------------------------------------------------------------------------------------------
+
+    def cascades(self, folder: Path) -> Mapping[str, LibraryCascade]:
+        """The cascades of the tackle folders by ``cascade_id``; the first one found wins."""
+        if folder not in self._shelves:
+            shelf: dict[str, LibraryCascade] = {}
+            for directory in self._tackle_folders(folder):
+                for file in sorted(p for p in directory.iterdir() if _may_be_cascade(p))[:_MOST]:
+                    if (found := _shelved(file)) is not None:
+                        shelf.setdefault(found.cascade.cascade_id, found)
+            self._shelves[folder] = shelf
+        return self._shelves[folder]
+
+    def broken(self, folder: Path, name: str) -> str:
+        """The file of a cascade of the tackle folders that has this ``cascade_id`` and errors; empty if none has."""
+        for directory in self._tackle_folders(folder):
+            for file in sorted(p for p in directory.iterdir() if _may_be_cascade(p))[:_MOST]:
+                if _shelved(file) is None and name in (text := _text(file) or ""):
+                    data = read_source(text, file.name)[0].data
+                    if isinstance(data, dict) and data.get("cascade_id") == name:
+                        return self._project.shown(file)
+        return ""
+
+    def forget(self) -> None:
+        """Look again: files may have changed."""
+        self._shelves.clear()
+        _shelved_at.cache_clear()
+
+    def _tackle_folders(self, folder: Path) -> list[Path]:
+        """The tackle folders beside a cascade, those of the workspace, the folder itself, and the built-in one."""
+        names = self._project.settings.tackle_dirs
+        found = [base / name for base in (folder, self._project.root) for name in names]
+        found += [folder, resources.folder("cascades") / "tackle"]
+        return [path for path in dict.fromkeys(path.resolve() for path in found) if path.is_dir()]
+
+    def reached(self, file: Path, cascade: Cascade) -> Iterator[Cascade]:
+        """A cascade and all that it may start: files that it names, and cascades of the tackle folders."""
+        shelf = self.cascades(file.resolve().parent)
+        seen, waiting = {file.resolve()}, [(file.resolve(), cascade)]
+        while waiting:
+            path, each = waiting.pop()
+            yield each
+            said, reader = each.model_dump_json(), FileReader(path.parent, self._project.root)
+            chosen = any(phase.manifest for phase in each.phases)
+            found = [shelved for name, shelved in shelf.items() if chosen or json.dumps(name) in said]
+            found += filter(None, map(_shelved, filter(None, map(reader.path, _refs(each)))))
+            for shelved in found:
+                if shelved.file not in seen:
+                    seen.add(shelved.file)
+                    waiting.append((shelved.file, shelved.cascade))
+
+    # -- checks ------------------------------------------------------------------------------------------------------
+
+    def surroundings(self, file: Path) -> LintEnvironment:
+        """What the pure checks are told of the outside of one file."""
+        folder = file.parent
+        toolbox = self.toolbox(folder)
+        tools, validators, refused = _run(_facts(toolbox))
+        for name, text in toolbox.registry.not_offered.items():
+            tools.setdefault(name, ToolFacts("declarative", text=text))
+        own = file.resolve()
+        for name, shelved in self.cascades(folder).items():
+            if shelved.file == own:
+                continue
+            if shelved.cascade.inputs_schema:
+                tools.setdefault(name, ToolFacts("cascade", text=shelved.text))
+            description = shelved.cascade.description or ""
+            if (function := validators.get(name)) is None:
+                validators[name] = ValidatorFacts("cascade", description, shelved.text)
+            else:
+                validators[name] = replace(function, hides=self._project.shown(shelved.file))
+        return LintEnvironment(
+            tools,
+            validators,
+            FileReader(folder, self._project.root).text,
+            self.prices.supports_tools,
+            self.prices.known,
+            _bad_strategy,
+            lambda directory: self._bad_folder(folder, directory),
+            refused,
+            toolbox.schemes.absent,
+            lambda name: self.broken(folder, name),
+            strategy_facts,
+            self.prices.cached_from,
+            tuple(self.servers),
+        )
+
+    def _bad_folder(self, folder: Path, directory: str) -> str:
+        """Why a cascade in ``folder`` cannot search that directory."""
+        try:
+            folder_of(self.workspace(folder), directory, str(folder / "cascade"))
+        except PathRefused as fault:
+            return str(fault)
+        return ""
+
+
+def _refs(cascade: Cascade) -> Iterator[str]:
+    for phase in cascade.phases:
+        yield from (ref for _, ref in phase.refs)
+
+
+def _bad_strategy(spec: str) -> tuple[str, int] | None:
+    """What is wrong with a strategy spec, and at which column."""
+    try:
+        parse(spec)
+    except SpecError as fault:
+        return fault.message, fault.column
+    return None
+
+
+async def _facts(
+    toolbox: Toolbox,
+) -> tuple[dict[str, ToolFacts], dict[str, ValidatorFacts], Mapping[str, str]]:
+    return await toolbox.facts(), await toolbox.validator_facts(), await toolbox.refused_schemes()
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that asks the operating system, from wherever a check is wanted."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _may_be_cascade(path: Path) -> bool:
+    return path.suffix in SUFFIXES and path.is_file() and not path.name.endswith((".tool.json", ".replies.yaml"))
+
+
+def _shelved(file: Path) -> LibraryCascade | None:
+    stat = file.stat()
+    return _shelved_at(file, stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache(maxsize=2048)
+def _shelved_at(file: Path, _mtime: int, _size: int) -> LibraryCascade | None:
+    text = _text(file)
+    if text is None or "phases" not in text:
+        return None
+    loaded = load(text, file.name)
+    return LibraryCascade(file.resolve(), text, loaded.cascade) if loaded.cascade is not None else None

@@ -1,0 +1,405 @@
+"""The one place where a run of a workspace is built: from a definition, the ports around it, and a policy for what it
+takes from a stored run. The app, the commands and the Python interface start, resume, fork and rerun through it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from workbench.context.place import Place
+from workbench.engine.contracts import Audibles, Human, NoAudibles, Notice, Ports
+from workbench.engine.definition import Definition, Options, Outcome, Parent
+from workbench.engine.edits import Edit
+from workbench.engine.gate import Decision, Gate, Stop, StopKind, open_gate
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.journal_writer import Sink
+from workbench.engine.journal.memory_sink import MemorySink
+from workbench.engine.past.fork import ForkGate, ForkPoint
+from workbench.engine.past.recording import Recording
+from workbench.engine.past.replay import FORKED, LIVE, RESUMED, REUSED, Policy, Replay
+from workbench.engine.run.run import Run
+from workbench.models.encodings import encodings
+from workbench.store.journal.journal import Journal
+from workbench.store.restore import rescued, restore
+from workbench.tools.hooks import RegisteredHooks
+from workbench.workspace.cascade_library import CascadeLibrary
+from workbench.workspace.input_file import CannotOpen
+from workbench.workspace.model_ports import embedder_for, model_for, prices_of
+from workbench.workspace.people import NoHuman
+from workbench.workspace.project import Project, new_session_id
+from workbench.workspace.recorded_runs import StoredImages, StoredRun, children_in
+from workbench.workspace.retrieval import WorkspaceRetrieval
+from workbench.workspace.run_files import Diagrams, Frontiers, Pictures
+from workbench.workspace.saving import JournalWatch
+from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
+
+if TYPE_CHECKING:
+    from workbench.tools.hook_registry import HookRegistration
+    from workbench.workspace.model_choice import ModelChoice
+
+
+class RunAttachments(Struct, frozen=True):
+    """Who watches a run and who may hold it."""
+
+    gate: Gate = open_gate
+    human: Human = field(default_factory=NoHuman)
+    observe: Callable[[Event], None] = lambda event: None
+    """Sees each event after it is in the journal."""
+    notify: Callable[[Notice], None] = lambda notice: None
+    hooks: tuple[HookRegistration, ...] = ()
+    """Besides those of the workspace."""
+    audibles: Audibles = field(default_factory=NoAudibles)
+    """Who may speak up while a phase runs."""
+    remarks: Callable[[Sequence[str]], Sequence[tuple[str, str]]] = lambda phases: ()
+    """What is wrong with prepared answers, by the phases that there are."""
+    observe_child: Callable[[Event], None] = lambda event: None
+    """Sees the events of the runs that it starts."""
+
+
+class Start(Struct, frozen=True):
+    """What to run."""
+
+    definition: Definition
+    file: Path | None
+    input: Mapping[str, Any]
+    choice: ModelChoice
+    options: Options
+    sandbox: str = ""
+    """A level that a flag asked for; empty for the settings'."""
+
+
+# -- what to run -------------------------------------------------------------------------------------------------------
+
+
+def new_options(project: Project, cascade_id: str, choice: ModelChoice, session: str = "") -> Options:
+    """The options of a new run, from the settings."""
+    settings = project.settings
+    return Options(
+        session or new_session_id(cascade_id),
+        choice.default_model,
+        keep_recent_images=settings.keep_recent_images,
+        tries=settings.tries,
+        embedding_model=settings.embedding_model,
+        rewrite_model="" if choice.offline else settings.rewrite_model,
+        card_model="" if choice.offline else settings.card_model,
+        backoff=settings.backoff,
+        max_visits=settings.max_visits,
+        max_depth=settings.max_depth,
+        max_calls=settings.max_calls,
+        max_tokens=settings.max_tokens,
+        max_cost=settings.max_cost,
+        max_seconds=settings.max_seconds,
+    )
+
+
+def start_of(project: Project, run_id: str, choose: Callable[[Definition, Options], ModelChoice]) -> Start:
+    """How a stored run was started: its pinned text, input and options. Raises DefinitionError, UnknownRun, and
+    CannotOpen for a run that was imported: no engine made it, so none can make it again."""
+    first = next(iter(project.store.events(run_id)))
+    data = first.data
+    if source := data.get("ports", {}).get("imported"):
+        raise CannotOpen(f"{data['session_id']} was imported ({source}): it can be shown and compared, not run again")
+    definition = Definition.of(data["cascade_text"], data["cascade_file"], data.get("includes"))
+    options = Options.from_json(data["options"])
+    file = project.root / data["cascade_file"] if data["cascade_file"] else None
+    return Start(definition, file, data["input"], choose(definition, options), options)
+
+
+def restart(
+    project: Project,
+    past: StoredRun,
+    choose: Callable[[Definition, Options], ModelChoice],
+    *,
+    session: str = "",
+    definition: Definition | None = None,
+) -> Start:
+    """How a new run starts from a stored one: its input and options, and its text unless another is given."""
+    start = start_of(project, past.run_id, choose)
+    options = replace(start.options, session_id=session or new_session_id(past.recording.state.cascade_id))
+    return replace(start, definition=definition or start.definition, options=options)
+
+
+# -- the ways to run it ------------------------------------------------------------------------------------------------
+
+
+async def run_new(project: Project, start: Start, attached: RunAttachments, *, run_id: str = "") -> Outcome:
+    """Run a cascade from the beginning, into a journal of its own."""
+    with RunJournal(project, attached, run_id or SystemIds().run_id()) as journal:
+        journal.open()
+        return await _execute(project, start, attached, journal)
+
+
+async def resume(project: Project, run_id: str, start: Start, attached: RunAttachments) -> Outcome:
+    """Go on with a stopped or interrupted run, in its own journal. Raises StoreError where it cannot be appended to."""
+    store = project.store
+    _restored(project, run_id)
+    recording = Recording(store.events(run_id), StoredImages(store, run_id))
+    with RunJournal(project, attached, run_id) as journal:
+        journal.open(store.append_to)
+        return await _execute(project, start, attached, journal, _FromStoredRun(recording, RESUMED))
+
+
+async def fork(
+    project: Project,
+    past: StoredRun,
+    start: Start,
+    attached: RunAttachments,
+    *,
+    point: ForkPoint | None,
+    edits: Sequence[Edit] = (),
+    pins: frozenset[Place] = frozenset(),
+    run_id: str = "",
+) -> tuple[Outcome, bool]:
+    """Replay to ``point`` without a call, make the edits, go on live: a new run that names its parent.
+
+    Without a point everything is live but the pinned calls. Returns how it ended, and whether it is stored: a run
+    that ends before its point is reached and edited (it diverged, or an edit cannot be made) leaves nothing behind.
+    """
+    parent = past.parent_of("fork", str(point or ""))
+    with RunJournal(project, attached, run_id or SystemIds().run_id()) as journal:
+        if point is None:
+            journal.open()
+            taken = _FromStoredRun(past.recording, LIVE, pins, parent)
+        else:
+            gate = partial(ForkGate, point=point, edits=edits, gate=attached.gate, opened=journal.open)
+            taken = _FromStoredRun(past.recording, FORKED, pins, parent, gate)
+        outcome = await _execute(project, start, attached, journal, taken)
+        return outcome, journal.is_open
+
+
+async def rerun(
+    project: Project,
+    past: StoredRun,
+    start: Start,
+    attached: RunAttachments,
+    *,
+    pins: frozenset[Place] = frozenset(),
+    run_id: str = "",
+) -> Outcome:
+    """Run a cascade, edited or not, with the recorded answer of every call whose place and request are unchanged; the
+    others and their tools are live. The gate sees which: ``Stop.answered_by``."""
+    with RunJournal(project, attached, run_id or SystemIds().run_id()) as journal:
+        news = journal.before_news(attached.gate)
+        taken = _FromStoredRun(past.recording, REUSED, pins, past.parent_of("rerun", ""), lambda _: news)
+        outcome = await _execute(project, start, attached, journal, taken)
+        if not journal.is_open:
+            journal.open()
+        return outcome
+
+
+class _FromStoredRun(Struct, frozen=True):
+    """What a run takes from a stored one."""
+
+    recording: Recording
+    policy: Policy
+    pins: frozenset[Place] = frozenset()
+    parent: Parent | None = None
+    gate: Callable[[Replay], Gate] | None = None
+    """Stands before the gate that is attached."""
+
+
+async def _execute(
+    project: Project, start: Start, attached: RunAttachments, journal: RunJournal, taken: _FromStoredRun | None = None
+) -> Outcome:
+    live = live_ports(project, start, attached, journal)
+    ports = live
+    if taken is not None:
+        replay = Replay(taken.recording, taken.policy, live, children_in(project.store), pins=taken.pins)
+        gate = live.gate if taken.gate is None else taken.gate(replay)
+        ports = replay.ports(replace(live, gate=gate))
+    run = Run(
+        start.definition,
+        start.input,
+        start.options,
+        ports,
+        run_id=journal.run_id,
+        observe=journal.observe,
+        observe_child=journal.observe_child,
+        parent=taken.parent if taken is not None else None,
+        journaled=taken.recording.events if taken is not None and taken.policy is RESUMED else (),
+    )
+    return await _executed(run, live)
+
+
+async def _executed(run: Run, live: Ports) -> Outcome:
+    """Run with what the live model needs before and after: it loads while the first context is assembled, and gives
+    its connections back on the loop that opened them. What tools have left running ends with the run."""
+    model = live.model
+    warming = asyncio.ensure_future(model.warm()) if isinstance(model, Connected) else None
+    try:
+        return await run.execute()
+    finally:
+        if isinstance(live.tools, Closing):
+            await asyncio.gather(live.tools.aclose(), return_exceptions=True)
+        if warming is not None and isinstance(model, Connected):
+            await asyncio.gather(warming, return_exceptions=True)
+            await model.aclose()
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """Something that may hold processes."""
+
+    async def aclose(self) -> None:
+        """End them."""
+        ...
+
+
+@runtime_checkable
+class Connected(Protocol):
+    """A model that holds connections."""
+
+    async def warm(self) -> None:
+        """Load what the first call needs."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give connections back."""
+        ...
+
+
+# -- ports -------------------------------------------------------------------------------------------------------------
+
+
+def live_ports(project: Project, start: Start, attached: RunAttachments, sink: Sink) -> Ports:
+    """The live ports of a run."""
+    folder = start.file.parent if start.file is not None else project.root
+    around = project.environment
+    code = around.code(folder)
+    toolbox = around.toolbox(folder, sandbox=start.sandbox, code=code)
+    env = project.variables(trusted=around.trusted(folder, code=code))
+    prices = prices_of(project, start.choice, env)
+    embedder = embedder_for(project, start.choice, env, prices)
+    redact = project.redactor(base_url=start.choice.base_url)
+    return Ports(
+        model=model_for(project, start.choice, start.file, env, prices),
+        tools=toolbox,
+        validators=toolbox.validators,
+        human=attached.human,
+        clock=SystemClock(),
+        ids=SystemIds(),
+        random=SystemRandom(),
+        render=around.renderer(folder, code=code),
+        counter=encodings(),
+        prices=prices,
+        sink=sink,
+        library=CascadeLibrary(project, folder),
+        retrieval=WorkspaceRetrieval(toolbox.workspace, project.store.root, embedder, lambda text: redact(text)[0]),
+        embedder=embedder,
+        servers=toolbox.servers,
+        gate=attached.gate,
+        redact=redact,
+        notify=attached.notify,
+        audibles=attached.audibles,
+        remarks=lambda phases: [*attached.remarks(phases), *(("hooks", text) for text in toolbox.refused_hooks)],
+        hooks=RegisteredHooks((*toolbox.hooks, *attached.hooks)),
+    )
+
+
+# -- its journal, and who watches it -----------------------------------------------------------------------------------
+
+
+class RunJournal:
+    """The journal of one run, and all who see its events. A context manager, and the run's ``Sink``.
+
+    Until it is opened it keeps what is written in memory: a fork that fails leaves nothing behind. Nothing is lost by
+    waiting, for what is written before can be replayed from the run that it is taken from.
+    """
+
+    def __init__(self, project: Project, attached: RunAttachments, run_id: str) -> None:
+        self.run_id = run_id
+        self._project = project
+        self._attached = attached
+        self._stack = ExitStack()
+        self._memory = MemorySink()
+        self._journal: Journal | None = None
+        self._saving: JournalWatch | None = None
+        note = project.notes.append
+        self._child_pictures = Pictures(project.store, note)
+        self._makers: list[Callable[[Event], None]] = [Pictures(project.store, note), Frontiers(project.graphs, note)]
+        """What makes files of the events: names of images, graphs."""
+        if project.settings.graphs or project.settings.graph_dir:
+            self._makers.append(Diagrams(project.store, project.graphs, note))
+
+    def __enter__(self) -> RunJournal:
+        return self
+
+    def __exit__(self, *fault: Any) -> None:
+        self._stack.__exit__(*fault)
+
+    @property
+    def is_open(self) -> bool:
+        return self._journal is not None
+
+    def open(self, make: Callable[[str], Journal] | None = None) -> None:
+        """Make the journal, with everything so far. ``make`` opens one that exists. Raises StoreError."""
+        project = self._project
+        journal = self._stack.enter_context((make or project.store.create_anyway)(self.run_id))
+        self._saving = self._stack.enter_context(
+            JournalWatch(journal, self._attached.notify, project.notes.append, project.unsaved)
+        )
+        self._journal = journal
+        for digest, data in self._memory.blobs.items():
+            journal.blob(digest, data)
+        for event in self._memory.events:
+            journal.append(event)
+        if self._memory.events:
+            journal.sync()
+        for event in self._memory.events:
+            self._made(event)
+            self._saving(event)
+
+    def before_news(self, gate: Gate) -> Gate:
+        """A gate that opens the journal before anything happens that a recording does not hold."""
+
+        async def opening(stop: Stop) -> Decision:
+            is_new = stop.kind is StopKind.BEFORE_CALL and stop.answered_by != "recorded"
+            own_tool = stop.kind is StopKind.BEFORE_TOOL and not stop.place.call
+            if not self.is_open and (is_new or own_tool or stop.kind is StopKind.RUN_END):
+                self.open()
+            return await gate(stop)
+
+        return opening
+
+    def observe(self, event: Event) -> None:
+        """Tell of an event that was written: makers of files once the journal is there, whoever is attached, and what
+        looks whether it was saved."""
+        if self._saving is not None:
+            self._made(event)
+        self._attached.observe(event)
+        if self._saving is not None:
+            self._saving(event)
+
+    def observe_child(self, event: Event) -> None:
+        """Tell of an event of a nested run: what gives images their names, and whoever is attached."""
+        self._child_pictures(event)
+        self._attached.observe_child(event)
+
+    def append(self, event: Event) -> None:
+        (self._journal or self._memory).append(event)
+
+    def blob(self, digest: str, data: bytes) -> None:
+        (self._journal or self._memory).blob(digest, data)
+
+    def sync(self) -> None:
+        (self._journal or self._memory).sync()
+
+    def _made(self, event: Event) -> None:
+        for make in self._makers:
+            make(event)
+
+
+def _restored(project: Project, run_id: str) -> None:
+    """Records of a run that did not fit into the store come first: what it does now would take their place. Raises
+    StoreError where they cannot be put back."""
+    if (project.unsaved / run_id).is_dir():
+        for one in rescued(project.store, project.unsaved):
+            if one.run_id == run_id:
+                project.notes.append(restore(project.store, one))

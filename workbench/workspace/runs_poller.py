@@ -1,0 +1,150 @@
+"""Keeps a list of runs up to date in a thread of its own: looks for new ones, filters, searches, sorts. No Textual."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from time import monotonic
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from workbench.store.catalog import Catalog, Member, by_order, families
+from workbench.store.run_filter import Filter, FilterError, RunMatch, find_runs, parse_filter
+from workbench.store.store import Store
+from workbench.store.summary import RunSummary
+from workbench.store.text_search import Hit, TextSearch
+
+LOOK_EVERY = 1.5
+"""Seconds between two looks for runs of other processes."""
+WRITING = 0.15
+"""Seconds without a key after which what is written is searched for."""
+SHOW_EVERY = 0.3
+"""Seconds between two showings while a search goes on."""
+
+
+class RunsRequest(Struct, frozen=True):
+    """What the list should show."""
+
+    text: str = ""
+    """A filter as it is written."""
+    order: str = "newest"
+    folding: Mapping[str, bool] = field(default_factory=dict)
+
+
+class Listing(Struct, frozen=True):
+    """The list at one moment. While ``searching`` it is not complete."""
+
+    wanted: RunsRequest
+    members: Sequence[Member] = ()
+    hits: Mapping[str, Mapping[str, Hit]] = field(default_factory=dict)
+    """By run id and phrase."""
+    total: int = 0
+    """Of all runs, those inside others not counted."""
+    matching: int = 0
+    searching: str = ""
+    """What is being done; empty when nothing is."""
+    fault: FilterError | None = None
+    """Why the filter cannot be read: the list is the one before it."""
+
+
+class RunsPoller:
+    """Publishes a listing whenever it is another, from its own thread."""
+
+    def __init__(self, store: Store, publish: Callable[[Listing], None], wanted: RunsRequest = RunsRequest()) -> None:
+        self._catalog = Catalog(store)
+        self._search = TextSearch(store)
+        self._publish = publish
+        self._wanted = wanted
+        self._good: Filter = Filter("")
+        self._fault: FilterError | None = None
+        self._asked = threading.Event()
+        self._over = False
+        self._thread = threading.Thread(target=self._run, name="runs", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look; returns at once."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop looking; what is being done is given up."""
+        self._over = True
+        self._asked.set()
+
+    def ask(self, wanted: RunsRequest) -> None:
+        """Show something else."""
+        self._wanted = wanted
+        self._asked.set()
+
+    def look(self) -> None:
+        """Look now."""
+        self._asked.set()
+
+    # -- in the thread -----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        shown: RunsRequest | None = None
+        while not self._over:
+            self._asked.clear()
+            wanted = self._wanted
+            changed = self._catalog.look(partial(self._show_early, wanted))
+            if (changed or wanted is not shown) and self._show(wanted):
+                shown = wanted
+            self._asked.wait(LOOK_EVERY)
+            while "text:" in self._wanted.text and self._asked.is_set() and not self._over:
+                self._asked.clear()  # Journals are searched when nobody has written for a moment.
+                self._asked.wait(WRITING)
+
+    def _show_early(self, wanted: RunsRequest) -> bool:
+        """While the first runs are read: show those, and go on."""
+        if not wanted.text:
+            self._show(wanted, "reading …")
+        return not self._over
+
+    def _show(self, wanted: RunsRequest, doing: str = "") -> bool:
+        """Publish what is wanted; False where something else is wanted before it is found."""
+        now = datetime.now().astimezone()
+        try:
+            self._good, self._fault = parse_filter(wanted.text, now), None
+        except FilterError as fault:
+            self._fault = fault
+        runs = self._catalog.runs
+        found: list[RunMatch] = []
+        early, shown_at = Listing(wanted), monotonic()
+
+        def going(looked: int) -> bool:
+            nonlocal early, shown_at
+            if monotonic() - shown_at > SHOW_EVERY:
+                words = f"searching {looked:,} of {len(runs):,}"
+                known = early.members and early.matching == len(found)
+                early = replace(early, searching=words) if known else self._listing(wanted, runs, found, words)
+                self._publish(early)
+                shown_at = monotonic()
+            return self._wanted is wanted and not self._over
+
+        for one in find_runs(runs, self._good, self._search, going):
+            found.append(one)
+        if self._good.phrases and self._wanted is not wanted:
+            return False
+        self._publish(self._listing(wanted, runs, found, doing))
+        return True
+
+    def _listing(
+        self, wanted: RunsRequest, runs: Sequence[RunSummary], found: Sequence[RunMatch], doing: str
+    ) -> Listing:
+        chosen = [one.run for one in found]
+        if wanted.order == "newest":
+            members = families(chosen, wanted.folding, inside=self._good.asks_inside)
+        else:
+            members = by_order((run for run in chosen if self._good.asks_inside or not run.depth), wanted.order)
+        return Listing(
+            wanted,
+            members,
+            {one.run.run_id: one.hits for one in found if one.hits},
+            sum(not run.depth for run in runs),
+            sum(self._good.asks_inside or not run.depth for run in chosen),
+            doing,
+            self._fault,
+        )

@@ -1,0 +1,281 @@
+"""Questions in SQL from the app: over the one index of this process, from worker threads, with limits."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from workbench.replacing import write_whole
+from workbench.store.faults import StoreError
+from workbench.store.index.table import as_csv, as_json, write_parquet
+
+if TYPE_CHECKING:
+    from workbench.store.index.index import Index
+    from workbench.store.index.queries import Cancel
+    from workbench.store.index.table import ResultTable
+    from workbench.store.store import Store
+
+# Keeps the database over the journals up to date while the app is open, in a thread of its own and after its start.
+
+START_AFTER = 3.0
+"""Seconds: chDB takes 0.2 s of CPU and 300 MB to load, which the first frames should not feel."""
+
+
+class Indexing:
+    """Owns the index if nobody else does. A context manager; what stops it is in ``notice``."""
+
+    def __init__(self, store: Callable[[], Store], delay: float = START_AFTER) -> None:
+        """``store`` is called in the thread: neither it nor what it imports delays the first frame."""
+        self.notice = ""
+        self._store = store
+        self._delay = delay
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="indexing", daemon=True)
+
+    def __enter__(self) -> Indexing:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stop.set()
+        self._thread.join(10.0)
+
+    def _run(self) -> None:
+        if self._stop.wait(self._delay):
+            return
+
+        shared = ExitStack()
+        try:
+            index = shared.enter_context(shared_index(self._store()))
+        except (StoreError, ImportError) as fault:
+            self.notice = f"runs are not indexed here: {fault}"
+            return
+        self.notice = index.notice
+        try:
+            self._stop.wait()
+        finally:
+            shared.close()
+
+
+MOST_ROWS = 10_000
+"""Rows of an answer that are shown; how many there are is counted."""
+PATIENCE = 3.0
+"""Seconds that a question waits for the index to catch up with the journals; then it is answered from what is there."""
+_COUNTABLE = re.compile(r"\s*(?:/\*.*?\*/|--[^\n]*\n|\s)*(?:SELECT|WITH)\b", re.IGNORECASE | re.DOTALL)
+
+
+class _SharedIndex(Struct):
+    index: Index
+    users: int = 0
+
+
+_open: dict[Path, _SharedIndex] = {}
+_lock = threading.Lock()
+
+
+@contextmanager
+def shared_index(store: Store) -> Iterator[Index]:
+    """The index over a store, opened once in this process however many use it; the last one closes it.
+
+    Raises StoreBusy where another process owns it, and StoreError.
+    """
+    from workbench.store.index.index import Index
+
+    with _lock:
+        shared = _open.get(store.root)
+        if shared is None:
+            shared = _open[store.root] = _SharedIndex(Index(store))
+        shared.users += 1
+    try:
+        yield shared.index
+    finally:
+        with _lock:
+            shared.users -= 1
+            if not shared.users:
+                del _open[store.root]
+                shared.index.close()
+
+
+def index_notes(index: Index) -> list[str]:
+    """What a reader of answers should know: that the index is only read, stands still, or lacks runs."""
+    progress = index.progress
+    notes = [index.notice] if index.notice else []
+    if progress.fault:
+        notes.append(f"the index stands still: {progress.fault}")
+    for run_id, reason in sorted(progress.refused.items()):
+        notes.append(f"run {run_id} is not in the tables: {' '.join(reason.split())[:200]}")
+    return notes
+
+
+class TimedAnswer(Struct, frozen=True):
+    """What a question gave."""
+
+    sql: str
+    table: ResultTable
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+class TableInfo(Struct, frozen=True):
+    """A table or view, with the types of its columns."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+
+
+class SqlQueries:
+    """Asks one store; the index is opened by the first question. Every method may be called from any thread."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._index: Index | None = None
+        self._stack = ExitStack()
+        self._change = threading.Condition()
+        self._users = 0
+        self._closed = False
+
+    @contextmanager
+    def _used(self) -> Iterator[Index]:
+        """The index while a question is answered: it is not closed under it. Raises StoreError."""
+        with self._change:
+            if self._closed:
+                raise StoreError("the SQL console is closed")
+            if self._index is None:
+                self._index = self._stack.enter_context(shared_index(self.store))
+            self._users += 1
+        try:
+            yield self._index
+        finally:
+            with self._change:
+                self._users -= 1
+                self._change.notify_all()
+
+    def close(self) -> None:
+        """Let the index go when no question is being answered any more; cancel them before. May be called twice."""
+        with self._change:
+            self._closed = True
+            self._change.wait_for(lambda: not self._users)
+            self._stack.close()
+
+    def tables(self) -> tuple[TableInfo, ...]:
+        """All tables and views. Raises StoreError."""
+        found = []
+        with self._used() as index:
+            for (name,) in index.sql("SHOW TABLES").rows:
+                rows = index.sql(f"DESCRIBE {name}").rows
+                found.append(TableInfo(str(name), tuple((str(row[0]), str(row[1])) for row in rows)))
+        return tuple(sorted(found, key=lambda table: (not table.name.startswith("all_"), table.name)))
+
+    def ask(self, sql: str, cancel: Cancel, limit: int = MOST_ROWS) -> TimedAnswer:
+        """Answer one statement. Raises BadSql, DatabaseError, StoreError."""
+        with self._used() as index:
+            behind: list[str] = []
+            try:
+                index.catch_up(PATIENCE)
+            except StoreError as fault:
+                waiting = index.progress.waiting
+                behind.append(f"{fault}; {waiting:,} records wait" if waiting else str(fault))
+            began = time.monotonic()
+            table = index.sql(sql, limit, cancel=cancel)
+            notes = dict.fromkeys((*behind, *index_notes(index)))
+            return TimedAnswer(sql, table, time.monotonic() - began, tuple(notes))
+
+    def count(self, sql: str, cancel: Cancel) -> int | None:
+        """How many rows a SELECT has in all; None for other statements. Raises as ``ask``."""
+        if not _COUNTABLE.match(sql):
+            return None
+        inner = sql.strip().rstrip(";")
+        with self._used() as index:
+            return int(index.sql(f"SELECT count() FROM (\n{inner}\n)", cancel=cancel).one())
+
+    def save(self, answer: TimedAnswer, file: Path) -> int:
+        """Write an answer as the name ends (.csv, .json, .parquet); the number of rows. Raises StoreError.
+
+        CSV and JSON hold the rows that are shown; Parquet is asked for anew, with the types of the columns.
+        """
+        ending = file.suffix.lower()
+        if ending == ".parquet":
+            with self._used() as index:
+                return write_parquet(index.arrow(answer.sql, MOST_ROWS), file)
+        form = {".csv": as_csv, ".json": as_json}.get(ending)
+        if form is None:
+            raise StoreError(f"{file.name}: the ending says the form: .csv, .json or .parquet")
+        try:
+            write_whole(file, (form(answer.table).rstrip("\n") + "\n").encode("utf-8", "backslashreplace"))
+        except OSError as fault:
+            raise StoreError(f"{file}: cannot be written: {fault.strerror}") from fault
+        return len(answer.table)
+
+
+class StatementHistory:
+    """Statements that were asked, the newest last; kept in a file of the user's."""
+
+    LONGEST = 200
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.statements: list[str] = []
+        self.problem = ""
+        """Why it is not kept, if so."""
+        try:
+            lines = file.read_text("utf-8").splitlines()
+        except FileNotFoundError:
+            lines = []
+        except (OSError, UnicodeDecodeError) as fault:
+            self.problem, lines = f"{file}: cannot be read: {fault}", []
+        for line in lines:
+            try:
+                self.statements.append(str(json.loads(line)))
+            except ValueError:
+                self.problem = f"{file}: holds a line that is none of its own"
+
+    def add(self, statement: str) -> None:
+        """Keep a statement; one that was asked before moves to the end."""
+        others = [old for old in self.statements if old != statement]
+        self.statements = [*others[-self.LONGEST + 1 :], statement]
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self._file, "".join(json.dumps(one) + "\n" for one in self.statements).encode("utf-8"), 0o600)
+        except OSError as fault:
+            self.problem = f"{self._file}: cannot be written: {fault.strerror}"
+
+
+EXAMPLES: tuple[tuple[str, str], ...] = (
+    (
+        "cost and tokens by phase",
+        "SELECT phase_name, count() AS calls, sum(tokens_in) AS tokens_in,\n"
+        "       sum(tokens_out) AS tokens_out, sum(cost) AS cost\n"
+        "FROM all_data\nWHERE node_type = 'agent'\nGROUP BY phase_name\nORDER BY tokens_in DESC",
+    ),
+    (
+        "the newest runs",
+        "SELECT session_id, cascade_id, status, calls, tokens_in, tokens_out, cost, started\n"
+        "FROM runs\nORDER BY started DESC\nLIMIT 50",
+    ),
+    (
+        "what masking saved, by call",
+        "SELECT session_id, phase_name, turn_number,\n"
+        "       arraySum(tokens_full) AS full, arraySum(tokens_sent) AS sent, full - sent AS saved\n"
+        "FROM contexts\nORDER BY saved DESC\nLIMIT 100",
+    ),
+    (
+        "tools by how much they return",
+        "SELECT JSONExtractString(metadata_json, 'tool') AS tool, count() AS calls,\n"
+        "       round(avg(length(content_json))) AS characters\n"
+        "FROM all_data\nWHERE node_type = 'tool_result'\nGROUP BY tool\nORDER BY characters DESC",
+    ),
+    (
+        "who won, and why",
+        "SELECT session_id, phase_name, sounding_index, score, preferred, notes\n"
+        "FROM all_evals\nORDER BY session_id, phase_name, sounding_index",
+    ),
+)
+"""Title and statement."""

@@ -1,0 +1,116 @@
+"""How a cascade file was looked at when the app was left: which run and call, which pane, what was folded.
+
+One file for each workspace in the user's state folder. It is a convenience: one that is damaged is forgotten with a
+word, and one that cannot be written costs nothing but itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
+
+from workbench.workspace.folders import Folders
+from workbench.workspace.state_file import StateFile
+
+_MOST = 200
+"""Files that are remembered of a workspace, the last ones used."""
+
+
+class ViewState(Struct, frozen=True):
+    """What of the screen is kept. Sizes in cells, rows from 0; empty texts and None where nothing was chosen."""
+
+    run_id: str = ""
+    call: str = ""
+    """Place of the selected call, in full."""
+    phase: str = ""
+    pane: str = ""
+    tab: str = ""
+    zoomed: bool = False
+    row: int = 0
+    """Of the context, under its cursor."""
+    top: int = 0
+    """The first row of the context in view."""
+    node: tuple[str, ...] = ()
+    """The node of the tree under its cursor."""
+    folded: tuple[tuple[str, ...], ...] = ()
+    unfolded: tuple[tuple[str, ...], ...] = ()
+    tree_width: int | None = None
+    dock_height: int | None = None
+    detail: str = ""
+    full: bool = False
+    dropped: bool = False
+    """Whether dropped messages are unfolded."""
+
+
+class _Views(Struct, frozen=True):
+    files: dict[str, dict[str, Any]]
+    workspace: str = ""
+    format: Literal[1] = 1
+
+
+class ViewStates(Struct, frozen=True):
+    """The views of a workspace by file, as messages name it; the last one used comes last."""
+
+    by_file: Mapping[str, ViewState] = field(default_factory=dict)
+    notice: str = ""
+    """Why nothing is known although something was kept."""
+
+    @property
+    def last(self) -> str:
+        """The file that was used last."""
+        return next(reversed(dict(self.by_file)), "")
+
+
+def load_views(folders: Folders, root: Path) -> ViewStates:
+    """The views that are kept of a workspace."""
+    file = views_file(folders, root)
+    try:
+        kept = file.read()
+        return ViewStates({name: _view(view) for name, view in kept.files.items()})
+    except FileNotFoundError:
+        return ViewStates()
+    except (OSError, UnicodeDecodeError) as fault:
+        return ViewStates(notice=f"what was open last is forgotten: {file.path} cannot be read: {_why(fault)}")
+    except ValueError as fault:
+        return ViewStates(notice=f"what was open last is forgotten: {file.path}: {fault}")
+
+
+def keep_view(folders: Folders, root: Path, file: str, view: ViewState) -> None:
+    """Keep the view of a file, beside those of others. Raises OSError."""
+    others = {name: kept for name, kept in load_views(folders, root).by_file.items() if name != file}
+    newest = dict([*others.items(), (file, view)][-_MOST:])
+    views_file(folders, root).write(_Views({name: asdict(kept) for name, kept in newest.items()}, str(root)))
+
+
+def views_file(folders: Folders, root: Path) -> StateFile[_Views]:
+    """Where the views of a workspace lie."""
+    return StateFile.about(folders.state / "views", root, _Views)
+
+
+def _why(fault: OSError | UnicodeDecodeError) -> str:
+    return fault.strerror or str(fault) if isinstance(fault, OSError) else "it is not UTF-8"
+
+
+def _view(kept: Mapping[str, Any]) -> ViewState:
+    """Fields of other types than expected are left at their defaults: a screen must never be ruined by them."""
+    values: dict[str, Any] = {}
+    for name, usual in asdict(ViewState()).items():
+        value = kept.get(name)
+        if name == "node":
+            value = _texts(value)
+        elif name in ("folded", "unfolded"):
+            value = tuple(_texts(each) for each in value) if isinstance(value, list) else ()
+        elif usual is None:
+            value = value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+        elif type(value) is not type(usual):
+            value = usual
+        values[name] = value
+    return ViewState(**values)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(str(each) for each in value) if isinstance(value, list) else ()
