@@ -40,6 +40,10 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__") and name != "_"
 
 
+PRIVATE = {one.__name__: set(filter(is_private, dir(one))) for one in BASES if inspect.isclass(one)}
+"""The private names of each class that ours derive from."""
+
+
 def defined(tree: ast.AST) -> set[str]:
     """The underscored names that a module of ours gives to something."""
     found: set[str] = set()
@@ -53,13 +57,12 @@ def defined(tree: ast.AST) -> set[str]:
 
 def overridden(tree: ast.AST) -> set[str]:
     """The private methods of a library's class that a class derived from it takes the place of."""
-    private = {one.__name__: set(filter(is_private, dir(one))) for one in BASES if inspect.isclass(one)}
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
             for base in node.bases:
-                found |= methods & private.get(ast.unparse(base).split("[")[0].split(".")[-1], set())
+                found |= methods & PRIVATE.get(ast.unparse(base).split("[")[0].split(".")[-1], set())
     return found
 
 
