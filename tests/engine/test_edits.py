@@ -253,3 +253,14 @@ def test_edits_go_to_json_and_back() -> None:
     for _, _, _, edits in EVERY:
         for one in edits:
             assert from_json(to_json(one)) == one
+
+
+def test_secrets_in_what_a_person_writes_are_replaced_before_they_are_sent_or_journaled() -> None:
+    gate = EditAt(BEFORE, "look", 1, ChangeMessage(1, user("hunter2 and on")), AddMessage(2, user("also hunter2")))
+
+    def hide(text: str) -> tuple[str, int]:
+        return text.replace("hunter2", "[redacted]"), text.count("hunter2")
+
+    played = play(LOOK, list(REPLIES), tools={"search": lambda x: "hit"}, gate=gate, redact=hide)
+    assert "[redacted] and on" in texts(played, 0)
+    assert "hunter2" not in str([event.data for event in played.events])

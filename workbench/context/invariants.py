@@ -1,19 +1,4 @@
-"""What providers refuse: thirteen rules, checked on every request where it has changed.
-
- 1. every tool result answers an open call of the assistant message before it, and every call is answered once
- 2. the results of parallel calls are complete
- 3. no content is blank
- 4. system messages come first
- 5. the first message after the system ones is a user's, the last is a user's or a tool's
- 6. neighbours of the same role can be merged where a provider needs it
- 7. reasoning and provider metadata of a live tool loop are verbatim
- 8. images are whole, or replaced by text
- 9. no private keys reach the wire
-10. call arguments are JSON objects
-11. the task and the tool definitions are there
-12. tools stand in a stable order
-13. assembling again gives the same request
-"""
+"""What providers refuse: thirteen rules (``RULES``), checked on every request where it has changed."""
 
 from __future__ import annotations
 
@@ -26,6 +11,23 @@ from workbench.context.assembly import Action, BrokenInvariant, Entry
 from workbench.context.message import Image, Message, canonical, is_blank
 from workbench.context.placeholder import data_urls, is_json_object
 from workbench.context.wire import can_merge
+
+RULES: Mapping[int, str] = {
+    1: "every tool result answers an open call of the assistant message before it, and every call is answered once",
+    2: "the results of parallel calls are complete",
+    3: "no content is blank",
+    4: "system messages come first",
+    5: "the first message after the system ones is a user's, the last is a user's or a tool's",
+    6: "neighbours of the same role can be merged where a provider needs it",
+    7: "reasoning and provider metadata of a live tool loop are verbatim",
+    8: "images are whole, or replaced by text",
+    9: "no private keys reach the wire",
+    10: "call arguments are JSON objects",
+    11: "the task and the tool definitions are there",
+    12: "tools stand in a stable order",
+    13: "assembling again gives the same request",
+}
+"""What each rule asks, by its number."""
 
 
 class Sent(Struct, frozen=True):
@@ -174,6 +176,11 @@ def _unanswered(asked: Sent | None, open_calls: Mapping[str, str]) -> list[Broke
             asked.broken(2, f"{answered} of {len(asked.message.tool_calls)} parallel calls have results; not {names}")
         ]
     return [asked.broken(1, f"the call of {names} has no result")]
+
+
+def check_calls(message: Message) -> list[BrokenInvariant]:
+    """Rules 1, 9 and 10 on the tool calls of one message, wherever it stands."""
+    return _calls(Sent(message, -1))
 
 
 def _calls(row: Sent) -> list[BrokenInvariant]:

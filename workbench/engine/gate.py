@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from workbench.context.assembly import Assembly
 from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, EditError, MessageEdit, MoveMessage, edited
+from workbench.context.invariants import RULES, check_calls
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.edits import Edit, SetAnswer, SetArguments, SetModel, SetResult, SetState, SkipTool, name_of
@@ -48,6 +49,9 @@ class Stop(Struct, frozen=True):
     """At ``before_call``: what is about to be sent."""
     draft: Draft | None = None
     """At the stops of a call: what edits of messages change. None beside the turns, where nothing keeps an edit."""
+    preview: Callable[[Sequence[Edit]], Assembly] | None = None
+    """At ``before_call``: what would be sent after edits, worked out without making them. Raises EditError. May be
+    called in any thread while the run is held here."""
     tool: str = ""
     state: dict[str, Any] = field(default_factory=dict)
     problems: int = 0
@@ -115,6 +119,7 @@ EDITS_AT: dict[StopKind, tuple[type[Edit], ...]] = {
     StopKind.AFTER_CALL: (SetAnswer, SetState),
     StopKind.BEFORE_TOOL: (SetArguments, SkipTool, SetState),
     StopKind.AFTER_TOOL: (SetResult, SetState),
+    StopKind.AFTER_PHASE: (SetState,),
 }
 """What can be edited where; at the other stops, nothing."""
 
@@ -141,6 +146,8 @@ def check_edit(edit: Edit, stop: Stop) -> None:
             raise EditError(f"{where}: an answer is an assistant's message, not one of role '{edit.message.role}'")
         if not (edit.message.text.strip() or edit.message.tool_calls):
             raise EditError(f"{where}: the answer would be blank")
+        if broken := check_calls(edit.message):
+            raise EditError(f"{where}: {broken[0].message} ({rule_words(broken[0].invariant)})")
     if isinstance(edit, SetModel):
         for reason in filter(None, (refused(name, value) for name, value in edit.parameters.items())):
             raise EditError(f"{where}: {reason}")
@@ -148,9 +155,24 @@ def check_edit(edit: Edit, stop: Stop) -> None:
         raise EditError(f"{where}: a state value needs a name")
 
 
+def rule_words(invariant: int) -> str:
+    """A rule of a valid request with its number: what providers refuse otherwise."""
+    return f"rule {invariant}: {RULES[invariant]}"
+
+
+def newly_broken(before: Assembly | None, after: Assembly) -> str:
+    """The first rule of a valid request that ``after`` breaks and ``before`` did not, in words; empty for none."""
+    known = {(one.invariant, one.message) for one in before.problems} if before is not None else set()
+    for one in after.problems:
+        if (one.invariant, one.message) not in known:
+            message = f"message {one.entry + 1}: " if one.entry >= 0 else ""
+            return f"{message}{one.message} ({rule_words(one.invariant)})"
+    return ""
+
+
 def check_edits(edits: Sequence[Edit], stop: Stop) -> None:
-    """Raises EditError where one of them cannot be made at this stop after those before it: a run that is held by a
-    person is not ended by a wrong number."""
+    """Raises EditError where one of them cannot be made at this stop after those before it, or where all of them
+    together break a rule of a valid request: a run that is held by a person is not ended by a wrong number."""
     draft = stop.draft
     for edit in edits:
         check_edit(edit, stop)
@@ -160,6 +182,10 @@ def check_edits(edits: Sequence[Edit], stop: Stop) -> None:
             raise EditError(f"{stop.place}: a call beside the turns cannot be edited")
         if isinstance(edit, MessageEdit):
             draft = edited(draft, edit, stop.place)
+    if stop.preview is None or not any(isinstance(edit, MessageEdit) for edit in edits):
+        return
+    if broken := newly_broken(stop.assembly, stop.preview(edits)):
+        raise EditError(f"{stop.place}: the request would not be valid: {broken}")
 
 
 def checked(edits: Sequence[Edit], stop: Stop) -> None:

@@ -71,6 +71,10 @@ class SideCall:
                 raise EditFault(f"{stop.place}: a call beside the turns cannot be edited")
             self.engine.edit_state(self.world, stop, edit)
 
+    def preview(self, place: Place, tool_choice: str, edits: Sequence[Edit]) -> Assembly:
+        """The messages of a call beside the turns cannot be edited: it is sent as it is."""
+        return self.assemble(place, tool_choice=tool_choice)
+
     async def heard(self, place: Place) -> bool:
         """Nobody speaks to a call beside the turns."""
         return False

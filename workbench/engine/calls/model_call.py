@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
@@ -46,6 +47,10 @@ class Sender(Protocol):
 
     def edit(self, stop: Stop, edits: Sequence[Edit]) -> None:
         """Make edits at a stop of the call. Raises EditFault."""
+        ...
+
+    def preview(self, place: Place, tool_choice: str, edits: Sequence[Edit], /) -> Assembly:
+        """What the call would send after edits. Changes nothing. Raises EditError."""
         ...
 
     async def heard(self, place: Place) -> bool:
@@ -93,6 +98,7 @@ async def _ready(sender: Sender, place: Place, purpose: str, tool_choice: str) -
             run.depth,
             assembly,
             sender.history,
+            partial(sender.preview, place, tool_choice) if sender.history is not None else None,
             state=sender.world.state,
             problems=len(assembly.problems + prediction.problems),
             answered_by=run.ports.model.recorded(assembly.request, place),

@@ -15,8 +15,8 @@ from workbench.context.assembler import Assembler
 from workbench.context.assembly import Assembly, Item, Kind
 from workbench.context.cards import Choice
 from workbench.context.diff import splices_between
-from workbench.context.edits import Draft, MessageEdit, edited, remaining
-from workbench.context.message import Image, Message, TextPart
+from workbench.context.edits import AddMessage, ChangeMessage, Draft, MessageEdit, edited, remaining
+from workbench.context.message import Image, Message, Part, TextPart
 from workbench.context.part import EnteredMessages
 from workbench.context.parts.auto import Auto
 from workbench.context.parts.fidelity import preamble_in
@@ -266,6 +266,18 @@ class Execution:
         """What edits of messages change."""
         return Draft(self.assembler.entered, tuple(self.items))
 
+    def preview(self, place: Place, tool_choice: str, edits: Sequence[Edit]) -> Assembly:
+        """What the call at ``place`` would send after edits; nothing is changed. Raises EditError."""
+        draft, model, parameters = self.history, self.model, self.parameters
+        for edit in edits:
+            if isinstance(edit, SetModel):
+                model, parameters = edit.model or model, _laid(parameters, edit)
+            elif isinstance(edit, MessageEdit):
+                draft = edited(draft, edit, place)
+        scope = replace(self.scope(), model=model, parameters=parameters)
+        other = self.assembler.edited(scope, draft.entered, draft.own)
+        return other.assemble(place, tool_choice=tool_choice)
+
     def edit(self, stop: Stop, edits: Sequence[Edit]) -> None:
         """Make edits at a stop of a call. Raises EditFault."""
         checked(edits, stop)
@@ -283,8 +295,7 @@ class Execution:
     def _edit_model(self, stop: Stop, edit: SetModel) -> None:
         before = {"model": self.model, "parameters": dict(self.parameters)}
         self.model = edit.model or self.model
-        merged = {**self.parameters, **edit.parameters}
-        self.parameters = {name: value for name, value in merged.items() if value is not None}
+        self.parameters = _laid(self.parameters, edit)
         after = {"model": self.model, "parameters": dict(self.parameters)}
         if edit.default and edit.model:
             self.engine.options = replace(self.engine.options, default_model=edit.model)
@@ -292,6 +303,8 @@ class Execution:
         self.reassemble()
 
     def _edit_messages(self, stop: Stop, edit: MessageEdit) -> None:
+        if isinstance(edit, ChangeMessage | AddMessage):
+            edit = replace(edit, message=self._without_secrets(edit.message))
         before = self.history
         try:
             after = edited(before, edit, stop.place)
@@ -308,9 +321,20 @@ class Execution:
 
     def _edit_answer(self, stop: Stop, edit: SetAnswer) -> None:
         """Take the model to have said something else; the turn reads its calls from the history."""
-        text, count = self.engine.ports.redact(edit.message.text)
-        message = replace(edit.message, content=text) if count else edit.message
+        message = self._without_secrets(edit.message)
         self.edit_newest(stop, SetAnswer(message), Kind.ANSWER, message, is_error=False)
+
+    def _without_secrets(self, message: Message) -> Message:
+        """A message as a person wrote it, as it enters the run."""
+        redact = self.engine.ports.redact
+        if isinstance(message.content, str):
+            content: str | tuple[Part, ...] = redact(message.content)[0]
+        else:
+            parts = message.content
+            content = tuple(TextPart(redact(p.text)[0]) if isinstance(p, TextPart) else p for p in parts)
+        calls = tuple(replace(call, arguments=redact(call.arguments)[0]) for call in message.tool_calls)
+        same = content == message.content and calls == message.tool_calls
+        return message if same else replace(message, content=content, tool_calls=calls)
 
     def edit_newest(self, stop: Stop, edit: Edit, kind: Kind, message: Message, *, is_error: bool) -> None:
         """Put a message in place of the newest of its kind at the stop's place: a model or a tool is taken to have
@@ -592,6 +616,11 @@ class Turns:
         await call_model(execution, place, "closing", tool_choice=forbid)
         if (late := self._read()) and execution.items[-1].message.tool_calls:
             self._tooling(place).close(late)
+
+
+def _laid(parameters: Mapping[str, Any], edit: SetModel) -> dict[str, Any]:
+    """Parameters with those of an edit over them."""
+    return {name: value for name, value in {**parameters, **edit.parameters}.items() if value is not None}
 
 
 def _difference(old: Sequence[Item], new: Sequence[Item]) -> tuple[int, Sequence[Item], Sequence[Item]]:

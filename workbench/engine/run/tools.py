@@ -359,6 +359,8 @@ def _edit_tool(services: Services, world: World, stop: Stop, call: ToolEdit, edi
         case SetState():
             services.edit_state(world, stop, edit)
         case SetArguments(arguments):
+            arguments, _ = services.ports.redact(arguments)
+            edit = SetArguments(arguments)
             services.journal_edit(stop, edit, call.arguments, arguments)
             call.arguments, call.result, call.changed = arguments, None, True
         case SkipTool(text, is_error):

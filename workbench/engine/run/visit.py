@@ -92,7 +92,7 @@ class Visit:
     async def run(self) -> str:
         """Run the phase to its end; its output. Raises PhaseFailed, PhaseBlocked, RunStopped."""
         run = self.engine
-        await self._enter()
+        await self._wait_at(StopKind.BEFORE_PHASE)
         await self.setup.served.ask(self.place())
         self.setup.tools = self._offered_tools()
         self.world.cache.invalidate("phase_start")
@@ -124,7 +124,7 @@ class Visit:
         await self._tell(execution, "success")
         self.world.cache.invalidate("phase_complete")
         self.output, self.route = execution.output, execution.route
-        await run.gate(Stop(StopKind.AFTER_PHASE, self.place(), run.depth, state=self.world.state))
+        await self._wait_at(StopKind.AFTER_PHASE)
         return self.output
 
     def _after_failure(self) -> tuple[str, str]:
@@ -137,10 +137,10 @@ class Visit:
         told = {"status": status, "output": execution.output, "reason": reason}
         await self.engine.fire("phase_complete", self.place(), told)
 
-    async def _enter(self) -> None:
-        """Wait at the door; the state may be edited there, before anything is rendered."""
+    async def _wait_at(self, kind: StopKind) -> None:
+        """Wait where the phase begins, before anything is rendered, or where it has ended: the state may be edited."""
         run = self.engine
-        stop = Stop(StopKind.BEFORE_PHASE, self.place(), run.depth, state=self.world.state)
+        stop = Stop(kind, self.place(), run.depth, state=self.world.state)
         while (decision := await run.gate(stop)).edits:
             checked(decision.edits, stop)
             for edit in decision.edits:
