@@ -109,6 +109,10 @@ def test_where_no_file_could_be_read_nothing_is_said_to_be_sound(cli: Cli) -> No
             "2:20: warning: attempt 2 is never reached: the phase has at most 1 [L905]",
         ),
         (
+            "  answer#2: [{text: x}]",
+            "2:3: warning: visit 2 is never reached: no way leads back to phase 'answer' [L905]",
+        ),
+        (
             "  tries: [{branch: s7, text: x}]",
             "2:20: warning: no candidate of this phase is called 's7' (there are s0, s1, r1.0, r1.1) [L904]",
         ),
@@ -288,11 +292,12 @@ def test_sarif_has_a_result_for_each_problem_and_a_rule_for_each_code(cli: Cli, 
 
 def test_junit_has_a_case_for_each_file_and_holds_no_forbidden_character(cli: Cli, workspace: Path) -> None:
     (workspace / "bad.yaml").write_text(BAD.replace("tackel", '"tack\\u0001el"'))
-    ended = cli("check", "greet.yaml", "bad.yaml", "--format", "junit")
+    (workspace / "two\nlines.yaml").write_text((workspace / "greet.yaml").read_text("utf-8"))
+    ended = cli("check", "greet.yaml", "bad.yaml", "two\nlines.yaml", "--format", "junit")
     root = ElementTree.fromstring(ended.out)
-    assert (root.get("tests"), root.get("failures")) == ("2", "1")
+    assert (root.get("tests"), root.get("failures")) == ("3", "1")
     failed = {case.get("name"): case.find("failure") is not None for case in root.iter("testcase")}
-    assert failed == {"greet.yaml": False, "bad.yaml": True}
+    assert failed == {"greet.yaml": False, "bad.yaml": True, "two\u240alines.yaml": False}
     assert "'anwser' is no phase" in (root.findtext(".//failure") or "")
     assert "unknown key" in (root.findtext(".//system-out") or "")
 

@@ -110,6 +110,13 @@ def held(cli: Cli, marks: Path) -> Path:
     return marks
 
 
+def test_a_phase_that_tries_again_is_refused_once(cli: Cli, workspace: Path) -> None:
+    again = ACT[ACT.index("  - name: last") :].replace("inputs:", "retry: {max_attempts: 3}\n    inputs:")
+    (workspace / "again.yaml").write_text(f"cascade_id: again\nphases:\n{again}")
+    events = cli("run", "again.yaml", "--json").lines
+    assert [event["data"]["needs_trust"] for event in events if event["kind"] == "tool_finished"] == [True]
+
+
 def test_a_byte_order_mark_does_not_hide_a_variable_from_the_question(cli: Cli, workspace: Path) -> None:
     (workspace / ".env").write_bytes(b"\xef\xbb\xbfHIDDEN=1\r\nexport SEEN=2\r\n")
     assert "environment: HIDDEN" in (listed := cli("trust", "greet.yaml").out)

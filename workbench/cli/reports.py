@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import click
 from msgspec import Struct
 
-from workbench.language.clean import clean
+from workbench.language.clean import clean, clean_line
 from workbench.language.problem import Problem, Severity
 
 _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -79,7 +79,7 @@ def junit(suite: str, cases: Iterable[Case]) -> str:
     root = ElementTree.Element("testsuites", counts)
     element = ElementTree.SubElement(root, "testsuite", {"name": suite, **counts})
     for case in listed:
-        about = {"name": _xml(case.name), "classname": suite, "file": _xml(case.file)}
+        about = {"name": _xml(clean_line(case.name)), "classname": suite, "file": _xml(clean_line(case.file))}
         test = ElementTree.SubElement(element, "testcase", about)
         if case.failures:
             failure = ElementTree.SubElement(test, "failure", {"message": _xml(case.failures[0])})

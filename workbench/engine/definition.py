@@ -43,6 +43,11 @@ class Definition(Struct, frozen=True, dict=True):
         """Where a value stands in the file."""
         return self.source.span(path)
 
+    def where(self, path: Path) -> str:
+        """The place of a value as errors name it: file:line:column."""
+        span = self.source.span(path)
+        return f"{self.source.file}:{span.line}:{span.column}"
+
     def line(self, path: Path) -> int:
         """The line of a value that is written; 0 where the default applies. Asked at every call of a run."""
         known = self._lines.get(path)

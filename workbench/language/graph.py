@@ -62,6 +62,15 @@ class Graph(Struct, frozen=True, dict=True):
         """The edges from a node, in the order of the file."""
         return self._out.get(id, ())
 
+    def returns(self, id: str) -> bool:
+        """Whether a walk can come back to a node."""
+        seen, waiting = set[str](), [id]
+        while waiting:
+            following = {edge.dst for edge in self.out(waiting.pop())} - seen
+            seen |= following
+            waiting += following
+        return id in seen
+
     @cached_property
     def _out(self) -> Mapping[str, tuple[Edge, ...]]:
         out: dict[str, list[Edge]] = {}

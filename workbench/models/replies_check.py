@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
+from workbench.language.graph import Graph, lower
 from workbench.language.model.candidates import Soundings
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.model.shape import nearest
@@ -38,6 +39,7 @@ class _Check:
         self._phases: dict[str, list[tuple[Cascade, Phase | None]]] = {}
         self._inner: set[str] = set()
         """Steps that phases run under a name of their own, whose turns and candidates are not known here."""
+        self._graphs: list[Graph] = [lower(cascade) for cascade in answered.cascades]
         for cascade in answered.cascades:
             for phase in cascade.phases:
                 self._add(cascade, phase)
@@ -69,8 +71,16 @@ class _Check:
                 told = f"phase '{name}' calls no model: these replies are never read"
                 hint = f"its rows and steps answer as {', '.join(steps)}" if steps else "remove them"
                 yield self._problem(Severity.WARNING, "L906", told, path, hint)
+            elif int(visit) > 1 and self._visited_once(name):
+                told = f"visit {int(visit)} is never reached: no way leads back to phase '{name}'"
+                yield self._problem(Severity.WARNING, "L905", told, path)
             else:
                 yield from self._entries(path, entries, None if name in self._inner else self._phases[name])
+
+    def _visited_once(self, name: str) -> bool:
+        """Whether no run can enter this phase twice; False where it is not in the graph, as phases written in place."""
+        named = [graph for graph in self._graphs if any(node.id == name for node in graph.nodes)]
+        return len(named) == len(self._phases[name]) and not any(graph.returns(name) for graph in named)
 
     def _unknown(self, name: str, path: Path) -> Problem:
         severity = Severity.ERROR if self._complete else Severity.WARNING

@@ -154,7 +154,8 @@ def factor_of(conversation: Attempting, template: str, path: Path) -> int:
     """The number of candidates that a template gives. Raises PhaseFailed where it gives none."""
     text = conversation.render(template, path).strip()
     if not text.isdecimal() or not 1 <= int(text[:9]) <= MAX_CANDIDATES:
-        asked = f"factor: the template gives '{clean_line(text, 60)}'"
+        where = conversation.engine.definition.where(path)
+        asked = f"{where}: factor: the template gives '{clean_line(text, 60)}'"
         raise PhaseFailed(f"{asked}; a number from 1 to {MAX_CANDIDATES:,} is needed", "soundings")
     return int(text)
 

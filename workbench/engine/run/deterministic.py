@@ -71,6 +71,8 @@ class ToolPhase:
                 self._conversation.value = _value(result)
                 self._conversation.route = self._routed() or self._conversation.route
                 return
+            if result.needs_trust:
+                break  # Another try would be refused like this one.
             if attempt < tries:
                 await clock.sleep(self._wait(attempt))
         name = self._tool_of()

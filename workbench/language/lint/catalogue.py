@@ -374,7 +374,7 @@ _REPLIES = (
     Lint("L902", E, "'{name}' is no phase of this cascade, or of one that it starts", "a key of replies"),
     Lint("L903", E, "'{name}' has no replies", "a key of replies with an empty list", "write one, or remove it"),
     Lint("L904", W, "no candidate of this phase is called '{branch}'", "a branch of offline replies"),
-    Lint("L905", W, "turn {turn} is never reached", "offline replies beyond max_turns, or beyond the attempts"),
+    Lint("L905", W, "turn {turn} is never reached", "offline replies beyond max_turns, the attempts, or the visits"),
     Lint("L906", W, "phase '{name}' calls no model", "offline replies of a phase with tool or for_each_row"),
 )
 
