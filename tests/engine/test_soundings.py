@@ -186,7 +186,7 @@ def test_walks_of_a_whole_cascade_replay() -> None:
     assert comparable(events) == comparable(played.events)
 
 
-SCORED = st.lists(st.tuples(st.floats(0, 100), st.floats(0, 10)), min_size=1, max_size=8).map(
+SCORED = st.lists(st.tuples(st.floats(0, 100, allow_subnormal=False), st.floats(0, 10)), min_size=1, max_size=8).map(
     lambda rows: [Scored(i, q, c) for i, (q, c) in enumerate(rows)]
 )
 

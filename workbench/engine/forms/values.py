@@ -69,16 +69,14 @@ def check_values(form: Form, given: Mapping[str, Any], comment: str = "") -> For
     values: dict[str, Any] = {}
     needs_comment: list[str] = []
     for id, section in asked.items():
-        raw = given.get(id)
-        if _blank(raw):
-            if section.required:
-                problems[id] = "an answer is needed"
-            continue
         try:
-            values[id] = _value(section, raw)
+            value = _answer(section, given.get(id))
         except ValueError as fault:
             problems[id] = str(fault)
             continue
+        if value is None:
+            continue
+        values[id] = value
         needs_comment += [option.label for option in chosen(section, values[id]) if option.comment]
     if needs_comment and not comment.strip():
         problems[COMMENT] = f"'{needs_comment[0]}' needs a comment"
@@ -91,13 +89,21 @@ def check_values(form: Form, given: Mapping[str, Any], comment: str = "") -> For
 
 def check_value(section: FieldSection, raw: Any) -> str:
     """What is wrong with one answer; empty when nothing is."""
-    if _blank(raw):
-        return "an answer is needed" if section.required else ""
     try:
-        _value(section, raw)
+        _answer(section, raw)
     except ValueError as fault:
         return str(fault)
     return ""
+
+
+def _answer(section: FieldSection, raw: Any) -> Any:
+    """The value of one answer; None where there is none, as for a list of no options. Raises ValueError."""
+    value = None if _blank(raw) else _value(section, raw)
+    if not _blank(value):
+        return value
+    if section.required:
+        raise ValueError("an answer is needed")
+    return None
 
 
 def chosen(section: FieldSection, value: Any) -> list[Option]:
