@@ -54,6 +54,7 @@ from workbench.views.runs import RunRows, RunsView
 from workbench.views.settings import SettingRows, SettingsView
 from workbench.views.snapshots import SnapshotBoard, SnapshotsView
 from workbench.views.sweep import SweepRows, SweepView
+from workbench.views.timeline import TimelineRows, TimelineView
 from workbench.views.tree import TreeRows, TreeView
 from workbench.views.value import Block, Cell, FoldedMessages, Heading, Piece, SideBySide, Table, TextBlock, View
 from workbench.views.workspace import BanksView, HealthView, MemoriesView, PermissionsView, ServersView
@@ -112,6 +113,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 def run(project: Project) -> Example:
     state = state_of(project, "s")
     return Example(RunView(state), TreeRows(state, TreeView(unfolded=True)), ("step", "status", ""))
+
+
+def timeline(project: Project) -> Example:
+    view = TimelineView(state_of(project, "s"))
+    return Example(view, TimelineRows(view.timeline), ("kind", "status", ""))
 
 
 def runs(project: Project) -> Example:
@@ -237,6 +243,7 @@ def changed(project: Project) -> Example:
 
 EXAMPLES: dict[type[View], Callable[[Project], Example]] = {
     RunView: run,
+    TimelineView: timeline,
     RunsView: runs,
     CallView: call,
     CandidatesView: contests,

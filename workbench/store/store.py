@@ -155,6 +155,23 @@ class Store:
             state.status, state.reason = "interrupted", INTERRUPTED
         return state
 
+    def nested(self, state: RunState) -> dict[str, RunState]:
+        """The runs that a run started, and those that they started, by run id; one that cannot be read is left out."""
+        found: dict[str, RunState] = {}
+        waiting = [state]
+        while waiting:
+            for visit in waiting.pop().visits:
+                for child in visit.children:
+                    run_id = str(child.get("run_id", ""))
+                    if run_id in found:
+                        continue
+                    try:
+                        found[run_id] = self.state(run_id)
+                    except StoreError:
+                        continue
+                    waiting.append(found[run_id])
+        return found
+
     def runs(self) -> list[RunSummary]:
         """All runs, newest first; an imported run is as old as its import, whenever it ran."""
         found: list[RunSummary] = []

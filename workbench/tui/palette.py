@@ -85,6 +85,11 @@ PAINTS: dict[str, Paint] = {
     "bar-dropped": Paint(strength=0.45, least=FAINT),
     "bar-free": Paint(strength=0.30, least=FAINT),
     "bar-over": Paint("background", back="error"),
+    "time-call": Paint("primary", 0.75, least=0),
+    "time-tool": Paint("foreground", 0.50, least=0),
+    "time-child": Paint("secondary", 0.75, least=0),
+    "time-person": Paint("warning", 0.70, least=0),
+    "time-pause": Paint(strength=0.30, least=0),
 }
 
 TONES: dict[str, Paint] = {

@@ -628,6 +628,7 @@ KEYS: tuple[Key, ...] = (
     Key("tab.state", "3", "tab('state')", "bench", "The state of the run", "Panes"),
     Key("tab.output", "4", "tab('output')", "bench", "What the run and its phases put out", "Panes"),
     Key("tab.events", "5", "tab('events')", "bench", "The journal: every event as it is stored", "Panes"),
+    Key("tab.timeline", "6", "tab('timeline')", "bench", "The timeline: calls, tools and pauses as bars", "Panes"),
     Key("list.down", "down,j", "down", "list", "One row down", "Move"),
     Key("list.up", "up,k", "up", "list", "One row up", "Move"),
     Key("list.page_down", "pagedown,ctrl+d", "page(1)", "list", "One page down", "Move"),

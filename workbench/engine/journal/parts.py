@@ -65,6 +65,9 @@ class ToolState(Struct):
     pictures: tuple[Image, ...] = ()
     whole: FullResult | None = None
     """Set where ``text`` was cut."""
+    started: str = ""
+    finished: str = ""
+    """When its events were written."""
 
 
 class CallState(Struct):
@@ -124,6 +127,10 @@ class CallState(Struct):
     wire: Wire | None = None
     recorded: bool = False
     """Answered from a recording."""
+    started: str = ""
+    """When it was first sent; empty before that."""
+    finished: str = ""
+    """When its answer, or its last failure, was written."""
 
     @property
     def expected(self) -> int:
@@ -153,6 +160,16 @@ class Wire(Struct, frozen=True):
     """How the body became bytes: ``compact``, ``spaced``, or empty where that cannot be told."""
 
 
+class PersonWait(Struct):
+    """A question to a person, and when it was asked and answered; ``answered`` is empty while it is open."""
+
+    place: Place
+    index: int | None
+    question: str
+    asked: str
+    answered: str = ""
+
+
 class VisitState(Struct):
     """One visit of a phase."""
 
@@ -177,6 +194,8 @@ class VisitState(Struct):
     """``audible`` data: what a person said while it ran."""
     children: list[Mapping[str, Any]] = field(default_factory=list)
     """``child_started`` data of the runs that this visit started, completed by ``child_finished``."""
+    child_times: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By run id: when such a run was started, and when it was waited for to its end; empty while it goes on."""
     state_set: dict[str, Any] = field(default_factory=dict)
     candidate: Mapping[str, Any] = field(default_factory=dict)
     """``candidate_finished`` data, where this is an execution among several."""

@@ -21,7 +21,16 @@ from workbench.context.scope import StateWrite
 from workbench.engine.journal.candidate_rounds import RunCandidateRounds
 from workbench.engine.journal.elapsed import Elapsed
 from workbench.engine.journal.event import KINDS, MALFORMED, Event, seconds_between, unpacked
-from workbench.engine.journal.parts import WINDOW, Bodies, CallState, FullResult, ToolState, VisitState, Wire
+from workbench.engine.journal.parts import (
+    WINDOW,
+    Bodies,
+    CallState,
+    FullResult,
+    PersonWait,
+    ToolState,
+    VisitState,
+    Wire,
+)
 from workbench.engine.journal.repeats import Repeats
 from workbench.engine.journal.unanswered import Unanswered
 from workbench.engine.journal.usage import StatedUsage, Usage
@@ -96,6 +105,10 @@ class RunState:
         self._by_place: dict[Place, CallState] = {}
         self._repeats = Repeats()
         self.unanswered = Unanswered()
+        self.people: list[PersonWait] = []
+        """Questions to people, in order."""
+        self.gaps: list[tuple[str, str]] = []
+        """Stretches in which nothing ran: between a stop, or the recorded past of a fork, and its going on."""
         self._last_at = ""
         """When the event before happened."""
         self._visits: dict[tuple[str, str, int], VisitState] = {}
@@ -148,6 +161,11 @@ class RunState:
     def prompt_id(self) -> str:
         """The run as its prompts name it."""
         return self.parent.get("prompt_id") or self.run_id
+
+    @property
+    def last_at(self) -> str:
+        """When the newest event happened; empty before any."""
+        return self._last_at
 
     @property
     def edited(self) -> int:
@@ -233,6 +251,8 @@ class RunState:
     def _went_on(self, at: str) -> None:
         """What is open has not run since the event before: that one is of a fork's recorded past, or ended the run."""
         away = seconds_between(self._last_at, at) or 0.0
+        if away > 0:
+            self.gaps.append((self._last_at, at))
         for visit in self.visits:
             if not visit.finished or visit.status == "stopped":
                 visit.away += away
@@ -313,11 +333,15 @@ class RunState:
 
     def _human_asked(self, event: Event, data: Mapping[str, Any]) -> None:
         self.questions.append(event)
+        self.people.append(PersonWait(event.place, data.get("index"), str(data.get("question", "")), event.at))
 
     def _human_answered(self, event: Event, data: Mapping[str, Any]) -> None:
         if data.get("refused"):
             return
         key = (event.place, data.get("index"))
+        for wait in self.people:
+            if not wait.answered and (wait.place, wait.index) == key:
+                wait.answered = event.at
         self.questions = [q for q in self.questions if (q.place, q.data.get("index")) != key]
 
     def _audible(self, event: Event, data: Mapping[str, Any]) -> None:
@@ -331,10 +355,13 @@ class RunState:
     def _child_started(self, event: Event, data: Mapping[str, Any]) -> None:
         if (visit := self.visit_of(event.place)) is not None:
             visit.children.append(dict(data))
+            visit.child_times[str(data.get("run_id", ""))] = (event.at, "")
 
     def _child_finished(self, event: Event, data: Mapping[str, Any]) -> None:
         if (visit := self.visit_of(event.place)) is not None:
             visit.children = [{**c, **data} if c["run_id"] == data["run_id"] else c for c in visit.children]
+            run_id = str(data["run_id"])
+            visit.child_times[run_id] = (visit.child_times.get(run_id, (event.at, ""))[0], event.at)
 
     def _warning(self, event: Event, data: Mapping[str, Any]) -> None:
         self.warnings.append(event)
@@ -426,10 +453,11 @@ class RunState:
     def _call_started(self, event: Event, data: Mapping[str, Any]) -> None:
         if (call := self._by_place.get(event.place)) is not None:
             call.status = "running"
+            call.started = call.started or event.at
 
     def _call_failed(self, event: Event, data: Mapping[str, Any]) -> None:
         if (call := self._by_place.get(event.place)) is not None:
-            call.status = "failed"
+            call.status, call.finished = "failed", event.at
             call.failures.append(data)
             self._read_wire(call, data)
 
@@ -440,7 +468,7 @@ class RunState:
             return
         # What a selector or an evaluator says enters no history.
         items = self._items(data) if call.beside else self._added(event, data)
-        call.status = "done"
+        call.status, call.finished = "done", event.at
         call.answer = items[0].message if items else self.bodies.get(data.get("message", ""))
         call.usage = Usage(**data.get("usage", {}))
         call.cost = data.get("cost")
@@ -494,6 +522,7 @@ class RunState:
         tool = ToolState(
             event.place, data["index"], data.get("tool", ""), data.get("arguments", ""), data.get("call_id", "")
         )
+        tool.started = event.at
         self._tools_at(event.place).append(tool)
 
     def _tool_finished(self, event: Event, data: Mapping[str, Any]) -> None:
@@ -507,7 +536,7 @@ class RunState:
             )
             tools.append(tool)
         if tool is not None:
-            tool.status = "failed" if data.get("is_error") else "done"
+            tool.status, tool.finished = "failed" if data.get("is_error") else "done", event.at
             tool.text = next((i.message.text for i in items if i.kind is Kind.RESULT), data.get("text", ""))
             tool.duration_s = data.get("duration_s", 0.0)
             tool.sandbox = data.get("sandbox", "")

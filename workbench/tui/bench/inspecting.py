@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from workbench.tui.bench.stage import Stage
     from workbench.tui.widgets.rowview import RowView
     from workbench.views.model import Rows
+    from workbench.views.timeline import Bar
 
 NO_CALL = "There is no call yet: {run.over} runs to the first one."
 
@@ -235,6 +236,8 @@ class Inspecting:
         elif tab == "problems":
             self.look_at_problem(index)
             self._stage.focus_pane("detail")
+        elif tab == "timeline":
+            self._go_to_bar(presenter, presenter.timeline.bars[index])
         elif tab == "events":
             self._show(documents.event_doc(state.events[index]))
         elif tab == "state":
@@ -243,6 +246,18 @@ class Inspecting:
             self._show(TextRows(text_lines(text, whole=True), (("State", "title"), (f"  {key}", "name"))))
         else:
             self._show(TextRows(documents.output_lines(state.run), (("Output", "title"),)))
+
+    def _go_to_bar(self, presenter: Presenter, bar: Bar) -> None:
+        """To the call of a bar of the timeline: of a child run to its newest one."""
+        state = presenter.state
+        found = state.look_into(bar.run) if bar.kind == "child" else state.select_in(bar.run, bar.place)
+        if not found:
+            self._say("This bar belongs to no model call.")
+            return
+        if not bar.run:
+            presenter.phase = bar.place.phase
+        self._stage.redraw()
+        self._stage.focus_pane("context")
 
     # -- copy, edit --------------------------------------------------------------------------------------------------
 

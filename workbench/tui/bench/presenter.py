@@ -24,6 +24,7 @@ from workbench.views.log import EventRows, state_rows
 from workbench.views.model import Lines, Rows
 from workbench.views.picture import Gallery
 from workbench.views.text import TextRows
+from workbench.views.timeline import Timeline, TimelineRows
 from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, nested_title
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Presenter:
     _context: tuple[object, ContextRows] | None = None
     _outline: tuple[object, tuple[PhaseOutline, ...]] | None = None
     _problems: tuple[object, tuple[Problem, ...]] | None = None
+    _timeline: Timeline = field(default_factory=Timeline)
 
     # -- the cascade -------------------------------------------------------------------------------------------------
 
@@ -335,11 +337,20 @@ class Presenter:
         elif tab == "output":
             lines = documents.output_lines(state.run if state.started else None)
             rows = TextRows(lines, empty=("No phase has put anything out yet.",))
+        elif tab == "timeline":
+            rows = TimelineRows(self.timeline)
         else:
             rows = EventRows(state.events)
         rows.title = self.tabs(tab)
         rows.title_right = ()
         return rows
+
+    @property
+    def timeline(self) -> Timeline:
+        """The run and its children on one axis of time, as they are now."""
+        if self.state.started:
+            self._timeline.update(self.state.run, self.state.children)
+        return self._timeline
 
     def tabs(self, current: Tab) -> tuple[Span, ...]:
         """The tabs of the lower pane, with how much each holds."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from workbench.views.cells import Span
 
-Tab = Literal["log", "problems", "state", "output", "events"]
+Tab = Literal["log", "problems", "state", "output", "events", "timeline"]
 
 TABS: tuple[tuple[Tab, str], ...] = (
     ("log", "Log"),
@@ -15,6 +15,7 @@ TABS: tuple[tuple[Tab, str], ...] = (
     ("state", "State"),
     ("output", "Output"),
     ("events", "Events"),
+    ("timeline", "Timeline"),
 )
 
 

@@ -1,0 +1,388 @@
+"""A run as a waterfall: its model calls, tools, child runs, questions to people and pauses, on one axis of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from workbench.context.place import Place
+from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.parts import CallState, ToolState, VisitState
+from workbench.engine.journal.state import RunState
+from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.model import Rows
+from workbench.views.numbers import count, seconds, spent_words
+from workbench.views.signs import status_cell, status_sign
+from workbench.views.value import BLANK, Block, Cell, Column, Table, View
+
+Kind = Literal["call", "tool", "child", "person", "pause", "idle"]
+
+PAUSE = 0.25
+"""Seconds in which no call and no tool ran from which on a stretch has a bar of its own."""
+QUIET: frozenset[Kind] = frozenset(("person", "pause", "idle"))
+"""Kinds without a status."""
+TOKENS: Mapping[str, str] = {
+    "call": "time-call",
+    "tool": "time-tool",
+    "child": "time-child",
+    "person": "time-person",
+    "pause": "time-person",
+    "idle": "time-pause",
+}
+"""The tokens of the visual language that the bars of each kind have."""
+FILLS: Mapping[str, str] = {"call": "█", "tool": "▒", "child": "▬", "person": "▚", "pause": "‖", "idle": "┈"}
+"""What the bars are made of, so that kinds differ without colour."""
+
+
+_GAPS: Mapping[Kind, str] = {"pause": "paused", "idle": "no call or tool"}
+
+
+class Clock:
+    """Turns times of events into seconds of a run, without the stretches in which it was stopped."""
+
+    def __init__(self) -> None:
+        self._zero: datetime | None = None
+        self._gaps: list[tuple[datetime, float]] = []
+        self._known = 0
+
+    def begin(self, time: str) -> None:
+        """What second 0 is."""
+        self._zero = _moment(time)
+
+    def learn(self, run: RunState) -> None:
+        """Take over the gaps that a run has had so far."""
+        for start, end in run.gaps[self._known :]:
+            first, last = _moment(start), _moment(end)
+            if first is not None and last is not None:
+                self._gaps.append((first, (last - first).total_seconds()))
+        self._known = len(run.gaps)
+
+    def at(self, time: str) -> float | None:
+        """Seconds since second 0; None for what is no time."""
+        moment = _moment(time)
+        if moment is None or self._zero is None:
+            return None
+        passed = (moment - self._zero).total_seconds()
+        for start, length in self._gaps:
+            if moment > start:
+                passed -= min(length, (moment - start).total_seconds())
+        return max(passed, 0.0)
+
+
+def _moment(time: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(time) if time else None
+    except ValueError:
+        return None
+
+
+class Bar(Struct, frozen=True):
+    """One stretch of time. ``end`` is None while it goes on; times are seconds of the run."""
+
+    kind: Kind
+    start: float
+    end: float | None
+    label: str
+    place: Place = Place()
+    run: str = ""
+    """The child run that it belongs to; empty for the run itself."""
+    status: str = "done"
+    call: CallState | None = None
+    """Of a model call: what its tokens and its cost are read from when it is drawn."""
+    nested: int = 0
+    """How deep: 1 for what a child run did."""
+    ready: float | None = None
+    """Of a call: when its request was assembled, which the gate shows before it is sent."""
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.end is None else self.end - self.start
+
+
+class Timeline:
+    """The bars of a run and of its children in the order in which they began."""
+
+    def __init__(self) -> None:
+        self.bars: list[Bar] = []
+        self.end = 0.0
+        """Seconds at the newest event."""
+        self.paused = 0.0
+        """Seconds of all pauses."""
+        self._run: RunState | None = None
+        self._clock = Clock()
+        self._kept: list[Bar] = []
+        """Of calls that are over with all their tools: they are not made again."""
+        self._calls: dict[str, int] = {}
+        """By run: how many of its first calls these are."""
+
+    @classmethod
+    def of(cls, run: RunState, children: Mapping[str, RunState] | None = None) -> Timeline:
+        """The timeline of a run as it is now; ``children`` by run id."""
+        made = cls()
+        made.update(run, children or {})
+        return made
+
+    def update(self, run: RunState, children: Mapping[str, RunState]) -> None:
+        """Take what happened since the last time; another run begins anew."""
+        if run is not self._run:
+            self._run, self._clock, self._kept, self._calls, self.end = run, Clock(), [], {}, 0.0
+            self._clock.begin(min((time for time in (run.started, *_firsts(run)) if time), default=""))
+        self._clock.learn(run)
+        self.end = max(self.end, *(self._clock.at(one.last_at) or 0.0 for one in (run, *children.values())))
+        fresh: list[Bar] = []
+        for key, state in (("", run), *children.items()):
+            fresh += self._of_calls(key, state, over=run.status != "running")
+            fresh += self._of_visits(key, state, over=run.status != "running")
+        found = sorted([*self._kept, *fresh], key=lambda bar: bar.start)
+        self.bars = list(self._with_pauses(found))
+        self.paused = sum(bar.seconds or 0.0 for bar in self.bars if bar.kind == "pause")
+
+    def _with_pauses(self, found: Iterable[Bar]) -> Iterator[Bar]:
+        """The bars, and before each that began after nothing had run for a while what was then: a pause at the gate,
+        which lies between a request and its sending or an answer and its tools, or the engine's own work."""
+        busy = 0.0
+        for bar in found:
+            ready = bar.ready if bar.kind == "call" else None if bar.kind == "tool" else bar.start
+            ready = busy if ready is None else min(max(ready, busy), bar.start)
+            gaps: tuple[tuple[Kind, float, float], ...] = (("idle", busy, ready), ("pause", ready, bar.start))
+            for kind, start, end in gaps:
+                if end - start >= PAUSE:
+                    yield Bar(kind, start, end, _GAPS[kind], bar.place, bar.run, nested=bar.nested)
+            yield bar
+            busy = max(busy, self.end if bar.end is None else bar.end)
+
+    def _of_calls(self, key: str, run: RunState, *, over: bool) -> Iterator[Bar]:
+        """The bars of the calls that are not kept yet, each call before its tools."""
+        settles = True
+        for call in run.calls[self._calls.get(key, 0) :]:
+            bars = list(self._of_call(key, call, over=over))
+            # The newest call may be sent again, and its tools come after its answer.
+            settles = settles and call is not run.calls[-1] and all(bar.end is not None for bar in bars)
+            if settles:
+                self._kept += bars
+                self._calls[key] = self._calls.get(key, 0) + 1
+            else:
+                yield from bars
+
+    def _of_call(self, key: str, call: CallState, *, over: bool) -> Iterator[Bar]:
+        at, nested = self._clock.at, int(bool(key))
+        begun, ended = at(call.started or call.finished), at(call.finished)
+        if begun is not None:
+            if ended is not None and call.duration_s and not call.recorded:
+                # A call made beside the run is journaled when its answer is wanted, after it was made.
+                begun = max(0.0, min(begun, ended - call.duration_s))
+            status = "recorded" if call.recorded else call.status
+            end = ended if ended is not None else self.end if over else None
+            yield Bar("call", begun, end, "", call.place, key, status, call, nested, at(call.at))
+        yield from self._of_tools(key, call.tools, over=over)
+
+    def _of_tools(self, key: str, tools: Iterable[ToolState], *, over: bool) -> Iterator[Bar]:
+        for tool in tools:
+            begun, ended = self._clock.at(tool.started), self._clock.at(tool.finished)
+            if begun is not None:
+                end = ended if ended is not None else self.end if over else None
+                yield Bar("tool", begun, end, tool.tool, tool.place, key, tool.status, nested=int(bool(key)))
+
+    def _of_visits(self, key: str, run: RunState, *, over: bool) -> Iterator[Bar]:
+        """What no model call holds: tools of phases without a model, child runs, questions to people."""
+        at, nested = self._clock.at, int(bool(key))
+        for visit in run.visits:
+            yield from self._of_tools(key, visit.tool_tries, over=over)
+            for child in visit.children:
+                yield from self._of_child(key, visit, child, over=over)
+        for wait in run.people:
+            asked, answered = at(wait.asked), at(wait.answered)
+            if asked is not None:
+                end = answered if answered is not None else self.end if over else None
+                yield Bar("person", asked, end, wait.question, wait.place, key, nested=nested)
+
+    def _of_child(self, key: str, visit: VisitState, child: Mapping[str, Any], *, over: bool) -> Iterator[Bar]:
+        run_id = str(child.get("run_id", ""))
+        times = visit.child_times.get(run_id)
+        begun = self._clock.at(times[0]) if times is not None else None
+        if times is not None and begun is not None:
+            ended = self._clock.at(times[1])
+            end = ended if ended is not None else self.end if over else None
+            label, status = str(child.get("session_id", "")), str(child.get("status", "running"))
+            place = Place(visit.branch, visit.phase, visit.visit)
+            yield Bar("child", begun, end, label, place, run_id, status, nested=int(bool(key)))
+
+
+def _firsts(run: RunState) -> Iterator[str]:
+    """When the first things of a run happened: the recorded past of a fork is older than its start."""
+    yield from (visit.started for visit in run.visits[:1])
+    yield from (call.at for call in run.calls[:1])
+
+
+def place_words(place: Place) -> str:
+    """``triage:3``, with the branch and the visit where there are several."""
+    name = place.phase + (f"#{place.visit}" if place.visit > 1 else "")
+    name = f"{place.branch}/{name}" if place.branch else name
+    return f"{name}:{place.turn}" if place.turn else name
+
+
+def words_of(bar: Bar) -> str:
+    """What a bar is, in words."""
+    if bar.kind == "call" and bar.call is not None:
+        return place_words(bar.place) + ("" if bar.place.turn else f" {bar.call.purpose}")
+    names = {"tool": "", "child": "child ", "person": "you: ", "pause": "", "idle": ""}
+    return names.get(bar.kind, "") + bar.label
+
+
+def drawn(bar: Bar, end: float, width: int) -> tuple[Span, ...]:
+    """The bar in so many cells, where all of them stand for ``end`` seconds; at least one cell is filled."""
+    return placed(bar.start, bar.end, 0.0, end, width, FILLS[bar.kind], TOKENS[bar.kind])
+
+
+def placed(
+    start: float, end: float | None, first: float, last: float, width: int, fill: str, token: str
+) -> tuple[Span, ...]:
+    """A stretch of the time from ``first`` to ``last`` in so many cells; what goes on reaches to the end."""
+    scale = width / (last - first) if last > first else 0.0
+    begin = max(0, min(int((start - first) * scale), width - 1))
+    until = width if end is None else max(begin + 1, min(round((end - first) * scale), width))
+    return ((" " * begin, "plain"), (fill * (until - begin), token), (" " * (width - until), "plain"))
+
+
+WHAT, AT, TOOK, SIZE, COST = 30, 9, 9, 9, 10
+"""Cells of the columns."""
+
+
+class TimelineRows(Rows):
+    """The bars as a list; each row is laid out when it is drawn."""
+
+    empty = ("No call and no tool has run yet.",)
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+
+    def __len__(self) -> int:
+        return len(self.timeline.bars)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        if not len(self):
+            return ()
+        what, columns = _widths(width)
+        names = {"at": AT, "time": TOOK, "tokens": SIZE, "cost": COST}
+        cells = [(fit(name, names[name], "right"), "head") for name in columns]
+        axis = _axis(self.timeline.end, width - what - 4 - sum(names[name] for name in columns))
+        return (Row(crop(((" " + fit("what", what + 2), "head"), *cells, ("  ", "head"), (axis, "head")), width)),)
+
+    def row(self, index: int, width: int) -> Row:
+        bar = self.timeline.bars[index]
+        what, columns = _widths(width)
+        numbers = numbers_of(bar)
+        names = {"at": AT, "time": TOOK, "tokens": SIZE, "cost": COST}
+        cells = [(fit(numbers[name], names[name], "right"), "dim" if name != "cost" else "plain") for name in columns]
+        mark = status_sign(bar.status) if bar.kind not in QUIET else (" ", "plain")
+        indent = "  " * bar.nested + ("  " if bar.kind == "tool" else "")
+        label = fit(f"{indent}{flat(words_of(bar), 200)}", what)
+        left: list[Span] = [(" ", "plain"), mark, (" ", "plain"), (label, "dim" if bar.kind in QUIET else "plain")]
+        room = width - what - 5 - sum(names[name] for name in columns)
+        lines = drawn(bar, self.timeline.end, room) if room > 0 else ()
+        return Row(crop((*left, *cells, ("  ", "plain"), *lines), width))
+
+    def index_of(self, place: Place, run: str) -> int | None:
+        """The row of a call."""
+        found = (
+            i for i, bar in enumerate(self.timeline.bars) if bar.kind == "call" and (bar.place, bar.run) == (place, run)
+        )
+        return next(found, None)
+
+
+def _widths(width: int) -> tuple[int, tuple[str, ...]]:
+    """Cells of the first column, and the columns of numbers that there is room for."""
+    for what, names in ((WHAT, ("at", "time", "tokens", "cost")), (WHAT - 6, ("at", "time", "cost")), (18, ("time",))):
+        if width - what - 5 - 9 * len(names) >= 20:
+            return what, names
+    return max(8, width - 24), ()
+
+
+def _axis(end: float, width: int) -> str:
+    """The two ends of the axis of time."""
+    last = seconds(end)
+    return f"0{last:>{width - 2}}" if width > len(last) + 3 else ""
+
+
+def numbers_of(bar: Bar) -> dict[str, str]:
+    """The numbers of a bar as they are shown everywhere; what a bar has not is empty."""
+    texts = {"at": f"+{seconds(bar.start)}" if bar.start >= 0.0005 else "0", "time": "", "tokens": "", "cost": ""}
+    texts["time"] = seconds(bar.seconds) if bar.seconds is not None else ""
+    if bar.call is not None:
+        texts["tokens"] = count(bar.call.tokens_in, bar.call.grade_in)
+        texts["cost"] = spent_words(CostSum.of([bar.call]))
+    return texts
+
+
+class TimelineView(View):
+    """The same for a person who reads it, and for a program."""
+
+    CELLS = 40
+    """Of the bars in print."""
+
+    def __init__(self, run: RunState, children: Mapping[str, RunState] | None = None) -> None:
+        self.run = run
+        self.timeline = Timeline.of(run, children)
+
+    def blocks(self) -> Iterator[Block]:
+        line = self.timeline
+        paused = f"   paused {seconds(line.paused)}" if line.paused else ""
+        took = line.end if self.run.seconds is None else self.run.seconds
+        yield (Cell(self.run.session_id or self.run.run_id, "head"), f"   took {seconds(took)}{paused}")
+        yield BLANK
+        columns = (
+            Column("what", flexible=True, least=16),
+            Column("kind", leaves=4),
+            Column("status", leaves=3),
+            Column("at", right=True, leaves=2),
+            Column("time", right=True),
+            Column("tokens", right=True, leaves=5),
+            Column("cost", right=True, leaves=6),
+            Column("", leaves=1),
+        )
+        yield Table(columns, [self._row(bar) for bar in line.bars])
+
+    def _row(self, bar: Bar) -> list[str | Cell]:
+        numbers = numbers_of(bar)
+        text = "".join(part for part, _ in drawn(bar, self.timeline.end, self.CELLS))
+        return [
+            Cell("  " * bar.nested + flat(words_of(bar), 200), "name" if bar.kind == "call" else ""),
+            bar.kind,
+            status_cell(bar.status) if bar.kind not in QUIET else "",
+            numbers["at"],
+            numbers["time"],
+            numbers["tokens"],
+            numbers["cost"],
+            Cell(text, TOKENS[bar.kind], ""),
+        ]
+
+    def json(self) -> dict[str, Any]:
+        """Times are seconds of the run, money is US dollars; null where a number is not known."""
+        return {
+            "run_id": self.run.run_id,
+            "session_id": self.run.session_id,
+            "seconds": self.run.seconds,
+            "axis_s": self.timeline.end,
+            "paused_s": self.timeline.paused,
+            "bars": [bar_json(bar) for bar in self.timeline.bars],
+        }
+
+
+def bar_json(bar: Bar) -> dict[str, Any]:
+    """One bar."""
+    call = bar.call
+    return {
+        "kind": bar.kind,
+        "what": words_of(bar),
+        "at": str(bar.place) if bar.place.phase else "",
+        "run_id": bar.run or None,
+        "status": bar.status,
+        "start_s": bar.start,
+        "end_s": bar.end,
+        "seconds": bar.seconds,
+        "tokens_in": call.tokens_in if call is not None else None,
+        "cost": CostSum.of([call]).total if call is not None else None,
+    }
