@@ -88,7 +88,7 @@ def test_saves_are_seen_however_an_editor_saves(terminal: Terminal, folder: Path
     terminal.until("○ noise ●", gone="○ quiet")
     step(terminal, "intake · turn 2/3")
     terminal.press("q")
-    terminal.until("A run is going on")
+    terminal.until("A run is active")
     terminal.press("q")
     terminal.until("rc=0")
 

@@ -251,7 +251,7 @@ async def test_leaving_while_a_run_is_going_asks_and_escape_stays(tmp_path: Path
     async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
         await step(it)
         await it.press("q")
-        assert "A run is going on." in it.text()
+        assert "A run is active: " in it.text()
         await it.press("escape")
         assert it.app.screen is it.screen
         assert it.session.running

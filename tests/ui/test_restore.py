@@ -84,7 +84,7 @@ async def test_a_damaged_state_file_never_stands_in_the_way(tmp_path: Path, dama
 
 async def test_an_interrupted_run_is_shown_and_offered_at_the_next_start(tmp_path: Path) -> None:
     stored_runs(tmp_path)
-    async with bench(tmp_path, fresh=True) as it:
+    async with bench(tmp_path) as it:
         assert isinstance(it.app.screen, ChoiceDialog), "nothing was offered"
         await it.press("l")
         assert it.screen.shows(FORK)

@@ -171,8 +171,8 @@ async def test_a_run_is_forked_at_a_place_compared_and_exported_from_the_list(tm
         await it.until(lambda: it.session.stepper.held is not None, "the fork is not held")
         assert it.app.screen is it.screen
         notes = " ".join(note.message for note in it.app._notifications)
-        assert "A new run, forked from log_triage-7f3a and held before dig:2" in notes
-        assert "log_triage-7f3a stays as it is; L lists both." in notes
+        assert "A fork of the run, paused before dig:2: E edits, n steps." in notes
+        assert "The run itself stays open in its own tab: {." in notes
         place = it.session.stepper.held.place if it.session.stepper.held else None
         assert place is not None
         assert (place.phase, place.turn) == ("dig", 2)

@@ -30,7 +30,7 @@ def notes(it: Bench) -> str:
 
 async def test_the_offer_of_an_unfinished_run_takes_no_key_from_before_it_opened(tmp_path: Path) -> None:
     stored_runs(tmp_path)
-    async with bench(tmp_path, fresh=True) as it:
+    async with bench(tmp_path) as it:
         assert isinstance(it.app.screen, ChoiceDialog)
         for key in ("n", "g", "l"):
             type_before(it, key)

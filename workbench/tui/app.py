@@ -33,11 +33,13 @@ from workbench.tui.screens.too_small import TooSmall, too_small
 from workbench.tui.theming import ThemedApp
 from workbench.tui.widgets.prompt import PromptClosed, PromptReady
 from workbench.views.keys import KEYS, Key, command_of, resolve, take_keys
+from workbench.views.tab_line import CLOSE, SHOW
 
 if TYPE_CHECKING:
     from workbench.tools.capabilities import Capability
     from workbench.tui.navigation import Navigator
     from workbench.tui.sessions import Sessions
+    from workbench.views.tab_line import TabLabel
     from workbench.workspace.facts import Reload
     from workbench.workspace.session import Session, Workspace
     from workbench.workspace.settings import Settings
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 KEEP_EVERY = 3.0
 """Seconds between two looks whether the view is another: what a killed app forgets at most."""
+DRAIN_EVERY = 0.2
+"""Seconds between two looks at what the engines of hidden tabs sent."""
 ROOMS = frozenset({"home", "runs", "snapshots", "sql", "settings"})
 """Actions that open a screen over a workspace."""
 SWITCH_S = 0.0005
@@ -117,6 +121,7 @@ class WorkbenchApp(ThemedApp):
         if not (self.is_headless or self.is_web):
             terminal.watch(lambda: self._signalled(signal.SIGHUP), self._left)
         self.set_interval(KEEP_EVERY, self._keep_view_soon)
+        self.set_interval(DRAIN_EVERY, self._drain_hidden)
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -163,6 +168,10 @@ class WorkbenchApp(ThemedApp):
         if self._navigation is not None:
             self._navigation.sessions.keep_view_soon()
 
+    def _drain_hidden(self) -> None:
+        if self._navigation is not None:
+            self._navigation.sessions.drain()
+
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         if event.state is not WorkerState.ERROR:
             return
@@ -203,6 +212,11 @@ class WorkbenchApp(ThemedApp):
     def workspace(self) -> Workspace | None:
         """The workspace, once it is open."""
         return self._navigation.sessions.workspace if self._navigation is not None else None
+
+    @property
+    def tab_labels(self) -> Sequence[TabLabel]:
+        """What is said of each tab that is open."""
+        return self._navigation.sessions.labels if self._navigation is not None else ()
 
     @property
     def draws_pictures(self) -> bool:
@@ -268,9 +282,15 @@ class WorkbenchApp(ThemedApp):
         self.call_later(self.say, f"copied {what}, {len(text):,} characters, to {' and '.join(where)}")
 
     async def run_command(self, command: str) -> None:
-        """Run a command of the key table by its id, or ``theme:name``."""
+        """Run a command of the key table by its id, ``theme:name``, or ``tab:`` and ``close-tab:`` with a number."""
         if command.startswith("theme:"):
             self.theme = command.removeprefix("theme:")
+            return
+        if command.startswith(SHOW):
+            self.sessions.show_at(int(command.removeprefix(SHOW)))
+            return
+        if command.startswith(CLOSE):
+            self.sessions.close_tab(int(command.removeprefix(CLOSE)))
             return
         key = next(key for key in self.keys if key.id == command)
         await self.run_action(key.action, default_namespace=self if key.context == "app" else self._taker(command))
@@ -350,15 +370,20 @@ class WorkbenchApp(ThemedApp):
 
     def action_leave(self) -> None:
         """Quit; while a run is going, or a file is not saved, only after asking."""
-        running = self.session is not None and self.session.running
+        running = self._navigation.sessions.running if self._navigation is not None else ()
         unsaved = self._navigation.unsaved() if self._navigation is not None else ()
         if not running and not unsaved:
             self.exit(0)
             return
         reasons = [f"{file} has changes that are not saved." for file in unsaved]
-        reasons += ["A run is going on. Its journal is complete up to now, and it can be resumed."] if running else []
+        names = ", ".join(tab.label(current=False).name for tab in running)
+        if len(running) == 1:
+            reasons.append(f"A run is active: {names}. Its journal is complete so far, and it can be resumed.")
+        elif running:
+            reasons.append(f"{len(running)} runs are active: {names}. Their journals are complete so far.")
         text = "\n".join(reasons)
-        leave = "Stop the run and quit" if running else "Drop the changes and quit"
+        stop = "Stop the run and quit" if len(running) == 1 else "Stop all runs and quit"
+        leave = stop if running else "Drop the changes and quit"
         answers = (("stay", "s", "Stay"), ("leave", "q", leave))
 
         def answered(answer: str | None) -> None:

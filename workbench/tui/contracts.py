@@ -5,7 +5,7 @@ They import this module in the place of the app and of each other's rooms, so th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.signal import Signal
 
+    from workbench.engine.debugger.stepper import Mode
     from workbench.tools.capabilities import Capability
     from workbench.tui.palette import Palette
     from workbench.views.keys import Key
+    from workbench.views.tab_line import TabLabel
     from workbench.workspace.facts import Reload
     from workbench.workspace.session import Session, Workspace
     from workbench.workspace.settings import Settings
@@ -61,7 +63,27 @@ class Navigation(Protocol):
         ...
 
     def open_session(self, workspace: Workspace, make: Callable[[Workspace], Session]) -> None:
-        """Open a session of a workspace in the place of the one that is open."""
+        """Open a session of a workspace in a tab of its own."""
+        ...
+
+    def beside(self, then: Callable[[], object]) -> None:
+        """Open what is shown once more in a tab of its own, then call ``then``, which starts a run there."""
+        ...
+
+    def begin(self, mode: Mode) -> None:
+        """Start a run of what is shown."""
+        ...
+
+    def fork_here(self, run_id: str, place: str, said: str) -> None:
+        """In what is shown: start a fork of a run that pauses before the call at a place, which is named ``said``."""
+        ...
+
+    def step_tab(self, by: int) -> None:
+        """Show the tab so many places to the right."""
+        ...
+
+    def close_tab(self) -> None:
+        """Close the tab that is shown; asks while its run is active."""
         ...
 
     def open_editor(self, file: Path, line: int = 1, column: int = 1) -> None:
@@ -94,6 +116,11 @@ class Services(Protocol):
     @property
     def navigation(self) -> Navigation:
         """Opens screens, runs and files."""
+        ...
+
+    @property
+    def tab_labels(self) -> Sequence[TabLabel]:
+        """What is said of each tab that is open."""
         ...
 
     @property

@@ -47,10 +47,6 @@ if TYPE_CHECKING:
             """All screens that are open, the Bench first."""
             ...
 
-        def push_screen(self, screen: Screen[Any], callback: Callable[[Any], None] | None = None) -> object:
-            """Open a screen."""
-            ...
-
         def suspend(self) -> AbstractContextManager[None]:
             """Give the terminal to another program meanwhile. Raises SuspendNotSupported."""
             ...
@@ -137,16 +133,36 @@ class Navigator:
         self.show_run(run_id, lambda: self._host.bench.resume(run_id, Mode.OVER))
 
     def fork_run(self, run_id: str, place: str) -> None:
-        """Show a stored run, and hold a fork of it before the call at a place."""
+        """Show a stored run, and pause a fork of it before the call at a place, in a tab of its own."""
         self.show_run(run_id, lambda: self._host.bench.controllers.editing.fork_at(run_id, place))
+
+    def fork_here(self, run_id: str, place: str, said: str) -> None:
+        """In what is shown: start a fork of a run that pauses before the call at a place, which is named ``said``."""
+        self._host.bench.controllers.editing.fork_here(run_id, place, said)
 
     def freeze_run(self, run_id: str) -> None:
         """Show a stored run, and freeze it as a test."""
         self.show_run(run_id, lambda: self._host.bench.controllers.testing.freeze())
 
     def open_session(self, workspace: Workspace, make: Callable[[Workspace], Session]) -> None:
-        """Open a session of a workspace in the place of the one that is open."""
-        self.sessions.exchange(workspace, make)
+        """Open a session of a workspace in a tab of its own."""
+        self.sessions.open_beside(workspace, make)
+
+    def beside(self, then: Callable[[], object]) -> None:
+        """Open what is shown once more in a tab of its own, then call ``then``, which starts a run there."""
+        self.sessions.same_beside(then)
+
+    def begin(self, mode: Mode) -> None:
+        """Start a run of what is shown."""
+        self._host.bench.begin(mode)
+
+    def step_tab(self, by: int) -> None:
+        """Show the tab so many places to the right."""
+        self.sessions.step(by)
+
+    def close_tab(self) -> None:
+        """Close the tab that is shown; asks while its run is active."""
+        self.sessions.close_tab()
 
     # -- screens -----------------------------------------------------------------------------------------------------
 

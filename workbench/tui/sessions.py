@@ -1,10 +1,10 @@
-"""The session that is open in the app: opened behind the first frame, followed as its file is saved, exchanged for
-another, and left as it was found. Imported behind the first frame."""
+"""The sessions that are open in the app, each a tab: opened behind the first frame or beside the others, followed as
+their files are saved, and closed. Imported behind the first frame."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec.structs import replace
 
 from workbench.themes import load_themes
-from workbench.tui.bench.controllers import Controllers
 from workbench.tui.bench.opening import OpenedSession, opened_session, unfinished_run, watched_files
+from workbench.tui.run_tab import RunTab
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.views.keys import told
 from workbench.workspace.input_file import default_input
 from workbench.workspace.session import Session, Workspace
@@ -23,17 +24,21 @@ from workbench.workspace.view_states import keep_view
 from workbench.workspace.watch import Watcher
 
 if TYPE_CHECKING:
+    from textual.screen import Screen
     from textual.signal import Signal
 
     from workbench.language.load import Loaded
     from workbench.themes import Themes
     from workbench.tui.bench.screen import BenchScreen
     from workbench.tui.contracts import Severity
+    from workbench.views.tab_line import TabLabel
     from workbench.workspace.facts import Reload
     from workbench.workspace.view_states import ViewState
 
 KEEP_EVERY = 3.0
 """Seconds between two looks whether the view is another: what a killed app forgets at most."""
+MOST_TABS = 24
+"""Tabs that stay open; beyond that, the oldest without a live run is closed."""
 PAINT_SECONDS = 0.1
 """The longest that checking a saved file waits until its phases are on the screen."""
 
@@ -79,6 +84,10 @@ class Host(Protocol):
         """Press the keys again that came before there was a session."""
         ...
 
+    def push_screen(self, screen: Screen[Any], callback: Callable[[Any], None] | None = None) -> object:
+        """Open a screen; ``callback`` gets what it is dismissed with."""
+        ...
+
     def in_background(self, work: Callable[[], None], group: str) -> None:
         """Run work in a thread; other work of the group is given up."""
         ...
@@ -89,11 +98,14 @@ class Host(Protocol):
 
 
 class Sessions:
-    """Holds the open session, watches its files, and keeps how it looks."""
+    """Holds the open sessions, each a tab, watches their files, and keeps how the one that is shown looks."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self.session: Session | None = None
+        self.tabs: list[RunTab] = []
+        """All that is open, in the order of the line of tabs."""
+        self.tab: RunTab | None = None
+        """The one that is shown."""
         self.watcher: Watcher | None = None
         self._workspace: Workspace | None = None
         self._kept: tuple[Path, ViewState] | None = None
@@ -101,18 +113,37 @@ class Sessions:
         self._keeping_failed = False
         self._sizes: dict[str, int] | None = None
         self._reloading = threading.Lock()
+        self._saves: dict[Path, object] = {}
+        """By file, what stands for the save of it that was noticed last."""
+
+    @property
+    def session(self) -> Session | None:
+        """The session that is shown."""
+        return self.tab.session if self.tab is not None else None
 
     @property
     def workspace(self) -> Workspace | None:
         """The workspace, once it is open."""
         return self.session.workspace if self.session is not None else self._workspace
 
+    @property
+    def running(self) -> tuple[RunTab, ...]:
+        """The tabs with a run that has not ended."""
+        return tuple(tab for tab in self.tabs if tab.session.running)
+
+    @property
+    def labels(self) -> tuple[TabLabel, ...]:
+        """What the line of tabs says."""
+        return tuple(tab.label(current=tab is self.tab) for tab in self.tabs)
+
     def close(self) -> None:
-        """Stop watching, and close the session."""
+        """Stop watching, and close all sessions."""
         if self.watcher is not None:
             self.watcher.stop()
-        if self.session is not None:
-            self.session.close()
+        for tab in self.tabs:
+            tab.session.stop()
+        for tab in self.tabs:
+            tab.session.close()
 
     # -- opening -----------------------------------------------------------------------------------------------------
 
@@ -130,63 +161,163 @@ class Sessions:
         show_home(workspace)
 
     def _open(self, opened: OpenedSession, then: Callable[[], object] | None) -> None:
-        """In a thread: show a session that was opened; offer to go on with its run, unless a run was asked for."""
+        """In a thread: show a session that was opened; offer to resume its run, unless a run was asked for, or nothing
+        of before is wanted (``--fresh``)."""
         self._host.later(self._take, opened, load_themes(self._host.theme_folders), then)
-        if not opened.by_name and (run := unfinished_run(opened.session)) is not None:
+        if opened.by_name or self._host.fresh:
+            return
+        others = [tab for tab in self.tabs if tab.session is not opened.session]
+        if (run := unfinished_run(opened.session)) is not None and not any(tab.shows(run[0]) for tab in others):
             self._host.later(self._host.bench.offer_to_go_on, *run)
 
     def _take(self, opened: OpenedSession, themes: Themes, then: Callable[[], object] | None) -> None:
-        """Show a session that was opened, in the place of the one before."""
-        host, bench = self._host, self._host.bench
-        before, self.session = self.session, opened.session
-        if self.watcher is not None:
-            self.watcher.stop()
-        if before is not None:
-            before.close()
+        """Show a session that was opened, in a tab of its own; one that shows nothing but the same file gives way."""
+        host, bench, before = self._host, self._host.bench, self.tab
         host.to_bench()
-        bench.open(opened.presenter, Controllers)
+        given = host.given if opened.given is None else dict(opened.given)
+        controllers = bench.controllers_for()
+        tab = RunTab(opened.session, opened.presenter, controllers, given)
+        if before is not None and before.is_blank and before.session.file == opened.session.file:
+            self.tabs[self.tabs.index(before)] = tab
+            before.session.close()
+        else:
+            self._hide(before)
+            self.tabs.insert(self.tabs.index(before) + 1 if before is not None else len(self.tabs), tab)
+            self._close_oldest(tab)
+        self.tab = tab
+        bench.open(opened.presenter, controllers)
         host.take_themes(themes)
         host.say_early(opened.presenter.notes)
-        if self.session.gone:
-            host.say(self.session.gone, "warning")
-        else:
-            self._watch(self.session)
-        if opened.given is not None:
-            host.given = dict(opened.given)
-        bench.controllers.view.restore(opened.view)
+        if tab.session.gone:
+            host.say(tab.session.gone, "warning")
+        self._watch()
+        host.given = dict(given)
+        controllers.view.restore(opened.view)
         if then is not None:
             then()
         host.press_early_keys()
 
+    # -- tabs --------------------------------------------------------------------------------------------------------
+
+    def show(self, tab: RunTab, then: Callable[[], object] | None = None) -> None:
+        """Show a tab that is open, with the Bench on top, then call ``then``."""
+        host, bench = self._host, self._host.bench
+        if tab is not self.tab and tab in self.tabs:
+            self.keep_view()
+            self._hide(self.tab)
+            self.tab, tab.news = tab, False
+            host.given = dict(tab.given)
+            look, tab.look = tab.look, None
+            bench.show_again(tab.presenter, tab.controllers, look)
+        host.to_bench(then)
+
+    def show_at(self, index: int) -> None:
+        """Show the tab at a place of the line, from 0; nothing where there is none."""
+        if 0 <= index < len(self.tabs):
+            self.show(self.tabs[index])
+
+    def step(self, by: int) -> None:
+        """Show the tab so many places to the right; after the last one comes the first."""
+        if len(self.tabs) < 2 or self.tab is None:
+            self._host.say(told("Only this tab is open. {app.home} and {app.runs} open others beside it."))
+            return
+        self.show_at((self.tabs.index(self.tab) + by) % len(self.tabs))
+
+    def drain(self) -> None:
+        """Take what the engines of hidden tabs sent; tell what they do now, where that is something else."""
+        for tab in self.tabs:
+            if tab is not self.tab and tab.take():
+                self._tell(tab)
+
+    def _tell(self, tab: RunTab) -> None:
+        name, state = tab.label(current=False).name, tab.presenter.state
+        if tab.was == "held" and state.held is not None:
+            self._host.say(f"{name}: paused {state.held.words} {state.held.place.phase}")
+        elif tab.was == "asked":
+            self._host.say(f"{name}: waits for your answer", "warning")
+        elif not state.alive and state.started:
+            self._host.say(f"{name}: {state.run.status}", "error" if state.run.status == "failed" else "information")
+        self._host.bench.show_tabs()
+
+    def close_tab(self, index: int | None = None) -> None:
+        """Close a tab, the one that is shown where none is named; a live run in it is stopped, after asking."""
+        tab = self.tab if index is None else next(iter(self.tabs[index : index + 1]), None)
+        if tab is None:
+            return
+        if len(self.tabs) == 1:
+            self._host.say(told("This is the only tab. {app.home} opens another beside it, {app.quit} quits."))
+        elif tab.session.running:
+            self._ask_to_close(tab)
+        else:
+            self._close(tab)
+
+    def _ask_to_close(self, tab: RunTab) -> None:
+        def answered(answer: str | None) -> None:
+            if answer == "close":
+                self._close(tab)
+
+        name = tab.label(current=False).name
+        text = f"The run of {name} is active. Its journal is complete so far, and it can be resumed later."
+        answers = (("stay", "s", "Keep the tab open"), ("close", "t", "Stop the run and close the tab"))
+        self._host.push_screen(ChoiceDialog("Close this tab?", text, answers), answered)
+
+    def _close(self, tab: RunTab) -> None:
+        if tab not in self.tabs or len(self.tabs) == 1:
+            return
+        at = self.tabs.index(tab)
+        if tab is self.tab:
+            self.show_at(at + 1 if at + 1 < len(self.tabs) else at - 1)
+        self._drop(tab)
+
+    def _drop(self, tab: RunTab) -> None:
+        self.tabs.remove(tab)
+        tab.session.stop()
+        self._host.in_background(tab.session.close, f"close-{id(tab)}")
+        self._watch()
+        self._host.bench.show_tabs()
+
+    def _close_oldest(self, fresh: RunTab) -> None:
+        """Keep the number of tabs bounded: the first one goes that has no live run."""
+        while len(self.tabs) > MOST_TABS:
+            oldest = next((tab for tab in self.tabs if tab is not fresh and not tab.session.running), None)
+            if oldest is None:
+                return
+            self._host.say(f"{oldest.label(current=False).name} was closed: at most {MOST_TABS} tabs stay open.")
+            self._drop(oldest)
+
+    def _hide(self, tab: RunTab | None) -> None:
+        """Remember how a tab looks that another one takes the place of; what was made to draw it is dropped."""
+        if tab is not None:
+            tab.given = dict(self._host.given)
+            tab.look = self._host.bench.leave()
+            tab.was = tab.doing
+            tab.presenter.drop_drawn()
+
     # -- another session ---------------------------------------------------------------------------------------------
 
     def show_run(self, run_id: str, then: Callable[[], object] | None = None) -> None:
-        """Show a stored run in the Bench, over its own file, and then do something with it."""
-        session = self.session
-        if session is not None and session.running:
-            if session.run_id != run_id:
-                self._host.say(told("A run is going on in the Bench: {run.stop} stops it there."), "warning")
-                return
-            self._host.to_bench(then)
-        elif session is not None and session.run_id == run_id and self._host.bench.shows(run_id):
-            self._host.to_bench(then)
+        """Show a stored run in the Bench, over its own file, and then do something with it. One that is open already is
+        shown in its tab."""
+        if (tab := next((tab for tab in self._shown_first() if tab.shows(run_id)), None)) is not None:
+            self.show(tab, then)
         elif self.workspace is not None:
-            self.exchange(self.workspace, lambda workspace: workspace.run(run_id), then)
+            self.open_beside(self.workspace, lambda workspace: workspace.run(run_id), then)
 
     def show_file(self, file: Path) -> None:
-        """Open another cascade in the Bench."""
-        session = self.session
-        if session is not None and session.file == file.resolve():
-            self._host.to_bench()
-        elif session is not None and session.running:
-            self._host.say(told("A run is going on in the Bench: {run.stop} stops it there."), "warning")
+        """Open a cascade in the Bench; one that is open already is shown in its tab."""
+        real = file.resolve()
+        if (tab := next((tab for tab in self._shown_first() if tab.session.file == real), None)) is not None:
+            self.show(tab)
         elif self.workspace is not None:
-            self.exchange(self.workspace, lambda workspace: workspace.file(file))
+            self.open_beside(self.workspace, lambda workspace: workspace.file(file))
 
-    def exchange(
+    def _shown_first(self) -> list[RunTab]:
+        return sorted(self.tabs, key=lambda tab: tab is not self.tab)
+
+    def open_beside(
         self, workspace: Workspace, make: Callable[[Workspace], Session], then: Callable[[], object] | None = None
     ) -> None:
-        """Open a session of a workspace in place of the one there is. A fault is said, and the old one stays."""
+        """Open a session of a workspace in a tab of its own. A fault is said, and nothing changes."""
         self.keep_view()
         self._host.in_background(partial(self._make, workspace, make, then), "switch")
 
@@ -197,16 +328,34 @@ class Sessions:
         opened = opened_session(session, fresh=self._host.fresh)
         self._open(replace(opened, given=default_input(session.file)), then)
 
+    def same_beside(self, then: Callable[[], object]) -> None:
+        """Open what is shown once more, in a tab of its own, with the same inputs and breakpoints; then call ``then``,
+        which starts a run there."""
+        if (tab := self.tab) is not None:
+            self.keep_view()
+            self._host.in_background(partial(self._make_same, tab, dict(self._host.given), then), "switch")
+
+    def _make_same(self, tab: RunTab, given: Mapping[str, Any], then: Callable[[], object]) -> None:
+        before = tab.session
+        run_id = tab.presenter.state.run.run_id or before.run_id
+        session = before.workspace.run(run_id) if before.gone else before.workspace.file(before.file)
+        session.stepper.breakpoints = list(before.stepper.breakpoints)
+        opened = opened_session(session, fresh=True)
+        self._open(replace(opened, given=given, by_name=True), then)
+
     # -- the file is saved -------------------------------------------------------------------------------------------
 
-    def _watch(self, session: Session) -> None:
-        """Follow the files of a session from what was read of them: the cascade, the texts that it includes, and the
+    def _watch(self) -> None:
+        """Follow the files of all tabs from what was read of them: the cascades, the texts that they include, and the
         theme files."""
-        source = session.opened.source
+        if self.watcher is not None:
+            self.watcher.stop()
+        there = [tab.session for tab in self.tabs if not tab.session.gone]
+        themes = self._host.theme_folders
         self.watcher = Watcher(
-            lambda: watched_files(session, self._host.theme_folders),
+            lambda: dict.fromkeys(file for session in there for file in watched_files(session, themes)),
             lambda path, content: self._host.later(self._saved, path, content),  # Called in the watcher's thread.
-            {session.file: (source.bom + source.text).encode("utf-8", "surrogateescape")},
+            {session.file: _content(session) for session in there},
         )
         self.watcher.start()
 
@@ -214,37 +363,44 @@ class Sessions:
         self._host.file_saved.publish(path)
         if path.parent in self._host.theme_folders:
             self._host.reload_themes()
-        else:
-            own = content if self.session is not None and path == self.session.file else None
-            self._latest = token = object()
-            self._host.in_background(partial(self._reload, own, token), "reload")
+            return
+        self._saves[path] = token = object()
+        tabs = [tab for tab in self._shown_first() if path in watched_files(tab.session, ())]
+        self._host.in_background(partial(self._reload, path, content, token, tabs), f"reload-{path}")
 
-    _latest: object = None
-    """Stands for the save that was noticed last."""
-
-    def _reload(self, content: bytes | None, token: object) -> None:
+    def _reload(self, path: Path, content: bytes | None, token: object, tabs: Sequence[RunTab]) -> None:
         """In a thread: show the phases as soon as the text is read, and the rest when it is checked. Of saves that come
         faster than that, each waits for the one before, and only the last one is read."""
-        session = self.session
         with self._reloading:
-            if session is None or token is not self._latest:
-                return
-            loaded = session.project.load(session.file, content) if content is not None else None
-            if loaded is not None and loaded.cascade is not None:
-                painted = threading.Event()
-                self._host.later(self._outline, loaded, painted)
-                # Checking is as much work as painting, and the two would take turns of 5 ms.
-                painted.wait(PAINT_SECONDS)
-            self._host.later(self.take_reload, session.reload(loaded))
+            for tab in tabs:
+                if token is self._saves.get(path):
+                    self._reload_in(tab, content if path == tab.session.file else None)
 
-    def _outline(self, loaded: Loaded, painted: threading.Event) -> None:
-        self._host.bench.controllers.running.outlined(loaded)
+    def _reload_in(self, tab: RunTab, content: bytes | None) -> None:
+        session = tab.session
+        loaded = session.project.load(session.file, content) if content is not None else None
+        if loaded is not None and loaded.cascade is not None and tab is self.tab:
+            painted = threading.Event()
+            self._host.later(self._outline, tab, loaded, painted)
+            # Checking is as much work as painting, and the two would take turns of 5 ms.
+            painted.wait(PAINT_SECONDS)
+        self._host.later(self._reloaded, tab, session.reload(loaded))
+
+    def _outline(self, tab: RunTab, loaded: Loaded, painted: threading.Event) -> None:
+        if tab is self.tab:
+            tab.controllers.running.outlined(loaded)
         self._host.bench.call_after_refresh(painted.set)
+
+    def _reloaded(self, tab: RunTab, reload: Reload) -> None:
+        saved = f"{datetime.now():%H:%M:%S}"
+        tab.controllers.running.take_file(tab.session, tab.presenter, reload, saved)
+        if tab is self.tab:
+            tab.controllers.running.tell_reloaded(reload)
 
     def take_reload(self, reload: Reload) -> None:
         """Show what a second look at the cascade file found."""
-        if self.session is not None:
-            self._host.bench.controllers.running.reloaded(self.session, reload, f"{datetime.now():%H:%M:%S}")
+        if self.tab is not None:
+            self._reloaded(self.tab, reload)
 
     # -- sizes of panes ----------------------------------------------------------------------------------------------
 
@@ -292,3 +448,9 @@ class Sessions:
                 self._keeping_failed = True
                 words = f"how this looks is not kept for the next time: {fault.strerror}"
                 self._host.later(self._host.say, words, "warning")
+
+
+def _content(session: Session) -> bytes:
+    """The bytes of the cascade file as they were read."""
+    source = session.opened.source
+    return (source.bom + source.text).encode("utf-8", "surrogateescape")

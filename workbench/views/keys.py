@@ -29,6 +29,8 @@ class Key(Struct, frozen=True):
 SHOWN = {
     "left_square_bracket": "[",
     "right_square_bracket": "]",
+    "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
     "slash": "/",
     "question_mark": "?",
     "pagedown": "pgdn",
@@ -623,6 +625,11 @@ KEYS: tuple[Key, ...] = (
     Key("pane.higher", "alt+up", "resize('height', 2)", "bench", "Make the lower pane higher", "Panes"),
     Key("pane.lower", "alt+down", "resize('height', -2)", "bench", "Make the lower pane lower", "Panes"),
     Key("pane.jump", "ctrl+o", "jump", "bench", "Jump to a pane by its letter", "Panes"),
+    Key(
+        "tabs.next", "right_curly_bracket", "show_tab(1)", "bench", "Show the next run that is open", "Tabs", "next run"
+    ),
+    Key("tabs.previous", "left_curly_bracket", "show_tab(-1)", "bench", "Show the run before that is open", "Tabs"),
+    Key("tabs.close", "X", "close_tab", "bench", "Close the tab; asks while its run is active", "Tabs", "close"),
     Key("tab.log", "1", "tab('log')", "bench", "The log: what happened, line by line", "Panes"),
     Key("tab.problems", "2", "tab('problems')", "bench", "Problems of the file and of the run", "Panes"),
     Key("tab.state", "3", "tab('state')", "bench", "The state of the run", "Panes"),

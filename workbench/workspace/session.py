@@ -111,6 +111,8 @@ class Session:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Outcome] | None = None
+        self._stopped: asyncio.Task[Outcome] | None = None
+        """The run that was told to end."""
         self.stepper = self._new_stepper()
         self.stepper.breakpoints = load_breakpoints(project.folders, self.file)
         self._kept = list(self.stepper.breakpoints)
@@ -253,7 +255,9 @@ class Session:
 
     def stop(self) -> None:
         """End the run as stopped: its call or tool is cancelled, its journal is complete."""
-        if self._loop is not None and self._task is not None and self.running:
+        if self._loop is not None and self._task is not None and self.running and self._task is not self._stopped:
+            # Cancelled again, it would lose what it does at its end.
+            self._stopped = self._task
             self._loop.call_soon_threadsafe(self._task.cancel)
 
     def answer(self, question: Event, text: str) -> bool:

@@ -55,9 +55,12 @@ class Editing:
 
     def fork(self) -> None:
         """Start a run that begins as this one did, held before the selected call."""
-        if (ready := self._ready()) is None:
+        if (live := self._stage.live()) is None:
             return
-        state = ready[1].state
+        state = live[1].state
+        if not state.run.run_id:
+            self._stage.services.say(told("There is no run yet: {run.start} makes one."))
+            return
         place = state.selected or (state.run.calls[-1].place if state.run.calls else None)
         if place is None or state.run.call_at(place) is None:
             self._stage.services.say("Choose the call to fork at.")
@@ -65,18 +68,25 @@ class Editing:
         self.fork_at(state.run.run_id, str(place), f"{place.phase}:{place.turn}")
 
     def fork_at(self, run_id: str, place: str, said: str = "") -> None:
-        """Start a run that begins as a stored one did, held before the call at a place that is named ``said``."""
-        if (ready := self._ready()) is None:
+        """Start a run that begins as a stored one did, in a tab of its own, paused before the call at a place that is
+        named ``said``. What is shown stays."""
+        if (live := self._stage.live()) is None:
             return
-        session, presenter = ready
-        services = self._stage.services
-        if asks_for_trust(services, session, partial(self.fork_at, run_id, place, said)):
+        if asks_for_trust(self._stage.services, live[0], partial(self.fork_at, run_id, place, said)):
             return
+        navigation = self._stage.services.navigation
+        navigation.beside(lambda: navigation.fork_here(run_id, place, said or place))
+
+    def fork_here(self, run_id: str, place: str, said: str) -> None:
+        """The same in what is shown, where no run is active."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
         presenter.stepping = True
         session.fork(run_id, place, Mode.OVER)
-        words = "A new run, forked from {run} and held before {place}: {run.edit} edits, {run.over} goes on. "
-        back = "{run} stays as it is; {app.runs} lists both."
-        services.say(told(words + back, run=presenter.state.run.session_id, place=said or place))
+        words = "A fork of the run, paused before {place}: {run.edit} edits, {run.over} steps. "
+        back = "The run itself stays open in its own tab: {tabs.previous}."
+        self._stage.services.say(told(words + back, place=said))
         self._running.begun()
 
     def rerun(self) -> None:

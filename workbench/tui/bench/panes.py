@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from textual.geometry import Region
 
@@ -10,11 +10,15 @@ from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
 from workbench.views.model import Lines
+from workbench.views.tab_line import tab_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from workbench.context.place import Place
     from workbench.tui.bench.presenter import Presenter
     from workbench.tui.bench.tabs import Tab
+    from workbench.views.tab_line import TabLabel
     from workbench.views.tree import Node, NodeId, TreeRows
 
 
@@ -22,6 +26,21 @@ def _titled(title: str) -> Lines:
     rows = Lines()
     rows.title = ((title, "title"),)
     return rows
+
+
+class PanesLook(NamedTuple):
+    """How the panes were left: rows and lines count from 0, in the order of ``Panes.all``."""
+
+    tab: Tab
+    node: NodeId | None
+    call: Place | None
+    run: str
+    home: int
+    cursors: tuple[int, ...]
+    tops: tuple[float, ...]
+    filters: tuple[str, ...]
+    ends: tuple[bool, ...]
+    """Which panes were at their last row, and follow it."""
 
 
 class Panes:
@@ -34,6 +53,7 @@ class Panes:
         self.detail = RowView(_titled("Message"), id="detail", selecting=False)
         self.dock = RowView(_titled("Log"), id="dock", follows=True)
         self.header = SpanLine(((" cascade workbench", "bold"), ("  opening …", "dim")), id="header")
+        self.tabs = SpanLine(id="tabs")
         self.crumb = SpanLine(id="crumb")
         self.tree_rows: TreeRows | None = None
         self.tree_id: NodeId | None = None
@@ -56,6 +76,41 @@ class Panes:
             view.filter = ""
         self.tree_id = None
         self._shown_call, self._shown_detail = None, None
+
+    def look(self) -> PanesLook:
+        """How they are left now."""
+        views = self.all
+        return PanesLook(
+            self.tab,
+            self.tree_id,
+            self._shown_call,
+            self._shown_run,
+            self._home,
+            tuple(view.cursor for view in views),
+            tuple(view.scroll_y for view in views),
+            tuple(view.filter for view in views),
+            tuple(view.follows and view.cursor >= len(view.rows) - 1 for view in views),
+        )
+
+    def look_again(self, presenter: Presenter, look: PanesLook) -> None:
+        """Show a session as it was left."""
+        self.tab, self.tree_id = look.tab, look.node
+        self._shown_call, self._shown_run, self._home = look.call, look.run, look.home
+        self._shown_detail = None
+        for view, cursor, filter in zip(self.all, look.cursors, look.filters, strict=True):
+            view.cursor, view.filter, view.needle = cursor, filter, ""
+        self.show_all(presenter)
+        for view, cursor, at_end in zip(self.all, look.cursors, look.ends, strict=True):
+            if view.follows and not at_end:
+                view.show(None, cursor)  # It stood at the end of what was shown before.
+
+    def scroll_back(self, look: PanesLook) -> None:
+        """Put each pane to the line that was on top of it; one that follows its end goes there."""
+        for view, top, at_end in zip(self.all, look.tops, look.ends, strict=True):
+            if at_end:
+                view.action_last()
+            else:
+                view.scroll_to(y=top, animate=False, force=True)
 
     # -- rows into panes ---------------------------------------------------------------------------------------------
 
@@ -146,6 +201,12 @@ class Panes:
         width = self.header.screen.size.width
         self.header.show(presenter.header(width))
         self.crumb.show(presenter.crumb(width))
+
+    def show_tabs(self, labels: Sequence[TabLabel]) -> None:
+        """Redraw the line of tabs; there is none for one alone."""
+        self.tabs.display = len(labels) > 1
+        if self.tabs.display:
+            self.tabs.show(tab_line(labels, self.tabs.screen.size.width))
 
     # -- what is under the cursor ------------------------------------------------------------------------------------
 

@@ -56,6 +56,10 @@ class Presenter:
     _problems: tuple[object, tuple[Problem, ...]] | None = None
     _timeline: Timeline = field(default_factory=Timeline)
 
+    def drop_drawn(self) -> None:
+        """Forget what was made to be drawn: it is not shown now."""
+        self._context = self._outline = self._problems = None
+
     # -- the cascade -------------------------------------------------------------------------------------------------
 
     @property

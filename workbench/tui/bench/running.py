@@ -90,22 +90,28 @@ class Running:
         if (live := self._stage.live()) is None:
             return False
         session, presenter = live
-        arrived = [session.events.popleft() for _ in range(min(len(session.events), EVENTS_PER_FRAME))]
-        noticed = [session.notices.popleft() for _ in range(len(session.notices))]
-        now = monotonic()
-        for notice in noticed:
-            if notice.kind in ("failed", "unsaved", "offline"):
-                self._say(str(notice.data.get("message", "")), "warning" if notice.kind == "offline" else "error")
-        if presenter.state.absorb(arrived, noticed, now):
-            self._catch_up(session, presenter)
+        if self.drain(session, presenter):
             self._stage.redraw()
             return True
+        now = monotonic()
         if presenter.state.waiting or (presenter.state.alive and presenter.state.held is None):
             turning = self._stage.panes.tree.app.animation_level != "none"
             tick = int(now * TURNS_PER_SECOND) if turning else 0
             turned, presenter.tick = tick != presenter.tick, tick
             self._stage.panes.show_live(presenter, turned=turned)
         return False
+
+    def drain(self, session: Session, presenter: Presenter) -> bool:
+        """Take what the engine sent into the state, also of a session that is not shown; whether it sent anything."""
+        arrived = [session.events.popleft() for _ in range(min(len(session.events), EVENTS_PER_FRAME))]
+        noticed = [session.notices.popleft() for _ in range(len(session.notices))]
+        for notice in noticed:
+            if notice.kind in ("failed", "unsaved", "offline"):
+                self._say(str(notice.data.get("message", "")), "warning" if notice.kind == "offline" else "error")
+        if not presenter.state.absorb(arrived, noticed, monotonic()):
+            return False
+        self._catch_up(session, presenter)
+        return True
 
     def _catch_up(self, session: Session, presenter: Presenter) -> None:
         """A resumed run repeats what is journaled before it does anything new: let it pass the calls that are over."""
@@ -198,11 +204,26 @@ class Running:
         return True
 
     def start(self) -> None:
-        """Start a new run, and let it run to its end."""
-        if (live := self._stage.live()) is None or self._is_busy(live[0]):
+        """Start a new run, and let it run to its end; beside a live one in a tab of its own, after asking."""
+        if (live := self._stage.live()) is None:
+            return
+        if live[0].running:
+            self._ask_to_start_beside()
             return
         live[1].stepping = False
         self.begin(Mode.CONTINUE)
+
+    def _ask_to_start_beside(self) -> None:
+        """A run is active here: offer to start another one of the file in a tab of its own."""
+        navigation = self._stage.services.navigation
+
+        def chosen(answer: str | None) -> None:
+            if answer == "beside":
+                navigation.beside(lambda: navigation.begin(Mode.CONTINUE))
+
+        text = told("A run is active in this tab. Another one of the same file can run beside it.")
+        answers = (("beside", "a", "Start another run in a new tab"), ("stay", "s", "Stay here"))
+        self._stage.services.push_screen(ChoiceDialog("Run beside this one?", text, answers), chosen)
 
     def _is_busy(self, session: Session) -> bool:
         """Whether a run is going on; says so, because another cannot begin beside it."""
@@ -397,17 +418,20 @@ class Running:
             presenter.file = replace(presenter.file, cascade=loaded.cascade, source=loaded.source)
             self._stage.panes.show_tree(presenter)
 
-    def reloaded(self, session: Session, reload: Reload, saved: str) -> None:
-        """A save was looked at: show the new text, what it changed, and what is wrong with it."""
-        presenter = self._stage.presenter
-        if presenter is None:
-            return
+    def take_file(self, session: Session, presenter: Presenter, reload: Reload, saved: str) -> None:
+        """A save was looked at: take the new text into what shows it, also where that is not shown."""
         before = presenter.file
         presenter.file = file_view(session, reload.opened, saved, reload.gone)
         if before is not None and reload.opened.cascade is None:
             presenter.keep_outline(before)
         if presenter.state.started:
             presenter.state.changed = presenter.state.changed | reload.changed
+
+    def tell_reloaded(self, reload: Reload) -> None:
+        """Show the new text of the file that is shown, what it changed, and what is wrong with it."""
+        presenter = self._stage.presenter
+        if presenter is None or presenter.file is None:
+            return
         self._stage.redraw()
         if reload.gone:
             self._say(f"{reload.gone}; the last good version stays", "error")

@@ -18,7 +18,7 @@ from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.borders import Border, BorderDragging, Sizes
 from workbench.tui.screens.jump import JumpScreen
-from workbench.tui.widgets.prompt import PromptClosed
+from workbench.tui.widgets.prompt import Prompt, PromptClosed
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
 from workbench.views.keys import ALWAYS, FOOTERS, KEYS, hints
@@ -26,6 +26,7 @@ from workbench.views.keys import ALWAYS, FOOTERS, KEYS, hints
 if TYPE_CHECKING:
     from workbench.engine.debugger.stepper import Mode
     from workbench.tui.bench.controllers import Controllers
+    from workbench.tui.bench.panes import PanesLook
     from workbench.tui.bench.presenter import Detail, Presenter
     from workbench.views.tree import TreeRows
     from workbench.workspace.session import Session
@@ -68,6 +69,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         """Where each tab of the lower pane was left: the row and the line on top."""
 
     def compose(self) -> ComposeResult:
+        yield self.panes.tabs
         yield self.panes.header
         yield self.panes.crumb
         with Container(id="body"):
@@ -96,16 +98,51 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         self.presenter = presenter
         self.redraw()
 
-    def open(self, presenter: Presenter, controllers: Callable[[BenchScreen, Callable[[], None]], Controllers]) -> None:
-        """Show a session in the place of the one before; ``controllers`` makes what drives it."""
-        self.presenter = presenter
+    def controllers_for(self) -> Controllers:
+        """What drives one more session here."""
+        # The lazy import of the controllers: 40 ms behind the first frame, see ``app.py``.
+        from workbench.tui.bench.controllers import Controllers
+
+        return Controllers(self, self._redraw_all_screens)
+
+    def open(self, presenter: Presenter, controllers: Controllers) -> None:
+        """Show a session that was just opened; ``controllers`` drive it."""
+        self._exchange(presenter, controllers)
         self.panes.begin_anew()
-        self._controllers = controllers(self, self._redraw_all_screens)
-        self.controllers.pictures.hang(enabled=self.draws_pictures)
+        controllers.pictures.hang(enabled=self.draws_pictures)
         if not presenter.phase and presenter.outline:
             presenter.phase = presenter.outline[0].name
         self.controllers.running.show_stored()
         self.redraw()
+
+    def _exchange(self, presenter: Presenter, controllers: Controllers) -> None:
+        """What is written in the prompt belongs to the session that was shown until now."""
+        for prompt in self.query(Prompt):
+            prompt.vanish()
+        self.presenter, self._controllers = presenter, controllers
+        self._dock_at.clear()
+
+    def leave(self) -> PanesLook:
+        """How the session that is shown looks, before another one is shown."""
+        return self.panes.look()
+
+    def show_again(self, presenter: Presenter, controllers: Controllers, look: PanesLook | None) -> None:
+        """Show a session that is open, as it was left."""
+        self._exchange(presenter, controllers)
+        session = self.services.session
+        presenter.breakpoints = session.stepper.breakpoints if session is not None else ()
+        if look is None:
+            self.panes.begin_anew()
+        else:
+            self.panes.look_again(presenter, look)
+            self.call_after_refresh(self.panes.scroll_back, look)
+        controllers.pictures.hang(enabled=self.draws_pictures)
+        self.redraw()
+        self.call_after_refresh(controllers.ask_if_asked)
+
+    def show_tabs(self) -> None:
+        """Redraw the line of tabs."""
+        self.panes.show_tabs(self.services.tab_labels)
 
     @property
     def controllers(self) -> Controllers:
@@ -167,6 +204,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         session = self.services.session
         presenter.breakpoints = session.stepper.breakpoints if session is not None else ()
         self.panes.show_all(presenter)
+        self.show_tabs()
         self.offer_keys()
 
     def soon(self) -> None:
@@ -293,6 +331,12 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
             return {view.id or "": view.region for view in self.panes.all}
 
         self.app.push_screen(JumpScreen(panes), chosen)
+
+    def action_show_tab(self, by: int) -> None:
+        self.services.navigation.step_tab(by)
+
+    def action_close_tab(self) -> None:
+        self.services.navigation.close_tab()
 
     def action_tab(self, name: Tab) -> None:
         self.show_tab(name)

@@ -195,8 +195,10 @@ class BenchState(Struct):
         self._tell(event, self.run)
 
     def _is_child(self, event: Event) -> bool:
+        """Whether a run that begins belongs to the one that is shown, also after the end of that."""
         parent = event.data.get("parent") or {}
-        return self.alive and parent.get("kind") not in (None, "fork", "replay")
+        known = self.alive or parent.get("run_id") in (self.run.run_id, *self.children)
+        return self.started and known and parent.get("kind") not in (None, "fork", "replay", "rerun")
 
     def _take_child(self, event: Event) -> None:
         child = self.children.setdefault(event.run_id, RunState())

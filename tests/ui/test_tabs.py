@@ -1,0 +1,215 @@
+"""Several runs open at once: tabs beside each other, hidden ones go on without being drawn, each keeps its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.ui.bench import Bench, bench
+from tests.ui.support import RUN, Story, triage_story
+from tests.ui.test_bench import CASCADE, REPLIES, step
+from tests.ui.test_hostile import ALL, assert_harmless
+from workbench.engine.debugger.stepper import Mode
+from workbench.language.clean import clean
+from workbench.tui.bench.state import BenchState
+from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.views.cells import width_of
+from workbench.views.tab_line import TabLabel, tab_line
+
+OTHER = CASCADE.replace("cascade_id: night", "cascade_id: morning")
+
+
+def beside(folder: Path) -> Path:
+    """Another cascade in the folder, with replies."""
+    file = folder / "morning.yaml"
+    file.write_text(OTHER)
+    (folder / "morning.replies.yaml").write_text(REPLIES)
+    return file
+
+
+async def opened(it: Bench, file: Path) -> None:
+    """Open a cascade in a tab of its own."""
+    before = it.app.session
+    it.app.navigation.show_file(file)
+    await it.until(lambda: it.app.session is not before, "no tab was opened")
+
+
+def tabs(it: Bench) -> str:
+    return it.text().split("\n")[0]
+
+
+async def test_a_held_run_stays_held_while_another_file_is_stepped_beside_it(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        await step(it)
+        first, place = it.session, it.presenter.state.selected
+        assert "morning" not in it.text()
+        await opened(it, beside(tmp_path))
+        assert "night › 7f3a" in tabs(it)
+        assert "morning" in tabs(it)
+        await step(it)
+        assert it.presenter.state.run.cascade_id == "morning"
+        assert first.running
+        await it.press("left_curly_bracket")
+        assert it.session is first
+        assert it.presenter.state.selected == place
+        assert "held before call" in it.text()
+        await step(it)
+        assert it.presenter.state.selected != place
+
+
+async def test_a_hidden_run_goes_on_to_its_end_undrawn_and_its_tab_tells_it(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        first, state = it.session, it.presenter.state
+        await opened(it, beside(tmp_path))
+        panes = [it.pane(name) for name in ("tree", "context", "detail", "dock")]
+        first.go(Mode.CONTINUE)
+        await it.until(lambda: state.run.finished, "the hidden run was not drained")
+        await it.until(lambda: "✓ night › 7f3a" in tabs(it), "the tab does not tell the end")
+        assert [it.pane(name) for name in ("tree", "context", "detail", "dock")] == panes
+        await it.press("right_curly_bracket")
+        assert it.presenter.state is state
+        assert "The queue timed out at 09:14." in it.text()
+
+
+async def test_each_tab_keeps_its_rows_its_filter_and_its_lower_pane(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story().events) as it:
+        await it.press("5", "5", "g", "j", "j", "j")
+        cursor, call = it.screen.dock_pane.cursor, it.presenter.state.selected
+        await opened(it, beside(tmp_path))
+        assert it.screen.dock_pane.cursor != cursor
+        await it.press("left_curly_bracket")
+        assert (it.screen.tab, it.screen.dock_pane.cursor) == ("events", cursor)
+        assert it.presenter.state.selected == call
+
+
+async def test_closing_a_tab_with_a_live_run_asks_and_stops_it(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await it.press("X")
+        assert "This is the only tab" in it.text()
+        await step(it)
+        first = it.session
+        await opened(it, beside(tmp_path))
+        await it.press("left_curly_bracket", "X")
+        assert isinstance(it.app.screen, ChoiceDialog)
+        await it.press("escape")
+        assert first.running
+        await it.press("X", "t")
+        await it.until(lambda: not first.running, "the run was not stopped")
+        assert it.presenter.file is not None
+        assert it.presenter.file.shown == "morning.yaml"
+        assert "night" not in tabs(it)
+        stored = first.project.store.summary(first.run_id)
+        assert stored.status == "stopped"
+
+
+async def test_a_run_that_is_open_is_shown_in_its_tab_and_not_twice(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it, "r")
+        run_id = it.presenter.state.run.run_id
+        await opened(it, beside(tmp_path))
+        it.app.sessions.show_run(run_id)
+        await it.pilot.pause()
+        assert it.presenter.state.run.run_id == run_id
+        it.app.navigation.show_file(tmp_path / "morning.yaml")
+        await it.pilot.pause()
+        assert len(it.app.tab_labels) == 2
+
+
+async def test_a_fork_opens_beside_the_run_that_it_begins_as(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it, "r")
+        run_id = it.presenter.state.run.run_id
+        await it.press("F")
+        await it.until(lambda: it.presenter.state.held is not None, "the fork is not held")
+        assert it.presenter.state.run.run_id != run_id
+        await it.press("left_curly_bracket")
+        assert it.presenter.state.run.run_id == run_id
+        assert it.presenter.state.run.status == "success"
+
+
+async def test_r_on_a_live_run_offers_one_beside_it(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        first = it.session
+        await it.press("r")
+        assert "Run beside this one?" in it.text()
+        await it.press("enter")
+        await it.until(lambda: it.session is not first and it.presenter.state.run.finished, "nothing ran beside it")
+        assert first.running
+
+
+async def test_a_save_reaches_the_hidden_tabs_of_the_file(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        await step(it)
+        state, first = it.presenter.state, it.session
+        await opened(it, beside(tmp_path))
+        first.file.write_text(CASCADE.replace("Find the first failure.", "Find every failure."))
+        await it.until(lambda: state.changed, "the save did not reach the hidden tab")
+        assert state.changed == {"triage"}
+        assert not it.presenter.state.changed
+
+
+async def test_a_click_shows_a_tab_and_closes_one(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
+        first = it.session
+        await opened(it, beside(tmp_path))
+        await it.pilot.click("#tabs", offset=(tabs(it).index("night"), 0))
+        await it.until(lambda: it.session is first, "the click did not show the tab")
+        await it.pilot.click("#tabs", offset=(tabs(it).rindex("×"), 0))
+        await it.until(lambda: len(it.app.tab_labels) == 1, "the click did not close the tab")
+        assert it.session is first
+
+
+@pytest.mark.parametrize("kind", ["async", "sub", "tool"])
+def test_a_child_that_begins_after_the_end_does_not_take_the_place_of_the_run(kind: str) -> None:
+    story = triage_story()
+    story.finish("Done.")
+    child = Story("0190c6f2-7f3a-7000-8000-00000000c001")
+    child.emit(
+        "run_started",
+        session_id="late",
+        cascade_id="late",
+        cascade_file="late.yaml",
+        cascade_text="",
+        cascade_sha256="",
+        input={},
+        options={},
+        ports={},
+        parent={"run_id": RUN, "session_id": "x", "kind": kind, "depth": 1},
+    )
+    state = BenchState()
+    state.absorb([*story.events, *child.events], (), 0.0)
+    assert state.run.run_id == RUN
+    assert state.run.status == "success"
+
+
+@pytest.mark.parametrize("width", [1, 12, 40, 80, 120, 200])
+def test_the_line_of_tabs_fits_and_always_shows_the_current_one(width: int) -> None:
+    labels = [TabLabel(f"cascade_{n}", "ab12", "held" if n % 2 else "", current=n == 7) for n in range(20)]
+    spans = tab_line(labels, width)
+    text = "".join(part for part, _ in spans)
+    assert "cascade_7" in text
+    assert width < 40 or width_of(spans) <= width
+    assert width < 40 or ("‹" in text and "›" in text)
+
+
+@pytest.mark.parametrize("payload", ALL)
+def test_a_hostile_name_is_clean_in_the_line_of_tabs(payload: str) -> None:
+    text = "".join(part for part, _ in tab_line([TabLabel(payload, payload, payload, current=True)], 200))
+    assert text == clean(text)
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40), (200, 50)])
+async def test_tabs_of_hostile_names_show_at_every_size(tmp_path: Path, size: tuple[int, int]) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES, size=size) as it:
+        for number in range(3):
+            file = tmp_path / f"case_{number}.yaml"
+            file.write_text(CASCADE.replace("cascade_id: night", f"cascade_id: '[@click=app.quit]{number}[/]'"))
+            await opened(it, file)
+        await it.press("n")
+        assert "[@click=app.quit]2" in tabs(it)
+        assert_harmless(it)
