@@ -17,7 +17,7 @@ from workbench.engine.journal.event import Event
 from workbench.store.catalog import Catalog
 from workbench.store.run_filter import RunMatch, find_runs, parse_filter
 from workbench.store.store import Store
-from workbench.store.text_search import TextSearch
+from workbench.store.text_search import Phrase, TextSearch
 from workbench.views.numbers import spent_words
 
 OTHER = "0190a000-0000-7000-8000-000000000002"
@@ -152,7 +152,7 @@ def test_embeddings_are_in_the_cost_of_a_run_and_unknown_where_their_price_is(
     [
         ("queue INGEST did", "draft:2"),
         ("rate limit", "draft:2"),
-        ("the very end", ""),
+        ("the very end", "output"),
         ('"quoted"', "draft:2"),
         ("größe der", "draft:2"),
         ("ÉTÉ", "draft:2"),
@@ -190,9 +190,9 @@ def test_a_journal_that_grew_is_searched_again(tmp_path: Path) -> None:
     with store.create(RUN) as journal:
         for event in spoken("Nothing.")[:-1]:
             journal.append(event)
-        assert search.find(RUN, "very end") is None
+        assert search.find(RUN, Phrase("very end")) is None
         journal.append(spoken("Nothing.")[-1])
-        assert search.find(RUN, "very end") is not None
+        assert search.find(RUN, Phrase("very end")) is not None
 
 
 def test_no_journal_is_opened_for_a_run_that_something_else_decides(tmp_path: Path) -> None:

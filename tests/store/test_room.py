@@ -11,7 +11,7 @@ from workbench.store.journal.journal import Journal
 from workbench.store.journal.reading import ROOM, Tail, read_run, written
 from workbench.store.store import Store
 from workbench.store.summary import identity, size_of
-from workbench.store.text_search import TextSearch
+from workbench.store.text_search import Phrase, TextSearch
 
 EVENTS = plain_run(turns=8)
 LINES = chained(EVENTS)
@@ -110,6 +110,6 @@ def test_a_record_that_is_just_being_written_is_read_once_it_is_whole(tmp_path: 
 def test_what_was_written_into_the_room_is_found(tmp_path: Path) -> None:
     store = died(tmp_path)
     search = TextSearch(store)
-    assert search.find(RUN, "done") is None
+    assert search.find(RUN, Phrase("done")) is None
     (store.folder(RUN) / SEGMENT).write_bytes(with_room(LINES))
-    assert search.find(RUN, "done") is not None
+    assert search.find(RUN, Phrase("done")) is not None

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from workbench.store.run_filter import FIELDS, FilterError, parse_filter
 from workbench.store.summary import STATUSES, RunSummary
+from workbench.store.text_search import Phrase
 
 NOW = datetime(2026, 11, 2, 12, 0, tzinfo=UTC)
 PLAIN = RunSummary(
@@ -37,7 +38,8 @@ UNBILLED = replace(PLAIN, cost=0.0, unknown_costs=3, unpredicted=3, exact=False)
 
 
 def finds(text: str, run: RunSummary = PLAIN, texts: Mapping[str, bool] | None = None) -> bool | None:
-    return parse_filter(text, NOW).verdict(run, texts)
+    known = {Phrase(phrase): found for phrase, found in (texts or {}).items()}
+    return parse_filter(text, NOW).verdict(run, known)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_a_phrase_decides_only_when_somebody_has_looked_for_it() -> None:
     assert finds('status:failed -text:"rate limit"', texts={"rate limit": True}) is False
     assert finds('status:success text:"rate limit"') is False
     assert finds('status:failed or text:"rate limit"') is True
-    assert parse_filter('text:"a \\"b\\"" or text:c or text:c', NOW).phrases == ('a "b"', "c")
+    assert parse_filter('text:"a \\"b\\"" or text:c or text:c', NOW).phrases == (Phrase('a "b"'), Phrase("c"))
 
 
 @pytest.mark.parametrize(

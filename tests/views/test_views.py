@@ -28,6 +28,7 @@ from workbench.cli.printer import Printer
 from workbench.context.assembly import Rule
 from workbench.engine.contracts import Listing as Offered
 from workbench.engine.contracts import ServerTool, ToolSpec
+from workbench.engine.journal.annotations import Change
 from workbench.language.model.mcp import McpServer
 from workbench.models.encodings import encodings
 from workbench.store.banks import Bank, Banks
@@ -38,6 +39,7 @@ from workbench.store.index.table import ResultTable as Answer
 from workbench.store.run_filter import find_runs, parse_filter
 from workbench.store.text_search import TextSearch
 from workbench.views.analysis import AnalysisView
+from workbench.views.annotations import AnnotationsView
 from workbench.views.call import CallView
 from workbench.views.candidates import CandidateRows, CandidatesView
 from workbench.views.compare import CompareRows, CompareView
@@ -118,6 +120,14 @@ def run(project: Project) -> Example:
 def timeline(project: Project) -> Example:
     view = TimelineView(state_of(project, "s"))
     return Example(view, TimelineRows(view.timeline), ("kind", "status", ""))
+
+
+def annotated(project: Project) -> Example:
+    run_id = project.store.find("s")
+    call = project.store.state(run_id).calls[0].place
+    project.store.annotate(run_id, Change(tags=("good", "<b>no</b>"), score=4, thumb="up"))
+    found = project.store.annotate(run_id, Change(call, notes=("read the\nwrong log",)))
+    return Example(AnnotationsView("s", found))
 
 
 def runs(project: Project) -> Example:
@@ -244,6 +254,7 @@ def changed(project: Project) -> Example:
 EXAMPLES: dict[type[View], Callable[[Project], Example]] = {
     RunView: run,
     TimelineView: timeline,
+    AnnotationsView: annotated,
     RunsView: runs,
     CallView: call,
     CandidatesView: contests,

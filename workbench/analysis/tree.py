@@ -11,7 +11,8 @@ from workbench.engine.journal.state import RunState
 
 
 def execution_tree(state: RunState) -> dict[str, Any]:
-    """``session_id``, ``phases``, and where whole walks competed their ``soundings`` with the phases of each.
+    """``session_id``, ``phases``, ``annotations`` where there are any (of the run and of its calls, by place), and
+    where whole walks competed their ``soundings`` with the phases of each.
 
     A phase has a name, a visit, a status and a type: ``deterministic``, ``simple``, ``soundings`` or ``reforge``. With
     candidates: ``soundings`` of ``{index, is_winner, …}`` and ``winner_index`` (null where all were joined, or none
@@ -25,6 +26,8 @@ def execution_tree(state: RunState) -> dict[str, Any]:
         "status": state.status,
         "phases": _phases(state, ""),
     }
+    if state.annotations:
+        tree["annotations"] = state.annotations.to_json()
     whole = next((contest for contest in state.contests if contest.is_whole and not contest.place.branch), None)
     return tree if whole is None else {**tree, **_contest(state, whole)}
 

@@ -29,6 +29,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Look": {
         "runs": "List the stored runs.",
+        "annotate": "Tags, notes, scores and thumbs on runs and calls.",
         "show": "One run: its phases, turns, costs and output.",
         "context": "What a model call saw, entry by entry, and why.",
         "candidates": "Candidates side by side: scores, costs, who won and why.",

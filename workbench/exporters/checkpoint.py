@@ -40,6 +40,7 @@ def checkpoint_files(state: RunState, ending: str) -> Iterator[tuple[PurePosixPa
         "cascade": cascade,
         "input": dict(state.input),
         "output": state.output,
+        "annotations": state.annotations.to_json(),
         "nodes": folders,
     }
     yield PurePosixPath("manifest.json"), _json(manifest)

@@ -10,6 +10,7 @@ from html import escape
 from workbench.analysis.prediction import PredictedUsage
 from workbench.context.assembly import Action, Entry, Grade
 from workbench.context.message import Image, Message
+from workbench.context.place import Place
 from workbench.context.reasons import explain, origin, turns_before
 from workbench.engine.contracts import Images
 from workbench.engine.journal.costs import EXACT
@@ -32,7 +33,7 @@ th, td { padding: .2rem .6rem; text-align: left; border-bottom: 1px solid var(--
 th { color: var(--dim); font-weight: 500; } td.n, th.n { text-align: right; white-space: nowrap; width: 1%; }
 tr.masked, tr.truncated, tr.summarized { color: var(--warn); } tr.dropped, .dim { color: var(--dim); }
 .success { color: var(--good); } .failed, .blocked, .bad { color: var(--bad); }
-.stopped, .interrupted { color: var(--warn); }
+.stopped, .interrupted { color: var(--warn); } .said { font-weight: 600; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; max-height: 28rem; overflow: auto;
       background: #8881; padding: .5rem .7rem; }
 summary { cursor: pointer; } img { max-width: 100%; max-height: 28rem; display: block; margin: .3rem 0; }
@@ -72,6 +73,7 @@ class _Page:
         yield f'<p class="dim">{text(" · ".join(self._facts()))}</p>'
         if state.reason:
             yield f'<p class="{text(state.status)}">{text(state.reason)}</p>'
+        yield from self._said(Place())
         yield from self._tree()
         if state.input:
             yield f"<h2>Input</h2>{pre(_json(dict(state.input)))}"
@@ -103,6 +105,16 @@ class _Page:
             yield f"{sign}${state.cost:,.4f}{unknown}"
         elif state.calls:
             yield "cost unknown"
+
+    def _said(self, place: Place) -> Iterator[str]:
+        """What people say of the run, or of a call."""
+        labels = self.state.annotations.at(place)
+        facts = [f"#{tag}" for tag in labels.tags]
+        facts += [f"score {labels.score:g}"] if labels.score is not None else []
+        facts += [f"thumb {labels.thumb}"] if labels.thumb else []
+        if facts:
+            yield f'<p class="said">{text(" · ".join(facts))}</p>'
+        yield from map(pre, labels.notes)
 
     def _tree(self) -> Iterator[str]:
         yield '<ol class="tree">'
@@ -153,6 +165,7 @@ class _Page:
         facts.append("cost unknown" if call.cost is None else f"{_about(call.cost_grade)}${call.cost:,.4f}")
         yield f'<h3 id="c{self.numbers[id(call)]}">{text(name)}</h3>'
         yield f'<p class="dim">{text(" · ".join(fact for fact in facts if fact))}</p>'
+        yield from self._said(call.place)
         yield from self._context(call)
         for failure in call.failures:
             error = failure.get("error") or {}

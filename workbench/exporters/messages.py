@@ -12,8 +12,8 @@ from workbench.engine.journal.state import RunState
 
 def conversations(state: RunState, images: Images, *, details: bool = False) -> Iterator[dict[str, Any]]:
     """What the last answered call of each visit was sent, and its answer, with the tools: the form that fine-tuning
-    takes, without any other key. ``details`` adds the session, the place, the model, and what providers put beside
-    their answers (reasoning, signatures).
+    takes, without any other key. ``details`` adds the session, the place, the model, what people say of the run and of
+    the call, and what providers put beside their answers (reasoning, signatures).
 
     Messages that a strategy had dropped by then are not in it. Images are data URLs.
     """
@@ -26,9 +26,14 @@ def conversations(state: RunState, images: Images, *, details: bool = False) -> 
         tools = state.tool_schemas.get(last.tools_hash, [])
         assert last.answer is not None
         messages = [to_wire(message, images) for message in (*sent, last.answer)]
-        about = {"session_id": state.session_id, "at": str(last.place), "model": last.model} if details else {}
+        said = {"run": state.annotations.run.to_json(), "call": state.annotations.at(last.place).to_json()}
+        about = {"session_id": state.session_id, "at": str(last.place), "model": last.model, "annotations": said}
         named = {"tools": [dict(tool) for tool in tools]} if tools else {}
-        yield {**about, "messages": messages if details else [_bare(message) for message in messages], **named}
+        yield {
+            **(about if details else {}),
+            "messages": messages if details else [_bare(message) for message in messages],
+            **named,
+        }
 
 
 def _bare(message: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from workbench.context.assembly import Entry
 from workbench.context.message import Image, Message, TextPart, sha256
 from workbench.context.rope import Rope
 from workbench.engine.contracts import Images
+from workbench.engine.journal.annotations import Labels
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.repeats import Repeats
@@ -83,6 +84,7 @@ class _Spans(Struct):
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": state.cascade_id,
             "gen_ai.conversation.id": state.session_id,
+            **_said(state.annotations.run),
         }
         name = f"invoke_workflow {state.cascade_id}".strip()
         yield self._span(
@@ -143,6 +145,7 @@ class _Spans(Struct):
             "gen_ai.tool.definitions": _json([_definition(tool) for tool in tools or ()]),
             "workbench.place": str(call.place),
             "workbench.strategy": call.strategy,
+            **_said(self.state.annotations.at(call.place)),
         }
         attributes |= {f"gen_ai.request.{name}": call.parameters.get(name) for name in _REQUESTED}
         others = {name: value for name, value in call.parameters.items() if name not in _REQUESTED}
@@ -266,6 +269,16 @@ class _Spans(Struct):
             return {"type": "text", "content": part.text}
         data = base64.b64encode(self.images[part.digest]).decode()
         return {"type": "blob", "modality": "image", "mime_type": part.media_type, "content": data}
+
+
+def _said(labels: Labels) -> dict[str, Any]:
+    """What people say of a run or a call; the conventions have no attributes for it."""
+    return {
+        "workbench.tags": list(labels.tags) or None,
+        "workbench.notes": list(labels.notes) or None,
+        "workbench.score": labels.score,
+        "workbench.thumb": labels.thumb,
+    }
 
 
 def _arguments(written: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from workbench.store.faults import StoreError
 from workbench.store.journal.disk import is_id
 from workbench.store.journal.reading import Tail
 from workbench.store.store import Store
-from workbench.store.summary import RunSummary, Summarizer, fault_of, unreadable
+from workbench.store.summary import RunSummary, Summarizer, fault_of, labelled, unreadable
 
 # Runs as families: forks, re-runs and runs inside other runs below the run that they came from.
 
@@ -36,6 +36,7 @@ ORDERS: Mapping[str, Callable[[RunSummary], float]] = {
     "tokens": lambda run: float(run.tokens_in + run.tokens_out),
     "seconds": lambda run: run.seconds or 0.0,
     "calls": lambda run: float(run.calls),
+    "score": lambda run: float("-inf") if run.labels.score is None else run.labels.score,
 }
 """Orders of a list, each with the number that comes first where it is largest."""
 
@@ -187,5 +188,6 @@ class _Live:
             if line.event is not None:
                 self._fold.apply(line.event)
         holder = self._store.writer(self._fold.run_id)
-        run = replace(self._fold.summary(), fault="" if holder else fault_of(self._fold, self._tail.health))
+        run = labelled(self._fold.summary(), self._tail.folder)
+        run = replace(run, fault="" if holder else fault_of(self._fold, self._tail.health))
         return replace(run, status="running", pid=holder.pid) if holder is not None else run

@@ -1,7 +1,8 @@
 """The filter language of runs: ``status:failed tokens>8000 text:"rate limit"``, parsed with a column for every mistake.
 
 Terms stand beside each other and all must hold; ``or`` separates alternatives; ``-`` before a term means not. A term is
-``field:value`` or a comparison, or a bare word that the names of a run hold; commas give several values.
+``field:value`` or a comparison, or a bare word that the names, input, output or notes of a run hold; commas give
+several values.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from typing import Literal, cast
 
 from msgspec import Struct, field
 
+from workbench.engine.journal.annotations import DOWN, UP
 from workbench.store.summary import STATUSES, RunSummary
-from workbench.store.text_search import Hit, TextSearch
+from workbench.store.text_search import Hit, Phrase, TextSearch, excerpt
 
 # The values of a filter: numbers with units, lengths of time, and moments, which may be whole months or days.
 
@@ -147,18 +149,19 @@ def kinds_of(run: RunSummary) -> tuple[str, ...]:
         "damaged": bool(run.fault) or run.damaged,
         "unfinished": run.resumable,
         "redefined": run.redefined,
+        "annotated": any(run.all_labels),
     }
     return tuple(name for name, holds in facts.items() if holds)
 
 
-KINDS = ("fork", "rerun", "child", "edited", "imported", "damaged", "unfinished", "redefined")
+KINDS = ("fork", "rerun", "child", "edited", "imported", "damaged", "unfinished", "redefined", "annotated")
 
 FIELDS: tuple[Field, ...] = (
     Field("status", "choice", "how it ended, or running", lambda r: (r.status,), STATUSES),
     Field(
         "is",
         "choice",
-        "what it is: a fork or rerun, a child of another run, unfinished, of another text (redefined) …",
+        "what it is: a fork or rerun, a child of another run, unfinished, annotated …",
         kinds_of,
         KINDS,
     ),
@@ -182,19 +185,53 @@ FIELDS: tuple[Field, ...] = (
     Field("edits", "number", "edits by hand", lambda r: r.edited),
     Field("date", "moment", "when it started: 2026-11-01, 2026-11, today, yesterday", lambda r: r.started),
     Field("age", "age", "how long ago it started: age<2h, age>7d", lambda r: r.started),
+    Field("input", "words", "in its input", lambda r: (r.input,)),
+    Field("output", "words", "in its output", lambda r: (r.output,)),
+    Field(
+        "tag", "words", "a tag of it or of one of its calls", lambda r: tuple(t for x in r.all_labels for t in x.tags)
+    ),
+    Field(
+        "note",
+        "words",
+        "in a note on it or on one of its calls",
+        lambda r: tuple(n for x in r.all_labels for n in x.notes),
+    ),
+    Field(
+        "score",
+        "number",
+        "the score of it or of one of its calls",
+        lambda r: tuple(x.score for x in r.all_labels if x.score is not None),
+    ),
+    Field(
+        "thumb",
+        "choice",
+        "a thumb on it or on one of its calls",
+        lambda r: tuple(x.thumb for x in r.all_labels),
+        (UP, DOWN),
+    ),
     Field("text", "text", 'words in its messages, results, errors and output: text:"rate limit"', lambda r: None),
 )
 
 BY_NAME = {field.name: field for field in FIELDS}
 
-_ROW = ("session", "id", "cascade", "file", "phase", "model", "status", "reason")
+_ROW = ("session", "id", "cascade", "file", "phase", "model", "status", "reason", "tag", "note", "input", "output")
 """Where a bare word may stand."""
 
 
 def row_test(word: str) -> Test:
-    """Whether a run's names hold a word."""
+    """Whether a run's names, input, output or notes hold a word, as far as its summary has them."""
     tests = [words_test(BY_NAME[name], [word], ":") for name in _ROW]
     return lambda run: any(test(run) for test in tests)
+
+
+def hit_of(run: RunSummary, word: str) -> Hit | None:
+    """Where the texts of a run hold a word, and what stands around it; None where only a name does."""
+    wanted = word.casefold()
+    notes = (("note", note) for labels in run.all_labels for note in labels.notes)
+    for place, text in (("input", run.input), ("output", run.output), *notes):
+        if wanted in text.casefold():
+            return Hit(place, excerpt(text, wanted))
+    return None
 
 
 def words_test(field: Field, values: Sequence[str], operator: Operator) -> Test:
@@ -235,9 +272,10 @@ def choice_test(field: Field, values: Sequence[str]) -> Test:
 def value_test(field: Field, operator: Operator, text: str, now: datetime) -> Test:
     """A comparison of a number, a length of time or a moment. Raises BadValue."""
 
-    def measured(run: RunSummary) -> float | None:
+    def measured(run: RunSummary) -> tuple[float, ...]:
         found = field.get(run)
-        return float(found) if isinstance(found, int | float) else None
+        values = found if isinstance(found, tuple) else (found,)
+        return tuple(float(value) for value in values if isinstance(value, int | float))
 
     def begun(run: RunSummary) -> datetime | None:
         try:
@@ -250,7 +288,7 @@ def value_test(field: Field, operator: Operator, text: str, now: datetime) -> Te
         return lambda run: lies(begun(run), operator, span)
     wanted = number(text) if field.sort == "number" else length(text)
     if field.sort != "age":
-        return lambda run: compares(measured(run), operator, wanted)
+        return lambda run: any(compares(found, operator, wanted) for found in measured(run))
 
     def age(run: RunSummary) -> float | None:
         start = begun(run)
@@ -285,17 +323,20 @@ def find_runs(
                 return
             verdict, hits = _read(run, wanted, search)
         if verdict:
-            yield RunMatch(run, hits)
+            words = {word: hit for word in wanted.words if (hit := hit_of(run, word)) is not None}
+            yield RunMatch(run, {**words, **hits})
 
 
 def _read(run: RunSummary, wanted: Filter, search: TextSearch) -> tuple[bool, dict[str, Hit]]:
-    texts: dict[str, bool] = {}
+    texts: dict[Phrase, bool] = {}
     hits: dict[str, Hit] = {}
     for phrase in wanted.phrases:
+        if phrase.ends and not run.excerpt:
+            continue  # Its summary has both in full.
         hit = search.find(run.run_id, phrase)
         texts[phrase] = hit is not None
         if hit is not None:
-            hits[phrase] = hit
+            hits[phrase.text] = hit
         verdict = wanted.verdict(run, texts)
         if verdict is not None:
             return verdict, hits
@@ -326,13 +367,17 @@ class Term(Struct, frozen=True):
 
     negated: bool
     test: Test | None = None
-    phrase: str = ""
+    phrase: Phrase | None = None
+    """What to look for in the journal where no test decides: of a word, that is where the summary has a part of the
+    input or output only."""
     inner: bool = False
     """It asks for what only a run inside another one is."""
 
-    def verdict(self, run: RunSummary, texts: Mapping[str, bool]) -> bool | None:
+    def verdict(self, run: RunSummary, texts: Mapping[Phrase, bool]) -> bool | None:
         """None while nobody has looked for the phrase."""
-        found = self.test(run) if self.test is not None else texts.get(self.phrase)
+        found = self.test(run) if self.test is not None else None
+        if not found and self.phrase is not None and (run.excerpt or not self.phrase.ends):
+            found = texts.get(self.phrase)
         return None if found is None else found is not self.negated
 
 
@@ -343,17 +388,28 @@ class Filter(Struct, frozen=True):
     alternatives: tuple[tuple[Term, ...], ...] = ()
 
     @property
-    def phrases(self) -> tuple[str, ...]:
-        """What has to be searched for in the texts of runs."""
-        found = (term.phrase for terms in self.alternatives for term in terms if term.test is None)
+    def phrases(self) -> tuple[Phrase, ...]:
+        """What may have to be searched for in the texts of runs."""
+        found = (term.phrase for terms in self.alternatives for term in terms if term.phrase is not None)
         return tuple(dict.fromkeys(found))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The plain words that a run should hold."""
+        terms = (term for terms in self.alternatives for term in terms if term.phrase and not term.negated)
+        return tuple(dict.fromkeys(term.phrase.text for term in terms if term.phrase and term.phrase.ends))
+
+    @property
+    def reads(self) -> bool:
+        """Whether it asks for texts of whole journals."""
+        return any(not phrase.ends for phrase in self.phrases)
 
     @property
     def asks_inside(self) -> bool:
         """Whether it asks for runs inside other ones, which lists leave out otherwise."""
         return any(term.inner for terms in self.alternatives for term in terms)
 
-    def verdict(self, run: RunSummary, texts: Mapping[str, bool] | None = None) -> bool | None:
+    def verdict(self, run: RunSummary, texts: Mapping[Phrase, bool] | None = None) -> bool | None:
         """Whether a run matches, as far as ``texts`` (phrase to found) tells; None where a phrase decides that is not
         in it."""
         if not self.alternatives:
@@ -362,7 +418,7 @@ class Filter(Struct, frozen=True):
         return True if True in verdicts else None if None in verdicts else False
 
 
-def _all(terms: tuple[Term, ...], run: RunSummary, texts: Mapping[str, bool]) -> bool | None:
+def _all(terms: tuple[Term, ...], run: RunSummary, texts: Mapping[Phrase, bool]) -> bool | None:
     found = [term.verdict(run, texts) for term in terms]
     return False if False in found else None if None in found else True
 
@@ -438,7 +494,7 @@ def _value(text: str, at: int) -> tuple[str, bool, int]:
 
 def _term(piece: _Piece, now: datetime) -> Term:
     if not piece.operator:
-        return Term(piece.negated, row_test(piece.value))
+        return Term(piece.negated, row_test(piece.value), Phrase(piece.value, ends=True))
     field = BY_NAME.get(piece.field.lower())
     if field is None:
         raise FilterError(
@@ -454,7 +510,7 @@ def _term(piece: _Piece, now: datetime) -> Term:
         )
     negated = piece.negated is not unequal
     if field.sort == "text":
-        return Term(negated, None, piece.value)
+        return Term(negated, None, Phrase(piece.value))
     inner = field.name in ("id", "parent") or (field.name == "is" and "child".startswith(piece.value.lower()))
     values = [piece.value] if piece.quoted else [value for value in piece.value.split(",") if value]
     try:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from itertools import count
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from workbench.engine.journal.annotations import Annotations, Change
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean_line
 from workbench.store import summary
 from workbench.store.faults import SessionTaken, StoreBusy, StoreError, UnknownRun
+from workbench.store.journal import annotation_file
 from workbench.store.journal.disk import Disk, LocalDisk, is_digest, is_id, make_root, safe_join
 from workbench.store.journal.journal import Journal, LateFolder, writer_lock
 from workbench.store.journal.lock import FileLock, Holder, holder_of
@@ -89,6 +93,19 @@ class Store:
             lock.release()
             raise
 
+    def annotate(self, run_id: str, change: Change) -> Annotations:
+        """Add to what is said of a run or of one of its calls, or take away; what holds then. Its journal stays as it
+        is, so the run may be going on, in this process or another. Raises UnknownRun, StoreBusy, StoreError,
+        AnnotationError."""
+        folder = self._own_folder(run_id)
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        with annotation_file.exclusive(folder) as file:
+            now = annotation_file.current(file).annotations
+            records = change.records(now, at, (f"{number:03d}{uuid.uuid4().hex}" for number in count()))
+            if records:
+                annotation_file.append(folder, records, file)
+        return Annotations((*now.records, *records))
+
     def remove(self, run_id: str) -> None:
         """Delete a run's folder and the names of its images; its rows follow when the database is next open. Raises
         StoreBusy, UnknownRun, StoreError where it cannot be written."""
@@ -151,6 +168,7 @@ class Store:
         state = RunState.of(tail.poll())
         state.fault = fault_in(tail.health, started=bool(state.started)) or state.nonsense
         state.run_id = state.run_id or run_id
+        state.annotations = self.annotations(run_id)
         if state.status == "running" and self.writer(run_id) is None:
             state.status, state.reason = "interrupted", INTERRUPTED
         return state
@@ -171,6 +189,10 @@ class Store:
                         continue
                     waiting.append(found[run_id])
         return found
+
+    def annotations(self, run_id: str) -> Annotations:
+        """What is said of a run and of its calls. Raises UnknownRun."""
+        return annotation_file.read(self.folder(run_id)).annotations
 
     def runs(self) -> list[RunSummary]:
         """All runs, newest first; an imported run is as old as its import, whenever it ran."""
@@ -196,6 +218,7 @@ class Store:
             run = replace(fold.summary(), bytes=summary.size_of(now), damaged=damaged, fault=fault)
             if self.writer(run_id) is None:
                 summary.keep(folder, run, now)
+        run = summary.labelled(run, folder)
         if run.status == "interrupted":
             holder = self.writer(run_id)
             if holder is not None:

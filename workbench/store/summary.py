@@ -12,20 +12,25 @@ from typing import Any
 from zlib import crc32
 
 from msgspec import Struct, field
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
+from workbench.engine.journal.annotations import NO_LABELS, Labels
 from workbench.engine.journal.costs import CallCost, CostSum, Embeddings
 from workbench.engine.journal.elapsed import Elapsed
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import expected_of
 from workbench.engine.journal.repeats import Repeats
 from workbench.engine.journal.usage import StatedUsage
+from workbench.store.journal import annotation_file
 from workbench.store.journal.reading import Health, segments, written
 
 FILE = "summary.json"
-_FORMAT = 10
+_FORMAT = 11
+
+EXCERPT = 2000
+"""Characters of an input and of an output that a summary holds."""
 
 ENDS = 4096
 """Bytes at each end of a segment that tell it from another one."""
@@ -49,6 +54,16 @@ class RunSummary(Struct, frozen=True):
     reason: str = ""
     started: str = ""
     finished: str = ""
+    input: str = ""
+    """A line ``name: value`` for each, ``EXCERPT`` characters at most."""
+    output: str = ""
+    """Likewise; empty until it has ended."""
+    excerpt: bool = False
+    """Whether the input or the output is longer than that."""
+    labels: Labels = NO_LABELS
+    """What people say of it."""
+    call_labels: tuple[tuple[str, Labels], ...] = ()
+    """What they say of its calls, by place."""
     seconds: float | None = None
     """How long it ran (``Elapsed``); None until it has ended, and where an imported file names no times."""
     phases: tuple[str, ...] = ()
@@ -118,6 +133,11 @@ class RunSummary(Struct, frozen=True):
         return self.tokens_out if self.tokens_out or not self.calls else None
 
     @property
+    def all_labels(self) -> tuple[Labels, ...]:
+        """Of the run, then of its calls."""
+        return (self.labels, *(labels for _, labels in self.call_labels))
+
+    @property
     def resumable(self) -> bool:
         """Whether it can go on where it stopped."""
         return self.status in RESUMABLE and not (self.imported or self.damaged)
@@ -128,6 +148,8 @@ class RunSummary(Struct, frozen=True):
         return bool(self.parent_sha256) and self.parent_sha256 != self.cascade_sha256
 
 
+_KEPT = frozenset(RunSummary.__struct_fields__) - {"labels", "call_labels"}
+"""What the file of a summary holds: annotations change by themselves."""
 _STARTED = ("session_id", "cascade_id", "cascade_file", "cascade_sha256")
 _PARENT = {
     "parent_run": "run_id",
@@ -196,12 +218,14 @@ class Summarizer(Struct):
                 self.values |= {name: str(data.get(name, "")) for name in _STARTED}
                 self.values |= {ours: str(parent.get(name) or "") for ours, name in _PARENT.items()}
                 self.values |= {"started": event.at, "imported": bool(source), "source": source}
+                self._excerpt("input", input_text(data.get("input")))
                 self.values["depth"] = int(parent.get("depth") or 0)
                 self.stated = StatedUsage.of(data.get("imported") or {})
             case "run_resumed":
-                self.values |= {"status": "", "reason": "", "finished": ""}
+                self.values |= {"status": "", "reason": "", "finished": "", "output": ""}
             case "run_finished":
                 self.values |= {name: str(data.get(name, "")) for name in ("status", "reason")} | {"finished": event.at}
+                self._excerpt("output", str(data.get("output") or ""))
             case "phase_started":
                 self.phases.setdefault(event.place.phase)
             case "context_assembled":
@@ -226,6 +250,10 @@ class Summarizer(Struct):
                 self.warnings += 1
             case "edited":
                 self.edited += 1
+
+    def _excerpt(self, name: str, text: str) -> None:
+        self.values[name] = text[:EXCERPT]
+        self.values["excerpt"] = self.values.get("excerpt", False) or len(text) > EXCERPT
 
     def _call(self, event: Event) -> None:
         data = event.data
@@ -296,6 +324,26 @@ class Summarizer(Struct):
         )
 
 
+def input_text(given: object) -> str:
+    """An input as lines ``name: value``: texts as they are, everything else as JSON."""
+    if not isinstance(given, Mapping):
+        return "" if given is None else _value_text(given)
+    return "\n".join(f"{name}: {_value_text(value)}" for name, value in given.items())
+
+
+def _value_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def labelled(run: RunSummary, folder: Path) -> RunSummary:
+    """A summary with what people say of the run now."""
+    found = annotation_file.read(folder).annotations
+    calls = tuple((str(place), labels) for place, labels in found.calls())
+    if found.run == run.labels and calls == run.call_labels:
+        return run
+    return replace(run, labels=found.run, call_labels=calls)
+
+
 def fault_of(fold: Summarizer, health: Health) -> str:
     """What is wrong with a journal, the worst first; empty for a good one."""
     if not health.problems and fold.senseless:
@@ -362,7 +410,7 @@ def load(folder: Path, now: Identity) -> RunSummary | None:
             return None
         if body["format"] != _FORMAT or body["journal"] != now or body["summary"]["run_id"] != folder.name:
             return None
-        known = RunSummary.__struct_fields__
+        known = _KEPT
         values = {name: value for name, value in body["summary"].items() if name in known}
         return RunSummary(**values | {name: tuple(values[name]) for name in ("phases", "models")})
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -373,7 +421,8 @@ def keep(folder: Path, summary: RunSummary, now: Identity) -> None:
     """Write the summary beside the journal, with a checksum of itself. It is a cache: where it cannot be written, it is
     made again each time."""
     part = folder / f".{FILE}.{os.getpid()}.part"
-    body = {"format": _FORMAT, "journal": now, "summary": asdict(summary)}
+    kept = {name: value for name, value in asdict(summary).items() if name in _KEPT}
+    body = {"format": _FORMAT, "journal": now, "summary": kept}
     try:
         part.write_text(json.dumps({**body, "crc": _checksum(body)}), "ascii")
         part.chmod(0o600)

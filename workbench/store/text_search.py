@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -43,11 +43,23 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
 """Where events hold text of the run itself; messages are in ``blob`` records. The cascade's text is not searched."""
 
 
+ENDS: Mapping[str, tuple[str, ...]] = {"run_started": ("input",), "run_finished": ("output",)}
+"""Likewise of a run's input and output alone."""
+
+
+class Phrase(NamedTuple):
+    """What to look for, and where."""
+
+    text: str
+    ends: bool = False
+    """In the input and the output alone."""
+
+
 class Hit(Struct, frozen=True):
     """The first place where a run holds a phrase."""
 
     place: str
-    """``phase:turn``; empty where it belongs to no call."""
+    """``phase:turn``, or ``input``, ``output``, ``note``; empty where it belongs to no call."""
     excerpt: str
 
 
@@ -56,9 +68,9 @@ class TextSearch:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[str, tuple[Identity, dict[str, Hit | None]]] = {}
+        self._known: dict[str, tuple[Identity, dict[Phrase, Hit | None]]] = {}
 
-    def find(self, run_id: str, phrase: str) -> Hit | None:
+    def find(self, run_id: str, phrase: Phrase) -> Hit | None:
         """Where a run holds a phrase first; None where it does not, or where it cannot be read."""
         try:
             folder = self._store.folder(run_id)
@@ -69,19 +81,25 @@ class TextSearch:
         if kept is None or kept[0] != now:
             kept = self._known[run_id] = (now, {})
         if phrase not in kept[1]:
-            kept[1][phrase] = search(folder, phrase, [name for name in now if name != "blobs"])
+            names = [name for name in now if name != "blobs"]
+            kept[1][phrase] = search(folder, phrase.text, names, ENDS if phrase.ends else _TEXTS)
         return kept[1][phrase]
 
 
-def search(folder: Path, phrase: str, names: Sequence[str] | None = None) -> Hit | None:
+def search(
+    folder: Path,
+    phrase: str,
+    names: Sequence[str] | None = None,
+    texts: Mapping[str, tuple[str, ...]] = _TEXTS,
+) -> Hit | None:
     """The first place of a run that holds a phrase, in the order of its journal. ``names`` are its segments, where they
-    are known."""
+    are known; ``texts`` says which events are looked at."""
     needle, wanted = needle_of(phrase), phrase.casefold()
     try:
         for name in segments(folder) if names is None else names:
-            if (hit := _in_segment(folder / name, needle, wanted)) is not None:
+            if (hit := _in_segment(folder / name, needle, wanted, texts)) is not None:
                 return hit
-        return _in_bodies(folder / "blobs", needle, wanted)
+        return _in_bodies(folder / "blobs", needle, wanted) if texts is _TEXTS else None
     except OSError:
         return None
 
@@ -98,7 +116,7 @@ def _has_one_case(letter: str) -> bool:
     return letter.isascii() or letter.lower() == letter.upper()
 
 
-def _in_segment(path: Path, needle: bytes, wanted: str) -> Hit | None:
+def _in_segment(path: Path, needle: bytes, wanted: str, texts: Mapping[str, tuple[str, ...]]) -> Hit | None:
     with path.open("rb") as file:
         rest = b""
         while chunk := file.read(_CHUNK):
@@ -107,10 +125,11 @@ def _in_segment(path: Path, needle: bytes, wanted: str) -> Hit | None:
             lines, rest = chunk[:end], chunk[end:]
             for start, stop in _candidates(lines, needle):
                 event = _decoded(lines[start:stop])
-                text = _holding(event, wanted) if event is not None else None
+                text = _holding(event, wanted, texts) if event is not None else None
                 if event is not None and text is not None:
                     place = event.place if event.kind != "blob" else _place_after(lines, stop)
-                    return Hit(f"{place.phase}:{place.turn}" if place.turn else place.phase, excerpt(text, wanted))
+                    at = f"{place.phase}:{place.turn}" if place.turn else place.phase
+                    return Hit(at or "".join(ENDS.get(event.kind, ())), excerpt(text, wanted))
     return None
 
 
@@ -146,16 +165,16 @@ def _place_after(lines: bytes, stop: int) -> Place:
     return Place()
 
 
-def _holding(event: Event, wanted: str) -> str | None:
-    return next((text for text in _texts(event) if wanted in text.casefold()), None)
+def _holding(event: Event, wanted: str, texts: Mapping[str, tuple[str, ...]]) -> str | None:
+    return next((text for text in _event_texts(event, texts) if wanted in text.casefold()), None)
 
 
-def _texts(event: Event) -> Iterator[str]:
+def _event_texts(event: Event, texts: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     if event.kind == "blob":
-        if event.data.get("kind") == "message":
+        if texts is _TEXTS and event.data.get("kind") == "message":
             yield from _message_texts(event.data.get("body"))
         return
-    for name in _TEXTS.get(event.kind, ()):
+    for name in texts.get(event.kind, ()):
         yield from _strings(event.data.get(name))
 
 

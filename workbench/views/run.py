@@ -18,6 +18,7 @@ from workbench.engine.journal.state import RunState
 from workbench.language.problem import Severity
 from workbench.store.store import INTERRUPTED
 from workbench.store.summary import RunSummary
+from workbench.views.annotations import AnnotationsView, label_words
 from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_words
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.value import BLANK, Block, Cell, Column, Line, Piece, Table, TextBlock, View
@@ -114,6 +115,9 @@ class RunView(View):
         yield from _head(self.state)
         if self.state.fault:
             yield ("damaged  ", Cell(self.state.fault, "error"))
+        if self.state.annotations:
+            yield BLANK
+            yield from AnnotationsView(self.state.session_id or self.state.run_id, self.state.annotations).blocks()
         yield BLANK
         yield from steps(self.state)
         yield from _warnings(self.state)
@@ -218,7 +222,7 @@ def steps(state: RunState) -> Iterator[Table]:
     rows: list[list[Piece]] = []
     for visit in state.visits:
         rows.append(_visit_row(visit))
-        rows += [_call_row(call) for call in visit.calls]
+        rows += [_call_row(call, label_words(state.annotations.at(call.place))) for call in visit.calls]
     if not rows:
         return
     residuals = any(Residual.of(call) is not None for call in state.calls)
@@ -275,7 +279,8 @@ def call_name(call: CallState) -> str:
     return name
 
 
-def _call_row(call: CallState) -> list[Piece]:
+def _call_row(call: CallState, said: str) -> list[Piece]:
+    """``said``: what people say of it."""
     told = call.usage.input is not None
     found = Residual.of(call)
     tools = ", ".join(tool.tool + ("" if tool.status != "failed" else " (error)") for tool in call.tools)
@@ -289,7 +294,7 @@ def _call_row(call: CallState) -> list[Piece]:
         count(call.usage.output),
         spent_words(CostSum.of([call])),
         seconds(call.duration_s),
-        failure or tools,
+        "   ".join(filter(None, (said, failure or tools))),
     ]
 
 
@@ -347,6 +352,7 @@ def run_json(state: RunState) -> dict[str, Any]:
         "edited": state.edited,
         "edits": [{"at": str(event.place), "said": edit_words(event, state), **event.data} for event in state.edits],
         "warnings": [dict(event.data) for event in state.warnings],
+        "annotations": state.annotations.to_json(),
     }
 
 

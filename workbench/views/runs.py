@@ -125,6 +125,8 @@ def found_json(found: RunMatch) -> dict[str, Any]:
     """A run in one object; costs and counts are null where nothing is known."""
     run = found.run
     body = asdict(run)
+    del body["labels"], body["call_labels"]
+    body |= run.labels.to_json() | {"annotated_calls": {at: labels.to_json() for at, labels in run.call_labels}}
     predicted = body.pop("predicted") or None
     billed = None if run.unknown_costs and run.unknown_costs == run.calls + run.embedded else run.cost
     body |= {"cost": billed, "predicted_cost": predicted, "seconds": run.seconds, "tokens_out": run.told_out}

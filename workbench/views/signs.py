@@ -49,6 +49,9 @@ SIGNS: dict[str, Sign] = {
     "warning": Sign("⚠", "warning", "a warning"),
     "pending": Sign("○", "faint", "not run yet"),
     "secret": Sign("⚿", "warning", "a secret was replaced in this text"),
+    "thumb up": Sign("↑", "ok", "thumb up: somebody found it good"),
+    "thumb down": Sign("↓", "error", "thumb down: somebody found it bad"),
+    "note": Sign("✎", "accent", "a note was written on it"),
     "calibrated": Sign("≈", "dim", "calibrated: scaled by what the provider reported"),
     "estimate": Sign("~", "dim", "estimated"),
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from workbench.views.annotations import label_spans
 from workbench.views.cells import Row, Span, Target, crop, fit, flat, justify, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
@@ -187,6 +188,10 @@ class Nodes:
             yield Node(("breakpoints",), 0, (("Breakpoints", "head"),))
             for number, text in enumerate(self.view.broken, 1):
                 yield Node(("breakpoint", str(number - 1)), 0, (sign("breakpoint"), (f" {flat(text)}", "plain")))
+
+    def _said(self, place: Place) -> tuple[Span, ...]:
+        """What people say of a call."""
+        return label_spans(self.run.annotations.at(place)) if self.run is not None and self.run.annotations else ()
 
     def _phase(self, phase: PhaseOutline, visits: Sequence[VisitState]) -> Iterator[Node]:
         view = self.view
@@ -381,7 +386,7 @@ class Nodes:
         return Node(
             (*self._root(), "call", str(place)),
             depth,
-            (mark, (f" {label}", "plain"), extra),
+            (mark, (f" {label}", "plain"), extra, *self._said(place)),
             _took(call),
             place=place,
             phase=phase,

@@ -126,7 +126,7 @@ class RunsPoller:
 
         for one in find_runs(runs, self._good, self._search, going):
             found.append(one)
-        if self._good.phrases and self._wanted is not wanted:
+        if self._good.reads and self._wanted is not wanted:
             return False
         self._publish(self._listing(wanted, runs, found, doing))
         return True

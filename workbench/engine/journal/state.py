@@ -18,6 +18,7 @@ from workbench.context.message import Image, Message
 from workbench.context.place import Place
 from workbench.context.rope import Rope
 from workbench.context.scope import StateWrite
+from workbench.engine.journal.annotations import Annotations
 from workbench.engine.journal.candidate_rounds import RunCandidateRounds
 from workbench.engine.journal.elapsed import Elapsed
 from workbench.engine.journal.event import KINDS, MALFORMED, Event, seconds_between, unpacked
@@ -86,6 +87,8 @@ class RunState:
         """``embedded`` data, in order."""
         self.edits: list[Event] = []
         """``edited`` events, in order."""
+        self.annotations = Annotations()
+        """What people say of the run and of its calls: set by its reader, since it is no part of the journal."""
         self.fault = ""
         """What its reader found wrong with its journal, in a sentence."""
         self.senseless: list[Event] = []

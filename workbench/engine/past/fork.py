@@ -9,6 +9,7 @@ from msgspec import Struct
 from workbench.context.place import Place
 from workbench.engine.edits import Edit
 from workbench.engine.gate import Decision, EditFault, Gate, Stop, StopKind
+from workbench.engine.journal.state import RunState
 from workbench.engine.past.recording import Recording
 from workbench.engine.past.replay import Replay
 
@@ -43,7 +44,6 @@ class NoSuchPlace(Exception):
 def find_place(recording: Recording, text: str) -> Place:
     """The place that a person means: ``phase`` (its first call), ``phase:turn`` (latest visit, last attempt), or in
     full ``[branch/]phase/visit/attempt/turn/call``. Raises NoSuchPlace."""
-    calls = [call.place for call in recording.state.calls if not call.beside]
     if "/" in text:
         try:
             place = Place.parse(text)
@@ -52,14 +52,33 @@ def find_place(recording: Recording, text: str) -> Place:
         if place in recording.calls or any(key[0] == place for key in recording.started):
             return place
         raise NoSuchPlace(f"{text} never ran")
+    return _named(recording.state, text, [place for place, _ in recording.started])
+
+
+def find_call(state: RunState, text: str) -> Place:
+    """The place of the model call that a person means, written like that of a fork. Raises NoSuchPlace."""
+    if "/" not in text:
+        return _named(state, text)
+    try:
+        place = Place.parse(text)
+    except ValueError as fault:
+        raise NoSuchPlace(str(fault)) from fault
+    if state.call_at(place) is None:
+        raise NoSuchPlace(f"{text} made no call in this run")
+    return place
+
+
+def _named(state: RunState, text: str, without: Sequence[Place] = ()) -> Place:
+    """``phase`` or ``phase:turn``; ``without`` are places of tools that no model asked for. Raises NoSuchPlace."""
+    calls = [call.place for call in state.calls if not call.beside]
     phase, _, turn = text.partition(":")
     if turn and not (turn.isdigit() and int(turn)):
         raise NoSuchPlace(f"'{text}' is no place; write phase or phase:turn, turns count from 1")
     here = [place for place in calls if place.phase == phase]
     if not here:
-        without = [place for place, _ in recording.started if place.phase == phase]
-        if without and not turn:
-            return without[0]
+        alone = [place for place in without if place.phase == phase]
+        if alone and not turn:
+            return alone[0]
         ran = ", ".join(dict.fromkeys(place.phase for place in calls)) or "no phase"
         raise NoSuchPlace(f"phase '{phase}' made no call in this run; {ran} did")
     here = [place for place in here if not place.branch] or here

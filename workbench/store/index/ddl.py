@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS {name} (
   message_id UUID, run_id String, seq UInt32, branch String, visit UInt16, body_hash String,
   model_requested LowCardinality(String), cost_grade LowCardinality(String), token_grade LowCardinality(String),
   call UInt16, tokens_cached Nullable(UInt32), tokens_written Nullable(UInt32), tokens_reasoning Nullable(UInt32),
+  tags Array(String), note String, score Nullable(Float64), thumb LowCardinality(String),
   schema_version UInt16, row_version UInt64,
   INDEX ix_text content_json TYPE text(tokenizer='splitByNonAlpha'), INDEX ix_hash content_hash TYPE bloom_filter,
   INDEX ix_trace trace_id TYPE bloom_filter, INDEX ix_run run_id TYPE bloom_filter
@@ -76,7 +77,8 @@ CREATE TABLE IF NOT EXISTS {name} (
   seconds Nullable(Float64),
   visits UInt32, calls UInt32, tools UInt32, tokens_in UInt64, tokens_out Nullable(UInt64), cost Nullable(Float64),
   unknown_costs UInt32, model String,
-  output String CODEC(ZSTD(3)), imported Bool, journal_rows UInt32, row_version UInt64
+  input String CODEC(ZSTD(3)), output String CODEC(ZSTD(3)), imported Bool, journal_rows UInt32,
+  tags Array(String), note String, score Nullable(Float64), thumb LowCardinality(String), row_version UInt64
 ) ENGINE=ReplacingMergeTree(row_version) ORDER BY run_id"""
 
 EVENTS = """
@@ -94,10 +96,18 @@ CREATE TABLE IF NOT EXISTS {name} (
   notes String, row_version UInt64
 ) ENGINE=ReplacingMergeTree(row_version) ORDER BY (session_id, eval_id)"""
 
+ANNOTATIONS = """
+CREATE TABLE IF NOT EXISTS {name} (
+  run_id String, annotation_id String, session_id String, timestamp DateTime64(6,'UTC'), kind LowCardinality(String),
+  tag String, note String, score Nullable(Float64), thumb LowCardinality(String), holds Bool,
+  branch String, phase_name LowCardinality(String), visit UInt16, attempt_number UInt16, turn_number UInt16,
+  call UInt16, row_version UInt64
+) ENGINE=ReplacingMergeTree(row_version) ORDER BY (run_id, annotation_id)"""
+
 INGESTED = """
 CREATE TABLE IF NOT EXISTS {name} (
   run_id String, segment String, bytes UInt64, seq UInt32, crc String, records UInt32, changed Int64, refused String,
-  row_version UInt64
+  annotated UInt64, row_version UInt64
 ) ENGINE=ReplacingMergeTree(row_version) ORDER BY run_id"""
 
 TABLES: dict[str, str] = {
@@ -108,6 +118,7 @@ TABLES: dict[str, str] = {
     "runs": RUNS,
     "events": EVENTS,
     "evals": EVALS,
+    "annotations": ANNOTATIONS,
     "context_parts": CONTEXT_PARTS,
     "ingested": INGESTED,
 }
@@ -163,7 +174,7 @@ _UNIFIED_LOGS = f"""SELECT
   full_history_size, context_size, tokens_saved,
   message_id, run_id, seq, branch, visit, call, body_hash, cascade_hash, phase_hash, request_hash, {_BODIES},
   response_hash, model_requested, cost_grade, token_grade, tokens_cached, tokens_written, tokens_reasoning,
-  schema_version, row_version
+  tags, note, score, thumb, schema_version, row_version
 FROM messages FINAL"""
 
 VIEWS: tuple[str, ...] = (

@@ -13,6 +13,7 @@ from workbench.store.index import ddl
 from workbench.store.index.database import Engine, Handle
 from workbench.store.index.rebuild import VERSION
 from workbench.store.index.run_ingest import read_ledger
+from workbench.store.journal.annotation_file import FILE, read
 from workbench.store.journal.disk import LocalDisk, write_whole
 from workbench.store.journal.journal import writer_lock
 from workbench.store.journal.lock import Holder, holder_of
@@ -34,11 +35,16 @@ class RunHealth(Struct, frozen=True):
     """Records that were sent to the database."""
     rows: int | None = None
     """Records that the database has; None when it was not asked."""
+    unsaid: int = 0
+    """Lines of annotations that are damaged."""
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong, one sentence each."""
         found = [f"run {self.run_id}: {problem}" for problem in self.health.problems]
+        if self.unsaid:
+            lines = "1 line" if self.unsaid == 1 else f"{self.unsaid} lines"
+            found.append(f"run {self.run_id}: {lines} of {FILE} {'is' if self.unsaid == 1 else 'are'} damaged")
         if self.rows is not None and self.rows < self.ingested:
             found.append(f"run {self.run_id}: {self.ingested - self.rows} of {self.ingested} rows are missing")
         return tuple(found)
@@ -92,7 +98,10 @@ def examine(store: Store, *, database: bool = True, elsewhere: Path | None = Non
     """Read every journal and, unless another process owns it or there is none, ask the database. Changes nothing.
 
     ``elsewhere`` is where records were kept that did not fit into a store."""
-    runs = [RunHealth(run_id, store.health(run_id), store.writer(run_id)) for run_id in store.run_ids()]
+    runs = [
+        RunHealth(run_id, store.health(run_id), store.writer(run_id), unsaid=read(store.folder(run_id)).damaged)
+        for run_id in store.run_ids()
+    ]
     left_by: Holder | None = None
     found, closed = None, "" if database else "not asked"
     if database and (store.root / "ch").is_dir():
@@ -183,6 +192,7 @@ def _ask(engine: Engine, runs: list[RunHealth]) -> tuple[DatabaseHealth, list[Ru
             run.writer,
             ledger[run.run_id].records if run.run_id in ledger else 0,
             rows.get(run.run_id, 0),
+            run.unsaid,
         )
         for run in runs
     ]

@@ -30,6 +30,7 @@ from workbench.store.index.run_ingest import (
     encoded_runs,
     read_ledger,
 )
+from workbench.store.journal import annotation_file
 from workbench.store.journal.reading import segments, written
 from workbench.store.journal.record import crc_at_end
 from workbench.store.store import Store
@@ -287,7 +288,7 @@ class Follower:
             if self._batch.records >= most:
                 self._send(database, ledger)
             made = ingest.read(most - self._batch.records)
-            if made.records:
+            if made.records or made.rows:
                 self._add(ingest.ingested, made, ledger)
             more = made.more
             if more:
@@ -303,6 +304,8 @@ class Follower:
         """Whether the tables hold all records of a run, by the size of its last segment and the record it ends with."""
         folder = self._store.folder(run_id)
         last = max(segments(folder), default="")
+        if known.annotated != annotation_file.size_of(folder):
+            return False
         if known.refused or last != known.segment or written(folder / last) != known.bytes:
             return False
         return crc_at_end(folder / last, known.bytes) == known.crc
@@ -360,5 +363,5 @@ def delete_run(database: Database, run_id: str) -> None:
     )
     for table in ("contexts", "context_cards"):
         database.query(f"DELETE FROM {table} WHERE {own}", parameters)
-    for table in ("messages", "runs", "events", "evals", "ingested"):
+    for table in ("messages", "runs", "events", "evals", "annotations", "ingested"):
         database.query(f"DELETE FROM {table} WHERE run_id = {{run:String}}", parameters)

@@ -15,6 +15,7 @@ import msgspec
 from workbench.context.assembly import Item, Kind
 from workbench.context.message import Message
 from workbench.context.place import Place
+from workbench.engine.journal.annotations import Labels
 from workbench.engine.journal.costs import Embeddings
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
@@ -116,6 +117,16 @@ _PURPOSES = {
 }
 
 
+VERSION_BITS = 32
+"""Of a row's version, for the sequence number; those above count annotations, which are no part of the journal."""
+
+
+def label_columns(labels: Labels) -> dict[str, Any]:
+    """What people say, as columns."""
+    note = "\n".join(labels.notes)
+    return {"tags": labels.tags, "note": note, "score": labels.score, "thumb": labels.thumb}
+
+
 class RowBase:
     """Holds a run as far as it was read, and every message row in its newest version."""
 
@@ -139,6 +150,8 @@ class RowBase:
         self._last_shared: tuple[tuple[Place, Branch], dict[str, Any]] | None = None
         self._failed_check = ""
         self._strategy = ""
+        self.annotated = 0
+        """Bytes of annotations that were read: what is said later has the higher version of a row."""
 
     def _paid(self) -> Iterator[MessageRow]:
         """The answers of models, in order."""
@@ -177,10 +190,12 @@ class RowBase:
             cost=sum(known) if known or not costs else None,
             unknown_costs=len(costs) - len(known),
             model=", ".join(dict.fromkeys(call.model for call in state.calls if call.model)),
+            input=json_text(dict(state.input)) if state.input else "",
             output=state.output,
             imported=bool(state.ports.get("imported")),
             journal_rows=state.seq,
-            row_version=state.seq,
+            **label_columns(self.state.annotations.run),
+            row_version=self.annotated << VERSION_BITS | state.seq,
         )
 
     def _row(

@@ -11,14 +11,25 @@ from typing import Any, NamedTuple
 
 from workbench.context.assembly import Action, Entry, Item, Kind
 from workbench.context.message import canonical
+from workbench.context.place import Place
 from workbench.context.reasons import AUTOMATIC
 from workbench.context.rope import Rope
+from workbench.engine.journal.annotations import Annotations
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.language.read.text import read_source
 from workbench.store.index.late_rows import LateRows
-from workbench.store.index.row_base import count, digest, json_text, number, small, time_of
-from workbench.store.index.tables import ContextRow, MessageRow, PartRow, Row
+from workbench.store.index.row_base import (
+    VERSION_BITS,
+    count,
+    digest,
+    json_text,
+    label_columns,
+    number,
+    small,
+    time_of,
+)
+from workbench.store.index.tables import AnnotationRow, ContextRow, MessageRow, PartRow, Row
 
 # One call's context as rows: what changed since the call before, and how much was selected.
 
@@ -212,6 +223,8 @@ class RowMaker(LateRows):
         self._shown: dict[tuple[str, str, int], set[tuple[Kind, str]]] = {}
         """Per visit: messages from outside it that have a row."""
         self._parts = ContextParts()
+        self._begun = ""
+        """Message id of the row that begins the run: what is said of the run stands there, too."""
 
     def apply(self, event: Event, written: str = "") -> list[Row]:
         """The rows of the next event; ``written`` is its data as JSON text, where that is at hand. Raises KeyError,
@@ -225,6 +238,41 @@ class RowMaker(LateRows):
         for row in rows:
             if isinstance(row, MessageRow):
                 self._messages[row.message_id] = row
+        return rows
+
+    def annotated_rows(self, annotations: Annotations, size: int) -> list[Row]:
+        """The rows of annotations, and those of the calls and of the run that they are about, in a version above all
+        before; ``size`` is how many bytes hold them."""
+        self.state.annotations, self.annotated = annotations, size
+        version = size << VERSION_BITS | self.state.seq
+        rows: list[Row] = []
+        holding = {one.id for one in annotations.holding}
+        for record in annotations.records:
+            place, value = record.place, {} if record.kind == "removed" else {record.kind: record.value}
+            rows.append(
+                AnnotationRow(
+                    run_id=self.run_id,
+                    annotation_id=record.id,
+                    session_id=self.state.session_id,
+                    timestamp=time_of(record.at),
+                    kind=record.kind,
+                    **value,  # type: ignore[arg-type]
+                    holds=record.id in holding,
+                    branch=place.branch,
+                    phase_name=place.phase,
+                    visit=small(place.visit),
+                    attempt_number=small(place.attempt),
+                    turn_number=small(place.turn),
+                    call=small(place.call),
+                    row_version=version,
+                )
+            )
+        for place in {record.place for record in annotations.records}:
+            about = self._messages.get(self._answers.get(place, "") if place != Place() else self._begun)
+            if about is not None:
+                labels = label_columns(annotations.at(place))
+                row = self._messages[about.message_id] = about.changed(**labels, row_version=version)
+                rows.append(row)
         return rows
 
     def _run_started(self, event: Event) -> list[Row]:
@@ -241,6 +289,7 @@ class RowMaker(LateRows):
                 rows += self._blob(event, self._phases[name], "phase", body)
         metadata = {name: data[name] for name in ("options", "ports", "parent", "version") if data.get(name)}
         started = self._row(event, "cascade_start", content_json=json_text(data.get("input")), role="user")
+        self._begun = started.message_id
         return [*rows, started.changed(metadata_json=json_text(metadata))]
 
     def _run_resumed(self, event: Event) -> list[Row]:

@@ -20,6 +20,7 @@ from workbench.store.index.database import Database
 from workbench.store.index.rows import RowMaker
 from workbench.store.index.tables import ROW_TYPES, Row
 from workbench.store.index.values import json_rows
+from workbench.store.journal import annotation_file
 from workbench.store.journal.reading import Health, JournalLine, Tail
 from workbench.store.journal.record import crc_of, data_of
 
@@ -42,9 +43,11 @@ class IngestedRun(Struct, frozen=True):
     """When its folder had last changed as all of it was in the tables, in ns since 1970; 0 while it is written."""
     refused: str = ""
     """Why the rest makes no rows."""
+    annotated: int = 0
+    """Bytes of the annotations that the tables hold."""
 
 
-_READ = "SELECT run_id, segment, bytes, seq, crc, records, changed, refused FROM ingested{suffix} FINAL"
+_READ = "SELECT run_id, segment, bytes, seq, crc, records, changed, refused, annotated FROM ingested{suffix} FINAL"
 
 
 def read_ledger(database: Database, suffix: str = "") -> dict[str, IngestedRun]:
@@ -91,11 +94,17 @@ class RunIngest:
         self._maker = RowMaker(folder.name)
         self._behind = self.ingested if self.ingested.records else None
         """Up to where records only tell what later rows need."""
+        self._newer = False
+        """Rows were made since those of annotations, which have to be the last."""
 
     def read(self, most: int) -> NewRows:
         """The next records, at most so many. Nothing is read behind one that makes no sense: ``ingested`` says why.
 
         Raises OtherJournal, OSError."""
+        said = annotation_file.read(self._tail.folder)
+        if said.size < self.ingested.annotated:
+            raise OtherJournal  # The file was exchanged: rows of a higher version would stand for ever.
+        self._maker.annotated, self._maker.state.annotations = said.size, said.annotations
         count, size, rows, more, last, refused = 0, 0, list[Row](), False, None, ""
         for line in self._tail.lines() if not self.ingested.refused else ():
             try:
@@ -124,6 +133,11 @@ class RunIngest:
             self.ingested = replace(self.ingested, refused=refused)
         if self._behind is not None:
             raise OtherJournal
+        self._newer = self._newer or bool(rows)
+        if not more and said.size and (self._newer or said.size != self.ingested.annotated):
+            rows += self._maker.annotated_rows(said.annotations, said.size)
+            self.ingested = replace(self.ingested, annotated=said.size)
+            self._newer = False
         if rows:
             rows.append(self._maker.run_row())
         return NewRows(count, rows, more)

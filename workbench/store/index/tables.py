@@ -113,6 +113,10 @@ class MessageRow(Row, kw_only=True):
     tokens_cached: int | None = None
     tokens_written: int | None = None
     tokens_reasoning: int | None = None
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    score: float | None = None
+    thumb: str = ""
     schema_version: int = SCHEMA_VERSION
     row_version: int
 
@@ -214,9 +218,14 @@ class RunRow(Row, kw_only=True):
     cost: float | None
     unknown_costs: int
     model: str
+    input: str
     output: str
     imported: bool
     journal_rows: int
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    score: float | None = None
+    thumb: str = ""
     row_version: int
 
 
@@ -261,6 +270,30 @@ class EvalRow(Row, kw_only=True):
     row_version: int
 
 
+class AnnotationRow(Row, kw_only=True):
+    """One record of what people say of a run or of a call, also one that no longer holds."""
+
+    table = "annotations"
+    key_columns = ("run_id", "annotation_id")
+    run_id: str
+    annotation_id: str
+    session_id: str
+    timestamp: str
+    kind: str
+    tag: str = ""
+    note: str = ""
+    score: float | None = None
+    thumb: str = ""
+    holds: bool
+    branch: str
+    phase_name: str
+    visit: int
+    attempt_number: int
+    turn_number: int
+    call: int
+    row_version: int
+
+
 class PartRow(Row, kw_only=True):
     """Messages that follow each other in contexts: as sent, and as the history has them."""
 
@@ -273,5 +306,8 @@ class PartRow(Row, kw_only=True):
     added_at: str
 
 
-ROW_TYPES: tuple[type[Row], ...] = (PartRow, BlobRow, MessageRow, CardRow, ContextRow, RunRow, EventRow, EvalRow)
+ROW_TYPES: tuple[type[Row], ...] = (
+    *(PartRow, BlobRow, MessageRow, CardRow, ContextRow),
+    *(RunRow, EventRow, EvalRow, AnnotationRow),
+)
 """In the order in which they are sent: what others refer to comes first."""
