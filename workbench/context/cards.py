@@ -171,9 +171,9 @@ def summary_of(item: Item) -> str:
     """A message in at most about 200 characters: short ones word for word, tool results by their shape, long ones by
     how they begin."""
     message = item.message
-    text = " ".join(_CALL.sub(r"[calls \1]", message.text).split())
     if item.kind is Kind.RESULT:
         return _result(item, _HEADER.sub("", message.text, count=1).strip())
+    text = " ".join(_CALL.sub(r"[calls \1]", message.text).split())
     if not text and message.tool_calls:
         return f"Calls {', '.join(call.name for call in message.tool_calls)}."
     if not text:

@@ -20,10 +20,9 @@ _ENDS = frozenset({"run_started", "run_resumed", "run_finished", "call_failed", 
 
 def same_as(kind: str, place: Place, data: Mapping[str, Any]) -> int:
     """Equal for two events that are the same happening; holds within one process."""
-    get = data.get
-    told = [get(name) for name in _TOLD_BY] if data else []
+    told = tuple(map(data.get, _TOLD_BY)) if data else ()
     try:
-        return hash((kind, place, *told))
+        return hash((kind, place, told))
     except TypeError:  # Of a damaged journal.
         return hash((kind, place, str(told)))
 

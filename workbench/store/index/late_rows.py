@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from workbench.context.cards import card_of, has_card
@@ -32,11 +32,11 @@ class CardRows(RowBase):
         self._made_at: dict[str, str] = {}
         """When a message was made, by content hash."""
 
-    def _note_times(self, rows: Iterable[Row]) -> None:
-        """Keep when the messages of these rows were made."""
-        for row in rows:
-            if isinstance(row, MessageRow) and row.content_hash:
-                self._made_at.setdefault(row.content_hash, row.timestamp)
+    def _keep(self, row: MessageRow) -> None:
+        """Keep the newest version of a row, and when its message was made."""
+        self._messages[row.message_id] = row
+        if row.content_hash:
+            self._made_at.setdefault(row.content_hash, row.timestamp)
 
     def _visit_cards(self, event: Event) -> list[Row]:
         """The cards of the visit (or candidate) that an event ends."""

@@ -11,9 +11,10 @@ from math import isfinite
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from workbench.context.assembly import Item, Kind
-from workbench.context.message import Message
+from workbench.context.message import Message, canonical
 from workbench.context.place import Place
 from workbench.engine.journal.annotations import Labels
 from workbench.engine.journal.costs import Embeddings
@@ -28,6 +29,7 @@ _EPOCH = "1970-01-01T00:00:00.000000Z"
 _MAX_COUNT = 2**32 - 1
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _encode_plain = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 @lru_cache(1024)
@@ -68,6 +70,14 @@ def json_text(value: Any) -> str:
         return _encode_plain(value).decode()
     except (ValueError, TypeError):  # Lone surrogates, and keys of a cascade that are no texts.
         return _encode(value)
+
+
+def sorted_json(value: Any) -> str:
+    """The same with keys in their order, so that equal values give equal texts."""
+    try:
+        return _encode_sorted(value).decode()
+    except (ValueError, TypeError):
+        return canonical(value)
 
 
 def digest(text: str) -> str:
@@ -147,7 +157,7 @@ class RowBase:
         """Message ids of the rows that end candidates, by branch, phase and visit."""
         self._phases: dict[str, str] = {}
         """Hashes of phases by name."""
-        self._last_shared: tuple[tuple[Place, Branch], dict[str, Any]] | None = None
+        self._last_of_place: tuple[tuple[Place, Branch], MessageRow] | None = None
         self._failed_check = ""
         self._strategy = ""
         self.annotated = 0
@@ -202,54 +212,61 @@ class RowBase:
         self, event: Event, node_type: str, index: int = 0, *, node: Sequence[object] = (), **said: Any
     ) -> MessageRow:
         """A row of ``messages``. ``node`` tells its place in the tree below the call, where it is no call itself."""
-        trace, parent = self._traces(event.place, node)
-        shared = self._shared(event.place)
-        if said.get("semantic_actor") == JUDGE:
-            shared = {**shared, "is_winner": None}
-        return MessageRow(
+        row = self._of_place(event.place)
+        if node and event.place.phase and (event.place.turn or event.place.call):
+            said |= {"trace_id": trace_id(row.trace_id, *node), "parent_id": row.trace_id}
+        row = replace(
+            row,
             timestamp=time_of(event.at),
-            trace_id=trace,
-            parent_id=parent,
             node_type=node_type,
             message_id=row_id(event.at, index, self.run_id, event.seq),
             seq=event.seq,
             row_version=event.seq,
-            **shared,
             **said,
         )
+        return row.changed(is_winner=None) if row.semantic_actor == JUDGE else row
 
-    def _shared(self, place: Place) -> dict[str, Any]:
-        """The columns that are equal for all rows of a place, as things are now."""
+    def _of_place(self, place: Place) -> MessageRow:
+        """What is equal in all rows of a place, as things are now; to copy it costs a third of making a row anew."""
         state, branch = self.state, self._branches.of(place)
         key = (place, branch)
-        if self._last_shared is not None and self._last_shared[0] == key:
-            return self._last_shared[1]
-        shared = {
-            "session_id": branch.session_id or self.run_id,
-            "parent_session_id": branch.parent_session_id or state.parent.get("session_id"),
-            "depth": min(state.parent.get("depth", 0), 255),
-            "sounding_index": branch.sounding_index,
-            "is_winner": branch.is_winner,
-            "reforge_step": branch.reforge_step,
-            "attempt_number": small(place.attempt) or None,
-            "turn_number": small(place.turn) or None,
-            "mutation_type": branch.mutation_type,
-            "mutation_applied": branch.mutation_applied,
-            "mutation_template": branch.mutation_template,
-            "cascade_id": state.cascade_id,
-            "cascade_file": state.cascade_file,
-            "cascade_hash": state.cascade_sha256,
-            "phase_name": place.phase,
-            "phase_hash": self._phases.get(place.phase, ""),
-            "run_id": self.run_id,
-            "branch": place.branch,
-            "visit": small(place.visit),
-            "call": small(place.call),
-        }
-        self._last_shared = (key, shared)
-        return shared
+        if self._last_of_place is not None and self._last_of_place[0] == key:
+            return self._last_of_place[1]
+        trace, parent = self._traces(place)
+        row = MessageRow(
+            timestamp="",
+            trace_id=trace,
+            parent_id=parent,
+            node_type="",
+            message_id="",
+            seq=0,
+            row_version=0,
+            session_id=branch.session_id or self.run_id,
+            parent_session_id=branch.parent_session_id or state.parent.get("session_id"),
+            depth=min(state.parent.get("depth", 0), 255),
+            sounding_index=branch.sounding_index,
+            is_winner=branch.is_winner,
+            reforge_step=branch.reforge_step,
+            attempt_number=small(place.attempt) or None,
+            turn_number=small(place.turn) or None,
+            mutation_type=branch.mutation_type,
+            mutation_applied=branch.mutation_applied,
+            mutation_template=branch.mutation_template,
+            cascade_id=state.cascade_id,
+            cascade_file=state.cascade_file,
+            cascade_hash=state.cascade_sha256,
+            phase_name=place.phase,
+            phase_hash=self._phases.get(place.phase, ""),
+            run_id=self.run_id,
+            branch=place.branch,
+            visit=small(place.visit),
+            call=small(place.call),
+        )
+        self._last_of_place = (key, row)
+        return row
 
-    def _traces(self, place: Place, node: Sequence[object]) -> tuple[str, str | None]:
+    def _traces(self, place: Place) -> tuple[str, str | None]:
+        """The node of a place in the tree of its run, and the one above it."""
         run = trace_id(self.run_id)
         if not place.phase:
             above = self.state.parent.get("run_id")
@@ -257,8 +274,7 @@ class RowBase:
         visit = trace_id(self.run_id, *place.visit_key)
         if not place.turn and not place.call:
             return visit, run
-        call = trace_id(self.run_id, *place)
-        return (trace_id(call, *node), call) if node else (call, visit)
+        return trace_id(self.run_id, *place), visit
 
     def _message_row(
         self,
@@ -283,7 +299,9 @@ class RowBase:
         images = [image.to_json() for image in message.images]
         return {
             "role": message.role,
-            "content_json": json_text(message.to_json()["content"]),
+            "content_json": json_text(
+                message.content if isinstance(message.content, str) else [part.to_json() for part in message.content]
+            ),
             "tool_calls_json": json_text(calls) if calls else "",
             "images_json": json_text(images) if images else "",
             "has_images": bool(images),

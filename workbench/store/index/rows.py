@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from workbench.context.assembly import Action, Entry, Item, Kind
@@ -27,6 +28,7 @@ from workbench.store.index.row_base import (
     label_columns,
     number,
     small,
+    sorted_json,
     time_of,
 )
 from workbench.store.index.tables import AnnotationRow, ContextRow, MessageRow, PartRow, Row
@@ -234,10 +236,9 @@ class RowMaker(LateRows):
         self._told_late = self._branches.apply(event)
         maker = _MAKERS.get(event.kind)
         rows = [self._event(event, written), *(maker(self, event) if maker is not None else ())]
-        self._note_times(rows)
         for row in rows:
             if isinstance(row, MessageRow):
-                self._messages[row.message_id] = row
+                self._keep(row)
         return rows
 
     def annotated_rows(self, annotations: Annotations, size: int) -> list[Row]:
@@ -278,15 +279,11 @@ class RowMaker(LateRows):
     def _run_started(self, event: Event) -> list[Row]:
         state, data = self.state, event.data
         self._strategy = str(state.options.get("strategy", ""))
-        source, _ = read_source(state.cascade_text, state.cascade_file)
-        written = source.data if source.data is not None else state.cascade_text
-        rows = self._blob(event, state.cascade_sha256, "cascade", json_text(written))
-        phases = written.get("phases") if isinstance(written, dict) else None
-        for phase in phases if isinstance(phases, list) else ():
-            if isinstance(phase, dict) and isinstance(name := phase.get("name"), str):
-                body = json_text(phase)
-                self._phases[name] = digest(body)
-                rows += self._blob(event, self._phases[name], "phase", body)
+        whole, phases = _cascade_bodies(state.cascade_text, state.cascade_file)
+        rows = self._blob(event, state.cascade_sha256, "cascade", whole)
+        for name, body in phases:
+            self._phases[name] = digest(body)
+            rows += self._blob(event, self._phases[name], "phase", body)
         metadata = {name: data[name] for name in ("options", "ports", "parent", "version") if data.get(name)}
         started = self._row(event, "cascade_start", content_json=json_text(data.get("input")), role="user")
         self._begun = started.message_id
@@ -329,7 +326,7 @@ class RowMaker(LateRows):
         if call is None:
             return rows
         head = {"model": call.model, "parameters": call.parameters, "tools": call.tools_hash}
-        rows += self._blob(event, call.digest, "request", canonical(head))
+        rows += self._blob(event, call.digest, "request", sorted_json(head))
         session = self._branches.of(event.place).session_id or self.run_id
         parts = self._parts.of(call)
         rows += self._parts.new_rows(parts, time_of(event.at))
@@ -379,7 +376,7 @@ class RowMaker(LateRows):
             return []
         usage, message, purpose = call.usage, items[0].message, str(data.get("purpose", ""))
         response = {name: data.get(name) for name in ("provider_id", "model", "provider", "finish_reason", "usage")}
-        body = canonical({**response, "message": message.to_json()})
+        body = sorted_json({**response, "message": message.to_json()})
         tokens_in, tokens_out = count(usage.input), count(usage.output)
         known = None not in (tokens_in, tokens_out)
         row = self._message_row(
@@ -542,6 +539,17 @@ class RowMaker(LateRows):
         if message is not None and message.to_json() == data["body"]:
             return self._blob(event, data["hash"], "message", message.canonical())
         return self._blob(event, data["hash"], data["kind"], canonical(data["body"]))
+
+
+@lru_cache(16)
+def _cascade_bodies(text: str, file: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """A cascade as JSON text, and each of its phases by name. Kept: most runs are of few cascades."""
+    source, _ = read_source(text, file)
+    written = source.data if source.data is not None else text
+    phases = written.get("phases") if isinstance(written, dict) else None
+    named = [phase for phase in phases if isinstance(phase, dict)] if isinstance(phases, list) else []
+    bodies = tuple((name, json_text(phase)) for phase in named if isinstance(name := phase.get("name"), str))
+    return json_text(written), bodies
 
 
 def _node_type(event: Event, purpose: str) -> str:

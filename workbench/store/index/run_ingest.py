@@ -218,10 +218,7 @@ def _by_type(rows: Iterable[Row]) -> list[tuple[type[Row], list[Row]]]:
 
 def newest(rows: Iterable[Row]) -> list[Row]:
     """Without the versions of a row that a later one in the same batch replaces."""
-    kept: dict[object, Row] = {}
-    for row in rows:
-        kept[row.key] = row
-    return list(kept.values())
+    return list({row.key: row for row in rows}.values())
 
 
 # Many runs that nobody writes are read by more processes: making rows is Python's work, of which one process does only

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from operator import attrgetter
 from typing import Any, ClassVar, Self
 
@@ -24,6 +23,11 @@ class Row(Struct, kw_only=True, array_like=True):
     """What makes two rows versions of one."""
     version_column: ClassVar[str] = "row_version"
     """The highest wins."""
+    _key_of: ClassVar[Callable[[Any], tuple[object, ...]]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls._key_of = attrgetter("table", *cls.key_columns)
 
     @property
     def version(self) -> object:
@@ -33,7 +37,7 @@ class Row(Struct, kw_only=True, array_like=True):
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for versions of the same row."""
-        return self.table, _getter(self.key_columns)(self)
+        return type(self)._key_of(self)
 
     @classmethod
     def columns(cls) -> tuple[str, ...]:
@@ -43,11 +47,6 @@ class Row(Struct, kw_only=True, array_like=True):
     def changed(self, **values: Any) -> Self:
         """This row with other values by column."""
         return replace(self, **values)
-
-
-@cache
-def _getter(names: tuple[str, ...]) -> Callable[[Row], Any]:
-    return attrgetter(*names)
 
 
 class MessageRow(Row, kw_only=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -236,7 +237,8 @@ class Tail:
 
 def segments(folder: Path) -> list[str]:
     """Names of a run's segments, in order. Raises OSError."""
-    return sorted(p.name for p in folder.iterdir() if p.suffix == ".jsonl" and p.stem.isdigit())
+    with os.scandir(folder) as entries:
+        return sorted(e.name for e in entries if e.name.endswith(".jsonl") and e.name[:-6].isdigit())
 
 
 def written(segment: Path) -> int:

@@ -20,10 +20,8 @@ START = "00000000"
 VERSION = 1
 """Of the record format. Readers keep the older ones for ever."""
 
-_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}')
-_TAIL_SIZE = len(b',"crc":"00000000"}')
-_LINK = re.compile(rb',"prev":"([0-9a-f]{8})"$')
-_LINK_SIZE = len(b',"prev":"00000000"')
+_CRC, _CRC_SIZE, _END_SIZE = b',"crc":"', len(b',"crc":"00000000"}'), len(b',"crc":"00000000"}\n')
+_PREV, _PREV_SIZE = b',"prev":"', len(b',"prev":"00000000"')
 _DATA = b',"data":'
 _HEAD = re.compile(rb'\{"v":\d+,"run_id":"[^"]*","seq":(\d+),"at":"[^"]*","kind":"blob"')
 
@@ -93,17 +91,17 @@ def _body(line: bytes) -> Any:
 
 def check(line: bytes) -> None:
     """Compare the checksum. Raises BadRecord."""
-    tail = _TAIL.fullmatch(line, len(line) - _TAIL_SIZE) if len(line) > _TAIL_SIZE else None
-    if tail is None:
+    body = memoryview(line)[:-_CRC_SIZE]
+    if not (body and line.startswith(_CRC, len(body)) and line.endswith(b'"}')):
         raise BadRecord("no checksum")
-    if crc32(b"}", crc32(memoryview(line)[:-_TAIL_SIZE])) != int(tail[1], 16):
+    if b"%08x" % crc32(b"}", crc32(body)) != line[-10:-2]:
         raise BadRecord("checksum differs")
 
 
 def link_of(line: bytes) -> str:
     """The checksum of the record before it that a whole record, newline included, says; empty where it says none."""
-    link = _LINK.search(line, len(line) - _TAIL_SIZE - 1 - _LINK_SIZE, len(line) - _TAIL_SIZE - 1)
-    return link[1].decode("ascii") if link else ""
+    end = len(line) - _END_SIZE
+    return line[end - 9 : end - 1].decode("ascii") if line.startswith(_PREV, end - _PREV_SIZE) else ""
 
 
 def crc_of(line: bytes) -> str:
@@ -114,15 +112,17 @@ def crc_of(line: bytes) -> str:
 def data_of(line: bytes) -> str:
     """The data of a whole record as it was written; empty where characters in it are escaped, or in an old order."""
     at = line.find(_DATA)
-    end = len(line) - _TAIL_SIZE - 1 - (_LINK_SIZE if link_of(line) else 0)
+    end = len(line) - _END_SIZE
+    if line.startswith(_PREV, end - _PREV_SIZE):
+        end -= _PREV_SIZE
     return "" if at < 0 or b"\\u" in line else line[at + len(_DATA) : end].decode("ascii")
 
 
 def crc_at_end(segment: Path, end: int) -> str:
     """The same of the record that ends at an offset of a segment. Raises OSError."""
     with segment.open("rb", buffering=0) as file:
-        file.seek(max(end - _TAIL_SIZE - 1, 0))
-        return crc_of(file.read(_TAIL_SIZE + 1))
+        file.seek(max(end - _END_SIZE, 0))
+        return crc_of(file.read(_END_SIZE))
 
 
 def blob_seq(line: bytes) -> int | None:
