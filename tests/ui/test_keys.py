@@ -16,6 +16,7 @@ from workbench.tui.commands import CONTEXTS as IN_PALETTE
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import Dialog
+from workbench.tui.screens.edit import EditScreen, ReviewSheet
 from workbench.tui.screens.editor import EditorScreen
 from workbench.tui.screens.form import FormDialog
 from workbench.tui.screens.help import HelpRows
@@ -54,6 +55,8 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "home": HomeScreen,
     "find": HomeScreen,
     "borders": RunsScreen,
+    "edit": EditScreen,
+    "review": ReviewSheet,
     "editor": EditorScreen,
     "text": CodeArea,
     "sql": SqlScreen,

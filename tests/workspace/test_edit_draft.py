@@ -18,7 +18,7 @@ from workbench.context.place import Place
 from workbench.engine.debugger.stepper import Mode
 from workbench.engine.edits import EditError, SetAnswer, SetModel, SetResult, SetState
 from workbench.engine.gate import Stop, StopKind
-from workbench.workspace.edit_draft import EditDraft, fits_text_area, target_of, target_of_call
+from workbench.workspace.edit_draft import EditDraft, target_of, target_of_call
 from workbench.workspace.session import Session
 
 __all__ = ["folder", "ran"]
@@ -76,7 +76,7 @@ def test_messages_are_written_added_moved_and_dropped_and_all_of_it_can_be_taken
     assert draft.redo()
     assert draft.undo()
     assert draft.undo()
-    assert (draft.undo(), draft.edits, draft.changes) == (False, (), ())
+    assert (draft.undo(), draft.edits, draft.changes) == (None, (), ())
     assert draft.redo()
     again = saved(ran, draft, stop)
     assert again.assembly is not None
@@ -240,9 +240,3 @@ def test_an_added_message_that_is_dropped_again_leaves_nothing(ran: Session) -> 
     assert (draft.rows, draft.edits) == (before, ())
     draft.do(AddMessage(1, Message("user", "y")))
     assert [c.what for c in draft.changes] == ["added"]
-
-
-def test_a_text_area_is_asked_only_for_texts_that_it_edits_well() -> None:
-    assert fits_text_area("line\n" * 1000)
-    assert not fits_text_area("x" * 30_000)
-    assert not fits_text_area("line\n" * 100_000)

@@ -140,6 +140,15 @@ class PriceTable:
         """Whether the map has an entry for the model."""
         return self._entry(split_effort(model)[0]) is not None
 
+    def chat_models(self) -> list[str]:
+        """Names of models of the map that answer messages: makers' own first, then sellers', the plainest first."""
+        found: dict[str, bool] = {}
+        for key, facts in self._loaded().items():
+            if facts.get("mode") in ("chat", "responses"):
+                provider, model = split(key)
+                found[f"{provider.id}/{model}" if provider is not None else key] = provider is not None
+        return sorted(found, key=lambda name: (not found[name], name.count("/"), len(name), name))
+
     def sells(self, provider: str) -> bool:
         """Whether the map has models of a provider."""
         return any(facts.get("litellm_provider") == provider for facts in self._loaded().values())

@@ -90,8 +90,8 @@ class Navigation(Protocol):
         """Open a cascade file in the app's editor, at a place."""
         ...
 
-    def edit_outside(self, file: Path, line: int, column: int = 1) -> None:
-        """Open a file in $VISUAL or $EDITOR, at a place; returns when that program ends."""
+    def edit_outside(self, file: Path, line: int, column: int = 1) -> bool:
+        """Open a file in $VISUAL or $EDITOR, at a place; returns when that program ends: whether it could be run."""
         ...
 
 

@@ -208,8 +208,8 @@ class Navigator:
         screen = EditorScreen(file, project.shown(file), DraftChecker(project, file), draft, line, column)
         self._host.push_screen(screen)
 
-    def edit_outside(self, file: Path, line: int, column: int = 1) -> None:
-        """Open a file in $VISUAL or $EDITOR, at a place; the run goes on meanwhile."""
+    def edit_outside(self, file: Path, line: int, column: int = 1) -> bool:
+        """Open a file in $VISUAL or $EDITOR, at a place; the run continues. Whether the program could be run."""
         here = told(": {view.edit} opens the file here") if self._host.screen is self._host.bench else ""
         try:
             command = editor_command(os.environ, file, line, column)
@@ -224,6 +224,8 @@ class Navigator:
         else:
             if done.returncode:
                 self._host.say(f"{Path(command[0]).name} ended with {done.returncode}", "warning")
+            return True
+        return False
 
     def unsaved(self) -> tuple[str, ...]:
         """The files that have changes in an editor of the app which are not saved."""

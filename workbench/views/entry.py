@@ -69,6 +69,8 @@ def entry_row(
 
 
 def _sign(entry: Entry) -> Span:
+    if entry.item.edited:
+        return sign("edited")
     if entry.item.is_error:
         return sign("error result")
     name = ACTION_SIGN.get(entry.action)

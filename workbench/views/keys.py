@@ -557,6 +557,63 @@ SIDE_CONTEXTS: dict[str, tuple[str, ...]] = {
 """For ``CONTEXTS``."""
 
 
+EDIT_KEYS: tuple[Key, ...] = (
+    Key(
+        "edit.save",
+        "ctrl+s",
+        "save",
+        "edit",
+        "Review the edits; from there they are made",
+        "Edit",
+        "review",
+        priority=True,
+    ),
+    Key("edit.close", "escape", "close", "edit", "From the text to the list; from there back", "Edit", "back"),
+    Key("edit.add", "a", "add", "edit", "Write a new message below this one", "Edit", "add"),
+    Key("edit.drop", "d,delete", "drop", "edit", "Take the message out of the request", "Edit", "drop"),
+    Key("edit.up", "K,alt+up", "move(-1)", "edit", "Move the message up", "Edit", "up"),
+    Key("edit.down", "J,alt+down", "move(1)", "edit", "Move the message down", "Edit", "down"),
+    Key("edit.role", "r", "role", "edit", "Give the message the next role", "Edit", "role"),
+    Key("edit.request", "m", "request", "edit", "Model and parameters, with prices", "Edit", "model"),
+    Key("edit.state", "s", "state", "edit", "Write a new state value", "Edit", "state"),
+    Key(
+        "edit.error", "exclamation_mark", "error", "edit", "Tell the tool's result as an error, or not", "Edit", "error"
+    ),
+    Key("edit.undo", "u", "undo", "edit", "Take the newest edit back", "Edit", "undo"),
+    Key("edit.redo", "U", "redo", "edit", "Make the edit again that was taken back", "Edit"),
+    Key("edit.copy", "y", "copy", "edit", "Copy the text under the cursor", "Edit"),
+    Key(
+        "edit.external", "ctrl+e,f4", "external", "edit", "Write the text in $EDITOR", "Edit", "$EDITOR", priority=True
+    ),
+    Key("edit.pane", "f6,tab", "pane", "edit", "From the list to the text and back", "Edit", "text"),
+    Key("review.send", "ctrl+s", "send", "review", "Make the edits", "Edit", "make the edits"),
+)
+
+EDIT_CONTEXTS: dict[str, tuple[str, ...]] = {
+    "edit": ("app", "list", "text", "find"),
+    "review": ("list", "sheet"),
+}
+"""For ``CONTEXTS``."""
+
+EDIT_FOOTERS: dict[str, tuple[str, ...]] = {
+    "edit": (
+        "list.open",
+        "edit.save",
+        "edit.close",
+        "edit.add",
+        "edit.drop",
+        "edit.undo",
+        "edit.request",
+        "edit.up",
+        "edit.role",
+        "edit.external",
+        "edit.state",
+    ),
+    "edit text": ("edit.save", "edit.close", "text.undo", "edit.external"),
+}
+"""For ``FOOTERS``."""
+
+
 KEYS: tuple[Key, ...] = (
     Key("run.over", "n", "step('over')", "bench", "Go on to the next turn, and hold there", "Run", "next turn"),
     Key("run.into", "i", "step('into')", "bench", "Go on to the next stop at any depth, and hold there", "Run", "into"),
@@ -673,6 +730,7 @@ KEYS: tuple[Key, ...] = (
     *ROOM_KEYS,
     *RUN_KEYS,
     *FORM_KEYS,
+    *EDIT_KEYS,
     Key(
         "borders.narrower",
         "alt+left",
@@ -714,6 +772,7 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
     **FORM_CONTEXTS,
     **REVIEW_CONTEXTS,
     **MESSAGE_CONTEXTS,
+    **EDIT_CONTEXTS,
 }
 """Contexts whose keys work at the same time: a key may not mean two things in them."""
 
@@ -781,6 +840,7 @@ FOOTERS: dict[str, tuple[str, ...]] = {
     ),
     **ROOM_FOOTERS,
     **RUN_FOOTERS,
+    **EDIT_FOOTERS,
 }
 """What the footer offers in each situation, the most useful first; it shows as many as there is room for."""
 

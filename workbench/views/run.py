@@ -220,9 +220,13 @@ def edit_words(event: Event, state: RunState) -> str:
 def steps(state: RunState) -> Iterator[Table]:
     """Phases and their calls in the order in which they ran; where a provider counted, how far predictions were off."""
     rows: list[list[Piece]] = []
+    edited = state.edited_places
     for visit in state.visits:
         rows.append(_visit_row(visit))
-        rows += [_call_row(call, label_words(state.annotations.at(call.place))) for call in visit.calls]
+        rows += [
+            _call_row(call, label_words(state.annotations.at(call.place)), edited=call.place in edited)
+            for call in visit.calls
+        ]
     if not rows:
         return
     residuals = any(Residual.of(call) is not None for call in state.calls)
@@ -279,14 +283,16 @@ def call_name(call: CallState) -> str:
     return name
 
 
-def _call_row(call: CallState, said: str) -> list[Piece]:
+def _call_row(call: CallState, said: str, *, edited: bool) -> list[Piece]:
     """``said``: what people say of it."""
     told = call.usage.input is not None
     found = Residual.of(call)
     tools = ", ".join(tool.tool + ("" if tool.status != "failed" else " (error)") for tool in call.tools)
     failure = str((call.failures[-1].get("error") or {}).get("message", "")) if call.status == "failed" else ""
     return [
-        f"  {call_name(call)}",
+        Cell(f"  {call_name(call)} ✎", "changed", f"  {call_name(call)} (edited)")
+        if edited
+        else f"  {call_name(call)}",
         status_cell("recorded" if call.recorded and call.status == "done" else call.status),
         count(call.usage.input if told else PredictedUsage.of(call).tokens, call.grade_in),
         off_by(found.share) if found is not None and not call.beside else "",

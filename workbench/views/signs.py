@@ -44,6 +44,7 @@ SIGNS: dict[str, Sign] = {
     "new": Sign("+", "ok", "not in the call before"),
     "gone": Sign("−", "gone", "was in the request before, and is not any more"),
     "moved": Sign("⇅", "changed", "stands in another place than before"),
+    "edited": Sign("✎", "changed", "edited by hand"),
     "altered": Sign("±", "changed", "treated differently from the call before"),
     "error result": Sign("!", "error", "a result that its tool flagged as an error"),
     "warning": Sign("⚠", "warning", "a warning"),

@@ -173,6 +173,7 @@ class Nodes:
         self._is_selected = view.selected_run == nested
         self._is_held = view.held_run == nested
         self._line = _line_of(view.selected_run, view.children)
+        self._edited = run.edited_places if run is not None else frozenset()
 
     def __iter__(self) -> Iterator[Node]:
         visits: dict[str, list[VisitState]] = defaultdict(list)
@@ -266,6 +267,8 @@ class Nodes:
             marks += [(" ", "plain"), sign("breakpoint")]
         if phase.name in self.view.changed:
             marks += [(" ", "plain"), sign("changed")]
+        if any(place.phase == phase.name for place in self._edited):
+            marks += [(" ", "plain"), sign("edited")]
         if phase.errors:
             marks.append((f" ✗{phase.errors}", "error"))
         elif phase.warnings:
@@ -382,11 +385,12 @@ class Nodes:
         status = "running" if place in view.busy else call.status
         mark = sign("held") if held else sign("recorded") if call.recorded else self._mark(status)
         tools = ", ".join(dict.fromkeys(flat(tool.tool) for tool in call.tools))
+        edited: tuple[Span, ...] = ((" ", "plain"), sign("edited")) if place in self._edited else ()
         extra: Span = (f"  {view.held_kind}", "held") if held else (f"  {tools}" if tools else "", "dim")
         return Node(
             (*self._root(), "call", str(place)),
             depth,
-            (mark, (f" {label}", "plain"), extra, *self._said(place)),
+            (mark, (f" {label}", "plain"), *edited, extra, *self._said(place)),
             _took(call),
             place=place,
             phase=phase,

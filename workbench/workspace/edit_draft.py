@@ -18,10 +18,6 @@ from workbench.engine.edits import Edit, EditError, SetAnswer, SetArguments, Set
 from workbench.engine.gate import EDITS_AT, Stop, StopKind, check_edit
 
 ROLES: tuple[Role, ...] = get_args(Role)
-LONGEST = 200_000
-"""Characters of a text that a text area edits well; beyond, it is edited outside of the app."""
-LONGEST_LINE = 20_000
-"""The same of one line: each key lays the whole line out again."""
 
 
 class Part(Struct, frozen=True):
@@ -297,19 +293,19 @@ class EditDraft:
             self._versions[-1] = made
         self._undone = []
 
-    def undo(self) -> bool:
-        """Take the newest edit back; False without one."""
+    def undo(self) -> Edit | None:
+        """Take the newest edit back, which is returned; None without one."""
         if len(self._versions) == 1:
-            return False
+            return None
         self._undone.append(self._versions.pop())
-        return True
+        return self._undone[-1].edits[-1]
 
-    def redo(self) -> bool:
-        """Make the edit again that was taken back last; False without one."""
+    def redo(self) -> Edit | None:
+        """Make the edit again that was taken back last, which is returned; None without one."""
         if not self._undone:
-            return False
+            return None
         self._versions.append(self._undone.pop())
-        return True
+        return self.edits[-1]
 
     def _check_sent_in_full(self, at: int) -> None:
         rows = self.rows
@@ -407,13 +403,6 @@ def state_value(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-def fits_text_area(text: str) -> bool:
-    """Whether a text can be edited in the app: neither it nor a line of it is too long."""
-    if len(text) > LONGEST:
-        return False
-    return len(text) <= LONGEST_LINE or max(map(len, text.split("\n"))) <= LONGEST_LINE
 
 
 def _shown(value: Any) -> str:

@@ -20,14 +20,6 @@ FORMS = (
     "N=TEXT, drop:N, add:N:ROLE=TEXT, move:N:M, model=NAME, param.NAME=JSON, state.KEY=VALUE, answer=TEXT, "
     "arguments=JSON, result=TEXT, error=TEXT, skip=TEXT; a TEXT that begins with @ names a file"
 )
-FORMS_AT = {
-    StopKind.BEFORE_PHASE: "state.KEY=VALUE",
-    StopKind.BEFORE_CALL: "3=TEXT drop:3 add:3:user=TEXT move:3:2 model=M param.K=JSON state.K=V",
-    StopKind.AFTER_CALL: "answer=TEXT · state.KEY=VALUE",
-    StopKind.BEFORE_TOOL: "arguments=JSON · skip=TEXT · state.KEY=VALUE",
-    StopKind.AFTER_TOOL: "result=TEXT · error=TEXT · state.KEY=VALUE",
-}
-"""What can be written where, in a line of 74 characters; at the other stops, nothing."""
 _ROLES = {"system", "user", "assistant"}
 
 

@@ -55,7 +55,7 @@ class TextFile(Struct, frozen=True):
             return cls(file, raw, _cut(shown), refusal=f"not UTF-8 at byte {fault.start + 1}")
         bom = _BOM if text.startswith(_BOM) else ""
         text = text.removeprefix(_BOM)
-        refusal = _refusal(text, len(raw))
+        refusal = unfit(text, len(raw))
         return cls(file, raw, _cut(text) if refusal else text, bom, refusal)
 
     def same_on_disk(self) -> bool:
@@ -87,7 +87,8 @@ class TextFile(Struct, frozen=True):
         return TextFile(self.file, raw, text, self.bom)
 
 
-def _refusal(text: str, size: int) -> str:
+def unfit(text: str, size: int) -> str:
+    """Why a text area cannot edit a text of so many bytes without loss or at a bearable speed; empty if it can."""
     if size > LONGEST_FILE:
         return f"{size:,} bytes; files of up to {LONGEST_FILE:,} can be changed here"
     ends = set(_LINE_ENDS.findall(text))

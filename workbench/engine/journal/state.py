@@ -176,6 +176,11 @@ class RunState:
         return len(self.edits)
 
     @property
+    def edited_places(self) -> frozenset[Place]:
+        """Where edits were made by hand: calls, and visits where no call was made yet."""
+        return frozenset(event.place for event in self.edits)
+
+    @property
     def stated(self) -> StatedUsage:
         """What an imported file says of the whole run, for what none of its calls says."""
         return StatedUsage.of(self.imported)

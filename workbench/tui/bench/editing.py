@@ -2,20 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from workbench.engine.debugger.stepper import Mode
-from workbench.engine.edits import EditError
+from workbench.engine.edits import Edit, EditError
+from workbench.engine.gate import Stop, check_edits
+from workbench.tui.screens.edit import EditScreen
 from workbench.tui.screens.trust import asks_for_trust
 from workbench.views.keys import told
-from workbench.workspace.edit_text import FORMS_AT, read_edits
+from workbench.views.numbers import count
+from workbench.views.run import stop_words
+from workbench.workspace.edit_draft import EditDraft, target_of
+from workbench.workspace.known_models import KnownModels
 
 if TYPE_CHECKING:
     from workbench.tui.bench.presenter import Presenter
     from workbench.tui.bench.running import Running
     from workbench.tui.bench.stage import Stage
     from workbench.workspace.session import Session
+
+
+class HeldEdits:
+    """Edits of a stop where a run is paused: checked against the request that they make, then made there."""
+
+    def __init__(self, session: Session, stop: Stop) -> None:
+        self.where = f"{str(stop.kind).replace('_', ' ')} {stop_words(str(stop.place))}"
+        self._session = session
+        self._stop = stop
+
+    def check(self, edits: Sequence[Edit]) -> str:
+        """What the request becomes. Raises EditError with the rule that the edits break."""
+        check_edits(edits, self._stop)
+        before, preview = self._stop.assembly, self._stop.preview
+        if before is None or preview is None:
+            return ""
+        after = preview(edits)
+        sent = count(before.tokens_sent, before.grade), count(after.tokens_sent, after.grade)
+        return f"sends {sent[1]} tokens" + (f", was {sent[0]}" if sent[0] != sent[1] else " as before")
+
+    def make(self, edits: Sequence[Edit]) -> None:
+        """Make them. Raises EditError."""
+        if self._session.stepper.held is not self._stop:
+            raise EditError("the run is not paused here any more; the edits are still in this screen")
+        self._session.edit(*edits)
 
 
 class Editing:
@@ -26,32 +57,23 @@ class Editing:
         self._running = running
 
     def edit_held(self) -> None:
-        """Edit what stands where the run is held: a message, the answer, a tool call, the state."""
+        """Edit what stands where the run is paused: messages, the answer, a tool call, the model, the state."""
         if (live := self._stage.live()) is None:
             return
         session, say = live[0], self._stage.services.say
         if (held := session.stepper.held) is None:
             words = "{run.over} steps to the next call, {run.fork} forks at one of the past."
-            say(told("Edits are made where a run is held: " + words))
+            say(told("A run is edited where it is paused: " + words))
             return
-        if (forms := FORMS_AT.get(held.kind)) is None:
-            words = "Nothing can be edited {here}: {run.over} and {run.into} step to the next stop."
-            say(told(words, here=str(held.kind).replace("_", " ")))
+        try:
+            draft = EditDraft(target_of(held))
+        except EditError as fault:
+            say(told("{why}: {run.over} and {run.into} step to the next stop.", why=str(fault).capitalize()))
             return
-
-        def done(text: str) -> str | None:
-            if not text.strip():
-                return None
-            stop = session.stepper.held
-            try:
-                entries = stop.assembly.entries if stop is not None and stop.assembly is not None else ()
-                session.edit(*read_edits([text], entries))
-            except EditError as fault:
-                return str(fault)
-            self._stage.soon()
-            return None
-
-        self._stage.ask("edit", placeholder=forms, done=done)
+        folder = session.project.folders.state / "edits"
+        models = partial(KnownModels, session.project, session.file)
+        screen = EditScreen(draft, HeldEdits(session, held), models, folder)
+        self._stage.services.push_screen(screen, lambda made: self._stage.soon() if made else None)
 
     def fork(self) -> None:
         """Start a run that begins as this one did, held before the selected call."""
