@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-SETTINGS = "SETTINGS fsync_after_insert=1, fsync_part_directory=1"
+SETTINGS = "SETTINGS fsync_after_insert=1, fsync_part_directory=1, min_bytes_for_wide_part=64000000"
+"""Parts of less than 64 MB are one file each: a file or two for each of some 70 columns, written and synced with each
+batch, are a third of the work of an insert into ``messages``."""
 
 MESSAGES = """
 CREATE TABLE IF NOT EXISTS {name} (
