@@ -349,6 +349,26 @@ def replies() -> str:
     return "".join(parts)
 
 
+def sql_tables() -> str:
+    """The tables of the index and their columns."""
+    from workbench.store.index.catalogue import COLUMNS, INTERNAL, TABLES
+
+    outer = [(f"`{name}`", about) for name, about in TABLES.items() if name not in INTERNAL]
+    inner = [(f"`{name}`", about) for name, about in TABLES.items() if name in INTERNAL]
+    return "\n".join(
+        (
+            "# The tables\n",
+            "What `workbench sql` and the console (`Q`) query. `DESCRIBE all_data` lists the columns of a table.\n",
+            table(("table", "holds"), outer),
+            "Tables that serve the index, or that one of these shows better:\n",
+            table(("table", "holds"), inner),
+            "## Columns\n",
+            "A name means the same in every table that has it.\n",
+            table(("column", "meaning"), [(f"`{name}`", about) for name, about in COLUMNS.items()]),
+        )
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "language.md": language,
     "command-line.md": command_line,
@@ -359,6 +379,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "tools.md": tools,
     "events.md": events,
     "replies.md": replies,
+    "tables.md": sql_tables,
 }
 
 

@@ -101,7 +101,7 @@ def test_a_question_in_sql_gives_a_block_for_each_row_where_no_table_fits(monkey
     assert written[80][0].split() == ["session_id", "text", "cost"]
     assert written[80][2].split() == ["b", "日本", "NULL"]
     assert written[30][:3] == ["row 1", "session_id", "  a-session-of-24-characters"]
-    assert "cost        0.25" in written[30]
+    assert "cost        $0.2500" in written[30]
     assert written[30][-1] == written[80][-1] == "(2 rows)"
 
 

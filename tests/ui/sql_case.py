@@ -15,7 +15,7 @@ from tests.ui.snapshot import check_sizes
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.screens.sql import SqlScreen
-from workbench.views.result import ResultRows
+from workbench.views.result import CatalogueRows, ResultRows
 
 CASCADE = "cascade_id: small\nphases:\n  - name: look\n    instructions: Look around.\n"
 REPLIES = "replies: {look: [{text: Nothing here.}]}\n"
@@ -60,6 +60,7 @@ async def observe(folder: Path) -> dict[str, Any]:
 async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     it, seen = at.it, dict[str, Any]()
     seen["tables"] = screen_text(it.app)
+    seen["catalogue"] = {one.name: [(c.name, c.plain) for c in one.columns] for one in at.screen._tables}
     seen["runs"] = await at.ask("SELECT session_id, cascade_id, status FROM runs")
     assert at.screen.answer is not None
     at.screen._show_head(replace(at.screen.answer, seconds=0.012))
@@ -69,7 +70,9 @@ async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     seen["refused"] = await at.ask("DROP TABLE runs")
     seen["hostile"] = await at.ask(HOSTILE)
     seen["hostile spans"] = [list(span) for span in at.rows.row(0, 110).spans]
-    await it.press("f6", "enter")
+    await it.press("f6")
+    seen["result keys"] = screen_text(it.app).splitlines()[-1]
+    await it.press("enter")
     seen["record"] = screen_text(it.app)
     seen["is sheet"] = isinstance(it.app.screen, Sheet)
     await it.press("escape", "f6", "f6")
@@ -77,7 +80,11 @@ async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     seen["columns"] = await at.ask("SELECT " + ", ".join(f"'v{n}' AS column_{n}" for n in range(40)))
     await it.press("f6", *["right_square_bracket"] * 5)
     seen["scrolled"] = screen_text(it.app)
-    await it.press("f6", "f6")
+    await it.press("f6")
+    seen["catalogue keys"] = screen_text(it.app).splitlines()[-1]
+    await it.press("f6")
+    seen.update(await _completed(at))
+    seen.update(await _kept(at))
     seen.update(await _cancelled(at))
     seen.update(await _saved(at, folder))
     await it.press("alt+up", "alt+up")
@@ -90,7 +97,60 @@ async def _questions(at: Console, folder: Path) -> dict[str, Any]:
     again = it.app.screen
     assert isinstance(again, SqlScreen)
     seen["kept"] = again.area.plain_text
+    seen["found again"] = screen_text(it.app)
+    seen.update(await _opened(Console(it, again)))
     return seen
+
+
+async def _completed(at: Console) -> dict[str, Any]:
+    """What is offered while a query is typed, and what is written when it is taken."""
+    it = at.it
+    at.put("")
+    await it.press(*"SELECT pha")
+    offered = screen_text(it.app)
+    await it.press("tab", *" FROM all_d", "tab", *" WHERE status = 'pha")
+    inside = at.screen.popup.display
+    return {"offered": offered, "completed": at.screen.area.plain_text, "inside a string": inside}
+
+
+async def _kept(at: Console) -> dict[str, Any]:
+    """A query is saved under a name, refused under a bad one, taken from the catalogue, and deleted."""
+    it, screen = at.it, at.screen
+    at.put("SELECT 7 AS seven")
+    await it.press("ctrl+s", *"../up", "enter")
+    refused = screen_text(it.app)
+    await it.press("escape", "ctrl+s", *"my seven", "enter")
+    await it.until(lambda: "my seven" in screen_text(it.app))
+    at.put("")
+    await it.press("f6", "f6", "home", "down", "enter")
+    taken = screen.area.plain_text
+    at.put("SELECT 8")
+    await it.press("f6", "f6", "home", "down", "delete", "d", "f6")
+    assert isinstance(screen.side.rows, CatalogueRows)
+    gone = [entry.text.strip() for entry in screen.side.rows.entries if entry.kind == "saved"]
+    at.put(taken)
+    await it.press("ctrl+s", *["backspace"] * 20, *"stays", "enter")
+    return {"name refused": refused, "taken": taken, "deleted": gone}
+
+
+async def _opened(at: Console) -> dict[str, Any]:
+    """Enter on a row that names a call goes to it in the Bench; ``s`` in the catalogue shows rows of a table."""
+    it = at.it
+    catalogue = at.screen.side.rows
+    assert isinstance(catalogue, CatalogueRows)
+    first = next(place for place, entry in enumerate(catalogue.entries) if entry.kind == "table")
+    await it.press("f6", "f6", *["down"] * first, "s")
+    await it.until(lambda: at.screen.answer is not None, "no rows came")
+    rows = at.screen.area.plain_text
+    sql = "SELECT session_id, phase_name, turn_number, cost FROM all_data WHERE node_type = 'agent'"
+    shown = await at.ask(sql)
+    at.screen.results.focus()
+    await it.press("home", "space")
+    record = screen_text(it.app)
+    await it.press("escape", "enter")
+    await it.until(lambda: it.app.screen is it.screen, "the run did not open")
+    await it.until(lambda: it.presenter.state.selected is not None)
+    return {"rows of": rows, "call": shown, "row in full": record, "at": str(it.presenter.state.selected)}
 
 
 async def _cancelled(at: Console) -> dict[str, Any]:
@@ -106,13 +166,13 @@ async def _saved(at: Console, folder: Path) -> dict[str, Any]:
     it, found = at.it, dict[str, Any]()
     await at.ask("SELECT 1 AS one, 'a,b' AS two, NULL AS three")
     for ending in ("csv", "json", "parquet"):
-        await it.press("ctrl+s", *["backspace"] * 20, *f"out.{ending}", "enter")
+        await it.press("ctrl+e", *["backspace"] * 20, *f"out.{ending}", "enter")
         file = folder / f"out.{ending}"
         await it.until(file.exists)
         await it.app.workers.wait_for_complete()
         found[ending] = file.read_text() if ending != "parquet" else file.stat().st_size
     (folder / "out.csv").write_text("mine")
-    await it.press("ctrl+s", *["backspace"] * 20, *"out.csv", "enter")
+    await it.press("ctrl+e", *["backspace"] * 20, *"out.csv", "enter")
     found["asks"] = isinstance(it.app.screen, ChoiceDialog)
     await it.press("n")
     found["untouched"] = (folder / "out.csv").read_text()

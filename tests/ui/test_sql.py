@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from workbench.context.place import Place
 from workbench.store.faults import StoreError
-from workbench.store.index.table import Column, ResultTable
+from workbench.store.index.catalogue import COLUMNS, TABLES
+from workbench.store.index.table import Column, ResultTable, plain_type
 from workbench.store.sqltext import fault_of
-from workbench.views.result import ResultRows, record
+from workbench.views.result import FoundPlace, ResultRows, place_of_row, record, short
+from workbench.workspace.sql_completion import complete_sql
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,7 +32,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_tables_examples_and_the_way_to_ask_are_shown(seen: dict[str, Any]) -> None:
-    for words in ("all_data", "Examples", "cost and tokens by phase", "nothing here can change a run", "f5 ask"):
+    for words in ("all_data", "Examples", "cost and tokens by phase", "a query cannot change a run", "f5 run"):
         assert words in seen["tables"]
 
 
@@ -56,7 +59,8 @@ def test_hostile_text_is_shown_as_pictures_and_null_is_not_the_word(seen: dict[s
 
 def test_a_row_opens_in_full_with_the_types(seen: dict[str, Any]) -> None:
     assert seen["is sheet"]
-    assert "number  Float64" in seen["record"]
+    assert "number  number" in seen["record"]
+    assert "Float64" not in seen["record"]
     assert "1.5" in seen["record"]
 
 
@@ -83,7 +87,113 @@ def test_an_answer_is_saved_as_the_ending_says(seen: dict[str, Any]) -> None:
     assert seen["saved"]["untouched"] == "mine"
 
 
-def test_questions_are_kept_and_come_back(seen: dict[str, Any]) -> None:
+def test_the_footer_offers_the_keys_of_the_part_with_the_focus(seen: dict[str, Any]) -> None:
+    assert "run" in seen["tables"].splitlines()[-1]
+    assert "row in full" not in seen["tables"].splitlines()[-1]
+    assert "] columns" in seen["result keys"]
+    assert "complete" not in seen["result keys"]
+    assert "first rows" in seen["catalogue keys"]
+    assert "] columns" not in seen["catalogue keys"]
+
+
+def test_tables_and_columns_are_completed_but_not_inside_a_string(seen: dict[str, Any]) -> None:
+    assert "phase_name" in seen["offered"]
+    assert "text · Name of the phase." in seen["offered"]
+    assert seen["completed"] == "SELECT phase_name FROM all_data WHERE status = 'pha"
+    assert not seen["inside a string"]
+
+
+def test_a_query_is_saved_by_name_taken_again_and_deleted(seen: dict[str, Any]) -> None:
+    assert "a name has up to 80 letters" in seen["name refused"]
+    assert seen["taken"] == "SELECT 7 AS seven"
+    assert seen["deleted"] == []
+    assert "Saved queries" in seen["found again"]
+    assert "stays" in seen["found again"]
+
+
+def test_enter_on_a_call_opens_it_in_the_bench(seen: dict[str, Any]) -> None:
+    assert seen["at"] == "look/1/1/1/1"
+    assert "phase_name  text  Name of the phase." in seen["row in full"]
+    assert seen["rows of"] == "SELECT *\nFROM all_data\nLIMIT 100"
+
+
+def test_every_table_and_column_has_its_sentence_and_a_plain_type(seen: dict[str, Any]) -> None:
+    for table, columns in seen["catalogue"].items():
+        assert table in TABLES, table
+        for name, plain in columns:
+            assert name in COLUMNS, f"{table}.{name}"
+            assert plain.islower(), f"{table}.{name}: {plain}"
+
+
+CATALOGUE = [
+    ("runs", [Column("session_id", "String"), Column("cost", "Nullable(Float64)")]),
+    ("all_data", [Column("session_id", "String"), Column("phase_name", "LowCardinality(String)")]),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("SELECT cou|", "count"),
+        ("SELECT co| FROM runs", "cost"),
+        ("SELECT r.| FROM runs AS r", "session_id"),
+        ("SELECT r.c| FROM runs r WHERE 1", "cost"),
+        ("SELECT * FROM |", "runs"),
+        ("SELECT * FROM runs, a|", "all_data"),
+        ("SELECT session_id, p| FROM all_data", "phase_name"),
+        ("SELECT 'co|", None),
+        ("SELECT 1 -- co|", None),
+        ("SELECT nothing.| FROM runs", None),
+        ("SELECT * FROM runs WHERE (cost > 1 AND s|", "session_id"),
+        ("SELECT \x1b[0m, co| FROM runs", "cost"),
+    ],
+)
+def test_what_may_follow_in_a_query_that_is_not_whole(query: str, first: str | None) -> None:
+    before, _, after = query.partition("|")
+    found = complete_sql(before + after, len(before), CATALOGUE)
+    assert (found.items[0].text if found.items else None) == first
+    assert found.end == len(before)
+
+
+ROWS = [
+    ({"run_id": "r1", "cost": 1.0}, FoundPlace("r1")),
+    ({"session_id": "s-1", "phase_name": "a", "turn_number": 2}, FoundPlace("s-1", Place("", "a", turn=2))),
+    ({"session_id": "s-1", "phase_name": "a", "turn_number": None, "visit": 3}, FoundPlace("s-1", Place("", "a", 3))),
+    ({"session_id": None, "phase_name": "a"}, None),
+    ({"session_id": 7}, None),
+    ({"phase_name": "a"}, None),
+]
+
+
+@pytest.mark.parametrize(("row", "place"), ROWS)
+def test_a_row_names_a_run_and_perhaps_a_call(row: dict[str, Any], place: FoundPlace | None) -> None:
+    table = ResultTable(tuple(Column(name, "String") for name in row), (tuple(row.values()),))
+    assert place_of_row(table, 0) == place
+
+
+def test_the_first_call_is_taken_that_is_all_that_a_row_names() -> None:
+    calls = [Place("", "a", 1, 1, 1, 1), Place("", "a", 1, 1, 2, 1), Place("", "b", 1, 1, 1, 1)]
+    assert FoundPlace("r", Place("", "a", turn=2)).best(calls) == calls[1]
+    assert FoundPlace("r", Place("", "b")).best(calls) == calls[2]
+    assert FoundPlace("r", Place("", "c")).best(calls) is None
+
+
+@pytest.mark.parametrize(
+    ("engine", "plain"),
+    [
+        ("Nullable(Float64)", "number"),
+        ("LowCardinality(Nullable(String))", "text"),
+        ("Array(LowCardinality(String))", "list of text"),
+        ("DateTime64(6, 'UTC')", "time"),
+        ("Array(UInt64)", "list of whole numbers"),
+        ("IPv4", "IPv4"),
+    ],
+)
+def test_a_type_is_told_in_plain_words(engine: str, plain: str) -> None:
+    assert plain_type(engine) == plain
+
+
+def test_queries_are_kept_and_come_back(seen: dict[str, Any]) -> None:
     assert seen["earlier"] == "SELECT 42 AS answer"
     assert seen["kept"] == "SELECT 1 AS one, 'a,b' AS two, NULL AS three"
     assert seen["back"]
@@ -114,16 +224,35 @@ def test_what_the_engine_expected_is_named_in_a_few_words() -> None:
     ("value", "cell"),
     [
         (0.07287636999999998, "0.0728764"),
-        (5.0, "5.0"),
-        (1234567.1234567, "1234567.123457"),
+        (5.0, "5"),
+        (0.000013, "0.000013"),
+        (1234567.1234567, "1,234,567.123457"),
+        (1e300, "1e+300"),
         (float("nan"), "nan"),
-        (0.0, "0.0"),
+        (0.0, "0"),
     ],
 )
 def test_a_number_with_many_decimals_is_short_in_the_grid_and_whole_in_its_row(value: float, cell: str) -> None:
-    table = ResultTable((Column("cost", "Float64"),), ((value,),))
+    table = ResultTable((Column("share", "Float64"),), ((value,),))
     assert ResultRows(table).row(0, 40).text.strip() == cell
     assert str(value) in [line.text.strip() for line in record(table, 0).lines]
+
+
+@pytest.mark.parametrize(
+    ("name", "type", "value", "cell"),
+    [
+        ("cost", "Nullable(Float64)", 0.0123, "$0.0123"),
+        ("sum(cost)", "Float64", 1234.5, "$1,234.5000"),
+        ("cost", "String", "0.1", "0.1"),
+        ("tokens_in", "UInt32", 25429, "25,429"),
+        ("seq", "UInt32", 25429, "25429"),
+        ("row_version", "UInt64", 25429, "25429"),
+        ("timestamp", "DateTime64(6, 'UTC')", "2026-11-02 09:14:01.123456", "2026-11-02 09:14:01"),
+        ("is_winner", "Bool", True, "true"),
+    ],
+)
+def test_a_value_is_shown_as_its_column_means_it(name: str, type: str, value: Any, cell: str) -> None:
+    assert short(value, Column(name, type)) == cell
 
 
 def test_a_hundred_thousand_rows_cost_no_more_to_draw_than_ten() -> None:

@@ -108,6 +108,15 @@ def tokens(sql: str) -> Iterator[Token]:
         yield Token(kind or "other", match[0])
 
 
+def tokens_so_far(sql: str) -> list[Token] | None:
+    """The pieces of a text that is being written; None where it ends inside a string, a quoted name or a comment."""
+    try:
+        found = list(tokens(sql))
+    except BadSql:
+        return None
+    return None if found and found[-1].kind == "comment" and not found[-1].text.endswith("*/") else found
+
+
 def one_statement(sql: str) -> str:
     """The text with the magic names in lower case. Raises BadSql for several statements, none, or an output clause."""
     found = list(tokens(sql))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from workbench.tools.capabilities import Capability
     from workbench.tui.palette import Palette
     from workbench.views.keys import Key
+    from workbench.views.result import FoundPlace
     from workbench.views.tab_line import TabLabel
     from workbench.workspace.facts import Reload
     from workbench.workspace.session import Session, Workspace
@@ -48,6 +49,10 @@ class Navigation(Protocol):
 
     def show_run(self, run_id: str) -> None:
         """Show a stored run in the Bench, over its own file."""
+        ...
+
+    def show_call(self, run_id: str, found: FoundPlace) -> None:
+        """Show a stored run in the Bench, at the call that ``found`` names, if it names one."""
         ...
 
     def resume_run(self, run_id: str) -> None:

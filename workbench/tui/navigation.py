@@ -25,13 +25,14 @@ from workbench.tui.sessions import Sessions
 from workbench.views.keys import told
 from workbench.workspace.draft_checker import DraftChecker
 from workbench.workspace.drafts import Draft
-from workbench.workspace.sql_queries import SqlQueries, StatementHistory
+from workbench.workspace.sql_queries import SavedQueries, SqlQueries, StatementHistory
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, Protocol
 
     from workbench.tui.sessions import Host as SessionHost
+    from workbench.views.result import FoundPlace
     from workbench.workspace.session import Session, Workspace
 
     class Host(SessionHost, Protocol):
@@ -128,6 +129,10 @@ class Navigator:
         else:
             self.sessions.show_run(run_id, then)
 
+    def show_call(self, run_id: str, found: FoundPlace) -> None:
+        """Show a stored run in the Bench, at the call that ``found`` names, if it names one."""
+        self.show_run(run_id, lambda: self._host.bench.controllers.inspecting.go_to(run_id, found))
+
     def resume_run(self, run_id: str) -> None:
         """Show a stored run, and go on with it; it is held before its next call."""
         self.show_run(run_id, lambda: self._host.bench.resume(run_id, Mode.OVER))
@@ -186,7 +191,8 @@ class Navigator:
         if not isinstance(self._host.screen, SqlScreen):
             project = workspace.project
             history = StatementHistory(project.folders.state / "sql_history.jsonl")
-            self._host.push_screen(SqlScreen(project.root, SqlQueries(project.store), history))
+            saved = SavedQueries.of(project.folders)
+            self._host.push_screen(SqlScreen(project.root, SqlQueries(project.store), history, saved))
 
     def open_settings(self, workspace: Workspace) -> None:
         """The settings and the keys."""

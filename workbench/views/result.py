@@ -1,21 +1,27 @@
-"""The answer to a question in SQL as a grid, and one of its rows in full."""
+"""The result of a query as a grid, one of its rows in full, and the catalogue of what a query can be made from."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
+from msgspec import Struct
 from rich.cells import cell_len
 
+from workbench.context.place import Place
 from workbench.language.clean import clean_line
+from workbench.store.index.catalogue import COLUMNS, INTERNAL, TABLES
 from workbench.store.index.table import Column as Field
 from workbench.store.index.table import ResultTable as Answer
 from workbench.store.index.table import summary_line
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.model import Rows
-from workbench.views.text import TextLine, TextRows, text_lines
+from workbench.views.numbers import money, plural
+from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
 from workbench.views.value import Block, Cell, Column, Piece, Table, View
 
 WIDEST = 44
@@ -27,7 +33,10 @@ DECIMALS = 6
 NULL = "NULL"
 CELL, LONG = 60, 2000
 """Characters of a value that a table of the command line shows, and a block of one row."""
-_NUMBERS = ("Int", "UInt", "Float", "Decimal")
+_COST = re.compile(r"(?<![a-z])(?:cost|costs|dollars|usd)(?![a-z])")
+"""Names of columns that hold US dollars; an underscore or a bracket may stand around the word."""
+_NAMING = re.compile(r"(?:^|_)(?:id|seq|version|year|line|number|index)$")
+"""Names of columns whose whole numbers name something: no thousands are separated in them."""
 LEAST = 16
 """Columns that are left of a text before rows become blocks."""
 
@@ -43,15 +52,38 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def short(value: Any) -> str:
-    """A value as a cell of the grid shows it: like ``shown``, but at most six decimals that count."""
-    if not isinstance(value, float) or not math.isfinite(value) or not value:
+def short(value: Any, column: Field | None = None) -> str:
+    """A value as a table shows it: thousands separated, at most six decimals that count, dollars where the column says
+    cost, times to the second. Numbers that only name something stay as they are."""
+    if isinstance(value, bool) or value is None:
         return shown(value)
-    return str(round(value, DECIMALS - 1 - min(-1, math.floor(math.log10(abs(value))))))
+    if isinstance(value, int | float):
+        name = column.name.casefold() if column is not None else ""
+        if isinstance(value, float) and not math.isfinite(value):
+            return str(value)
+        if _COST.search(name) and _is_number(column):
+            return money(float(value), exact=True)
+        if isinstance(value, int):
+            return str(value) if _NAMING.search(name) else f"{value:,}"
+        return _decimal(value)
+    if isinstance(value, str) and column is not None and column.plain == "time":
+        return value.partition(".")[0]
+    return shown(value)
 
 
-def _is_number(column: Field) -> bool:
-    return column.type.removeprefix("Nullable(").removeprefix("LowCardinality(").startswith(_NUMBERS)
+def _decimal(value: float) -> str:
+    """At most six decimals that count, never with an exponent where a person can read it without."""
+    if not value:
+        return "0"
+    rounded = round(value, DECIMALS - 1 - min(-1, math.floor(math.log10(abs(value)))))
+    if not 1e-12 <= abs(rounded) < 1e15:
+        return str(rounded)
+    text = format(Decimal(repr(rounded)), ",f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _is_number(column: Field | None) -> bool:
+    return column is not None and column.plain in ("number", "whole number")
 
 
 class AnswerView(View):
@@ -65,7 +97,10 @@ class AnswerView(View):
             Column(clean_line(c.name, CELL), right=_is_number(c), flexible=not _is_number(c), least=LEAST, most=CELL)
             for c in self.table.columns
         ]
-        rows = [[_cell(field) for field in row] for row in self.table.rows]
+        rows = [
+            [_cell(field, column) for field, column in zip(row, self.table.columns, strict=True)]
+            for row in self.table.rows
+        ]
         yield Table(columns, rows, stacks=True)
         yield (Cell(summary_line(self.table), "dim"),)
 
@@ -73,8 +108,42 @@ class AnswerView(View):
         return list(self.table.dicts())
 
 
-def _cell(field: Any) -> Piece:
-    return Cell(NULL, "faint") if field is None else clean_line(shown(field), LONG)
+def _cell(field: Any, column: Field) -> Piece:
+    return Cell(NULL, "faint") if field is None else clean_line(short(field, column), LONG)
+
+
+class FoundPlace(Struct, frozen=True):
+    """What a row of a result is about."""
+
+    run: str
+    """The run's id, else its session."""
+    place: Place | None = None
+    """Of the call, as far as the row names it: a count that it does not name is 0; None for the run as a whole."""
+
+    def best(self, places: Sequence[Place]) -> Place | None:
+        """The first of the places that is all that the row names; None where none is."""
+        wanted = self.place
+        if wanted is None:
+            return None
+        fitting = (one for one in places if all(not want or want == has for want, has in zip(wanted, one, strict=True)))
+        return next(fitting, None)
+
+
+_COUNTS = {"visit": "visit", "attempt": "attempt_number", "turn": "turn_number", "call": "call"}
+
+
+def place_of_row(table: Answer, index: int) -> FoundPlace | None:
+    """The run, and the call if there is one, that a row of a result names; None where it names no run."""
+    row = dict(zip(table.names, table.rows[index], strict=True))
+    run = next((row[name] for name in ("run_id", "session_id") if isinstance(row.get(name), str) and row[name]), None)
+    if run is None:
+        return None
+    phase, branch = row.get("phase_name"), row.get("branch")
+    if not isinstance(phase, str) or not phase:
+        return FoundPlace(run)
+    counts = {name: row.get(column) for name, column in _COUNTS.items()}
+    numbers = {name: n for name, n in counts.items() if isinstance(n, int) and not isinstance(n, bool)}
+    return FoundPlace(run, Place(branch if isinstance(branch, str) else "", phase, **numbers))
 
 
 class ResultRows(Rows):
@@ -84,7 +153,7 @@ class ResultRows(Rows):
         """Without a ``table`` a ``note`` stands in its place, which may say what went wrong."""
         self.table = table
         self.first = 0
-        self.empty = tuple(note) if table is None else ("The answer has no rows.",)
+        self.empty = tuple(note) if table is None else ("The result has no rows.",)
         self.empty_token = "error" if is_fault else "dim"
         self._columns: tuple[Field, ...] = table.columns if table is not None else ()
         self._right = [_is_number(column) for column in self._columns]
@@ -94,7 +163,7 @@ class ResultRows(Rows):
         assert self.table is not None
         widest = cell_len(flat(self._columns[index].name, WIDEST))
         for row in self.table.rows[:MEASURED]:
-            widest = max(widest, min(WIDEST, cell_len(flat(short(row[index]), WIDEST * 2))))
+            widest = max(widest, min(WIDEST, cell_len(flat(short(row[index], self._columns[index]), WIDEST * 2))))
             if widest >= WIDEST:
                 return WIDEST
         return max(3, widest)
@@ -127,7 +196,7 @@ class ResultRows(Rows):
             value = self.table.rows[index][column]
             align = "right" if self._right[column] else "left"
             token = "faint" if value is None else "plain"
-            text = fit(short(value), self._widths[column], align)
+            text = fit(short(value, self._columns[column]), self._widths[column], align)
             cells += [(text, token), (" " * GAP, "plain")]
             used += self._widths[column] + GAP
         return Row(crop(cells, width))
@@ -138,58 +207,116 @@ class ResultRows(Rows):
 
 
 def record(table: Answer, index: int) -> TextRows:
-    """One row in full: each column with its type and its whole value."""
+    """One row in full: each column with its type, what it holds, and its whole value."""
     lines: list[TextLine] = []
     for column, value in zip(table.columns, table.rows[index], strict=True):
-        lines.append(TextLine(flat(f"{column.name}  {column.type}"), "name"))
+        about = COLUMNS.get(column.name, "")
+        lines.append(
+            drawn_line(
+                (
+                    (flat(column.name), "name"),
+                    (f"  {column.plain}", "accent"),
+                    (f"  {about}" if about else "", "dim"),
+                )
+            )
+        )
         text = json.dumps(value, ensure_ascii=False, indent=2) if isinstance(value, list | dict) else shown(value)
         lines += [TextLine("  " + line.text, "faint" if value is None else "plain") for line in text_lines(text)]
     title: tuple[Span, ...] = (("Row", "title"), (f"  {index + 1:,} of {len(table):,}", "name"))
     return TextRows(lines, title)
 
 
-class SideRows(Rows):
-    """What a question can be made from: tables that unfold to their columns, examples, earlier questions."""
+class CatalogueEntry(Struct, frozen=True):
+    """One row of the catalogue."""
+
+    kind: str
+    """head, table, column, example, saved or earlier."""
+    text: str
+    """What is shown, with its indentation."""
+    taken: str = ""
+    """What enter takes: a query, the name of a column or a table."""
+    detail: str = ""
+    """Shown at the right edge."""
+    about: str = ""
+    """A sentence."""
+
+
+class CatalogueRows(Rows):
+    """What a query can be made from: saved queries, examples, tables that unfold to their columns, earlier queries."""
 
     def __init__(
         self,
-        tables: Sequence[tuple[str, Sequence[tuple[str, str]]]],
-        unfolded: frozenset[str],
+        tables: Sequence[tuple[str, Sequence[Field]]],
+        unfolded: Collection[str],
         examples: Sequence[tuple[str, str]],
-        history: Sequence[str],
+        saved: Mapping[str, str],
+        earlier: Sequence[str],
     ) -> None:
-        self.entries: list[tuple[str, str, str]] = []
-        """Kind (head, table, column, example, history), what is shown, what enter takes."""
-        self._details: list[str] = []
-        self._add("head", "Examples", "")
+        """``saved`` are queries by name; of ``earlier`` ones the newest is the last."""
+        self.entries: list[CatalogueEntry] = []
+        self._head("Saved queries", saved)
+        for name, sql in saved.items():
+            self._add("saved", f"  {flat(name, 80)}", sql, about=flat(sql, 400))
+        self._head("Examples", examples)
         for title, sql in examples:
-            self._add("example", f"  {title}", sql)
-        self._add("head", "Tables", "")
+            self._add("example", f"  {title}", sql, about=flat(sql, 400))
+        self._head("Tables", tables)
+        inner = [(name, columns) for name, columns in tables if name in INTERNAL]
         for name, columns in tables:
-            self._add("table", f"{'▾' if name in unfolded else '▸'} {name}", name, f"{len(columns)} columns")
-            for column, kind in columns if name in unfolded else ():
-                self._add("column", f"    {column}", column, kind)
-        if history:
-            self._add("head", "Asked before", "")
-            for sql in reversed(history):
-                self._add("history", f"  {flat(sql, 200)}", sql)
-        self.title = (("Ask", "title"),)
+            if name not in INTERNAL:
+                self._table(name, columns, name in unfolded)
+        if inner:
+            open_ = INNER in unfolded
+            self._add("table", f"{_fold(open_)} {INNER}", INNER, plural(len(inner), "table"), _INNER_ABOUT)
+            for name, columns in inner if open_ else ():
+                self._table(name, columns, name in unfolded, "  ")
+        self._head("Earlier queries", earlier)
+        for sql in reversed(earlier):
+            self._add("earlier", f"  {flat(sql, 200)}", sql, about=flat(sql, 400))
+        self.title = (("Catalogue", "title"),)
 
-    def _add(self, kind: str, text: str, taken: str, detail: str = "") -> None:
-        self.entries.append((kind, text, taken))
-        self._details.append(detail)
+    def _head(self, words: str, below: Sequence[Any] | Mapping[str, Any]) -> None:
+        if below:
+            self._add("head", words)
+
+    def _table(self, name: str, columns: Sequence[Field], unfolded: bool, indent: str = "") -> None:
+        shown_name = flat(name, 80)
+        self._add(
+            "table", f"{indent}{_fold(unfolded)} {shown_name}", name, f"{len(columns)} columns", TABLES.get(name, "")
+        )
+        for column in columns if unfolded else ():
+            about = COLUMNS.get(column.name, "")
+            self._add("column", f"{indent}    {flat(column.name, 80)}", column.name, column.plain, about)
+
+    def _add(self, kind: str, text: str, taken: str = "", detail: str = "", about: str = "") -> None:
+        self.entries.append(CatalogueEntry(kind, text, taken, detail, about))
 
     def __len__(self) -> int:
         return len(self.entries)
 
     def row(self, index: int, width: int) -> Row:
-        kind, text, _ = self.entries[index]
-        token = {"head": "head", "table": "name", "column": "code-key"}.get(kind, "plain")
-        detail = flat(self._details[index], 60)
-        room = width - cell_len(flat(text)) - 3
-        right = fit(detail, room, "right") if detail and room > 3 else ""
+        entry = self.entries[index]
+        token = {"head": "head", "table": "name", "column": "code-key"}.get(entry.kind, "plain")
+        room = width - cell_len(entry.text) - 3
+        right = fit(entry.detail, room, "right") if entry.detail and room > 3 else ""
         gap = " " * max(0, room - cell_len(right)) if right else ""
-        return Row(crop((("  ", "plain"), (flat(text), token), (gap, "plain"), (right, "dim")), width))
+        return Row(crop((("  ", "plain"), (entry.text, token), (gap, "plain"), (right, "dim")), width))
 
     def plain(self, index: int) -> str:
-        return flat(self.entries[index][1]).strip()
+        return self.entries[index].text.strip()
+
+    def about(self, index: int) -> TextRows:
+        """What a row is, for the pane below the list."""
+        entry = self.entries[index] if 0 <= index < len(self.entries) else CatalogueEntry("head", "")
+        words = [entry.detail] if entry.kind == "column" else []
+        said = " · ".join(part for part in (*words, entry.about) if part)
+        return TextRows([TextLine(said, "dim")], (("About", "title"),))
+
+
+INNER = "internal"
+"""What stands for the tables that serve the index."""
+_INNER_ABOUT = "Tables that serve the index, or that another table shows better."
+
+
+def _fold(unfolded: bool) -> str:
+    return "▾" if unfolded else "▸"

@@ -1,4 +1,5 @@
-"""Questions in SQL from the app: over the one index of this process, from worker threads, with limits."""
+"""Queries in SQL from the app: over the one index of this process, from worker threads, with limits; the queries that
+were run, and those that are kept by name."""
 
 from __future__ import annotations
 
@@ -7,21 +8,24 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from workbench.plain_file import read_plain
 from workbench.replacing import write_whole
 from workbench.store.faults import StoreError
-from workbench.store.index.table import as_csv, as_json, write_parquet
+from workbench.store.index.catalogue import TABLES
+from workbench.store.index.table import Column, as_csv, as_json, write_parquet
 
 if TYPE_CHECKING:
     from workbench.store.index.index import Index
     from workbench.store.index.queries import Cancel
     from workbench.store.index.table import ResultTable
     from workbench.store.store import Store
+    from workbench.workspace.folders import Folders
 
 # Keeps the database over the journals up to date while the app is open, in a thread of its own and after its start.
 
@@ -66,9 +70,9 @@ class Indexing:
 
 
 MOST_ROWS = 10_000
-"""Rows of an answer that are shown; how many there are is counted."""
+"""Rows of a result that are shown; how many there are is counted."""
 PATIENCE = 3.0
-"""Seconds that a question waits for the index to catch up with the journals; then it is answered from what is there."""
+"""Seconds that a query waits for the index to catch up with the journals; then it runs over what is there."""
 _COUNTABLE = re.compile(r"\s*(?:/\*.*?\*/|--[^\n]*\n|\s)*(?:SELECT|WITH)\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -116,7 +120,7 @@ def index_notes(index: Index) -> list[str]:
 
 
 class TimedAnswer(Struct, frozen=True):
-    """What a question gave."""
+    """What a query gave."""
 
     sql: str
     table: ResultTable
@@ -128,11 +132,11 @@ class TableInfo(Struct, frozen=True):
     """A table or view, with the types of its columns."""
 
     name: str
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[Column, ...]
 
 
 class SqlQueries:
-    """Asks one store; the index is opened by the first question. Every method may be called from any thread."""
+    """Queries one store; the index is opened by the first query. Every method may be called from any thread."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -144,7 +148,7 @@ class SqlQueries:
 
     @contextmanager
     def _used(self) -> Iterator[Index]:
-        """The index while a question is answered: it is not closed under it. Raises StoreError."""
+        """The index while a query runs: it is not closed under it. Raises StoreError."""
         with self._change:
             if self._closed:
                 raise StoreError("the SQL console is closed")
@@ -159,7 +163,7 @@ class SqlQueries:
                 self._change.notify_all()
 
     def close(self) -> None:
-        """Let the index go when no question is being answered any more; cancel them before. May be called twice."""
+        """Let the index go when no query runs any more; cancel them before. May be called twice."""
         with self._change:
             self._closed = True
             self._change.wait_for(lambda: not self._users)
@@ -171,11 +175,12 @@ class SqlQueries:
         with self._used() as index:
             for (name,) in index.sql("SHOW TABLES").rows:
                 rows = index.sql(f"DESCRIBE {name}").rows
-                found.append(TableInfo(str(name), tuple((str(row[0]), str(row[1])) for row in rows)))
-        return tuple(sorted(found, key=lambda table: (not table.name.startswith("all_"), table.name)))
+                found.append(TableInfo(str(name), tuple(Column(str(row[0]), str(row[1])) for row in rows)))
+        order = {name: at for at, name in enumerate(TABLES)}
+        return tuple(sorted(found, key=lambda table: (order.get(table.name, len(order)), table.name)))
 
     def ask(self, sql: str, cancel: Cancel, limit: int = MOST_ROWS) -> TimedAnswer:
-        """Answer one statement. Raises BadSql, DatabaseError, StoreError."""
+        """Run one statement. Raises BadSql, DatabaseError, StoreError."""
         with self._used() as index:
             behind: list[str] = []
             try:
@@ -197,9 +202,9 @@ class SqlQueries:
             return int(index.sql(f"SELECT count() FROM (\n{inner}\n)", cancel=cancel).one())
 
     def save(self, answer: TimedAnswer, file: Path) -> int:
-        """Write an answer as the name ends (.csv, .json, .parquet); the number of rows. Raises StoreError.
+        """Write a result as the name ends (.csv, .json, .parquet); the number of rows. Raises StoreError.
 
-        CSV and JSON hold the rows that are shown; Parquet is asked for anew, with the types of the columns.
+        CSV and JSON hold the rows that are shown; Parquet is queried anew, with the types of the columns.
         """
         ending = file.suffix.lower()
         if ending == ".parquet":
@@ -207,7 +212,7 @@ class SqlQueries:
                 return write_parquet(index.arrow(answer.sql, MOST_ROWS), file)
         form = {".csv": as_csv, ".json": as_json}.get(ending)
         if form is None:
-            raise StoreError(f"{file.name}: the ending says the form: .csv, .json or .parquet")
+            raise StoreError(f"{file.name}: the name must end in .csv, .json or .parquet")
         try:
             write_whole(file, (form(answer.table).rstrip("\n") + "\n").encode("utf-8", "backslashreplace"))
         except OSError as fault:
@@ -216,7 +221,7 @@ class SqlQueries:
 
 
 class StatementHistory:
-    """Statements that were asked, the newest last; kept in a file of the user's."""
+    """Statements that were run, the newest last; kept in a file of the user's."""
 
     LONGEST = 200
 
@@ -235,10 +240,10 @@ class StatementHistory:
             try:
                 self.statements.append(str(json.loads(line)))
             except ValueError:
-                self.problem = f"{file}: holds a line that is none of its own"
+                self.problem = f"{file}: holds a line that is not JSON"
 
     def add(self, statement: str) -> None:
-        """Keep a statement; one that was asked before moves to the end."""
+        """Keep a statement; one that was run before moves to the end."""
         others = [old for old in self.statements if old != statement]
         self.statements = [*others[-self.LONGEST + 1 :], statement]
         try:
@@ -246,6 +251,60 @@ class StatementHistory:
             write_whole(self._file, "".join(json.dumps(one) + "\n" for one in self.statements).encode("utf-8"), 0o600)
         except OSError as fault:
             self.problem = f"{self._file}: cannot be written: {fault.strerror}"
+
+
+_NAME = re.compile(r"[^\W_][\w .()-]{0,79}")
+
+
+class SavedQueries:
+    """Queries that the user keeps by name, each a file that ends in ``.sql`` in a folder of the user's."""
+
+    LARGEST = 100_000
+    """Bytes of a file that is read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def of(cls, folders: Folders) -> SavedQueries:
+        """Those of a user: in ``queries`` of the config folder."""
+        return cls(folders.config / "queries")
+
+    def all(self) -> dict[str, str]:
+        """The queries by name; files that cannot be read are left out."""
+        found: dict[str, str] = {}
+        try:
+            files = sorted(self.folder.glob("*.sql"))
+        except OSError:
+            return found
+        for file in files:
+            with suppress(OSError):
+                found[file.stem] = read_plain(file, self.LARGEST).decode("utf-8", "replace").strip()
+        return found
+
+    def file_of(self, name: str) -> Path:
+        """Where a query of that name is kept. Raises StoreError for what cannot be a name."""
+        if not _NAME.fullmatch(name) or name != name.strip():
+            raise StoreError("a name has up to 80 letters, digits, spaces, and the characters _ - . ( )")
+        return self.folder / f"{name}.sql"
+
+    def keep(self, name: str, sql: str) -> Path:
+        """Write a query under a name, over one that has it already; the file. Raises StoreError."""
+        file = self.file_of(name)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_whole(file, (sql.strip() + "\n").encode("utf-8", "backslashreplace"))
+        except OSError as fault:
+            raise StoreError(f"{file}: cannot be written: {fault.strerror}") from fault
+        return file
+
+    def drop(self, name: str) -> None:
+        """Delete the file of a query. Raises StoreError."""
+        file = self.file_of(name)
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as fault:
+            raise StoreError(f"{file}: cannot be deleted: {fault.strerror}") from fault
 
 
 EXAMPLES: tuple[tuple[str, str], ...] = (

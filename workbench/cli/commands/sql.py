@@ -1,4 +1,4 @@
-"""``workbench sql``: questions to all stored runs, in SQL."""
+"""``workbench sql``: queries over all stored runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from workbench.store.index.index import Index
 from workbench.store.index.table import as_csv, as_json, write_parquet
 from workbench.store.sqltext import BadSql, fault_of
 from workbench.views.result import AnswerView
-from workbench.workspace.sql_queries import index_notes
+from workbench.workspace.folders import Folders
+from workbench.workspace.sql_queries import SavedQueries, index_notes
 
 FORMATS = ("table", "json", "csv", "parquet")
 SHOWN = 1000
@@ -33,13 +34,14 @@ class _Query(click.Command):
         return super().parse_args(ctx, [f" {each}" if each.startswith(comments) else each for each in args])
 
 
-@click.command(cls=_Query, short_help="Ask all stored runs in SQL.")
-@click.argument("query", metavar="SELECT...")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="table", help="Form of the answer.")
+@click.command(cls=_Query, short_help="Query all stored runs in SQL.")
+@click.argument("query", metavar="[SELECT...]", required=False)
+@click.option("--saved", "-s", metavar="NAME", help="Run the query that was saved under this name in the app.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", help="Form of the result.")
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @click.option("--limit", "-n", type=click.IntRange(1), help=f"At most N rows. Default: {SHOWN}; all in a file.")
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Write to this file; Parquet always needs one.")
-def command(query: str, form: str, limit: int | None, output: Path | None) -> None:
+def command(query: str | None, saved: str | None, form: str, limit: int | None, output: Path | None) -> None:
     """Run one SELECT (also DESCRIBE, SHOW, EXPLAIN) over all_data, all_evals, context_cards and the other tables.
 
     The dialect is ClickHouse's. Runs that are not indexed yet are indexed first.
@@ -49,11 +51,13 @@ def command(query: str, form: str, limit: int | None, output: Path | None) -> No
       workbench sql "SELECT phase_name, count() FROM all_data GROUP BY phase_name"
       workbench sql "DESCRIBE all_data" --format json
       workbench sql "SELECT * FROM all_data" --format parquet -o runs.parquet
+      workbench sql --saved "cost per day" --json
     """
     if form == "parquet" and output is None:
         raise Failure(Exit.USAGE, "Parquet goes to a file", hint="--output FILE")
     limit = limit if limit or output else SHOWN
     project = project_here()
+    query = _query(query, saved, project.folders)
     with Index(project.store) as index:
         index.catch_up()
         for note in (*project.notes, *index_notes(index)):
@@ -82,3 +86,18 @@ def command(query: str, form: str, limit: int | None, output: Path | None) -> No
         sys.stdout.write(clean(text) if sys.stdout.isatty() else text)
     else:
         write_file(output, text.encode("utf-8", "backslashreplace").decode())
+
+
+def _query(written: str | None, name: str | None, folders: Folders) -> str:
+    """The query that is meant. Raises Failure."""
+    if name is None:
+        if not written:
+            raise Failure(Exit.USAGE, "there is no query", hint='workbench sql "SELECT …", or --saved NAME')
+        return written
+    if written:
+        raise Failure(Exit.USAGE, "give a query or --saved NAME, not both")
+    known = SavedQueries.of(folders).all()
+    if name not in known:
+        hint = f"saved are: {', '.join(known)}" if known else "ctrl+s in the SQL console of the app saves one"
+        raise Failure(Exit.USAGE, f"there is no saved query named {name}", hint=hint)
+    return known[name]

@@ -19,7 +19,9 @@ from workbench.language.model.shape import FieldShape, shape
 from workbench.language.read.source import Format
 from workbench.language.templates.names import FILTERS
 
-Kind = Literal["key", "value", "phase", "tool", "validator", "model", "name", "filter"]
+_Language = Literal["key", "value", "phase", "tool", "validator", "model", "name", "filter"]
+_Sql = Literal["table", "column", "function", "keyword"]
+Kind = _Language | _Sql
 
 
 class Item(Struct, frozen=True):

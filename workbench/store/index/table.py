@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -60,12 +61,48 @@ def _plain(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
 
 
+_WRAPPED = re.compile(r"(?:Nullable|LowCardinality|SimpleAggregateFunction\(\w+,)\s*\(?(.*)\)", re.DOTALL)
+_TYPES = (
+    ("String", "text"),
+    ("FixedString", "text"),
+    ("Enum", "text"),
+    ("Bool", "true or false"),
+    ("Int", "whole number"),
+    ("UInt", "whole number"),
+    ("Float", "number"),
+    ("BFloat", "number"),
+    ("Decimal", "number"),
+    ("DateTime", "time"),
+    ("Date", "date"),
+    ("UUID", "id"),
+    ("Tuple", "tuple"),
+    ("Map", "mapping"),
+    ("Nothing", "nothing"),
+)
+"""Plain words by the beginning of the engine's name; the first that fits."""
+
+
+def plain_type(engine: str) -> str:
+    """A type in plain words: ``Nullable(Float64)`` is a ``number``, ``Array(UInt32)`` a ``list of whole numbers``."""
+    while (inner := _WRAPPED.fullmatch(engine)) is not None:
+        engine = inner[1]
+    if engine.startswith("Array("):
+        item = plain_type(engine.removeprefix("Array(")[:-1])
+        return f"list of {item}{'s' if item.endswith(('number', 'time', 'id', 'date')) else ''}"
+    return next((words for name, words in _TYPES if engine.startswith(name)), engine)
+
+
 class Column(NamedTuple):
     """A column of an answer."""
 
     name: str
     type: str
     """As the engine names it: ``Nullable(Float64)``."""
+
+    @property
+    def plain(self) -> str:
+        """The type in plain words."""
+        return plain_type(self.type)
 
 
 class ResultTable(Struct, frozen=True):

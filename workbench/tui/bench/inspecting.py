@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from workbench.tui.bench.stage import Stage
     from workbench.tui.widgets.rowview import RowView
     from workbench.views.model import Rows
+    from workbench.views.result import FoundPlace
     from workbench.views.timeline import Bar
 
 NO_CALL = "There is no call yet: {run.over} runs to the first one."
@@ -193,6 +194,19 @@ class Inspecting:
         screen = CandidatesScreen(look, place, answer=session.answer, go_to=go_to, held=held, gallery=gallery)
         services = self._stage.services
         (services.push_unasked if unasked else services.push_screen)(screen)
+
+    def go_to(self, run_id: str, found: FoundPlace) -> None:
+        """Look at the call of a run that a row of a result names, if it names one."""
+        if (presenter := self._stage.presenter) is None or found.place is None:
+            return
+        calls = [call.place for call in presenter.state.run_by_id(run_id).calls]
+        place = found.best(calls)
+        if place is None:
+            self._say(f"The run has no model call in {found.place.phase} as the row names it.", "warning")
+        elif presenter.state.select_in(run_id, place):
+            presenter.phase = place.phase
+            self._stage.redraw()
+            self._stage.focus_pane("context")
 
     # -- rows over the whole screen ----------------------------------------------------------------------------------
 

@@ -10,19 +10,19 @@ from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
-from textual.geometry import Offset
 from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from workbench.language.edit.completion import Completion, FieldHelp, Item, Names, complete, field_help
+from workbench.language.edit.completion import Completion, FieldHelp, Names, complete, field_help
 from workbench.language.problem import Problem, Severity
 from workbench.language.read.source import Format
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.widgets.code import CodeArea
+from workbench.tui.widgets.completing import Completing
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.popup import Popup
 from workbench.tui.widgets.rowview import RowView
@@ -71,7 +71,7 @@ class EditorScreen(WorkbenchScreen[None]):
         self.names = Names()
         self.area = CodeArea(id="code", language=self.form)
         self.popup = Popup(id="popup")
-        self.area.popup = self.popup
+        self.completing = Completing(self.area, self.popup, self._find_offer)
         self.help_pane = RowView(help_rows(None, ()), id="field", selecting=False)
         self.problem_pane = RowView(_titled(ProblemRows(()), 0), id="problems")
         self.problems: tuple[Problem, ...] = ()
@@ -89,7 +89,6 @@ class EditorScreen(WorkbenchScreen[None]):
         self._pause = PAUSE[0]
         self._timer: Timer | None = None
         self._needle = ""
-        self._offer: Completion | None = None
 
     def compose(self) -> ComposeResult:
         yield self._header
@@ -179,17 +178,12 @@ class EditorScreen(WorkbenchScreen[None]):
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(self._pause, self._check)
-        if self.popup.display or self.area.typed:
-            self.area.typed = False
-            self._offer_now(asked=False)
+        self.completing.changed()
 
     @on(TextArea.SelectionChanged)
     def _moved(self) -> None:
         self.show_header()
-        if self.popup.display and self._offer is not None:
-            at = self.area.offset_in_text
-            if not self._offer.start <= at <= self._offer.end + 1:
-                self.popup.close()
+        self.completing.moved()
         self.call_after_refresh(self._show_field_here)
 
     def _check(self) -> None:
@@ -218,45 +212,25 @@ class EditorScreen(WorkbenchScreen[None]):
         if self.file is not None and not self.file.refusal:
             self.show_field(field_help(self.area.plain_text, self.area.offset_in_text, self.form))
 
+    def _find_offer(self, text: str, offset: int) -> Completion:
+        return complete(text, offset, self.form, self.names)
+
     def action_complete(self) -> None:
         """Offer what may be written at the cursor."""
-        self._offer_now(asked=True)
-
-    def _offer_now(self, *, asked: bool) -> None:
-        if self.area.read_only:
-            return
-        text, at = self.area.plain_text, self.area.offset_in_text
-        found = complete(text, at, self.form, self.names)
-        done = len(found.items) == 1 and found.items[0].text == found.typed
-        if not found.items or (done and not asked) or (not found.typed and not asked and not self.popup.display):
-            if asked:
-                self.services.say("Nothing is known that could be written here.")
-            self.popup.close()
-            return
-        self._offer = found
-        x, y = self.area.cursor_screen_offset
-        column = at - found.start
-        self.popup.open(found.items, Offset(max(0, x - column), y), self.size)
+        if not self.completing.open(asked=True):
+            self.services.say("Nothing is known that could be written here.")
 
     @on(Popup.Taken)
     def _taken(self, event: Popup.Taken) -> None:
-        if self._offer is not None:
-            self._write(self._offer, event.item)
-        self.popup.close()
-
-    def _write(self, offer: Completion, item: Item) -> None:
-        start, end = self.area.location_of(offer.start), self.area.location_of(offer.end)
-        indent = " " * start[1]
-        written = (item.insert or item.text).replace("\n", "\n" + indent)
-        self.area.replace(written, start, end)
-        self.area.move_cursor(self.area.location_of(offer.start + len(written)))
+        self.completing.take(event.item)
 
     @on(Popup.Chosen)
     def _chosen(self, event: Popup.Chosen) -> None:
-        if event.item.kind == "key" and self._offer is not None:
+        offer = self.completing.offer
+        if event.item.kind == "key" and offer is not None:
             text = self.area.plain_text
-            named = text[: self._offer.start] + (event.item.insert or event.item.text) + text[self._offer.end :]
-            self.show_field(field_help(named, self._offer.start + 1, self.form))
+            named = text[: offer.start] + (event.item.insert or event.item.text) + text[offer.end :]
+            self.show_field(field_help(named, offer.start + 1, self.form))
         else:
             self.show_field(self.field)
 

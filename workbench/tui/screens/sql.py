@@ -1,4 +1,4 @@
-"""The SQL console: a question, its answer as a grid, and what questions can be made from."""
+"""The SQL console: a query, its result as a grid, and the catalogue of what a query can be made from."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
-from textual import on, work
+from textual import events, on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.message import Message
 from textual.widget import Widget
+from textual.widgets import TextArea
 
+from workbench.language.edit.completion import Completion
 from workbench.language.problem import Problem, Severity, Span
 from workbench.store.faults import StoreError
 from workbench.store.index.queries import Cancel
@@ -23,23 +25,35 @@ from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.code import CodeArea
+from workbench.tui.widgets.completing import Completing
 from workbench.tui.widgets.line import SpanLine
+from workbench.tui.widgets.popup import Popup
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.cells import Span as Cells
 from workbench.views.cells import flat
 from workbench.views.keys import ALWAYS, FOOTERS, told
 from workbench.views.numbers import plural, seconds
-from workbench.views.result import ResultRows, SideRows, record
-from workbench.workspace.sql_queries import EXAMPLES, SqlQueries, StatementHistory, TableInfo, TimedAnswer
+from workbench.views.result import INNER, CatalogueEntry, CatalogueRows, FoundPlace, ResultRows, place_of_row, record
+from workbench.views.text import TextRows
+from workbench.workspace.folders import at_home
+from workbench.workspace.sql_completion import complete_sql
+from workbench.workspace.sql_queries import (
+    EXAMPLES,
+    SavedQueries,
+    SqlQueries,
+    StatementHistory,
+    TableInfo,
+    TimedAnswer,
+)
 
 HINT = (
-    "{sql.ask} asks. Only SELECT, DESCRIBE, SHOW and EXPLAIN are answered: nothing here can change a run.",
-    "{sql.pane} goes to the tables, examples and earlier questions; {list.open} takes one.",
+    "{sql.ask} runs the query. Only SELECT, DESCRIBE, SHOW and EXPLAIN are allowed: a query cannot change a run.",
+    "{sql.pane} goes to the catalogue of tables, examples and earlier queries; {list.open} takes one.",
 )
 
 
 class IndexAnswered(Message):
-    """What a worker has found out: the tables, an answer, a count, or a fault."""
+    """What a worker has found out: the tables, a result, a count, or a fault."""
 
     def __init__(self, number: int, found: tuple[TableInfo, ...] | TimedAnswer | int | SqlFault) -> None:
         super().__init__()
@@ -48,7 +62,7 @@ class IndexAnswered(Message):
 
 
 class SqlScreen(WorkbenchScreen[None]):
-    """Asks the index of the workspace in workers; the answer of an older question is dropped when it comes."""
+    """Queries the index of the workspace in workers; the result of an older query is dropped when it comes."""
 
     CSS_PATH = "sql.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings("sql"), *bindings("find")]
@@ -58,12 +72,16 @@ class SqlScreen(WorkbenchScreen[None]):
     AUTO_FOCUS = "#query"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal")]  # noqa: RUF012 - declared by Textual without ClassVar
 
-    def __init__(self, root: Path, asking: SqlQueries, history: StatementHistory) -> None:
-        """``root`` is the workspace: files are saved relative to it."""
+    def __init__(self, root: Path, asking: SqlQueries, history: StatementHistory, saved: SavedQueries) -> None:
+        """``root`` is the workspace: files are written relative to it."""
         super().__init__()
         self._root = root
         self._asking = asking
         self._history = history
+        self._saved = saved
+        self._kept = saved.all()
+        self._name = ""
+        """The name of the saved query that was taken last."""
         self._back = 0
         """How far back in the history the query area is."""
         self._tables: tuple[TableInfo, ...] = ()
@@ -73,7 +91,11 @@ class SqlScreen(WorkbenchScreen[None]):
         self.answer: TimedAnswer | None = None
         self.total: int | None = None
         self.area = CodeArea(id="query", language="sql", line_numbers=True)
-        self.side = RowView(SideRows((), frozenset(), EXAMPLES, history.statements), id="side")
+        self.popup = Popup(id="popup")
+        self.completing = Completing(self.area, self.popup, self._find_offer)
+        self.side = RowView(self._catalogue(), id="side")
+        self.about = RowView(TextRows([]), id="about", selecting=False)
+        self.about.can_focus = False
         self.results = RowView(_titled(ResultRows(None, tuple(map(told, HINT)))), id="results")
         self._header = SpanLine(id="header")
 
@@ -81,12 +103,15 @@ class SqlScreen(WorkbenchScreen[None]):
         yield self._header
         with Container(id="top"):
             yield self.area
-            yield self.side
+            with Container(id="catalogue"):
+                yield self.side
+                yield self.about
         yield self.results
         yield self.footer
+        yield self.popup
 
     def on_mount(self) -> None:
-        self.offer(FOOTERS["sql"], ALWAYS[:2])
+        self._offer_keys()
         self.area.load_text(self._history.statements[-1] if self._history.statements else EXAMPLES[0][1])
         self._say("opening the index …", "dim")
         self._look_at_tables(self._number)
@@ -94,8 +119,21 @@ class SqlScreen(WorkbenchScreen[None]):
             self.services.say(self._history.problem, "warning")
 
     async def on_unmount(self) -> None:
-        """Cancel what is being asked and let the index go, before the process may end: native code runs in it."""
+        """Cancel the query that runs and let the index go, before the process may end: native code runs in it."""
         await asyncio.to_thread(self._leave, self._cancel)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        if event.widget is not self.area:
+            self.popup.close()
+        self._offer_keys()
+
+    def on_resize(self) -> None:
+        self.popup.close()
+
+    def _offer_keys(self) -> None:
+        """Offer the keys of the part with the focus alone."""
+        part = "sql_result" if self.focused is self.results else "sql_side" if self.focused is self.side else "sql"
+        self.offer(FOOTERS[part], ALWAYS[:1] if part == "sql" else ALWAYS[:2])
 
     def _leave(self, cancel: Cancel | None) -> None:
         if cancel is not None:
@@ -169,8 +207,8 @@ class SqlScreen(WorkbenchScreen[None]):
         token = "ok"
         if table.cut:
             whole = f"{self.total:,}" if self.total is not None else "more"
-            others = told("LIMIT or {sql.save} for others")
-            words = f"the first {len(table):,} of {whole} rows, in {seconds(answer.seconds)}; {others}"
+            others = told("LIMIT … OFFSET … in the query shows others")
+            words = f"the first {len(table):,} of {whole} rows in {seconds(answer.seconds)}; {others}"
             token = "warning"
         if answer.notes:
             words += f"; {answer.notes[0]}"
@@ -187,17 +225,51 @@ class SqlScreen(WorkbenchScreen[None]):
             span = Span(fault.line, fault.column, fault.line, fault.column + fault.length)
             self.area.mark((Problem(Severity.ERROR, "sql", fault.message, "query", span),))
 
-    def _show_side(self) -> None:
+    def _catalogue(self) -> CatalogueRows:
         tables = [(table.name, table.columns) for table in self._tables]
-        self.side.show(SideRows(tables, self._unfolded, EXAMPLES, self._history.statements[-20:]))
+        return CatalogueRows(tables, self._unfolded, EXAMPLES, self._kept, self._history.statements[-20:])
+
+    def _show_side(self) -> None:
+        self.side.show(self._catalogue())
+        self._show_about()
+
+    def _show_about(self) -> None:
+        rows = self.side.rows
+        if isinstance(rows, CatalogueRows):
+            self.about.show(rows.about(self.side.cursor), 0)
+
+    # -- completion --------------------------------------------------------------------------------------------------
+
+    def _find_offer(self, text: str, offset: int) -> Completion:
+        return complete_sql(text, offset, [(table.name, table.columns) for table in self._tables])
+
+    def action_complete(self) -> None:
+        """Offer the tables, columns and words that may be written at the cursor."""
+        if self.focused is self.area and not self.completing.open(asked=True):
+            self.services.say("No table, column or word fits here.")
+
+    @on(TextArea.Changed)
+    def _changed(self) -> None:
+        self.completing.changed()
+
+    @on(TextArea.SelectionChanged)
+    def _moved(self) -> None:
+        self.completing.moved()
+
+    @on(Popup.Taken)
+    def _taken(self, event: Popup.Taken) -> None:
+        self.completing.take(event.item)
 
     # -- commands ----------------------------------------------------------------------------------------------------
 
     def action_ask(self) -> None:
-        """Ask what stands in the query area; a question that is still going is cancelled."""
+        """Run the selection, else the whole query; one that still runs is cancelled."""
+        self.popup.close()
         sql = self.area.selected_text.strip() or self.area.plain_text.strip()
         if not sql:
-            self.services.say(told("There is no question yet: {sql.pane}, then an example and {list.open}."))
+            self.services.say(
+                told("There is no query yet: press {sql.pane}, choose an example, and press {list.open}.")
+            )
             return
         if self._cancel is not None:
             self._stop(self._cancel)
@@ -205,12 +277,12 @@ class SqlScreen(WorkbenchScreen[None]):
         self._cancel = Cancel()
         self._back = 0
         self._history.add(sql)
-        self._say(told("asking … ({sql.close} cancels)"), "running")
+        self._say(told("running … ({sql.close} cancels)"), "running")
         self._ask(self._number, sql, self._cancel)
         self._show_side()
 
     def action_close(self) -> None:
-        """Cancel a question that is going, else drop a filter; else go back."""
+        """Cancel the query that runs, else drop a filter; else go back."""
         if self._cancel is not None:
             cancel, self._cancel = self._cancel, None
             self._number += 1
@@ -220,7 +292,7 @@ class SqlScreen(WorkbenchScreen[None]):
             self.dismiss()
 
     def action_history(self, step: int) -> None:
-        """An earlier question, or a later one."""
+        """An earlier query, or a later one."""
         statements = self._history.statements
         self._back = max(0, min(self._back + step, len(statements)))
         if self._back:
@@ -230,6 +302,7 @@ class SqlScreen(WorkbenchScreen[None]):
         self.area.replace(sql, self.area.document.start, self.area.document.end)
         self.area.move_cursor(self.area.document.end)
         self.area.mark(())
+        self.popup.close()
 
     def action_pane(self) -> None:
         order = (self.area, self.results, self.side)
@@ -244,21 +317,88 @@ class SqlScreen(WorkbenchScreen[None]):
         if isinstance(rows, ResultRows) and rows.scroll_columns(step):
             self.results.show()
 
+    def action_keep(self) -> None:
+        """Save the query under a name."""
+        sql = self.area.plain_text.strip()
+        if not sql:
+            self.services.say("There is no query to save.")
+            return
+
+        def done(text: str) -> str | None:
+            name = text.strip()
+            try:
+                self._saved.file_of(name)
+            except StoreError as fault:
+                return str(fault)
+            if self._saved.all().get(name, sql) != sql and name != self._name:
+                answers = (("stay", "n", "No"), ("write", "w", "Replace it"))
+                choice = ChoiceDialog("Name in use", f"There is another query named {name}.", answers)
+
+                def answered(said: str | None) -> None:
+                    if said == "write":
+                        self._keep(name, sql)
+
+                self.app.push_screen(choice, answered)
+            else:
+                self._keep(name, sql)
+            return None
+
+        self.ask("save query as", value=self._name, placeholder="a name, as in cost per day", done=done)
+
+    def _keep(self, name: str, sql: str) -> None:
+        try:
+            file = self._saved.keep(name, sql)
+        except StoreError as fault:
+            self.services.say(str(fault), "error")
+            return
+        self._name, self._kept = name, self._saved.all()
+        self._show_side()
+        self.services.say(f"Saved as {name} in {at_home(file.parent)}.")
+
+    def action_drop(self) -> None:
+        """Delete the saved query under the cursor, after a question."""
+        entry = self._entry(self.side.cursor)
+        if self.focused is not self.side or entry is None or entry.kind != "saved":
+            self.services.say("Only a saved query can be deleted here.")
+            return
+        name = entry.text.strip()
+
+        def answered(said: str | None) -> None:
+            if said == "delete":
+                try:
+                    self._saved.drop(name)
+                except StoreError as fault:
+                    self.services.say(str(fault), "error")
+                self._kept = self._saved.all()
+                self._show_side()
+
+        answers = (("stay", "n", "No"), ("delete", "d", "Delete"))
+        self.app.push_screen(ChoiceDialog("Delete query", f"Delete the saved query {name}?", answers), answered)
+
+    def action_rows(self) -> None:
+        """Run a query for the first rows of the table under the cursor."""
+        entry = self._entry(self.side.cursor)
+        if self.focused is not self.side or entry is None or entry.kind != "table" or entry.taken == INNER:
+            self.services.say(told("Choose a table of the catalogue first ({sql.pane})."))
+            return
+        self._put(f"SELECT *\nFROM {entry.taken}\nLIMIT 100")
+        self.action_ask()
+
     def action_save(self) -> None:
-        """Write the answer to a file whose ending says the form."""
+        """Write the result to a file whose ending says the form."""
         answer = self.answer
         if answer is None:
-            self.services.say("There is no answer to save yet.")
+            self.services.say("There is no result to export yet.")
             return
 
         def done(text: str) -> str | None:
             name = text.strip()
             if Path(name).suffix.lower() not in (".csv", ".json", ".parquet"):
-                return "the ending says the form: .csv, .json or .parquet"
+                return "the name must end in .csv, .json or .parquet"
             file = self._root / Path(name).expanduser()
             if file.exists():
-                words = (("stay", "n", "No"), ("write", "w", "Write over it"))
-                choice = ChoiceDialog("The file is there", f"{file} exists already.", words)
+                words = (("stay", "n", "No"), ("write", "w", "Replace it"))
+                choice = ChoiceDialog("File exists", f"{file} exists already.", words)
 
                 def answered(said: str | None) -> None:
                     if said == "write":
@@ -269,7 +409,7 @@ class SqlScreen(WorkbenchScreen[None]):
                 self._save(answer, file)
             return None
 
-        self.ask("save as", value="result.csv", done=done)
+        self.ask("export result to", value="result.csv", done=done)
 
     @work(thread=True, group="sql-save", exit_on_error=False)
     def _save(self, answer: TimedAnswer, file: Path) -> None:
@@ -280,26 +420,60 @@ class SqlScreen(WorkbenchScreen[None]):
         else:
             self.app.call_later(self.services.say, f"{plural(rows, 'row')} in {file}")
 
-    # -- events ------------------------------------------------------------------------------------------------------
+    # -- rows of the result ------------------------------------------------------------------------------------------
+
+    def action_record(self) -> None:
+        """Show the row under the cursor in full."""
+        if self.focused is self.results and self.answer is not None and len(self.answer.table):
+            self._show_record(self.results.cursor)
+
+    def _show_record(self, index: int) -> None:
+        if self.answer is not None and 0 <= index < len(self.answer.table):
+            self.app.push_screen(Sheet(record(self.answer.table, index)))
 
     @on(RowView.Opened, "#results")
     def _row_opened(self, event: RowView.Opened) -> None:
-        if self.answer is not None and event.index < len(self.answer.table):
-            self.app.push_screen(Sheet(record(self.answer.table, event.index)))
+        """Open the run or the call that a row names; a row that names none shows in full."""
+        if self.answer is None or event.index >= len(self.answer.table):
+            return
+        found = place_of_row(self.answer.table, event.index)
+        if found is None:
+            self._show_record(event.index)
+        else:
+            self._find_run(found)
+
+    @work(thread=True, exclusive=True, group="sql-open", exit_on_error=False)
+    def _find_run(self, found: FoundPlace) -> None:
+        try:
+            run_id = self._asking.store.find(found.run)
+        except StoreError as fault:
+            self.app.call_later(self.services.say, str(fault), "warning")
+        else:
+            self.app.call_later(self.services.navigation.show_call, run_id, found)
+
+    # -- events ------------------------------------------------------------------------------------------------------
+
+    def _entry(self, index: int) -> CatalogueEntry | None:
+        rows = self.side.rows
+        return rows.entries[index] if isinstance(rows, CatalogueRows) and 0 <= index < len(rows.entries) else None
+
+    @on(RowView.Chosen, "#side")
+    def _side_chosen(self) -> None:
+        self._show_about()
 
     @on(RowView.Opened, "#side")
     def _side_opened(self, event: RowView.Opened) -> None:
-        rows = self.side.rows
-        if not isinstance(rows, SideRows) or event.index >= len(rows.entries):
+        entry = self._entry(event.index)
+        if entry is None:
             return
-        kind, _, taken = rows.entries[event.index]
-        if kind == "table":
-            self._unfolded ^= {taken}
+        if entry.kind == "table":
+            self._unfolded ^= {entry.taken}
             self._show_side()
-        elif kind == "column":
-            self.area.insert(taken)
-        elif kind in ("example", "history"):
-            self._put(taken)
+        elif entry.kind == "column":
+            self.area.insert(entry.taken)
+        elif entry.kind != "head":
+            self._name = entry.text.strip() if entry.kind == "saved" else ""
+            self._put(entry.taken)
             self.set_class(False, "-at-side")
             self.area.focus()
 
@@ -311,5 +485,5 @@ class SqlScreen(WorkbenchScreen[None]):
 
 
 def _titled(rows: ResultRows) -> ResultRows:
-    rows.title = (("TimedAnswer", "title"),)
+    rows.title = (("Result", "title"),)
     return rows

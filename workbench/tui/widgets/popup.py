@@ -19,7 +19,16 @@ from workbench.views.cells import Span, fit, flat
 MOST_ROWS = 9
 MOST_CELLS = 60
 
-_TOKENS = {"key": "code-key", "value": "code-number", "filter": "code-template", "name": "code-template"}
+_TOKENS = {
+    "key": "code-key",
+    "column": "code-key",
+    "value": "code-number",
+    "filter": "code-template",
+    "name": "code-template",
+    "function": "accent",
+    "table": "name",
+    "keyword": "dim",
+}
 
 
 class Popup(Widget):
