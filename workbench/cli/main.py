@@ -39,7 +39,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "analyze": "Suggestions for prompts, from the soundings of stored runs.",
         "export": "A stored run as messages, spans, a page, a checkpoint or Parquet.",
         "graph": "The phases of a cascade or a run, and what leads where.",
-        "sql": "Ask all stored runs in SQL.",
+        "sql": "Query all stored runs in SQL.",
         "memory": "Look into the memory banks that runs keep.",
     },
     "Test": {
