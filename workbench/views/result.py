@@ -20,7 +20,7 @@ from workbench.store.index.table import ResultTable as Answer
 from workbench.store.index.table import summary_line
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.model import Rows
-from workbench.views.numbers import money, plural
+from workbench.views.numbers import money
 from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
 from workbench.views.value import Block, Cell, Column, Piece, Table, View
 
@@ -267,7 +267,7 @@ class CatalogueRows(Rows):
                 self._table(name, columns, name in unfolded)
         if inner:
             open_ = INNER in unfolded
-            self._add("table", f"{_fold(open_)} {INNER}", INNER, plural(len(inner), "table"), _INNER_ABOUT)
+            self._add("table", f"{_fold(open_)} {INNER}", INNER, about=_INNER_ABOUT)
             for name, columns in inner if open_ else ():
                 self._table(name, columns, name in unfolded, "  ")
         self._head("Earlier queries", earlier)
@@ -281,9 +281,7 @@ class CatalogueRows(Rows):
 
     def _table(self, name: str, columns: Sequence[Field], unfolded: bool, indent: str = "") -> None:
         shown_name = flat(name, 80)
-        self._add(
-            "table", f"{indent}{_fold(unfolded)} {shown_name}", name, f"{len(columns)} columns", TABLES.get(name, "")
-        )
+        self._add("table", f"{indent}{_fold(unfolded)} {shown_name}", name, about=TABLES.get(name, ""))
         for column in columns if unfolded else ():
             about = COLUMNS.get(column.name, "")
             self._add("column", f"{indent}    {flat(column.name, 80)}", column.name, column.plain, about)
