@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import workbench
+from workbench.context.place import Place
 from workbench.engine.journal.event import KINDS, Event
 from workbench.engine.journal.shapes import problem_of
 from workbench.resources import folder
@@ -46,6 +48,58 @@ def test_a_field_of_a_wrong_type_is_told(kind: str) -> None:
         event = Event(1, "2026-01-01T00:00:00.000000Z", "r", kind, data={name: object()})
         if (kind, name) not in ANYTHING:
             assert problem_of(event), f"'{name}' of {kind} needs a type in workbench/engine/journal/shapes.py"
+
+
+ENTRY = {"m": "h", "kind": "task", "place": "main/a/0/0/0/0", "action": "kept", "reason": ["kept"], "rule": "default"}
+COUNTS = {"line": 0, "full": 1, "sent": 1, "grade": "exact"}
+
+
+def spliced(**changed: Any) -> dict[str, Any]:
+    entry = {**ENTRY, **COUNTS, **changed}
+    return {"splices": [{"at": 0, "remove": 0, "entries": [{k: v for k, v in entry.items() if v is not ...}]}]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "words"),
+    [
+        ("call_finished", {"added": 7, "message": "x"}, "'added' of call_finished is a number and not a list"),
+        ("call_finished", {"cost": True}, "'cost' of call_finished is true or false and not a number"),
+        ("call_finished", {"usage": {"input": 1.5}}, "has a 'input' that is a number and not a whole number"),
+        ("call_started", {"try": 2**63}, "'try' of call_started is larger than any count"),
+        ("phase_started", {"conditions": None}, "'conditions' of phase_started is null and not an object"),
+        ("evaluation_finished", {"costs": {"0": "x"}}, "has a value that is text and not a number"),
+        ("context_assembled", spliced(), ""),
+        ("context_assembled", spliced(unknown={"a": 1}), ""),
+        ("context_assembled", spliced(grade=...), "has an element 1 that has no 'grade'"),
+        ("context_assembled", spliced(grade="sure"), "that has a 'grade' that is 'sure', which is no such word"),
+        ("context_assembled", spliced(place="here"), "that has a 'place' that is no place in a run"),
+        ("context_assembled", spliced(reason=[3]), "has an element 1 that has a 'reason' without a word"),
+        ("context_assembled", spliced(reason=["a", {}]), "has an element 2 that is an object and not a plain value"),
+        ("blob", {"kind": "message", "body": {"role": "user"}}, "'body' of blob has no 'content'"),
+        ("blob", {"kind": "wire", "body": ["{"]}, "'body' of blob is a list and not text"),
+        ("state_set", {"key": "k", "value": {"\ud800": 1}}, ""),
+        ("of_a_later_program", {"message": 12}, ""),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_place(kind: str, data: dict[str, Any], words: str) -> None:
+    told = problem_of(Event(1, "2026-01-01T00:00:00.000000Z", "r", kind, data=data))
+    assert words in told
+    assert bool(words) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"seq": "1"}, "'seq' is text and not a whole number"),
+        ({"at": "2026-01-01T00:00:00"}, "'at' is no time in UTC"),
+        ({"run_id": None}, "'run_id' is null and not text"),
+        ({"place": Place("main", "a", -1)}, "'place' has an element 3 that"),
+        ({"data": []}, "'data' is a list and not an object"),
+    ],
+)
+def test_what_all_events_have_is_told_where_it_is_wrong(values: dict[str, Any], words: str) -> None:
+    event = Event(1, "2026-01-01T00:00:00.000000Z", "r", "warning", data={})
+    assert words in problem_of(replace(event, **values))
 
 
 def test_every_kind_that_is_written_is_in_the_table() -> None:
