@@ -7,7 +7,7 @@ from pathlib import Path
 from time import process_time
 
 from tests.ui.bench import bench
-from tests.ui.support import triage_story
+from tests.ui.support import Story, triage_story
 from workbench.context.place import Place
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
@@ -34,6 +34,21 @@ def timed(*events: tuple[float, str, Place, dict[str, object]]) -> RunState:
 
 
 Record = tuple[float, str, Place, dict[str, object]]
+
+
+def long_story() -> Story:
+    """Sixty turns, each with a tool; a second goes by between two events."""
+    story = Story().start()
+    phase = story.phase("triage", max_turns=60)
+    for turn in range(1, 61):
+        place = phase._replace(attempt=1, turn=turn, call=1)
+        story.entries = ()
+        story.emit("context_assembled", place)
+        story.emit("call_started", place)
+        story.emit("call_finished", place, duration_s=0.5)
+        story.emit("tool_started", place, index=1, tool="read_log")
+        story.emit("tool_finished", place, index=1, tool="read_log", is_error=False)
+    return story
 
 
 def one_call(turn: int, assembled: float, sent: float, answered: float) -> list[Record]:
@@ -85,6 +100,12 @@ def test_a_question_to_a_person_is_a_wait_until_it_is_answered() -> None:
     assert after.seconds == 30.0
 
 
+def test_the_axis_leaves_out_what_nothing_ran_in() -> None:
+    run = timed(START, PHASE, *one_call(1, 0.0, 0.0, 1.0), *one_call(2, 1.0, 61.0, 62.0))
+    timeline = Timeline.of(run)
+    assert [timeline.axis(second) for second in (0.5, 1.0, 30.0, 61.0, 62.0)] == [0.5, 1.0, 1.0, 1.0, 2.0]
+
+
 def test_two_calls_at_the_same_time_overlap() -> None:
     first, second = placed(0, 6, 0, 10, 10, "x", ""), placed(4, 10, 0, 10, 10, "x", "")
     assert ["".join(text for text, _ in spans) for spans in (first, second)] == ["xxxxxx    ", "    xxxxxx"]
@@ -101,7 +122,17 @@ def test_what_is_over_is_not_looked_at_again() -> None:
     for _ in range(5):
         timeline.update(state, {})
     assert (process_time() - begun) / 5 < first / 3
-    assert sum(bar.kind == "call" for bar in timeline.bars) == 2000
+    assert [bar.place.turn for bar in timeline.bars if bar.kind == "call"] == list(range(1, 2001))
+
+
+def test_events_one_by_one_make_the_same_bars_as_all_at_once() -> None:
+    events = long_story().events
+    state, timeline = RunState(), Timeline()
+    for event in events:
+        state.read(event)
+        timeline.update(state, {})
+    assert timeline.bars == Timeline.of(RunState.of(events)).bars
+    assert sum(bar.kind == "tool" for bar in timeline.bars) == 60
 
 
 def test_print_and_json_agree_with_the_run() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from math import inf
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -22,6 +24,8 @@ Kind = Literal["call", "tool", "child", "person", "pause", "idle"]
 
 PAUSE = 0.25
 """Seconds in which no call and no tool ran from which on a stretch has a bar of its own."""
+TAIL = 64
+"""Bars at the end that are made again whenever something happens."""
 QUIET: frozenset[Kind] = frozenset(("person", "pause", "idle"))
 """Kinds without a status."""
 TOKENS: Mapping[str, str] = {
@@ -98,25 +102,37 @@ class Bar(Struct, frozen=True):
     """Of a call: when its request was assembled, which the gate shows before it is sent."""
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """What tells it apart from all others."""
+        return self.kind, self.run, self.place, self.label, self.start
+
+    @property
     def seconds(self) -> float | None:
+        """How long it took; None while it goes on."""
         return None if self.end is None else self.end - self.start
 
 
 class Timeline:
-    """The bars of a run and of its children in the order in which they began."""
+    """The bars of a run and of its children in the order in which they began, and the axis that they are drawn on: the
+    time in which a call, a tool or a child ran. ``update`` looks only at what can still change, so that an event of a
+    run of thousands of calls costs no more than one of a short run."""
 
     def __init__(self) -> None:
         self.bars: list[Bar] = []
         self.end = 0.0
         """Seconds at the newest event."""
-        self.paused = 0.0
-        """Seconds of all pauses."""
         self._run: RunState | None = None
         self._clock = Clock()
-        self._kept: list[Bar] = []
-        """Of calls that are over with all their tools: they are not made again."""
+        self._settled = 0
+        """So many bars are over, and none can come before them."""
+        self._busy = 0.0
+        """Until when they ran."""
         self._calls: dict[str, int] = {}
-        """By run: how many of its first calls these are."""
+        """By run: how many of its first calls have all of their bars among them."""
+        self._seen: set[tuple[object, ...]] = set()
+        """Keys of the settled bars."""
+        self._still: list[tuple[float, float, float]] = []
+        """Stretches in which nothing ran, in order: from, to, and the seconds of all before."""
 
     @classmethod
     def of(cls, run: RunState, children: Mapping[str, RunState] | None = None) -> Timeline:
@@ -125,47 +141,91 @@ class Timeline:
         made.update(run, children or {})
         return made
 
+    @property
+    def paused(self) -> float:
+        """Seconds of all pauses."""
+        return sum(bar.seconds or 0.0 for bar in self.bars if bar.kind == "pause")
+
+    def seconds_at(self, time: str) -> float | None:
+        """The second of the run at which an event happened."""
+        return self._clock.at(time)
+
+    def axis(self, second: float) -> float:
+        """The same without the time in which nothing ran: where it stands on the axis."""
+        at = bisect_right(self._still, (second, inf, inf)) - 1
+        if at < 0:
+            return second
+        start, end, before = self._still[at]
+        return second - before - (min(second, end) - start)
+
     def update(self, run: RunState, children: Mapping[str, RunState]) -> None:
         """Take what happened since the last time; another run begins anew."""
         if run is not self._run:
-            self._run, self._clock, self._kept, self._calls, self.end = run, Clock(), [], {}, 0.0
+            self._begin(run)
             self._clock.begin(min((time for time in (run.started, *_firsts(run)) if time), default=""))
         self._clock.learn(run)
         self.end = max(self.end, *(self._clock.at(one.last_at) or 0.0 for one in (run, *children.values())))
-        fresh: list[Bar] = []
+        over = run.status != "running"
+        found: list[Bar] = []
         for key, state in (("", run), *children.items()):
-            fresh += self._of_calls(key, state, over=run.status != "running")
-            fresh += self._of_visits(key, state, over=run.status != "running")
-        found = sorted([*self._kept, *fresh], key=lambda bar: bar.start)
-        self.bars = list(self._with_pauses(found))
-        self.paused = sum(bar.seconds or 0.0 for bar in self.bars if bar.kind == "pause")
+            for call in state.calls[self._calls.get(key, 0) :]:
+                found += self._of_call(key, call, over=over)
+            found += self._of_visits(key, state, over=over)
+        found = [bar for bar in found if bar.key not in self._seen]
+        found.sort(key=lambda bar: bar.start)
+        del self.bars[self._settled :]
+        while self._still and self._still[-1][1] > self._busy:
+            self._still.pop()
+        self.bars += self._with_pauses(found)
+        self._settle({"": run, **children})
+
+    def _begin(self, run: RunState) -> None:
+        self.bars, self._seen, self._calls, self._still = [], set(), {}, []
+        self.end, self._busy, self._settled = 0.0, 0.0, 0
+        self._run, self._clock = run, Clock()
 
     def _with_pauses(self, found: Iterable[Bar]) -> Iterator[Bar]:
         """The bars, and before each that began after nothing had run for a while what was then: a pause at the gate,
         which lies between a request and its sending or an answer and its tools, or the engine's own work."""
-        busy = 0.0
+        busy = self._busy
         for bar in found:
             ready = bar.ready if bar.kind == "call" else None if bar.kind == "tool" else bar.start
             ready = busy if ready is None else min(max(ready, busy), bar.start)
             gaps: tuple[tuple[Kind, float, float], ...] = (("idle", busy, ready), ("pause", ready, bar.start))
             for kind, start, end in gaps:
                 if end - start >= PAUSE:
+                    self._stand_still(start, end)
                     yield Bar(kind, start, end, _GAPS[kind], bar.place, bar.run, nested=bar.nested)
             yield bar
-            busy = max(busy, self.end if bar.end is None else bar.end)
+            until = self.end if bar.end is None else bar.end
+            if bar.kind == "person" and until > max(busy, bar.start):
+                self._stand_still(max(busy, bar.start), until)
+            busy = max(busy, until)
 
-    def _of_calls(self, key: str, run: RunState, *, over: bool) -> Iterator[Bar]:
-        """The bars of the calls that are not kept yet, each call before its tools."""
-        settles = True
-        for call in run.calls[self._calls.get(key, 0) :]:
-            bars = list(self._of_call(key, call, over=over))
-            # The newest call may be sent again, and its tools come after its answer.
-            settles = settles and call is not run.calls[-1] and all(bar.end is not None for bar in bars)
-            if settles:
-                self._kept += bars
-                self._calls[key] = self._calls.get(key, 0) + 1
-            else:
-                yield from bars
+    def _stand_still(self, start: float, end: float) -> None:
+        before = self._still[-1][2] + self._still[-1][1] - self._still[-1][0] if self._still else 0.0
+        self._still.append((start, end, before))
+
+    def _settle(self, runs: Mapping[str, RunState]) -> None:
+        """Leave alone from now on what is over: the bars at the front up to the first that can still change."""
+        newest = {(key, call.place.branch): call.place for key, run in runs.items() for call in run.calls[-TAIL:]}
+        while self._settled < len(self.bars) - TAIL:
+            bar = self.bars[self._settled]
+            # The newest call of a branch may be sent again.
+            if bar.end is None or (bar.kind == "call" and newest.get((bar.run, bar.place.branch)) == bar.place):
+                break
+            if bar.kind not in ("pause", "idle"):
+                self._seen.add(bar.key)
+            self._settled += 1
+            self._busy = max(self._busy, bar.end)
+        for key, run in runs.items():
+            known = self._calls.get(key, 0)
+            # The next call of a branch comes when the tools of the one before are over.
+            while known < len(run.calls) and newest.get((key, run.calls[known].place.branch)) != run.calls[known].place:
+                if any(bar.key not in self._seen for bar in self._of_call(key, run.calls[known], over=False)):
+                    break
+                known += 1
+            self._calls[key] = known
 
     def _of_call(self, key: str, call: CallState, *, over: bool) -> Iterator[Bar]:
         at, nested = self._clock.at, int(bool(key))
@@ -232,9 +292,11 @@ def words_of(bar: Bar) -> str:
     return names.get(bar.kind, "") + bar.label
 
 
-def drawn(bar: Bar, end: float, width: int) -> tuple[Span, ...]:
-    """The bar in so many cells, where all of them stand for ``end`` seconds; at least one cell is filled."""
-    return placed(bar.start, bar.end, 0.0, end, width, FILLS[bar.kind], TOKENS[bar.kind])
+def drawn(bar: Bar, timeline: Timeline, width: int) -> tuple[Span, ...]:
+    """The bar in so many cells of the axis; at least one of them is filled."""
+    end = None if bar.end is None else timeline.axis(bar.end)
+    last = timeline.axis(timeline.end)
+    return placed(timeline.axis(bar.start), end, 0.0, last, width, FILLS[bar.kind], TOKENS[bar.kind])
 
 
 def placed(
@@ -268,7 +330,7 @@ class TimelineRows(Rows):
         what, columns = _widths(width)
         names = {"at": AT, "time": TOOK, "tokens": SIZE, "cost": COST}
         cells = [(fit(name, names[name], "right"), "head") for name in columns]
-        axis = _axis(self.timeline.end, width - what - 4 - sum(names[name] for name in columns))
+        axis = _axis(self.timeline.axis(self.timeline.end), width - what - 4 - sum(names[name] for name in columns))
         return (Row(crop(((" " + fit("what", what + 2), "head"), *cells, ("  ", "head"), (axis, "head")), width)),)
 
     def row(self, index: int, width: int) -> Row:
@@ -282,7 +344,7 @@ class TimelineRows(Rows):
         label = fit(f"{indent}{flat(words_of(bar), 200)}", what)
         left: list[Span] = [(" ", "plain"), mark, (" ", "plain"), (label, "dim" if bar.kind in QUIET else "plain")]
         room = width - what - 5 - sum(names[name] for name in columns)
-        lines = drawn(bar, self.timeline.end, room) if room > 0 else ()
+        lines = drawn(bar, self.timeline, room) if room > 0 else ()
         return Row(crop((*left, *cells, ("  ", "plain"), *lines), width))
 
     def index_of(self, place: Place, run: str) -> int | None:
@@ -347,7 +409,7 @@ class TimelineView(View):
 
     def _row(self, bar: Bar) -> list[str | Cell]:
         numbers = numbers_of(bar)
-        text = "".join(part for part, _ in drawn(bar, self.timeline.end, self.CELLS))
+        text = "".join(part for part, _ in drawn(bar, self.timeline, self.CELLS))
         return [
             Cell("  " * bar.nested + flat(words_of(bar), 200), "name" if bar.kind == "call" else ""),
             bar.kind,

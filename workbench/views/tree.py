@@ -21,26 +21,42 @@ if TYPE_CHECKING:
     from workbench.engine.journal.candidate_rounds import VisitKey
     from workbench.engine.journal.parts import CallState, VisitState
     from workbench.engine.journal.state import RunState
+    from workbench.views.timeline import Timeline
 
 
+MEDIUM = 44
+"""Cells from which on a tree has columns: the tokens, the cost and the time."""
 WIDE = 76
-"""Cells from which on a tree has columns."""
-ROOMY = 100
+"""Cells from which on it has more of them."""
+ROOMY = 92
 """Cells from which on it has all of them."""
-COLUMNS = {"calls": 7, "in": 10, "cached": 10, "out": 9, "cost": 11, "time": 9}
-LEAVES = "cached"
-"""The column that leaves where it is narrower."""
+COLUMNS = {"calls": 6, "in": 9, "cached": 9, "out": 8, "cost": 10, "time": 8}
+FROM = {"calls": WIDE, "in": MEDIUM, "cached": ROOMY, "out": WIDE, "cost": MEDIUM, "time": MEDIUM}
+"""The width from which on each column is there."""
 GAP = 4
 """Cells between the longest name and the first column."""
+LEAST_BAR, MOST_BAR = 6, 48
+"""Cells of the bars that show when each call ran; fewer are none."""
+LONG = 12
+"""Calls of one visit from which on those in the middle are folded."""
+ENDS = 2
+"""Calls that show at both ends of a folded list, and on both sides of the selected one."""
 
 
 def label_width(longest: int, width: int) -> int:
     """Cells of the names: as many as the longest one takes, so that the numbers stand near it."""
-    return max(20, min(longest + GAP, width - _room(width) - 1))
+    least = 20 if width >= WIDE else 18
+    return max(least, min(longest + GAP, width - _room(width) - 1 - (LEAST_BAR + 2 if width < WIDE else 0)))
+
+
+def bar_width(label: int, width: int) -> int:
+    """Cells that are left for the bars; 0 where they are too few."""
+    left = width - label - _room(width) - 2
+    return min(left, MOST_BAR) if left >= LEAST_BAR else 0
 
 
 def _room(width: int) -> int:
-    return sum(COLUMNS.values()) - (0 if width >= ROOMY else COLUMNS[LEAVES])
+    return sum(cells for name, cells in COLUMNS.items() if width >= FROM[name])
 
 
 def _fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
@@ -48,12 +64,25 @@ def _fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
     return [
         (fit(texts.get(name, ("", ""))[0], cells, "right"), texts.get(name, ("", "plain"))[1])
         for name, cells in COLUMNS.items()
-        if width >= ROOMY or name != LEAVES
+        if width >= FROM[name]
     ]
 
 
 def _columns_head(label: int, width: int) -> Row:
     return Row(crop(((" " * label, "head"), *_fitted({name: (name, "head") for name in COLUMNS}, width)), width))
+
+
+LEVELS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[int], width: int) -> str:
+    """Values as a line of bars in at most so many cells, from 0 up; several in one cell show the greatest of them."""
+    if not values or width <= 0:
+        return ""
+    cells = min(len(values), width)
+    shown = [max(values[i * len(values) // cells : max((i + 1) * len(values) // cells, 1)]) for i in range(cells)]
+    most = max(shown)
+    return "".join(LEVELS[min(len(LEVELS) - 1, value * len(LEVELS) // most)] if most else LEVELS[0] for value in shown)
 
 
 def figures(calls: Sequence[CallState], took: float | None, width: int, *, counted: bool) -> list[Span]:
@@ -75,6 +104,23 @@ def figures(calls: Sequence[CallState], took: float | None, width: int, *, count
     return _fitted(texts, width)
 
 
+def total_figures(run: RunState, width: int) -> list[Span]:
+    """The columns for a whole run."""
+    from workbench.engine.journal.costs import CostSum
+
+    answered = [call for call in run.calls if call.answer is not None]
+    spent = CostSum.of(run.calls, run.embedded).as_stated(run.stated.cost)
+    texts: dict[str, Span] = {
+        "calls": (f"{len(run.calls):,}", "dim"),
+        "in": (count(run.tokens_in, run.grade_in), "bold"),
+        "cached": (_known([call.usage.cached for call in answered]), "cached"),
+        "out": (count(run.told_out) if answered else "", "bold"),
+        "cost": (spent_words(spent), "bold"),
+        "time": (seconds(run.seconds) if run.seconds is not None else "", "bold"),
+    }
+    return _fitted(texts, width)
+
+
 def _sent(call: CallState) -> int:
     """The provider's count where it is known, else the predicted one."""
     from workbench.analysis.prediction import PredictedUsage
@@ -91,6 +137,16 @@ def _columned(left: Sequence[Span], right: Sequence[Span], label: int, width: in
     """A name in so many cells, and what stands in the columns."""
     name = crop(left, label - 1)
     return Row(crop((*name, (" " * (label - width_of(name)), "plain"), *right), width), tone)
+
+
+class Stretch(Struct, frozen=True):
+    """When something ran, as times of events, and within which time it is drawn; ``end`` is empty while it goes on."""
+
+    start: str
+    end: str
+    first: str
+    last: str
+    kind: str = "call"
 
 
 NodeId = tuple[str, ...]
@@ -133,6 +189,10 @@ class TreeView(Struct, frozen=True):
     unfolded: bool = False
     """Whether everything is, whatever the user folded."""
     tick: int = 0
+    timeline: Timeline | None = None
+    """The axis of the bars; without it there are none."""
+    shows_total: bool = False
+    """Whether the total row is selected."""
 
     def unfolds(self, id: NodeId, usually: bool) -> bool:
         """Whether a branch is unfolded."""
@@ -159,6 +219,12 @@ class Node(Struct, frozen=True):
     """Seconds; None while it runs, and where nobody knows."""
     several: bool = True
     """Whether it may stand for more calls than one."""
+    brief: tuple[Span, ...] = ()
+    """What stands in the place of ``left`` beside columns in a narrow tree."""
+    ran: Stretch | None = None
+    """When it ran, for its bar; a phase has a line of the tokens of its calls instead."""
+    total: RunState | None = None
+    """Of the total row: the run."""
 
 
 class Nodes:
@@ -174,6 +240,8 @@ class Nodes:
         self._is_held = view.held_run == nested
         self._line = _line_of(view.selected_run, view.children)
         self._edited = run.edited_places if run is not None else frozenset()
+        self._phase_ran = ("", "")
+        """From when to when the phase ran whose nodes are made: its bars are drawn within that time."""
 
     def __iter__(self) -> Iterator[Node]:
         visits: dict[str, list[VisitState]] = defaultdict(list)
@@ -184,6 +252,10 @@ class Nodes:
         for phase in (*self.view.outline, *unknown):
             yield from self._phase(phase, visits.get(phase.name, []))
         yield from self._walks()
+        if self.run is not None and self.run.calls and not self._nested:
+            tone = "selected" if self.view.shows_total else ""
+            tokens = (count(self.run.tokens_in, self.run.grade_in), "dim")
+            yield Node(("total",), 0, (("Σ", "dim"), (" total", "bold")), (tokens,), total=self.run, tone=tone)
         if self.view.broken:
             yield Node(("gap",), 0, ())
             yield Node(("breakpoints",), 0, (("Breakpoints", "head"),))
@@ -209,6 +281,9 @@ class Nodes:
         kind: tuple[Span, ...] = ((f" {phase.kind}", "faint"),) if phase.kind != "llm" else ()
         note: tuple[Span, ...] = ((" (handoff)", "faint"),) if not visits and phase.from_ else ()
         times = f"×{len(own)} " if len(own) > 1 else ""
+        if visits and self.run is not None:
+            ends = [visit.finished for visit in own or visits]
+            self._phase_ran = (visits[0].started, self.run.last_at if "" in ends else max(ends))
         tokens = sum(visit.tokens_in for visit in visits)
         sent = ""
         if tokens:
@@ -323,16 +398,15 @@ class Nodes:
             yield from self._inside(visit, depth + 1)
 
     def _inside(self, visit: VisitState, depth: int) -> Iterator[Node]:
-        many = visit.attempts > 1
-        for call in visit.calls:
-            yield self._call(visit.phase, call, depth, many=many)
+        yield from self._calls(visit, depth)
         for tool in visit.tool_tries:
             mark = self._mark({"failed": "failed", "running": "running"}.get(tool.status, "done"))
             where = (visit.branch, visit.phase, str(visit.visit), str(tool.index), str(tool.place))
             id: NodeId = (*self._root(), "tool", *where)
             took = ((seconds(tool.duration_s), "faint"),) if tool.status != "running" else ()
             left = (mark, (f" {flat(tool.tool)}", "plain"))
-            yield Node(id, depth, left, took, phase=visit.phase, run=self._nested, took=tool.duration_s)
+            ran = Stretch(tool.started, tool.finished, *self._phase_ran, "tool")
+            yield Node(id, depth, left, took, phase=visit.phase, run=self._nested, took=tool.duration_s, ran=ran)
         for child in visit.children:
             yield from self._child(visit, child, depth)
         for number, check in enumerate(visit.checks):
@@ -341,6 +415,53 @@ class Nodes:
                 text = f" {flat(str(name))}: {flat(str(check.get('reason', '')))}"
                 id = (*self._root(), "check", visit.branch, visit.phase, str(visit.visit), str(number))
                 yield Node(id, depth, (sign("broken"), (text, "error")), phase=visit.phase, run=self._nested)
+
+    def _calls(self, visit: VisitState, depth: int) -> Iterator[Node]:
+        """The calls of a visit; of many those at both ends and around the selected and the held one, and what is
+        between them as branches that unfold."""
+        many, calls = visit.attempts > 1, visit.calls
+        if len(calls) < LONG:
+            yield from (self._call(visit.phase, call, depth, many=many) for call in calls)
+            return
+        shown = {*range(ENDS), *range(len(calls) - ENDS, len(calls))}
+        marked = [self.view.selected if self._is_selected else None, self.view.held if self._is_held else None]
+        for place in marked:
+            at = _index_of(calls, place) if place is not None and place.visit_key == _key_of(visit) else -1
+            shown |= set(range(max(0, at - ENDS), at + ENDS + 1)) if at >= 0 else set()
+        at = 0
+        for stop in (*sorted(shown), len(calls)):
+            hidden = calls[at:stop]
+            if len(hidden) == 1:
+                yield self._call(visit.phase, hidden[0], depth, many=many)
+            elif hidden:
+                yield from self._between(visit, hidden, at, depth, many=many)
+            if stop < len(calls):
+                yield self._call(visit.phase, calls[stop], depth, many=many)
+            at = stop + 1
+
+    def _between(
+        self, visit: VisitState, hidden: Sequence[CallState], at: int, depth: int, *, many: bool
+    ) -> Iterator[Node]:
+        """Calls in the middle of a long list: ``… 3–7``, or all of them where that is unfolded."""
+        id: NodeId = (*self._root(), "between", visit.branch, visit.phase, str(visit.visit), str(at))
+        unfolded = self.view.unfolds(id, False)
+        names = f"… {_turn_of(hidden[0], many=many)}–{_turn_of(hidden[-1], many=many)}"
+        took = [call.duration_s for call in hidden if call.duration_s is not None]
+        yield Node(
+            id,
+            depth,
+            ((names, "dim"),),
+            ((count(sum(c.tokens_in for c in hidden)), "faint"),),
+            True,
+            unfolded,
+            phase=visit.phase,
+            run=self._nested,
+            calls=tuple(hidden),
+            took=sum(took) if took else None,
+            ran=Stretch(hidden[0].started, hidden[-1].finished, *self._phase_ran, "between"),
+        )
+        if unfolded:
+            yield from (self._call(visit.phase, call, depth + 1, many=many) for call in hidden)
 
     def _child(self, visit: VisitState, child: Mapping[str, object], depth: int) -> Iterator[Node]:
         """A nested run: a branch with its phases below it, once it is known."""
@@ -354,10 +475,13 @@ class Nodes:
         tokens = ((count(state.tokens_in, state.grade_in), "dim"),) if state is not None else ()
         calls = tuple(state.calls) if state is not None else ()
         left, passed = (mark, (label, "dim")), state.seconds if state is not None else None
-        yield Node(id, depth, left, tokens, True, unfolded, place, visit.phase, "", run_id, calls, passed)
+        started, ended = visit.child_times.get(run_id, ("", ""))
+        ran = Stretch(started, ended, *self._phase_ran, "child")
+        yield Node(id, depth, left, tokens, True, unfolded, place, visit.phase, "", run_id, calls, passed, ran=ran)
         if state is None or not unfolded:
             return
         nested = Nodes(state, self.view, run_id, over=self._over)
+        nested._phase_ran = self._phase_ran
         for inner in state.visits:
             if not _is_candidate(inner):
                 mine = [
@@ -387,6 +511,8 @@ class Nodes:
         tools = ", ".join(dict.fromkeys(flat(tool.tool) for tool in call.tools))
         edited: tuple[Span, ...] = ((" ", "plain"), sign("edited")) if place in self._edited else ()
         extra: Span = (f"  {view.held_kind}", "held") if held else (f"  {tools}" if tools else "", "dim")
+        said: Span = (extra[0][1:], extra[1])
+        begun = call.started or (call.finished if call.answer is not None else "")
         return Node(
             (*self._root(), "call", str(place)),
             depth,
@@ -399,7 +525,28 @@ class Nodes:
             calls=(call,),
             took=call.duration_s if call.answer is not None else None,
             several=False,
+            brief=(mark, (f" {label.removeprefix('turn ')}", "plain"), *edited, said) if place.turn else (),
+            ran=Stretch(begun, call.finished, *self._phase_ran) if begun else None,
         )
+
+
+def _key_of(visit: VisitState) -> VisitKey:
+    return visit.branch, visit.phase, visit.visit
+
+
+def _index_of(calls: Sequence[CallState], place: Place) -> int:
+    """Where a call stands; looked for near its turn first."""
+    guess = min(max(place.turn - 1, 0), len(calls) - 1)
+    if calls[guess].place == place:
+        return guess
+    return next((index for index, call in enumerate(calls) if call.place == place), -1)
+
+
+def _turn_of(call: CallState, *, many: bool) -> str:
+    place = call.place
+    if not place.turn:
+        return flat(call.purpose) or "beside"
+    return f"{place.attempt}.{place.turn}" if many else str(place.turn)
 
 
 def _wall(visits: Sequence[VisitState]) -> float | None:
@@ -455,6 +602,8 @@ class TreeRows(Rows):
         self.nodes = tuple(Nodes(run, view))
         self.title = (("Cascade", "title"),)
         self._longest = max((width_of((*_left(node), *_noted(node))) for node in self.nodes if node.right), default=0)
+        self._briefest = max((width_of((*_brief(node), *_noted(node))) for node in self.nodes if node.right), default=0)
+        self._drawn: dict[tuple[int, int], Row] = {}
 
     @property
     def turning(self) -> bool:
@@ -465,19 +614,58 @@ class TreeRows(Rows):
         return len(self.nodes)
 
     def row(self, index: int, width: int) -> Row:
-        node = self.nodes[index]
-        if width < WIDE:
+        found = self._drawn.get((index, width))
+        if found is None:
+            found = self._drawn[index, width] = self._laid_out(self.nodes[index], width)
+        return found
+
+    def _laid_out(self, node: Node, width: int) -> Row:
+        if width < MEDIUM or (width < WIDE and not self._has_calls):
             return Row(justify(_left(node), (*node.right, (" ", "plain")), width), node.tone)
         if not node.calls and not node.right:
             return Row(crop(_left(node), width), node.tone)
-        label = label_width(self._longest, width)
-        numbers = figures(node.calls, node.took, width, counted=node.several)
-        return _columned((*_left(node), *_noted(node)), numbers, label, width, node.tone)
+        label = self._label(width)
+        if node.total is not None:
+            numbers = total_figures(node.total, width)
+        else:
+            numbers = figures(node.calls, node.took, width, counted=node.several)
+        name = _left(node) if width >= WIDE else _brief(node)
+        bars = self._bar(node, bar_width(label, width))
+        return _columned((*name, *_noted(node)), (*numbers, *bars), label, width, node.tone)
+
+    @property
+    def _has_calls(self) -> bool:
+        return any(node.calls for node in self.nodes)
+
+    def _label(self, width: int) -> int:
+        return label_width(self._longest if width >= WIDE else self._briefest, width)
+
+    def _bar(self, node: Node, cells: int) -> tuple[Span, ...]:
+        """When it ran, within the time of its phase; of a phase the tokens of its calls, one after the other."""
+        if not cells:
+            return ()
+        if node.ran is None:
+            if node.id[0] == "phase" and node.calls:
+                return (("  ", "plain"), (sparkline([_sent(call) for call in node.calls], cells), "time-call"))
+            return ()
+        timeline, ran = self.view.timeline, node.ran
+        if timeline is None:
+            return ()
+        from workbench.views.timeline import FILLS, TOKENS, placed  # Not before there is a run.
+
+        times = [timeline.seconds_at(time) for time in (ran.start, ran.first, ran.last)]
+        until = timeline.seconds_at(ran.end)
+        if None in times:
+            return ()
+        start, first, last = (timeline.axis(time) for time in times if time is not None)
+        end = None if until is None else timeline.axis(until)
+        kind = "idle" if ran.kind == "between" else ran.kind
+        return (("  ", "plain"), *placed(start, end, first, last, cells, FILLS[kind], TOKENS[kind]))
 
     def heads(self, width: int) -> Sequence[Row]:
-        if width < WIDE or not any(node.calls for node in self.nodes):
+        if width < MEDIUM or not self._has_calls:
             return ()
-        return (_columns_head(label_width(self._longest, width), width),)
+        return (_columns_head(self._label(width), width),)
 
     def kept(self, needle: str, start: int = 0) -> Iterator[int]:
         """With each row the branches that it hangs on."""
@@ -510,6 +698,13 @@ class TreeRows(Rows):
 def _left(node: Node) -> tuple[Span, ...]:
     fold = "▾ " if node.unfolded else "▸ " if node.branches else "  "
     return ((" " + "  " * node.depth, "plain"), (fold, "faint"), *node.left)
+
+
+def _brief(node: Node) -> tuple[Span, ...]:
+    """The name where there is little room beside columns."""
+    fold = "▾ " if node.unfolded else "▸ " if node.branches else "  "
+    indent = (" " * (node.depth + 1), "plain")
+    return (indent, (fold, "faint"), *(node.brief or node.left))
 
 
 def _noted(node: Node) -> tuple[Span, ...]:

@@ -94,6 +94,7 @@ class Presenter:
             busy=frozenset(state.waiting),
             folding=state.folding,
             tick=self.tick,
+            timeline=self.timeline if state.started else None,
         )
 
     def tree(self, *, unfold: bool = False) -> TreeRows:

@@ -50,7 +50,9 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - declared by Textual without ClassVar
         (0, "-narrow"),
         (100, "-normal"),
+        (120, "-broad"),
         (160, "-wide"),
+        (200, "-full"),
     ]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012 - as above
 
