@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from tests.engine.support import call, play
 from tests.engine.test_soundings import fleet, verdict
 from tests.ui.support import Story, entry, triage_story
 from workbench.context.assembly import Grade, Kind
 from workbench.context.message import Message
 from workbench.context.place import Place
+from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.state import RunState
 from workbench.tui.bench.preview import outline_of
 from workbench.views.cells import Row
-from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb
+from workbench.views.numbers import seconds, spent_words
+from workbench.views.timeline import Timeline
+from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, sparkline
 
 OUTLINE = (
     PhaseOutline("intake", line=6),
@@ -43,7 +48,7 @@ def test_the_selected_phase_is_unfolded_and_its_turns_name_their_tools() -> None
 def test_what_the_user_folded_stays_folded() -> None:
     run = RunState.of(triage_story().events)
     view = TreeView(OUTLINE, selected=run.calls[-1].place, folding={("phase", "triage"): False})
-    assert len(TreeRows(run, view)) == 3
+    assert [node.id[0] for node in TreeRows(run, view).nodes] == ["phase", "phase", "phase", "total"]
 
 
 def test_a_held_call_and_its_phase_carry_the_same_sign() -> None:
@@ -206,8 +211,8 @@ def test_walks_of_the_whole_cascade_have_their_winner_and_what_settled_it() -> N
     run = play(fleet(factor=2), [*walks, verdict(2)], input={"what": "it"}).state
     lines = shown(TreeRows(run, TreeView(folding={("phase", "a"): True, ("phase", "b"): True})))
     assert sum("candidate s1 ★" in line for line in lines) == 2
-    assert "✓ 2 walks of the cascade" in lines[-2]
-    assert "evaluation" in lines[-1]
+    assert "✓ 2 walks of the cascade" in lines[-3]
+    assert "evaluation" in lines[-2]
 
 
 def test_winners_of_phases_inside_whole_walks_are_marked() -> None:
@@ -225,13 +230,14 @@ def test_winners_of_phases_inside_whole_walks_are_marked() -> None:
 def test_a_wide_tree_has_its_numbers_in_columns_near_the_names() -> None:
     run = RunState.of(triage_story(finished=True).events)
     rows = TreeRows(run, TreeView(OUTLINE, selected=run.calls[-1].place))
-    assert rows.heads(60) == ()
+    assert rows.heads(40) == ()
+    assert rows.heads(60)[0].text.split() == ["in", "cost", "time"]
     assert rows.heads(200)[0].text.split() == ["calls", "in", "cached", "out", "cost", "time"]
     assert rows.heads(80)[0].text.split() == ["calls", "in", "out", "cost", "time"]
     lines = shown(rows, 200)
-    assert lines[0].split() == ["▸", "✓", "intake", "1", "17", "79", "$0.0004", "7.0s"]
+    assert lines[0].split() == ["▸", "✓", "intake", "1", "17", "79", "$0.0004", "7.0s", "█"]
     assert lines[3].split() == ["✓", "turn", "2", "search_files", "1,491", "448", "36", "$0.0026", "0.8s"]
-    assert {len(line) for line in (lines[0], lines[2], lines[3])} == {len(rows.heads(200)[0].text)}
+    assert {line.index("s", line.index("$")) for line in (lines[2], lines[3])} == {len(rows.heads(200)[0].text) - 1}
     assert "search_files" in shown(rows, 80)[3]
 
 
@@ -240,3 +246,61 @@ def test_a_wide_tree_keeps_what_is_wrong_beside_the_name_and_counts_only_what_wa
     lines = shown(TreeRows(run, TreeView(OUTLINE, selected=run.calls[-1].place)), 120)
     assert lines[1].split()[:6] == ["▾", "⠋", "triage", "⚠1", "3", "1,974"]
     assert lines[4].split()[-1] == "602", "it is not sent yet: it has no cost and no time"
+
+
+def many_turns(number: int) -> Story:
+    """A phase of so many turns, each answered."""
+    story = Story().start()
+    phase = story.phase("triage", max_turns=number)
+    for turn in range(1, number + 1):
+        place = phase._replace(attempt=1, turn=turn, call=1)
+        story.entries = ()
+        story.context(place, [entry(Message("user", f"turn {turn}"), Kind.TASK, place, reason=("task",))])
+        story.answer(place, "ok")
+    return story
+
+
+def test_the_middle_of_a_long_list_of_turns_is_folded() -> None:
+    run = RunState.of(many_turns(20).events)
+    names = [line.split()[1:3] for line in shown(TreeRows(run, TreeView(OUTLINE[1:2], selected=run.calls[9].place)))]
+    assert names[1:-1] == [
+        *(["turn", str(turn)] for turn in (1, 2)),
+        ["…", "3–7"],
+        *(["turn", str(turn)] for turn in range(8, 13)),
+        ["…", "13–18"],
+        *(["turn", str(turn)] for turn in (19, 20)),
+    ]
+
+
+def test_a_folded_middle_unfolds_and_a_filter_looks_into_it() -> None:
+    run = RunState.of(many_turns(20).events)
+    view = TreeView(OUTLINE[1:2], selected=run.calls[0].place)
+    (between,) = (node for node in TreeRows(run, view).nodes if node.id[0] == "between")
+    opened = TreeRows(run, replace(view, folding={between.id: True}))
+    assert sum(node.id[0] == "call" for node in opened.nodes) == 20
+    assert sum(node.id[0] == "call" for node in TreeRows(run, replace(view, unfolded=True)).nodes) == 20
+
+
+def test_a_phase_has_a_line_of_its_tokens_and_a_call_the_time_in_which_it_ran() -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    view = TreeView(OUTLINE, selected=run.calls[-1].place, timeline=Timeline.of(run))
+    for width in (51, 57, 85):
+        lines = shown(TreeRows(run, view), width)
+        assert lines[1].split()[-1] == sparkline([call.tokens_in for call in run.visits[-1].calls], 6)
+        starts = [line.index("█") for line in lines[2:5]]
+        assert starts == sorted(set(starts)), "its turns ran one after the other"
+        assert all(len(line) <= width for line in lines)
+
+
+def test_the_total_row_says_what_the_header_says() -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    (line,) = (line for line in shown(TreeRows(run, TreeView(OUTLINE)), 86) if "total" in line)
+    spent = CostSum.of(run.calls, run.embedded)
+    out, cost, took = f"{run.told_out:,}", spent_words(spent), seconds(run.seconds)
+    assert line.split() == ["Σ", "total", str(len(run.calls)), f"{run.tokens_in:,}", out, cost, took]
+
+
+def test_a_sparkline_keeps_the_greatest_of_what_shares_a_cell() -> None:
+    assert sparkline([1, 2, 4, 8], 4) == "▂▃▅█"
+    assert sparkline([0, 8, 0, 0], 2) == "█▁"
+    assert sparkline([], 5) == sparkline([1], 0) == ""

@@ -31,8 +31,10 @@ WIDE = 76
 ROOMY = 92
 """Cells from which on it has all of them."""
 COLUMNS = {"calls": 6, "in": 9, "cached": 9, "out": 8, "cost": 10, "time": 8}
-FROM = {"calls": WIDE, "in": MEDIUM, "cached": ROOMY, "out": WIDE, "cost": MEDIUM, "time": MEDIUM}
-"""The width from which on each column is there."""
+NARROW = {"in": 8, "cost": 9, "time": 7}
+"""The same in a tree that is not wide."""
+LEAVES = "cached"
+"""The column that leaves where it is narrower."""
 GAP = 4
 """Cells between the longest name and the first column."""
 LEAST_BAR, MOST_BAR = 6, 48
@@ -55,16 +57,22 @@ def bar_width(label: int, width: int) -> int:
     return min(left, MOST_BAR) if left >= LEAST_BAR else 0
 
 
+def _columns(width: int) -> Mapping[str, int]:
+    """The columns that there are in so many cells, with theirs."""
+    if width < WIDE:
+        return NARROW
+    return COLUMNS if width >= ROOMY else {name: cells for name, cells in COLUMNS.items() if name != LEAVES}
+
+
 def _room(width: int) -> int:
-    return sum(cells for name, cells in COLUMNS.items() if width >= FROM[name])
+    return sum(_columns(width).values())
 
 
 def _fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
     """The columns that there are, each with its text."""
     return [
         (fit(texts.get(name, ("", ""))[0], cells, "right"), texts.get(name, ("", "plain"))[1])
-        for name, cells in COLUMNS.items()
-        if width >= FROM[name]
+        for name, cells in _columns(width).items()
     ]
 
 
