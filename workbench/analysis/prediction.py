@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msgspec import Struct
 
 from workbench.context.assembly import Grade
@@ -45,6 +47,22 @@ class PredictedUsage(Struct, frozen=True):
         cached, written = round(forecast.cached * factor), round(forecast.written * factor)
         cost = None if forecast.cost is None else forecast.cost * factor
         return cls(tokens, full, call.grade, scale, cached, tokens - cached - written, cost)
+
+
+class Overhead(NamedTuple):
+    """The tokens of a call that belong to none of its messages and tool definitions: the framing of the messages, and
+    what a calibrated prediction adds or takes off. Messages, tools and overhead add up to the prediction."""
+
+    full: int
+    sent: int
+
+    @classmethod
+    def of(cls, call: CallState) -> Overhead:
+        """Takes a pass over the entries of the call."""
+        predicted = PredictedUsage.of(call)
+        full = sum(entry.tokens_full for entry in call.entries) + call.tools_tokens
+        sent = sum(entry.tokens_sent for entry in call.entries if entry.sent is not None) + call.tools_tokens
+        return cls(predicted.full - full, predicted.tokens - sent)
 
 
 class Residual(Struct, frozen=True):

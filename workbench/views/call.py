@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from workbench.analysis.prediction import PredictedUsage, Residual
+from workbench.analysis.prediction import Overhead, PredictedUsage, Residual
 from workbench.context.assembly import Action, Entry
 from workbench.context.reasons import explain, origin
 from workbench.engine.journal.costs import EXACT
@@ -48,7 +48,9 @@ class CallView(View):
         yield from _totals(call)
         cached = cached_entries(call)
         rows = [_row(index, entry, call, index in cached) for index, entry in enumerate(call.entries)]
-        yield Table(COLUMNS, rows, () if self.texts is None else _texts(call, self.texts))
+        texts = () if self.texts is None else _texts(call, self.texts)
+        besides = list(_besides(call))
+        yield Table(COLUMNS, [*rows, *besides], [*texts, *("" for _ in besides)] if texts else ())
         if (found := Residual.of(call)) is not None and not call.beside:
             told = f"predicted → reported: {'; '.join(parts(found))}"
             yield (Cell(told, "dim", told.replace("→", "to")),)
@@ -147,6 +149,16 @@ def _row(index: int, entry: Entry, call: CallState, cached: bool) -> list[Piece]
     ]
 
 
+def _besides(call: CallState) -> Iterator[list[Piece]]:
+    """What is sent beside the messages: with these rows the table adds up to the totals above it."""
+    overhead = Overhead.of(call)
+    told = (("tool definitions", call.tools_tokens, call.tools_tokens), ("overhead", overhead.full, overhead.sent))
+    for name, full, sent in told:
+        if full or sent:
+            numbers = [count(number, call.grade) for number in (full, sent)]
+            yield ["", "", Cell(name, "dim"), "", "", "", *numbers, ""]
+
+
 def context_json(call: CallState) -> dict[str, Any]:
     """One call with every entry: its message as stored, what was sent instead, and the rule that decided."""
     cached = cached_entries(call)
@@ -154,6 +166,7 @@ def context_json(call: CallState) -> dict[str, Any]:
     return call_json(call) | {
         "tools_tokens": call.tools_tokens,
         "overhead_tokens": call.overhead_tokens,
+        "overhead": Overhead.of(call)._asdict(),
         "forecast": None
         if forecast is None
         else {

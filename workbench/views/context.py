@@ -9,8 +9,8 @@ from typing import Literal
 from msgspec import Struct
 from rich.cells import cell_len
 
-from workbench.analysis.prediction import PredictedUsage, Residual
-from workbench.context.assembly import Entry, Kind
+from workbench.analysis.prediction import Overhead, PredictedUsage, Residual
+from workbench.context.assembly import BrokenInvariant, Entry, Kind
 from workbench.context.marks import LIVE_MARKS, PARAMETER, Marks, marked_entries
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin, turns_before
@@ -139,7 +139,9 @@ def cache_line(call: CallState, width: int, budget: int | None = None) -> Row:
 Key = tuple[str, Place]
 """What makes two entries the same message: its body, and where it was made."""
 
-RefKind = Literal["note", "tools", "entry", "fold", "break", "live", "failure", "back", "residual", "answer", "tool"]
+RefKind = Literal[
+    "note", "tools", "entry", "fold", "break", "overhead", "live", "failure", "back", "residual", "answer", "tool"
+]
 
 
 class Ref(Struct, frozen=True):
@@ -168,12 +170,15 @@ class View(Struct, frozen=True):
 class ContextRows(Rows):
     """One call. Rows are laid out when they are drawn; 10,000 entries cost one pass to index."""
 
+    spreads = True
+
     def __init__(self, call: CallState, view: View) -> None:
         self.call = call
         self.view = view
         self._before = _by_key(view.before) if view.compare else {}
         self.changes = changes(call, self._before)
         self.cached = cached_entries(call)
+        self.overhead = Overhead.of(call)
         self._fixed = tuple(self._refs())
         self.refs = self._fixed
         self.live: LiveCall | None = None
@@ -217,6 +222,8 @@ class ContextRows(Rows):
             yield Ref("entry", index)
         if folded >= 0:
             yield Ref("fold", folded, len(call.entries))
+        if any(self.overhead):
+            yield Ref("overhead")
         yield from (Ref("failure", i) for i in range(len(call.failures)))
         if call.answer is not None:
             yield Ref("back")
@@ -277,6 +284,8 @@ class ContextRows(Rows):
             return entry.note_row(layout, call.notes[ref.index])
         if ref.kind == "tools":
             return entry.tools_row(layout, call)
+        if ref.kind == "overhead":
+            return entry.overhead_row(layout, call, self.overhead)
         if ref.kind == "fold":
             return entry.fold_row(layout, call.entries[ref.index : ref.until])
         if ref.kind == "break":
@@ -293,17 +302,32 @@ class ContextRows(Rows):
             return back.tool_row(layout, call.tools[ref.index])
         return back.live_row(layout, self.live or LiveCall("waiting"))
 
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        """An entry in as many lines as its origin and its reason need."""
+        ref = self.refs[index]
+        if ref.kind != "entry":
+            return ()
+        layout = columns(width, len(self.call.entries), marked=self.view.compare)
+        one, reason, broken = self._told(ref.index)
+        return entry.entry_lines(layout, self._entry_row(ref.index, width), one, reason, broken)
+
+    def _told(self, index: int) -> tuple[Entry, str, list[BrokenInvariant]]:
+        """An entry, why it is as it is, and the rules that it breaks."""
+        one = self.call.entries[index]
+        was = self._before.get(_key(one)) if self.changes.get(index) == "altered" else None
+        reason = entry.reason_of(one, self.call.place, self._earlier, was) + self._mark(index)
+        return one, reason, [broken for broken in self.call.problems if broken.entry == index]
+
     def _entry_row(self, index: int, width: int) -> Row:
-        one, change = self.call.entries[index], self.changes.get(index, "")
-        was = self._before.get(_key(one)) if change == "altered" else None
+        one, reason, broken = self._told(index)
         return entry.entry_row(
             columns(width, len(self.call.entries), marked=self.view.compare),
             index,
             one,
-            entry.reason_of(one, self.call.place, self._earlier, was) + self._mark(index),
+            reason,
             cached=index in self.cached,
-            change=change,
-            broken=[broken for broken in self.call.problems if broken.entry == index],
+            change=self.changes.get(index, ""),
+            broken=broken,
         )
 
     def _mark(self, index: int) -> str:

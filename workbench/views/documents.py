@@ -17,6 +17,7 @@ from workbench.views.cells import Span, flat
 from workbench.views.keys import told
 from workbench.views.numbers import count, plural, seconds
 from workbench.views.picture import Gallery, Picture
+from workbench.views.sides import SideRows
 from workbench.views.signs import sign
 from workbench.views.text import HEAD_AND_TAIL, Paint, TextLine, TextRows, text_lines
 
@@ -111,6 +112,22 @@ def message_doc(
         lines += [TextLine(f"The model saw {sent} of these {full_size} tokens.", "masked"), TextLine("")]
     lines += message_lines(message, token, whole=whole, gallery=gallery)
     return TextRows(lines, *_entry_title(index, entry, full=full), copy=copy_of(message))
+
+
+def sides_doc(call: CallState, index: int, *, gallery: Gallery | None = None) -> SideRows | None:
+    """An entry in full beside what the model saw of it; None where these are the same, or nothing was sent."""
+    entry = call.entries[index]
+    if entry.sent is None or entry.sent == entry.item.message:
+        return None
+    left = message_lines(entry.item.message, gallery=gallery)
+    right = [
+        *message_lines(entry.sent, "placeholder", gallery=gallery),
+        TextLine(""),
+        TextLine(f"{_why(call, entry)}.", "dim"),
+    ]
+    full, went = count(entry.tokens_full, entry.grade), count(entry.tokens_sent, entry.grade)
+    labels = (f"in full · {full} tokens", f"as sent · {went} tokens")
+    return SideRows(left, right, labels, *_entry_title(index, entry, full=True), copy_of(entry.item.message))
 
 
 def reason(call: CallState, entry: Entry) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 
+from rich.cells import cell_len, chop_cells
+
+from workbench.analysis.prediction import Overhead
 from workbench.context.assembly import Action, BrokenInvariant, Entry, Grade
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin
 from workbench.engine.journal.parts import CallState
 from workbench.views.cells import Row, Span, crop, dropping, fit, flat
-from workbench.views.columns import LINE, ROLE, Columns
+from workbench.views.columns import LINE, ROLE, TOKENS, Columns
 from workbench.views.keys import told
 from workbench.views.numbers import UNKNOWN, count, plural
 from workbench.views.signs import sign
@@ -22,6 +26,8 @@ ACTION_SIGN = {
     Action.DROPPED: "dropped",
 }
 BLANK: Span = (" ", "plain")
+NARROWEST = 40
+"""Cells before the numbers below which nothing is wrapped."""
 
 
 def reason_of(entry: Entry, place: Place, earlier: int, was: Entry | None = None) -> str:
@@ -68,6 +74,38 @@ def entry_row(
     return columns.row(left, full, (went, base or ("plain" if same else "masked")), tone=tone)
 
 
+def entry_lines(
+    columns: Columns, first: Row, entry: Entry, reason: str, broken: Sequence[BrokenInvariant]
+) -> tuple[Row, ...]:
+    """The row of an entry, and below it what its columns cut of its origin and its reason; none where they cut nothing
+    worth a line."""
+    text = f"✗ {broken[0].message}" if broken else reason
+    source, why = flat(origin(entry).removeprefix("↪ ")), flat(text)
+    room = max(4, columns.source - 1), max(4, columns.why - 1)
+    fits = cell_len(source) <= room[0] and cell_len(why) <= room[1]
+    if fits or columns.width - 2 * TOKENS < NARROWEST:
+        return ()
+    sides = [textwrap.wrap(text, cells) or [""] for text, cells in zip((source, why), room, strict=True)]
+    sides = [_cells(side, cells) for side, cells in zip(sides, room, strict=True)]
+    rows: list[Row] = []
+    for number in range(max(len(side) for side in sides)):
+        a, b = (side[number] if number < len(side) else "" for side in sides)
+        cells = (fit(a, columns.source), fit(b, columns.why))
+        spans = list(first.spans)
+        at = len(spans) - 5
+        if number:
+            blank = [(" " * cell_len(part), "plain") for part, _ in spans]
+            spans = [*blank[:at], *spans[at : at + 2], *blank[at + 2 :]]
+        spans[at], spans[at + 1] = (cells[0], spans[at][1]), (cells[1], spans[at + 1][1])
+        rows.append(Row(crop(spans, columns.width), first.tone))
+    return tuple(rows)
+
+
+def _cells(lines: Sequence[str], room: int) -> list[str]:
+    """Lines of characters as lines of so many cells: wide ones take two."""
+    return [part for line in lines for part in ([line] if cell_len(line) <= room else chop_cells(line, room))]
+
+
 def _sign(entry: Entry) -> Span:
     if entry.item.edited:
         return sign("edited")
@@ -93,6 +131,16 @@ def tools_row(columns: Columns, call: CallState) -> Row:
     tokens = count(call.tools_tokens, call.grade)
     left: list[Span] = [(f"{columns.indent}{fit('tools', ROLE)}   {what}", "dim")]
     return columns.row(left, (tokens, "faint"), (tokens, "plain"))
+
+
+def overhead_row(columns: Columns, call: CallState, overhead: Overhead) -> Row:
+    """What belongs to no message: with it the rows add up to what is sent."""
+    scaled = overhead.sent != call.overhead_tokens
+    why = "framing, and what the provider counts differently" if scaled else "framing of the messages"
+    what = fit("overhead", columns.source) + fit(why, columns.why + LINE)
+    full, sent = count(overhead.full, call.grade), count(overhead.sent, call.grade)
+    left: list[Span] = [(f"{columns.indent}{' ' * ROLE}   {what}", "dim")]
+    return columns.row(left, (full, "faint"), (sent, "plain"))
 
 
 def fold_row(columns: Columns, entries: Sequence[Entry]) -> Row:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.geometry import Region
+from textual.widget import Widget
 
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
 from workbench.views.model import Lines
 from workbench.views.tab_line import tab_line
+from workbench.views.text import TextRows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +22,14 @@ if TYPE_CHECKING:
     from workbench.tui.bench.tabs import Tab
     from workbench.views.tab_line import TabLabel
     from workbench.views.tree import Node, NodeId, TreeRows
+
+
+BESIDE = 160
+"""Cells of the terminal from which on a masked message stands beside its full text."""
+LEAST = 6
+"""Lines of the context at least."""
+SHARE = 66
+"""Percent of the lines above the lower pane that the context takes at most."""
 
 
 def _titled(title: str) -> Lines:
@@ -160,23 +170,46 @@ class Panes:
             cursor = home
         self._shown_call, self._shown_run, self._home = selected, nested, home
         self.context.show(rows, cursor)
+        self._fit_context()
         self.show_detail(presenter)
+
+    def _fit_context(self) -> None:
+        """Make the context as high as its rows are when nothing of them is cut, and leave the rest to the detail."""
+        context, screen = self.context, self.context.screen
+        height = self._main_height()
+        beside = self.detail.region.area and self.detail.region.y == context.region.y
+        if not height or beside or screen.has_class("-zoom"):
+            if context.styles.inline.has_rule("height"):
+                context.styles.height = None
+            return
+        rows, width = context.rows, context.inner_width
+        count = len(rows)
+        lines = sum(max(1, len(rows.whole(row, width))) for row in range(count)) if count <= height else count
+        wanted = 1 + len(rows.heads(width)) + max(lines, len(rows.empty), 1)
+        most = max(LEAST, height * SHARE // 100)
+        context.styles.height = max(LEAST, min(wanted, most))
+
+    def _main_height(self) -> int:
+        """Lines that context and detail share."""
+        parent = self.context.parent
+        return parent.size.height if isinstance(parent, Widget) else 0
 
     def show_detail(self, presenter: Presenter) -> None:
         """Redraw the detail if it is about something else than before."""
         row = self.context.cursor
-        key = presenter.detail_key(row)
+        beside = self.detail.screen.size.width >= BESIDE and self.detail.inner_width >= BESIDE // 2
+        key = (*presenter.detail_key(row), beside)
         if key == self._shown_detail:
             return
         if self._shown_detail is not None:
             self.detail.filter = ""
         self._shown_detail = key
         presenter.gallery.lines = max(4, self.detail.size.height - 3)
-        document = presenter.detail(row)
+        document = presenter.detail(row, beside=beside)
         document.lay_out(self.detail.inner_width)
         if presenter.streaming:
             top = len(document)
-        elif document.focus:
+        elif isinstance(document, TextRows) and document.focus:
             top = max(0, document.first_row(document.focus) - self.detail.size.height // 3)
         else:
             top = 0

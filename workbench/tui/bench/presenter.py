@@ -23,6 +23,7 @@ from workbench.views.keys import told
 from workbench.views.log import EventRows, state_rows
 from workbench.views.model import Lines, Rows
 from workbench.views.picture import Gallery
+from workbench.views.sides import SideRows
 from workbench.views.text import TextRows
 from workbench.views.timeline import Timeline, TimelineRows
 from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, nested_title
@@ -203,8 +204,9 @@ class Presenter:
 
     # -- the detail --------------------------------------------------------------------------------------------------
 
-    def detail(self, row: int, *, whole: bool = False) -> TextRows:
-        """What the selected row is, in the way that was asked for."""
+    def detail(self, row: int, *, whole: bool = False, beside: bool = False) -> TextRows | SideRows:
+        """What the selected row is, in the way that was asked for; with ``beside`` a message that was sent in another
+        form stands beside it."""
         call = self.state.call
         if self.detail_mode == "problem" and self.problems:
             return self._problem_doc()
@@ -221,6 +223,9 @@ class Presenter:
             if self.detail_mode == "why":
                 text, file = self._pinned_text()
                 return reasons.why_doc(call, ref.index, text, file)
+            sides = documents.sides_doc(call, ref.index, gallery=self.gallery) if beside else None
+            if sides is not None:
+                return sides
             return documents.message_doc(call, ref.index, full=self.state.full, whole=whole, gallery=self.gallery)
         if ref.kind in ("answer", "back", "residual"):
             return documents.answer_doc(call, whole=whole)
