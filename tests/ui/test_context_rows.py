@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tests.ui.support import Story, entry, masked, triage_story
-from workbench.context.assembly import Action, BrokenInvariant, Entry, Kind
+from workbench.analysis.prediction import PredictedUsage
+from workbench.context.assembly import Action, BrokenInvariant, Entry, Grade, Kind
 from workbench.context.cache import Forecast
 from workbench.context.message import Message
 from workbench.context.place import Place
@@ -90,15 +91,44 @@ def test_dropped_entries_are_folded_into_one_row_that_counts_them() -> None:
     call = dropped_story()
     tokens = sum(e.tokens_full for e in call.entries[1:5])
     lines = shown(ContextRows(call, View()))
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert f"4 dropped, {tokens:,} tokens" in lines[1]
 
 
 def test_unfolded_dropped_entries_say_why_and_send_nothing() -> None:
     lines = shown(ContextRows(dropped_story(), View(unfold=True)))
-    assert len(lines) == 6
+    assert len(lines) == 7
     assert "dropped: age 2 > 1" in lines[2]
     assert lines[2].endswith("–")
+
+
+def test_messages_tools_and_overhead_add_up_to_what_is_sent() -> None:
+    call = last_call(triage_story())
+    calls = [call, replace(call, tools_tokens=77, tools_hash="t", tokens_sent=call.tokens_sent + 77)]
+    scaled = replace(call, grade=Grade.CALIBRATED, scale=1.5)
+    for one in (*calls, dropped_story(), scaled):
+        rows = ContextRows(one, View(unfold=True))
+        sums = [0, 0]
+        for index, ref in enumerate(rows.refs):
+            if ref.kind in ("entry", "tools", "overhead"):
+                cells = rows.row(index, 120).spans[-2:]
+                for side, (text, _) in enumerate(cells):
+                    number = text.strip().lstrip("≈~").replace(",", "")
+                    sums[side] += int(number) if number.lstrip("-").isdigit() else 0
+        predicted = PredictedUsage.of(one)
+        assert sums == [predicted.full, predicted.tokens]
+
+
+def test_what_the_columns_cut_is_wrapped_into_lines_of_their_own() -> None:
+    rows = ContextRows(last_call(triage_story()), View())
+    lines = [line.text for line in rows.whole(6, 68)]
+    assert "turn 1" in lines[0]
+    assert "masked: age 2" in lines[0]
+    assert "read_log" in lines[1]
+    assert lines[1].split()[-1] == "1"
+    assert lines[0].split()[-1] == "15"
+    assert {cell_len(line) for line in lines} == {cell_len(rows.row(6, 68).text)}
+    assert rows.whole(6, 200) == ()
 
 
 def test_what_the_strategy_says_of_the_whole_context_comes_first() -> None:
@@ -287,7 +317,7 @@ def test_rows_are_made_only_for_what_is_drawn() -> None:
     made = [*base[:9000], masked(replace_tool(base[9000]), turn=1, after=1, line=3), *base[9001:]]
     call = CallState(place, 1, entries=tuple(made))
     rows = ContextRows(call, View())
-    assert len(rows) == 10_000
+    assert sum(ref.kind == "entry" for ref in rows.refs) == 10_000
     assert rows.row(9_999, 90).text.split()[0] == "10000"
 
 

@@ -16,6 +16,7 @@ from workbench.context.message import Message
 from workbench.engine.contracts import ModelFault
 from workbench.tui.bench.presenter import Presenter
 from workbench.tui.bench.state import BenchState
+from workbench.views.text import TextRows
 
 LONG = Message("user", "[Tool result: read_log]\n" + "a line of the log\n" * 400)
 
@@ -73,7 +74,9 @@ def test_a_model_that_is_not_there_is_named_with_its_line_and_names_like_it() ->
     presenter = Presenter(state)
     rows = presenter.context(compact=False)
     row = next(i for i in range(len(rows)) if "try 1: " in rows.row(i, 120).text)
-    shown = [line.text for line in presenter.detail(row).lines]
+    document = presenter.detail(row)
+    assert isinstance(document, TextRows)
+    shown = [line.text for line in document.lines]
     where = next(line for line in shown if "is named here" in line)
     assert where.startswith("test.yaml:5:12: 'openai/gpt-4.1-minii' is named here; known names like it: ")
     assert "openai/gpt-4.1-mini" in where.partition("known names")[2]

@@ -69,7 +69,7 @@ async def test_the_context_of_a_nested_call_opens_and_o_comes_back(tmp_path: Pat
         assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
         assert "↳ log_triage-7f3a_sub_0" in it.pane("context")
         assert "look" in it.pane("tree")
-        assert "turn 1" in it.pane("tree")
+        assert "✓ 1" in it.pane("tree")
         await it.press("o")
         assert it.presenter.state.selected_run == ""
         assert it.presenter.state.selected is not None
@@ -122,4 +122,4 @@ async def test_the_nested_runs_of_a_stored_run_can_be_opened_too(tmp_path: Path)
         await at_child(it, child)
         await it.press("i")
         assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
-        assert any("▾ ✓ ↳ sub log_triage-7f3a_sub" in line for line in it.pane("tree").splitlines())
+        assert any("▾ ✓ ↳ sub_0" in line for line in it.pane("tree").splitlines())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -65,11 +66,30 @@ async def test_a_narrow_terminal_shows_one_pane_at_a_time_and_tab_cycles_them(tm
         assert "━ Cascade" in it.text()
 
 
-async def test_a_wide_terminal_puts_the_detail_beside_the_context(tmp_path: Path) -> None:
-    async with bench(tmp_path, size=(200, 50), events=triage_story().events) as it:
+async def test_a_wide_terminal_puts_the_file_beside_the_card_and_a_masked_message_beside_its_full_text(
+    tmp_path: Path,
+) -> None:
+    async with bench(tmp_path, size=(200, 50)) as it:
         context, detail = it.screen.context_pane.region, it.screen.detail_pane.region
-        assert detail.x == context.right
-        assert detail.y == context.y
+        assert (detail.x, detail.y) == (context.right, context.y)
+        await it.feed(triage_story().events)
+        await it.press("k", "k")
+        context, detail = it.screen.context_pane.region, it.screen.detail_pane.region
+        assert (detail.x, detail.y) == (context.x, context.bottom)
+        heads = re.search(r"in full · 984 tokens +│ as sent · 15 tokens", it.pane("detail"))
+        assert heads is not None
+        await it.pilot.resize_terminal(120, 40)
+        await it.pilot.pause()
+        assert "in full · 984 tokens" not in it.pane("detail")
+
+
+async def test_the_context_is_as_high_as_its_rows_and_the_message_below_has_the_rest(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(200, 50), events=triage_story().events) as it:
+        pane = it.screen.context_pane
+        await it.until(lambda: pane.size.height == pane.lines_in_all())
+        await it.press("left_square_bracket", "left_square_bracket", "left_square_bracket")
+        await it.until(lambda: pane.size.height == pane.lines_in_all())
+        assert it.screen.detail_pane.size.height > pane.size.height
 
 
 async def test_zoom_gives_a_pane_the_whole_screen_and_gives_it_back(tmp_path: Path) -> None:

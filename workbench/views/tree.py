@@ -485,7 +485,13 @@ class Nodes:
         left, passed = (mark, (label, "dim")), state.seconds if state is not None else None
         started, ended = visit.child_times.get(run_id, ("", ""))
         ran = Stretch(started, ended, *self._phase_ran, "child")
-        yield Node(id, depth, left, tokens, True, unfolded, place, visit.phase, "", run_id, calls, passed, ran=ran)
+        own = str(child.get("session_id", "")).removeprefix(self.run.session_id if self.run is not None else "")
+        brief = (mark, (f" ↳ {flat(own).lstrip('_-')}", "dim"))
+        yield Node(
+            *(id, depth, left, tokens, True, unfolded, place, visit.phase, "", run_id, calls, passed),
+            brief=brief,
+            ran=ran,
+        )
         if state is None or not unfolded:
             return
         nested = Nodes(state, self.view, run_id, over=self._over)
