@@ -539,7 +539,9 @@ class Nodes:
             calls=(call,),
             took=call.duration_s if call.answer is not None else None,
             several=False,
-            brief=(mark, (f" {label.removeprefix('turn ')}", "plain"), *edited, said) if place.turn else (),
+            brief=(mark, (f" {label.removeprefix('turn ')}", "plain"), *edited, said, *self._said(place))
+            if place.turn
+            else (),
             ran=Stretch(begun, call.finished, *self._phase_ran) if begun else None,
         )
 
