@@ -45,8 +45,39 @@ async def test_every_setting_is_listed_with_its_value_and_where_it_is_from(tmp_p
         line = next(line for line in shown.split("\n") if "timeout " in line and "user file" in line)
         assert "12" in line
         await go_to(it, "sandbox")
-        assert "never: it could act outside of the workspace" in screen_text(it.app)
+        assert "not allowed: this setting acts outside the workspace" in screen_text(it.app)
         assert "one of auto, docker, bwrap, landlock, none" in screen_text(it.app)
+
+
+async def test_what_is_in_force_is_what_the_bench_says(tmp_path: Path) -> None:
+    async with settings(tmp_path) as it:
+        await go_to(it, "default_model")
+        model = it.session.header.model
+        assert f"in force: {model}, from default" in screen_text(it.app)
+        await go_to(it, "max_cost")
+        assert "in force: no limit, from default" in screen_text(it.app)
+
+
+async def test_a_description_is_readable_in_a_narrow_terminal(tmp_path: Path) -> None:
+    async with settings(tmp_path, (80, 24)) as it:
+        await go_to(it, "backoff")
+        await it.press("escape")
+        shown = screen_text(it.app).splitlines()
+        row = next(number for number, line in enumerate(shown) if "backoff" in line)
+        assert "what it is" in shown[2]
+        assert "Seconds before the second" in shown[row]
+        assert "try of a call" in shown[row + 1]
+
+
+async def test_keys_are_listed_as_they_stand_on_the_keyboard(tmp_path: Path) -> None:
+    async with settings(tmp_path, (120, 50)) as it:
+        await it.press("tab")
+        await go_to(it, "view.next")
+        shown = screen_text(it.app)
+        assert "left_square_bracket" not in shown
+        assert "right_square_bracket" not in shown
+        await it.press("enter", *["backspace"] * 4, *"f12", "enter")
+        assert "view.next: f12" in own(tmp_path)
 
 
 async def test_a_change_goes_into_the_users_file_and_a_bad_one_is_objected_to(tmp_path: Path) -> None:
@@ -69,7 +100,7 @@ async def test_what_a_workspace_may_not_set_is_refused_and_a_theme_counts_at_onc
     async with settings(tmp_path) as it:
         await go_to(it, "sandbox")
         await it.press("w")
-        assert "never taken from a workspace" in screen_text(it.app)
+        assert "may not set sandbox" in screen_text(it.app)
         assert not (tmp_path / "workbench.yaml").exists()
         await it.press("slash", *["backspace"] * 10, *"colour theme", "enter")
         await it.press("enter", *["backspace"] * 20, *"workbench-light", "enter")

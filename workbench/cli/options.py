@@ -168,7 +168,7 @@ def starting(function: F) -> F:
         click.option("--model", "-m", help="Model of phases that name none, or 'offline'."),
         click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls."),
         click.option("--session", metavar="ID", help="Name of the new run."),
-        click.option("--sandbox", type=click.Choice(SANDBOXES), help="How shell and code tools are shut in."),
+        click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools."),
     )
     for option in reversed(options):
         function = option(function)

@@ -78,6 +78,11 @@ def display(keys: str) -> str:
     return prefix + SHOWN.get(name, name)
 
 
+def displayed(keys: str) -> str:
+    """All of several keys as people know them: ``[``, ``^p``, with commas between."""
+    return ", ".join(display(key) for key in keys.split(",") if key.strip())
+
+
 def table_name(key: str) -> str:
     """A key by its name in the table, however it is written: ``^p``, ``pgdn``, ``!``."""
     if len(key) > 1 and key.startswith("^"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from rich.cells import cell_len
 
 from workbench.engine.journal.redact import without_password
 from workbench.views.cells import Row, Span, crop, fit, flat
-from workbench.views.keys import Key, command_of, told
+from workbench.views.keys import Key, command_of, displayed, told
 from workbench.views.model import Rows
 from workbench.views.text import TextLine, TextRows
 from workbench.views.value import Block, Cell, Column, Table, View
@@ -44,9 +45,9 @@ def order_words(room: int) -> str:
     """Which of the places that may set a value counts, in so many cells."""
     places = "flag, environment, workspace file, your file, default"
     said = (
-        f"{places}: the first that says something counts",
-        f"the first of {places}",
-        "first of: flag, environment, workspace, user, default",
+        f"{places}: first match wins",
+        "first match wins: flag, environment, workspace, user, default",
+        "flag > environment > workspace > user > default",
     )
     return next((words for words in said if len(words) <= room), "")
 
@@ -91,85 +92,137 @@ def _harmless(value: object) -> object:
     return without_password(value) if isinstance(value, str) else value
 
 
-def fields(setting: Setting, settings: Settings) -> tuple[Cell, Cell, Cell]:
-    """Name, value and origin of a setting."""
+def in_force_text(setting: Setting, settings: Settings, in_force: Mapping[str, str]) -> str:
+    """The value that counts: the one that is set, else the one that a session of the app has found, else what an empty
+    value means."""
+    value = value_text(settings.values.get(setting.name))
+    return value if value != NONE else in_force.get(setting.name, "") or setting.unset or NONE
+
+
+def fields(setting: Setting, settings: Settings, in_force: Mapping[str, str] = {}) -> tuple[Cell, Cell, Cell]:
+    """Name, value in force and origin of a setting."""
     origin = settings.origins.get(setting.name, "default")
     is_set = origin != "default"
-    value = value_text(settings.values.get(setting.name))
+    value = in_force_text(setting, settings, in_force)
     where = Cell(origin, "accent" if is_set else "faint")
     return Cell(setting.name, "name"), Cell(value, "" if is_set else "dim"), where
 
 
+NAMED, VALUED, FROM = 19, 19, 10
+"""Cells of name, value and origin where there is little room."""
+
+
 class SettingRows(Rows):
-    """Name, value and origin of each setting that holds the filter in its name, help or value."""
+    """Name, value, origin and meaning of each setting that holds the filter in its name, help or value."""
 
     def __init__(
-        self, table: Sequence[Setting], settings: Settings, files: tuple[Path, Path], problems: Mapping[str, str]
+        self,
+        table: Sequence[Setting],
+        settings: Settings,
+        files: tuple[Path, Path],
+        problems: Mapping[str, str],
+        in_force: Mapping[str, str] = {},
     ) -> None:
-        """``files`` are the user's and the workspace's; ``problems`` by name."""
+        """``files`` are the user's and the workspace's; ``problems`` by name; ``in_force`` what the open session uses
+        where no value is set."""
         self.settings = tuple(table)
         self._values = settings
         self._files = files
         self._problems = problems
+        self._in_force = in_force
 
     def __len__(self) -> int:
         return len(self.settings)
 
     def heads(self, width: int) -> Sequence[Row]:
-        value, origin, about = self._widths(width)
-        text = f"   {fit('setting', 20)}{fit('value', value)}{fit('from', origin)}{fit('what it is', about)}"
+        name, value, origin, about = self._widths(width)
+        text = f"   {fit('setting', name)}{fit('value', value)}{fit('from', origin)}{fit('what it is', about)}"
         return (Row(crop(((text, "head"),), width)),)
 
     def row(self, index: int, width: int) -> Row:
         setting = self.settings[index]
-        value, origin, about = self._widths(width)
-        name, shown, place = fields(setting, self._values)
-        wrong = setting.name in self._problems
-        spans: list[Span] = [
-            (" ✗ " if wrong else "   ", "error"),
-            (fit(name.text, 20), name.token),
-            (fit(shown.text, value - 1) + " ", shown.token or "plain"),
-            (fit(origin_text(place.text, *self._files), origin - 1) + " ", place.token),
-            (fit(setting.help, about), "dim"),
-        ]
-        return Row(crop(spans, width))
+        *_, about = self._widths(width)
+        return Row(crop((*self._first(index, width), (fit(setting.help, about), "dim")), width))
 
-    def _widths(self, width: int) -> tuple[int, int, int]:
-        """Cells of the value, of where it is from, and of what it is, which has none in a narrow terminal."""
+    def whole(self, index: int, width: int) -> tuple[Row, ...]:
+        *left, about = self._widths(width)
+        lines = textwrap.wrap(self.settings[index].help, max(8, about - 1))
+        if len(lines) < 2:
+            return ()
+        gap = " " * (3 + sum(left))
+        return (
+            Row(crop((*self._first(index, width), (lines[0], "dim")), width)),
+            *(Row(((gap, "plain"), (line, "dim"))) for line in lines[1:]),
+        )
+
+    def _first(self, index: int, width: int) -> tuple[Span, ...]:
+        """The columns before what the setting is."""
+        setting = self.settings[index]
+        named, value, origin, _ = self._widths(width)
+        name, shown, place = fields(setting, self._values, self._in_force)
+        wrong = setting.name in self._problems
+        where = origin_text(place.text, *self._files)
+        if width < ROOMY:
+            where = _SHORT.get(where, "env" if where.startswith("environment") else where)
+        return (
+            (" ✗ " if wrong else "   ", "error"),
+            (fit(name.text, named), name.token),
+            (fit(shown.text, value - 1) + " ", shown.token or "plain"),
+            (fit(where, origin - 1) + " ", place.token),
+        )
+
+    def _widths(self, width: int) -> tuple[int, int, int, int]:
+        """Cells of the name, of the value, of where it is from, and of what it is."""
+        if width < ROOMY:
+            return NAMED, VALUED, FROM, max(8, width - 3 - NAMED - VALUED - FROM)
         named = (self._values.origins.get(setting.name, "default") for setting in self.settings)
         origins = (len(origin_text(place, *self._files)) for place in named)
         origin = min(34, max(15, max(origins, default=0) + 2), max(15, width // 5))
-        room = max(10, width - 23 - origin)
-        shown = (cell_len(value_text(self._values.values.get(setting.name))) for setting in self.settings)
-        value = room if width < ROOMY else min(48, max(14, max(shown, default=0) + 2), room * 45 // 100)
-        return value, origin, room - value if width >= ROOMY else 0
+        room = width - 23 - origin
+        texts = (in_force_text(setting, self._values, self._in_force) for setting in self.settings)
+        value = min(48, max(14, max(map(cell_len, texts), default=0) + 2), room * 33 // 100)
+        return 20, value, origin, room - value
 
     def plain(self, index: int) -> str:
         setting = self.settings[index]
         return f"{setting.name} {value_text(self._values.values.get(setting.name))} {setting.help}"
 
 
-def setting_doc(setting: Setting, settings: Settings, files: tuple[Path, Path], problem: str = "") -> TextRows:
-    """All about one setting: meaning, type, default, where it may be set, where its value is from."""
+_SHORT = {"user file": "user", "workspace file": "workspace"}
+"""Origins in a narrow terminal."""
+
+
+def setting_doc(
+    setting: Setting,
+    settings: Settings,
+    files: tuple[Path, Path],
+    problem: str = "",
+    in_force: Mapping[str, str] = {},
+) -> TextRows:
+    """All about one setting: meaning, type, default, where it may be set, what is in force and where it is from."""
     user, workspace = files
     origin = settings.origins.get(setting.name, "default")
     lines = [TextLine(flat(problem), "error", hang=2)] if problem else []
     lines.append(TextLine(setting.help))
     kind = TYPES[setting.type] + (f": one of {', '.join(setting.choices)}" if setting.choices else "")
     by_itself = value_text(setting.default)
-    lines.append(TextLine(f"{kind}; {'no default' if by_itself == NONE else f'default {by_itself}'}", "accent", hang=2))
+    by_itself = (setting.unset or "none") if by_itself == NONE else by_itself
+    lines.append(TextLine(f"{kind}; default: {by_itself}", "accent", hang=2))
     lines.append(TextLine(""))
-    now = value_text(settings.values.get(setting.name))
-    known = origin in (str(user), str(workspace))
-    where = at_home(Path(origin)) if known else origin
-    lines.append(TextLine("not set" if now == NONE else f"now {flat(now)}, from {flat(where)}", hang=2))
-    if setting.env:
-        lines.append(TextLine(f"environment: {', '.join(setting.env)}", "dim", hang=2))
+    where = at_home(Path(origin)) if origin in (str(user), str(workspace)) else origin
+    counts = flat(in_force_text(setting, settings, in_force))
+    lines.append(TextLine(f"in force: {counts}, from {flat(where)}", hang=2))
+    variables = [name for name in setting.env if not name.startswith("WINDLASS_") or origin.endswith(f" {name}")]
+    if variables:
+        lines.append(TextLine(f"environment: {', '.join(variables)}", "dim", hang=2))
     lines.append(TextLine(f"your file: {flat(at_home(user))}", "dim", hang=2))
-    allowed = flat(at_home(workspace)) if setting.workspace else "never: it could act outside of the workspace"
-    lines.append(TextLine(f"the workspace's file: {allowed}", "dim", hang=2))
-    when = "at once" if setting.name in AT_ONCE else "when the app starts" if setting.name in AT_START else "next run"
-    lines.append(TextLine(f"a change counts: {when}", "dim", hang=2))
+    allowed = flat(at_home(workspace)) if setting.workspace else "not allowed: this setting acts outside the workspace"
+    lines.append(TextLine(f"workspace file: {allowed}", "dim", hang=2))
+    when = (
+        "at once" if setting.name in AT_ONCE else "when the app starts" if setting.name in AT_START else "the next run"
+    )
+    applies = f"a change applies {when}" if setting.name in AT_ONCE | AT_START else f"a change applies to {when}"
+    lines.append(TextLine(applies, "dim", hang=2))
     return TextRows(lines, (("Setting", "title"), (f"  {setting.name}", "name")))
 
 
@@ -194,7 +247,7 @@ class KeyRows(Rows):
         spans: list[Span] = [
             (" ✗ " if wrong else " ● " if own else "   ", "error" if wrong else "changed"),
             (fit(key.id, 21) + " ", "name"),
-            (fit(key.keys, 21) + " ", "changed" if own else "key"),
+            (fit(displayed(key.keys), 21) + " ", "changed" if own else "key"),
             (fit(key.context, WHERE) if width >= ROOMY else "", "faint"),
             (flat(key.help), "plain"),
         ]
@@ -202,21 +255,23 @@ class KeyRows(Rows):
 
     def plain(self, index: int) -> str:
         key = self.keys[index]
-        return f"{key.id} {key.keys} {key.help} {key.group}"
+        return f"{key.id} {displayed(key.keys)} {key.keys} {key.help} {key.group}"
 
     def doc(self, index: int, defaults: Mapping[str, str]) -> TextRows:
         """All about one command."""
         key = self.keys[index]
         lines = [TextLine(flat(self._problems[key.id]), "error", hang=2)] if key.id in self._problems else []
         lines.append(TextLine(key.help))
-        lines.append(TextLine(f"{key.keys}; by itself {defaults.get(key.id, '')}", "accent", hang=2))
-        lines.append(TextLine(f"works in: {key.context}; group {key.group}", "dim"))
+        usual = displayed(defaults.get(key.id, ""))
+        now = displayed(key.keys)
+        lines.append(TextLine(now if now == usual else f"{now}; default: {usual}", "accent", hang=2))
+        lines.append(TextLine(f"works in: {key.context}; group: {key.group}", "dim"))
         lines.append(TextLine(""))
         lines.append(
             TextLine(
                 told(
-                    "{list.open}: other keys, with commas between them, as in f5,ctrl+r. "
-                    "{settings.unset}: back to the usual ones."
+                    "{list.open} changes the keys: write them with commas between, as in f5,ctrl+r. "
+                    "{settings.unset} restores the default."
                 ),
                 "dim",
             )

@@ -34,7 +34,7 @@ from workbench.cli.shell_completion import PlaceOfRun
 @click.option("--model", "-m", help="Model from there on, for phases that name none; or 'offline'.")
 @click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
 @click.option("--session", "new_session", metavar="ID", help="Name of the new run.")
-@click.option("--sandbox", type=click.Choice(SANDBOXES), help="How shell and code tools are shut in.")
+@click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
 @click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
 @unscripted_option
 @click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line.")

@@ -13,7 +13,7 @@ from workbench.cli.running import RunOptions, resume_run
 @click.argument("session", type=SessionName())
 @click.option("--model", "-m", help="'offline', or the model to use where the run named none.")
 @click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
-@click.option("--sandbox", type=click.Choice(SANDBOXES), help="How shell and code tools are shut in.")
+@click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
 @click.option("--until", metavar="PHASE[:TURN]", help="Stop before this turn's first call.")
 @click.option("--rerun-tools", is_flag=True, help="Run a tool again that had started when the run was cut off.")
 @click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")

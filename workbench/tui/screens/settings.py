@@ -14,7 +14,7 @@ from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
 from workbench.views.cells import Span, flat, width_of
-from workbench.views.keys import ALWAYS, FOOTERS, KEYS, command_of, resolve
+from workbench.views.keys import ALWAYS, FOOTERS, KEYS, command_of, displayed, resolve
 from workbench.views.model import Rows
 from workbench.views.settings import KeyRows, SettingRows, order_words, setting_doc, value_text
 from workbench.views.text import TextRows
@@ -87,12 +87,18 @@ class SettingsScreen(WorkbenchScreen[None]):
             found["keys"] = "; ".join(self._brief(f"{at}: {it}") for at, it in zip(places, clashes, strict=True))
         return found
 
+    def _in_force(self) -> dict[str, str]:
+        """What the file that is open in the Bench uses where a setting names nothing, in the words of its header."""
+        session = self.services.session
+        facts = session.header if session is not None else None
+        return {"default_model": facts.model, "base_url": facts.base_url} if facts is not None else {}
+
     def _all_rows(self) -> SettingRows | KeyRows:
         settings = self._project.settings
         if self._tab == "keys":
             table, problems = resolve(settings.keys)
             return KeyRows(table, settings.keys, problems)
-        return SettingRows(TABLE, settings, self._files, self._problems())
+        return SettingRows(TABLE, settings, self._files, self._problems(), self._in_force())
 
     def show_rows(self, cursor: int | None = None) -> None:
         """Draw the list again; the cursor stays where it is."""
@@ -115,7 +121,8 @@ class SettingsScreen(WorkbenchScreen[None]):
         doc: Rows = TextRows([])
         if isinstance(inner, SettingRows) and 0 <= index < len(inner):
             setting = inner.settings[index]
-            doc = setting_doc(setting, self._project.settings, self._files, self._problems().get(setting.name, ""))
+            problem = self._problems().get(setting.name, "")
+            doc = setting_doc(setting, self._project.settings, self._files, problem, self._in_force())
         elif isinstance(inner, KeyRows) and 0 <= index < len(inner):
             doc = inner.doc(index, _DEFAULTS)
         self.doc_pane.show(doc, 0)
@@ -156,7 +163,7 @@ class SettingsScreen(WorkbenchScreen[None]):
             self.action_tab()
             return
         if target == "workspace" and not setting.workspace:
-            self.services.say(f"{setting.name} is never taken from a workspace: it could act outside of it.", "warning")
+            self.services.say(f"A workspace may not set {setting.name}: it acts outside the workspace.", "warning")
             return
 
         def done(text: str) -> str | None:
@@ -181,7 +188,7 @@ class SettingsScreen(WorkbenchScreen[None]):
                 return mine[0]
             return self._tried(lambda: set_value(self._project, "keys", wanted, "user", key=id))
 
-        self.ask(f"keys of {id}", value=keys, done=done)
+        self.ask(f"keys of {id}", value=displayed(keys).replace(", ", ","), done=done)
 
     def action_unset(self) -> None:
         """Take the value out of the user's file."""
@@ -211,8 +218,8 @@ class SettingsScreen(WorkbenchScreen[None]):
         self.services.take_settings(self._project.settings)
         self.show_rows()
         known = written.origin in (str(written.file), "default")
-        wins = "" if known else f", but {written.origin} has the last word"
-        self.services.say(f"written to {written.file}{wins}", "information" if known else "warning")
+        wins = "" if known else f", but {written.origin} overrides it"
+        self.services.say(f"Written to {written.file}{wins}.", "information" if known else "warning")
         return None
 
     def action_external(self) -> None:
