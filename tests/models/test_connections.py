@@ -8,6 +8,7 @@ import logging
 import socket
 from base64 import b64decode
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -86,6 +87,40 @@ def test_connections_of_a_loop_that_is_gone_are_let_go_without_a_word(caplog: py
         gc.collect()
 
     assert caplog.records == []
+
+
+async def waves(at_once: int, count: int) -> int:
+    """The connections that a server sees of waves of requests, all of a wave open before the first is answered."""
+    connections, waiting, full = 0, 0, asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections, waiting
+        connections += 1
+        with suppress(asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                waiting += 1
+                if waiting == at_once:
+                    full.set()
+                await full.wait()
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=at_once)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    client = RecordingClient()
+    for _ in range(count):
+        full.clear()
+        waiting = 0
+        async with asyncio.timeout(20):
+            answers = await asyncio.gather(*(client.get(url) for _ in range(at_once)))
+        assert [answer.text for answer in answers] == ["ok"] * at_once
+    await client.aclose()
+    server.close()
+    return connections
+
+
+def test_a_wave_of_many_calls_goes_out_on_the_connections_of_the_wave_before() -> None:
+    assert asyncio.run(waves(at_once=60, count=3)) == 60
 
 
 @pytest.mark.parametrize("model", ["closes", "closesunread"])

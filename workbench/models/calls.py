@@ -41,6 +41,12 @@ def client() -> RecordingClient:
         return send_with(RecordingClient()) if _client is None else _client
 
 
+async def ready() -> None:
+    """Have the client made, in a thread where that imports litellm."""
+    if _client is None:
+        await asyncio.to_thread(client)
+
+
 def send_with(recording: RecordingClient) -> RecordingClient:
     """Let every route of litellm send with this client: those through OpenAI's SDK take ``aclient_session``, all others
     ask the cache of clients for a handler."""

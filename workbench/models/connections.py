@@ -31,6 +31,9 @@ the request and then fell is not told apart from that by HTTP; it has usually be
 
 
 MEGABYTE = 1 << 20
+_TOGETHER = 5
+"""Requests of one httpx client at a time. At the beginning and the end of each request its pool looks through all of
+its connections: a hundred requests in one pool cost each of them over a millisecond."""
 _PIECE = MEGABYTE
 """Bytes that are unpacked at a time."""
 
@@ -146,7 +149,7 @@ class RecordingClient(httpx.AsyncClient):
         self._bounds = bounds
         self._settings = _settings() | {"transport": transport}
         super().__init__(**self._settings)
-        self._of_loops: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
+        self._of_loops: dict[asyncio.AbstractEventLoop, list[_Lane]] = {}
 
     async def send(self, request: httpx.Request, *, stream: bool = False, **options: Any) -> httpx.Response:
         """As httpx does. With a tape it raises Unreached where httpx raises an HTTPError, and NotSent for a second
@@ -155,7 +158,7 @@ class RecordingClient(httpx.AsyncClient):
         if tape is not None:
             await tape.sending(request)
         try:
-            answer = await self._once(request, options | {"follow_redirects": False})
+            answer, lane = await self._once(request, options | {"follow_redirects": False})
         except httpx.HTTPError as fault:
             if tape is None:
                 raise
@@ -167,7 +170,7 @@ class RecordingClient(httpx.AsyncClient):
         response = EventStreamResponse(
             answer.status_code,
             headers=[*kept, ("x-should-retry", "false")],  # OpenAI's SDK heeds it
-            stream=_Body(answer, tape, self._bounds),
+            stream=_Body(answer, tape, self._bounds, lane),
             request=answer.request,
             extensions=answer.extensions,
         )
@@ -186,35 +189,43 @@ class RecordingClient(httpx.AsyncClient):
 
     async def close_here(self) -> None:
         """Close the connections of this event loop."""
-        client = self._of_loops.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.aclose()
+        for lane in self._of_loops.pop(asyncio.get_running_loop(), ()):
+            await lane.client.aclose()
 
     async def aclose(self) -> None:
         await self.close_here()
         await super().aclose()
 
-    async def _once(self, request: httpx.Request, options: dict[str, Any]) -> httpx.Response:
+    async def _once(self, request: httpx.Request, options: dict[str, Any]) -> tuple[httpx.Response, _Lane]:
         """The answer, its body unread. A request that was written to a connection which the server had closed already
         reached nobody, and is sent again on another: RFC 9112, section 9.3.1; curl does the same."""
-        client = self._here()
-        while True:
-            journey = _Journey()
-            request.extensions = {**request.extensions, "trace": journey.note}
-            try:
-                return await client.send(request, stream=True, **options)
-            except (httpx.NetworkError, httpx.RemoteProtocolError):
-                if not journey.met_nobody:
-                    raise
+        lane = self._free_lane()
+        lane.requests += 1
+        try:
+            while True:
+                journey = _Journey()
+                request.extensions = {**request.extensions, "trace": journey.note}
+                try:
+                    return await lane.client.send(request, stream=True, **options), lane
+                except (httpx.NetworkError, httpx.RemoteProtocolError):
+                    if not journey.met_nobody:
+                        raise
+        except BaseException:
+            lane.requests -= 1
+            raise
 
-    def _here(self) -> httpx.AsyncClient:
-        """The client of this event loop."""
+    def _free_lane(self) -> _Lane:
+        """The first client of this event loop that has room for a request, with the connections that were used last."""
         loop = asyncio.get_running_loop()
         if loop not in self._of_loops:
             for stale in [known for known in self._of_loops if known.is_closed()]:
                 del self._of_loops[stale]
-            self._of_loops[loop] = httpx.AsyncClient(**self._settings)
-        return self._of_loops[loop]
+        lanes = self._of_loops.setdefault(loop, [])
+        free = next((lane for lane in lanes if lane.requests < _TOGETHER), None)
+        if free is None:
+            free = _Lane(httpx.AsyncClient(**self._settings))
+            lanes.append(free)
+        return free
 
 
 def _settings() -> dict[str, Any]:
@@ -225,6 +236,13 @@ def _settings() -> dict[str, Any]:
         "headers": {"accept-encoding": "identity", "user-agent": f"cascade-workbench/{__version__}"},
         "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=())),
     }
+
+
+class _Lane(Struct):
+    """A client of httpx, and how many requests it has whose answers are not read to their end."""
+
+    client: httpx.AsyncClient
+    requests: int = 0
 
 
 class _Journey:
@@ -303,8 +321,9 @@ def readable_line(line: str) -> str:
 class _Body(httpx.AsyncByteStream):
     """The bytes of an answer as they arrive, unpacked, within bounds, and noted on a tape."""
 
-    def __init__(self, answer: httpx.Response, tape: Tape | None, bounds: Bounds) -> None:
+    def __init__(self, answer: httpx.Response, tape: Tape | None, bounds: Bounds, lane: _Lane) -> None:
         self._answer = answer
+        self._lane: _Lane | None = lane
         self._tape = tape
         self._bounds = bounds
 
@@ -342,5 +361,8 @@ class _Body(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         """A connection whose answer was not read to the end is closed."""
+        if self._lane is not None:
+            self._lane.requests -= 1
+            self._lane = None
         with suppress(httpx.StreamClosed):
             await self._answer.aclose()

@@ -72,7 +72,7 @@ class LiteLLM:
         await calls.client().close_here()
 
     async def complete(self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]) -> Answer:
-        await asyncio.to_thread(calls.client)
+        await calls.ready()
         try:
             resolved = await self._located(self._resolve(request.model))
             arguments = self._arguments(request, images, resolved)
