@@ -74,7 +74,7 @@ async def test_the_bench_before_a_run_and_held_in_it(tmp_path: Path) -> None:
 
 async def looks_at_a_call(it: Bench) -> None:
     """The context of the call that is held, and what its keys show of a message."""
-    for name, on, off in (("wire", ("w",), ("w",)), ("diff", ("d",), ("d",)), ("why", ("k", "k", "p"), ("p",))):
+    for name, on, off in (("wire", ("w",), ("w", "w")), ("diff", ("d",), ("d",)), ("why", ("k", "k", "p"), ("p",))):
         await it.press(*on)
         await check_sizes(it, name)
         await it.press(*off)

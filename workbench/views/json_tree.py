@@ -18,6 +18,8 @@ LONGEST = 200_000
 """Characters of a text that is read as JSON while a key is pressed."""
 FOLDED_FROM = 120
 """Lines beyond which everything deeper than the second level begins folded."""
+SHORT = 24
+"""Lines of a value that needs no folding."""
 _DEEPEST = 200
 
 
@@ -82,6 +84,12 @@ class JsonRows(TextRows):
         (self.folded.add if now else self.folded.discard)(target)
         self._again()
         return self.first_row(self._shown.index(target))
+
+    def fold_below(self, depth: int) -> None:
+        """Fold everything that begins deeper, where the whole does not fit a screen."""
+        if len(self._all) > SHORT:
+            self.folded = {i for i, line in enumerate(self._all) if line.until and line.depth > depth}
+            self._again()
 
     def unfold_all(self) -> None:
         if self.folded:

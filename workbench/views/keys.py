@@ -697,7 +697,15 @@ KEYS: tuple[Key, ...] = (
         "Look",
         "why",
     ),
-    Key("view.wire", "w", "detail('wire')", "bench", "The request exactly as it goes over the wire", "Look", "wire"),
+    Key(
+        "view.wire",
+        "w",
+        "detail('wire')",
+        "bench",
+        "The request on the wire as a JSON tree, then raw",
+        "Look",
+        "wire",
+    ),
     Key("view.diff", "d", "compare", "bench", "Mark what differs from the call before, in this phase", "Look", "diff"),
     Key("view.strategies", "D", "strategies", "bench", "Compare two context strategies on this run", "Look", "compare"),
     Key(

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
+from pprint import pformat
 from typing import Any
+
+from msgspec import Struct
 
 from workbench.context.message import Message
 from workbench.context.wire import to_wire
@@ -12,7 +16,9 @@ from workbench.engine.journal.state import RunState
 from workbench.engine.past.recording import wire_body
 from workbench.models.tape import wire_bytes
 from workbench.views import syntax
+from workbench.views.cells import Span
 from workbench.views.documents import pretty
+from workbench.views.json_tree import JsonRows, read_json
 from workbench.views.text import TextRows, text_lines
 
 
@@ -32,17 +38,12 @@ def handed_over(message: Message) -> dict[str, Any]:
     return to_wire(message, {image.digest: b"" for image in message.images})
 
 
-def wire_doc(call: CallState, run: RunState, *, whole: bool = False) -> TextRows:
-    """The wire request; where no body is known, what the provider's client gets to make one of."""
+def body_of(call: CallState, run: RunState) -> tuple[str, str]:
+    """The request of a call as JSON text, and in words whether that is the body as it was sent; where no body is known,
+    what the provider's client gets to make one of."""
     text = wire_text(call, run)
     if text is not None:
-        lines = text_lines(pretty(text), whole=whole, paint=syntax.json)
-        return TextRows(
-            lines,
-            (("Wire", "title"), ("  the body as it was sent", "name")),
-            ((f"{len(text):,} bytes", "dim"),),
-            copy=text,
-        )
+        return text, "the body as it was sent"
     body: dict[str, Any] = {
         "model": call.model,
         "messages": [handed_over(entry.sent) for entry in call.entries if entry.sent is not None],
@@ -50,8 +51,76 @@ def wire_doc(call: CallState, run: RunState, *, whole: bool = False) -> TextRows
     if call.tools_hash in run.tool_schemas:
         body["tools"] = run.tool_schemas[call.tools_hash]
     body |= {key: value for key, value in call.parameters.items() if key not in body}
-    text = json.dumps(body, indent=2, ensure_ascii=False)
     waiting = call.answer is None and not call.failures
     said = "not sent yet: what the provider's client will get" if waiting else "no body was kept: what was handed over"
-    title = (("Wire", "title"), (f"  {said}", "name"))
-    return TextRows(text_lines(text, whole=whole, paint=syntax.json), title, ((call.digest[:8], "dim"),), copy=text)
+    return json.dumps(body, indent=2, ensure_ascii=False), said
+
+
+def wire_doc(call: CallState, run: RunState, *, whole: bool = False, raw: bool = False) -> TextRows:
+    """The request as a JSON tree whose parts fold; ``raw``, and where it is too long for a tree, as its text."""
+    text, said = body_of(call, run)
+    right = ((f"{len(text.encode('utf-8', 'replace')):,} bytes", "dim"),)
+    value = None if raw else read_json(text)
+    forms: list[Span] = [("   ", "plain"), ("tree", "tab" if value is None else "tab-on"), (" │ ", "separator")]
+    forms.append(("raw", "tab-on" if value is None else "tab"))
+    title: tuple[Span, ...] = (("Wire", "title"), *forms, (f"   {said}", "name"))
+    if value is not None:
+        rows = JsonRows(value, title, right, copy=text)
+        rows.fold_below(1)
+        return rows
+    shown = text if raw else pretty(text)
+    return TextRows(text_lines(shown, whole=whole, paint=syntax.json), title, right, copy=text)
+
+
+class Destination(Struct, frozen=True):
+    """Where a request would go: an address and the variable of the key, as a shell writes them."""
+
+    url: str
+    key: str
+    header: str = "Authorization"
+
+
+def destination(call: CallState, base_url: str = "") -> Destination:
+    """Where a call goes by the name of its model, or at ``base_url``. An address that is not known is a variable."""
+    provider = call.model.partition("/")[0] if "/" in call.model else "openai"
+    stem = "".join(char if char.isalnum() else "_" for char in provider).upper() or "MODEL"
+    key = f"{stem}_API_KEY"
+    if base_url:
+        return Destination(f"{base_url.rstrip('/')}/chat/completions", key)
+    if provider == "anthropic":
+        return Destination("https://api.anthropic.com/v1/messages", key, "x-api-key")
+    known = {"openai": "https://api.openai.com/v1", "openrouter": "https://openrouter.ai/api/v1"}
+    return Destination(f"{known.get(provider, f'${stem}_API_BASE')}/chat/completions", key)
+
+
+def as_curl(text: str, to: Destination) -> str:
+    """The request as a command of the shell; the key is a variable."""
+    value = f"Bearer ${to.key}" if to.header == "Authorization" else f"${to.key}"
+    more = " \\\n  -H 'anthropic-version: 2023-06-01'" if to.header == "x-api-key" else ""
+    url = f'"{to.url}"' if to.url.startswith("$") else shlex.quote(to.url)
+    return (
+        f"curl {url} \\\n  -H 'Content-Type: application/json' \\\n"
+        f'  -H "{to.header}: {value}"{more} \\\n  -d {shlex.quote(text)}\n'
+    )
+
+
+def as_python(text: str, to: Destination) -> str:
+    """The request as a program that needs nothing but Python; the key comes from the environment."""
+    value = json.loads(text)
+    prefix = "Bearer " if to.header == "Authorization" else ""
+    base, _, path = to.url.partition("/") if to.url.startswith("$") else ("", "", to.url)
+    url = f'os.environ["{base[1:]}"] + "/{path}"' if base else json.dumps(path)
+    headers = ['"Content-Type": "application/json"', f'"{to.header}": "{prefix}" + os.environ["{to.key}"]']
+    headers += ['"anthropic-version": "2023-06-01"'] if to.header == "x-api-key" else []
+    lines = "\n".join(f"        {line}," for line in headers)
+    return (
+        "import json\nimport os\nimport urllib.request\n\n"
+        f"body = {pformat(value, sort_dicts=False, width=100)}\n\n"
+        "request = urllib.request.Request(\n"
+        f"    {url},\n"
+        "    data=json.dumps(body).encode(),\n"
+        f"    headers={{\n{lines}\n    }},\n"
+        ")\n"
+        "with urllib.request.urlopen(request) as answer:\n"
+        "    print(json.dumps(json.load(answer), indent=2))\n"
+    )

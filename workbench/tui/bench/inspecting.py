@@ -12,12 +12,15 @@ from workbench.store.faults import StoreError
 from workbench.tui.bench.tabs import Tab
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.compare import CompareSheet
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.message import MessageSheet
 from workbench.tui.screens.sheet import Sheet
 from workbench.views import documents
 from workbench.views.candidates import no_candidates
+from workbench.views.json_tree import JsonRows
 from workbench.views.keys import told
 from workbench.views.text import TextRows, text_lines
+from workbench.views.wire import as_curl, as_python, body_of, destination
 from workbench.workspace.comparing import source_of
 
 if TYPE_CHECKING:
@@ -59,14 +62,17 @@ class Inspecting:
         self._stage.redraw()
 
     def show_detail(self, mode: Detail) -> None:
-        """Show why, or the wire, in the detail pane; the same key again shows the message."""
+        """Show why, or the wire, in the detail pane; the same key again shows the raw body of the wire, then the
+        message."""
         if (presenter := self._stage.presenter) is None:
             return
         if mode == "wire" and presenter.state.call is None:
             self._say(told(NO_CALL))
             return
         before = self._detail_text(presenter)
-        presenter.detail_mode = "message" if presenter.detail_mode == mode else mode
+        after: dict[tuple[Detail, Detail], Detail] = {("wire", "wire"): "raw", ("wire", "raw"): "message"}
+        same: Detail = "message" if presenter.detail_mode == mode else mode
+        presenter.detail_mode = after.get((mode, presenter.detail_mode), same)
         self._panes.show_detail(presenter)
         if mode == "why" and before == self._detail_text(presenter):
             self._say("No rule decided about this row: there is no why to it.")
@@ -218,6 +224,8 @@ class Inspecting:
             self._stage.focus_pane("detail")
         elif view is self._panes.context:
             self._open_message(presenter)
+        elif view is self._panes.detail and isinstance(view.rows, JsonRows):
+            view.show(None, view.rows.fold(view.cursor))
         elif view is self._panes.detail:
             self._show(presenter.detail(self._panes.context.cursor, whole=True))
         elif view is self._panes.dock and len(view.rows):
@@ -280,6 +288,9 @@ class Inspecting:
         if (presenter := self._stage.presenter) is None:
             return
         services = self._stage.services
+        if presenter.detail_mode in ("wire", "raw") and view in (self._panes.context, self._panes.detail):
+            self._copy_request(presenter)
+            return
         if view is self._panes.context and presenter.state.call is not None:
             document = presenter.detail(view.cursor, whole=True)
             services.copy(document.copy, "the message" if presenter.detail_mode == "message" else "the text")
@@ -287,6 +298,25 @@ class Inspecting:
             services.copy(view.rows.copy, "the text")
         elif len(view.rows):
             services.copy(view.rows.plain(view.at), "the line")
+
+    def _copy_request(self, presenter: Presenter) -> None:
+        """Ask in which form the request of the selected call is to be copied."""
+        if (call := presenter.state.call) is None:
+            return
+        text, _ = body_of(call, presenter.state.shown)
+        to = destination(call, presenter.base_url)
+
+        def chosen(form: str | None) -> None:
+            if form == "json":
+                self._stage.services.copy(text, "the body")
+            elif form == "curl":
+                self._stage.services.copy(as_curl(text, to), "the curl command")
+            elif form == "python":
+                self._stage.services.copy(as_python(text, to), "the Python program")
+
+        words = f"{to.url}\nThe key is not copied: it is the variable {to.key}."
+        answers = (("json", "j", "As JSON"), ("curl", "c", "As curl"), ("python", "p", "As Python"))
+        self._stage.services.push_screen(ChoiceDialog("Copy the request", words, answers), chosen)
 
     def edit(self, *, outside: bool) -> None:
         """Open the file at the line that the Bench is looking at: in the app's editor, or in $EDITOR."""

@@ -10,6 +10,7 @@ from textual.widget import Widget
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
+from workbench.views.json_tree import JsonRows
 from workbench.views.model import Lines
 from workbench.views.tab_line import tab_line
 from workbench.views.text import TextRows
@@ -213,6 +214,7 @@ class Panes:
             top = max(0, document.first_row(document.focus) - self.detail.size.height // 3)
         else:
             top = 0
+        self.detail.selecting = isinstance(document, JsonRows)
         self.detail.show(document, top)
 
     def forget_detail(self) -> None:

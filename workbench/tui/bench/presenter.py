@@ -31,7 +31,7 @@ from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, n
 if TYPE_CHECKING:
     from workbench.tui.bench.file_view import FileView
 
-Detail = Literal["message", "why", "wire", "problem"]
+Detail = Literal["message", "why", "wire", "raw", "problem"]
 
 
 @dataclass(slots=True)
@@ -214,8 +214,8 @@ class Presenter:
             visit = self._visit()
             return self._file_doc() if visit is None else documents.visit_doc(visit)
         rows = self._context[1] if self._context else None
-        if self.detail_mode == "wire":
-            return wire.wire_doc(call, self.state.shown, whole=whole)
+        if self.detail_mode in ("wire", "raw"):
+            return wire.wire_doc(call, self.state.shown, whole=whole, raw=self.detail_mode == "raw")
         if rows is None or not 0 <= row < len(rows.refs):
             return TextRows([], (("Message", "title"),), empty=("Select a message.",))
         ref = rows.refs[row]
