@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import importlib
 import inspect
@@ -49,6 +50,7 @@ from workbench.views.graph import GraphView
 from workbench.views.model import Rows
 from workbench.views.numbers import seconds
 from workbench.views.page import page
+from workbench.views.playground import PlaygroundView, SampleRows
 from workbench.views.requests import ChangedView
 from workbench.views.result import AnswerView, ResultRows
 from workbench.views.run import RunView
@@ -63,6 +65,7 @@ from workbench.views.workspace import BanksView, HealthView, MemoriesView, Permi
 from workbench.workspace.comparing import compare_strategies, subjects_of
 from workbench.workspace.mermaid import RunPath
 from workbench.workspace.permissions import manifest_of
+from workbench.workspace.playground import Playground, subject_of
 from workbench.workspace.project import Project
 from workbench.workspace.retrieval import heading
 from workbench.workspace.runs_poller import Listing, RunsRequest
@@ -251,6 +254,14 @@ def changed(project: Project) -> Example:
     return Example(ChangedView(ChangedCall(state.calls[0].place, old, new, (part,)), "greet.yaml"))
 
 
+def samples(project: Project) -> Example:
+    state = state_of(project, "s")
+    playground = Playground(project, subject_of(project, state, state.calls[0].place))
+    plan = playground.plan(["offline"], 2)
+    found = asyncio.run(playground.send(plan))
+    return Example(PlaygroundView(playground.subject, plan, found), SampleRows(found), ("status", "#", "in", "out"))
+
+
 EXAMPLES: dict[type[View], Callable[[Project], Example]] = {
     RunView: run,
     TimelineView: timeline,
@@ -271,6 +282,7 @@ EXAMPLES: dict[type[View], Callable[[Project], Example]] = {
     MemoriesView: memories,
     AnalysisView: analysis,
     ChangedView: changed,
+    PlaygroundView: samples,
 }
 
 

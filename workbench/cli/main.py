@@ -32,6 +32,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "annotate": "Tags, notes, scores and thumbs on runs and calls.",
         "show": "One run: its phases, turns, costs and output.",
         "context": "What a model call saw, entry by entry, and why.",
+        "playground": "A call again, edited or not, by several models.",
         "candidates": "Candidates side by side: scores, costs, who won and why.",
         "diff": "Two strategies on one run, or two runs, side by side.",
         "sweep": "Strategies by grid over many runs: tokens, cost, what breaks.",

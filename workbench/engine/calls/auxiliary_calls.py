@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.context.assembly import Action, Assembly, Entry, Grade, Item, Kind, Reason, Request, Rule, Splice
-from workbench.context.ledger import next_digest, request_digest, seed_digest
+from workbench.context.assembly import Assembly, Item
+from workbench.context.direct import direct_assembly
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.calls.model_call import call_model
@@ -32,32 +32,7 @@ class SideCall:
 
     def assemble(self, place: Place, *, tool_choice: str = "") -> Assembly:
         """All messages, as they are."""
-        counter = self.engine.ports.counter
-        entries, prefix, lengths = [], [seed_digest(self._model, ())], [0]
-        for message in self._messages:
-            tokens, grade = counter.message(message, self._model)
-            kind = Kind.SYSTEM if message.role == "system" else Kind.TASK
-            item = Item(message, kind, place)
-            entries.append(Entry(item, message, Action.KEPT, Reason("always"), Rule(), tokens, tokens, grade))
-            prefix.append(next_digest(prefix[-1], message))
-            lengths.append(lengths[-1] + tokens)
-        overhead = counter.overhead(self._model)
-        total = lengths[-1] + overhead
-        digest = request_digest(prefix[-1], self._parameters)
-        return Assembly(
-            "beside",
-            tuple(entries),
-            (Splice(0, 0, tuple(entries)),),
-            Request(self._model, self._parameters, (), self._messages, digest),
-            0,
-            overhead,
-            total,
-            total,
-            max((entry.grade for entry in entries), key=list(Grade).index, default=Grade.EXACT),
-            sent_entries=tuple(range(len(entries))),
-            prefix_digests=tuple(prefix),
-            prefix_tokens=tuple(lengths),
-        )
+        return direct_assembly(self._messages, self._model, self._parameters, place, self.engine.ports.counter)
 
     @property
     def history(self) -> None:

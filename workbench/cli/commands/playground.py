@@ -1,0 +1,96 @@
+"""``workbench playground``: one call of a run again, edited or not, a few times, by one model or several."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import SessionName, as_json, plain, project_here, unscripted_option
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.cli.shell_completion import PlaceOfRun
+
+if TYPE_CHECKING:
+    from workbench.workspace.playground import Sample
+
+
+@click.command(short_help="A call again, edited or not, by several models.")
+@click.argument("session", type=SessionName())
+@click.option(
+    "--at", type=PlaceOfRun(), required=True, metavar="PLACE", help="PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL."
+)
+@click.option("--samples", "-n", type=click.IntRange(1), default=1, show_default=True, help="Answers of each model.")
+@click.option("--model", "-m", "models", multiple=True, metavar="MODEL", help="Repeatable. Default: the call's own.")
+@click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="Budget in US dollars for all calls.")
+@click.option("--edit", "edits", multiple=True, metavar="EDIT", help="Edit the request first; see below. Repeatable.")
+@click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
+@unscripted_option
+@as_json
+@plain
+def command(
+    session: str,
+    at: str,
+    samples: int,
+    models: tuple[str, ...],
+    max_cost: float | None,
+    edits: tuple[str, ...],
+    base_url: str | None,
+    unscripted: str | None,
+    json: bool,
+    plain: bool,
+) -> None:
+    """Send the request of a call again and show the answers beside each other, with what they cost. Nothing is written
+    into the run, and no tool runs.
+
+    With --max-cost, nothing is sent where the calls are expected to cost more, and no call is sent once the budget is
+    used up. The exit code is 1 where no model answered.
+
+    \b
+    Edits, with messages numbered as 'workbench context' shows them:
+      3=TEXT  drop:3  add:3:user=TEXT  move:3:2   the messages
+      param.temperature=0                         the request's parameters
+    A TEXT that begins with @ names a file.
+
+    \b
+    Examples:
+      workbench playground log_triage-1f3a --at triage:3 -n 3
+      workbench playground night --at intake:1 -m openai/gpt-4.1-mini -m anthropic/claude-sonnet-5 --max-cost 0.10
+      workbench playground night --at triage:2 --edit '4=@shorter.txt' --edit param.temperature=0
+      workbench playground night --at triage:1 -n 5 --json | jq -r '.answers[].text'
+    """
+    # Loads the engine and the encodings (600 ms), which the list of commands does without.
+    from workbench.engine.edits import EditError
+    from workbench.engine.past.fork import NoSuchPlace, find_call
+    from workbench.views.playground import PlaygroundView, plan_words
+    from workbench.workspace.edit_text import read_edits
+    from workbench.workspace.playground import Playground, PlaygroundError, subject_of
+
+    project = project_here(base_url=base_url, unscripted=unscripted)
+    state = project.store.state(project.store.find(session))
+    try:
+        playground = Playground(project, subject_of(project, state, find_call(state, at)))
+        for edit in read_edits(edits, playground.subject.call.entries):
+            playground.draft.do(edit)
+        plan = playground.plan(models, samples, max_cost)
+    except (NoSuchPlace, PlaygroundError, EditError) as fault:
+        raise Failure(Exit.USAGE, str(fault)) from fault
+    for planned in plan.models:
+        if planned.note:
+            talk(planned.note, "warning")
+    talk(plan_words(plan), "dim")
+
+    def changed(sample: Sample) -> None:
+        if sample.status in ("answered", "failed", "unsent"):
+            words = sample.reason or f"answered in {sample.seconds or 0:.1f}s"
+            talk(f"{sample.model} {sample.number}: {words}", "error" if sample.status == "failed" else "dim")
+
+    found = asyncio.run(playground.send(plan, changed))
+    view = PlaygroundView(playground.subject, plan, found, len(playground.draft.edits))
+    if json:
+        write_json(view.json())
+    else:
+        Printer(plain).show(view.blocks())
+    if not any(sample.status == "answered" for sample in found):
+        raise click.exceptions.Exit(Exit.FAILED)

@@ -1,0 +1,50 @@
+"""A request of messages that are sent as they are: no strategy decides about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.context.assembler import answer_schema
+from workbench.context.assembly import Action, Assembly, Entry, Grade, Item, Kind, Reason, Request, Rule, Splice
+from workbench.context.ledger import next_digest, request_digest, seed_digest, worse
+from workbench.context.message import Message
+from workbench.context.place import Place
+from workbench.context.tokens import Counter
+
+
+def direct_assembly(
+    messages: Sequence[Message],
+    model: str,
+    parameters: Mapping[str, Any],
+    place: Place,
+    counter: Counter,
+    tools: Sequence[Mapping[str, Any]] = (),
+) -> Assembly:
+    """All messages, as they are. ``tools``: native schemas."""
+    tools_tokens, tools_grade = counter.tools(tools, model)
+    entries, prefix, lengths = [], [seed_digest(model, tools)], [tools_tokens]
+    for message in messages:
+        tokens, grade = counter.message(message, model)
+        kind = Kind.SYSTEM if message.role == "system" else Kind.TASK
+        item = Item(message, kind, place)
+        entries.append(Entry(item, message, Action.KEPT, Reason("always"), Rule(), tokens, tokens, grade))
+        prefix.append(next_digest(prefix[-1], message))
+        lengths.append(lengths[-1] + tokens)
+    overhead = counter.overhead(model, answer_schema(parameters))
+    total = lengths[-1] + overhead
+    grade = max((entry.grade for entry in entries), key=list(Grade).index, default=Grade.EXACT)
+    return Assembly(
+        "beside",
+        tuple(entries),
+        (Splice(0, 0, tuple(entries)),),
+        Request(model, parameters, tuple(tools), tuple(messages), request_digest(prefix[-1], parameters)),
+        tools_tokens,
+        overhead,
+        total,
+        total,
+        worse(grade, tools_grade),
+        sent_entries=tuple(range(len(entries))),
+        prefix_digests=tuple(prefix),
+        prefix_tokens=tuple(lengths),
+    )
