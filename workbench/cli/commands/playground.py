@@ -56,9 +56,9 @@ def command(
     \b
     Examples:
       workbench playground log_triage-1f3a --at triage:3 -n 3
-      workbench playground night --at intake:1 -m openai/gpt-4.1-mini -m anthropic/claude-sonnet-5 --max-cost 0.10
-      workbench playground night --at triage:2 --edit '4=@shorter.txt' --edit param.temperature=0
-      workbench playground night --at triage:1 -n 5 --json | jq -r '.answers[].text'
+      workbench playground night --at intake:1 -m gpt-4.1 -m o3 --max-cost 0.10
+      workbench playground night --at triage:2 --edit '4=@shorter.txt'
+      workbench playground night --at triage:1 --json | jq '.answers[].text'
     """
     # Loads the engine and the encodings (600 ms), which the list of commands does without.
     from workbench.engine.edits import EditError
