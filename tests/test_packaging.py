@@ -101,15 +101,16 @@ def test_the_version_is_one() -> None:
     assert tomllib.loads(PYPROJECT)["project"]["version"] == workbench.__version__
 
 
-def test_a_wheel_carries_the_examples_and_their_data(tmp_path: Path) -> None:
+def test_a_wheel_carries_the_examples_and_templates_with_their_data(tmp_path: Path) -> None:
     (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
     names = set(zipfile.ZipFile(wheel).namelist())
     shipped = {
         p.relative_to(ROOT).as_posix()
-        for p in (ROOT / "cascades").rglob("*")
+        for folder in ("cascades", "templates")
+        for p in (ROOT / folder).rglob("*")
         if p.is_file() and ".workbench" not in p.parts
     }
-    assert shipped
+    assert {"templates/agent/notes.txt", "cascades/router.yaml"} <= shipped
     assert {f"workbench/data/{name}" for name in shipped if "__pycache__" not in name} <= names
     assert "workbench/cli/main.py" in names
     assert not any(name.startswith(("tests/", "scripts/", "bench/")) for name in names)

@@ -1,4 +1,4 @@
-"""Files that come with the package: example cascades and themes, in a checkout and in an installed wheel alike."""
+"""Files that come with the package (examples, templates, themes), in a checkout and in an installed wheel alike."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 _PACKAGE = Path(__file__).resolve().parent
 
 
-def folder(name: Literal["cascades", "themes"]) -> Path:
+def folder(name: Literal["cascades", "templates", "themes"]) -> Path:
     """Where the shipped files lie: beside the package in a checkout, inside it when installed from a wheel.
 
     Raises FileNotFoundError when the installation is incomplete.

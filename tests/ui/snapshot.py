@@ -35,6 +35,7 @@ SCREENS: Mapping[str, str] = {
     "InputForm": "inputs",
     "JumpScreen": "jump",
     "MessageSheet": "sides",
+    "NoteDialog": "note",
     "QuestionDialog": "question",
     "RequestForm": "edit-model",
     "RequestSheet": "requests",

@@ -20,9 +20,10 @@ from workbench.engine.journal.event import Event
 from workbench.tui.bench.presenter import Detail
 from workbench.tui.bench.tabs import TABS
 from workbench.tui.screens.dialog import ChoiceDialog
-from workbench.tui.screens.inputs import InputForm, as_line
+from workbench.tui.screens.inputs import InputForm
 from workbench.tui.screens.question import QuestionDialog
 from workbench.tui.text import plain
+from workbench.workspace.input_values import as_line
 
 MARKUP = (
     "[/]",

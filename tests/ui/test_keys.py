@@ -22,6 +22,7 @@ from workbench.tui.screens.form import FormDialog
 from workbench.tui.screens.help import HelpRows
 from workbench.tui.screens.home import HomeScreen
 from workbench.tui.screens.message import MessageSheet
+from workbench.tui.screens.note import NoteDialog
 from workbench.tui.screens.request import ChangedSheet, RequestSheet
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.screens.settings import SettingsScreen
@@ -52,6 +53,8 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "sweep": SweepSheet,
     "dialog": Dialog,
     "runs": RunsScreen,
+    "annotate": RunsScreen,
+    "note": NoteDialog,
     "home": HomeScreen,
     "find": HomeScreen,
     "borders": RunsScreen,
@@ -162,8 +165,8 @@ def test_every_key_of_the_table_can_arrive() -> None:
 
 
 async def test_a_key_may_be_written_as_its_character(tmp_path: Path) -> None:
-    async with bench(tmp_path, keys={"view.find": "!", "pane.zoom": "+"}) as it:
-        await it.press("plus")
+    async with bench(tmp_path, keys={"view.find": "!", "pane.zoom": "="}) as it:
+        await it.press("equals_sign")
         assert it.screen.has_class("-zoom")
         await it.press("exclamation_mark")
         assert it.screen.query(Prompt)

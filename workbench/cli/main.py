@@ -20,6 +20,7 @@ from workbench.cli.errors import Exit, Failure, as_failure, wants_json
 COMMANDS: dict[str, dict[str, str]] = {
     "Run": {
         "open": "Open a cascade, a run, or this folder in the app.",
+        "new": "A new cascade from a template, ready to run.",
         "demo": "Open the tour: a cascade with offline replies, no key, no network.",
         "serve": "The app in a browser, and an API that reads the runs.",
         "run": "Run a cascade without the app.",

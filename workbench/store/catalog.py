@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from workbench.store.faults import StoreError
 from workbench.store.journal.disk import is_id
 from workbench.store.journal.reading import Tail
-from workbench.store.store import Store
+from workbench.store.store import Store, added
 from workbench.store.summary import RunSummary, Summarizer, fault_of, labelled, unreadable
 
 # Runs as families: forks, re-runs and runs inside other runs below the run that they came from.
@@ -115,7 +115,7 @@ class Catalog:
     @property
     def runs(self) -> tuple[RunSummary, ...]:
         """What was found, newest first."""
-        return tuple(sorted(self._runs.values(), key=lambda run: (run.started, run.run_id), reverse=True))
+        return tuple(sorted(self._runs.values(), key=added, reverse=True))
 
     def look(self, progress: Callable[[], bool] = lambda: True) -> bool:
         """Read what is new; whether anything is. ``progress`` is called after each batch, and may end the look by

@@ -204,7 +204,7 @@ class Store:
                 continue  # Removed since the folder was listed.
             except OSError as error:
                 found.append(unreadable(run_id, error))
-        return sorted(found, key=lambda run: (_added(run), run.run_id), reverse=True)
+        return sorted(found, key=added, reverse=True)
 
     def summary(self, run_id: str) -> RunSummary:
         """One run in one line; read from its journal only if the journal has grown since. Raises UnknownRun."""
@@ -349,12 +349,13 @@ def _folded(folder: Path) -> tuple[Summarizer, Tail]:
     return fold, tail
 
 
-def _added(run: RunSummary) -> str:
-    """When the run came into the store, as ISO 8601 in UTC; the id of an imported one begins with that (RFC 9562)."""
+def added(run: RunSummary) -> tuple[str, str]:
+    """When the run came into the store, as ISO 8601 in UTC, and its id: what lists are sorted by. The id of an imported
+    run begins with that time (RFC 9562)."""
     if not run.imported:
-        return run.started
+        return run.started, run.run_id
     try:
         seconds = int(run.run_id.replace("-", "")[:12], 16) / 1000
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S.%f}Z", run.run_id
     except (ValueError, OverflowError, OSError):
-        return run.started
+        return run.started, run.run_id

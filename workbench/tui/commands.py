@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KEYS = 12
 """Cells of the column of keys."""
-CONTEXTS = ("bench", "app", "tree", "list")
+CONTEXTS = ("bench", "annotate", "app", "tree", "list")
 """What it offers on the Bench; another screen names its own contexts in ``PALETTE``."""
 
 

@@ -32,6 +32,11 @@ SHOWN = {
     "left_curly_bracket": "{",
     "right_curly_bracket": "}",
     "slash": "/",
+    "number_sign": "#",
+    "quotation_mark": '"',
+    "asterisk": "*",
+    "plus": "+",
+    "minus": "-",
     "question_mark": "?",
     "pagedown": "pgdn",
     "pageup": "pgup",
@@ -474,6 +479,38 @@ ROOM_FOOTERS: dict[str, tuple[str, ...]] = {
 """For ``FOOTERS``."""
 
 
+ANNOTATION_KEYS: tuple[Key, ...] = (
+    Key(
+        "annotate.tag",
+        "number_sign",
+        "annotate('tag')",
+        "annotate",
+        "Tag the call; the run in a list",
+        "Annotations",
+        "tag",
+    ),
+    Key("annotate.note", "quotation_mark", "annotate('note')", "annotate", "Write a note on it", "Annotations", "note"),
+    Key("annotate.score", "asterisk", "annotate('score')", "annotate", "Score it by a number", "Annotations", "score"),
+    Key("annotate.up", "plus", "annotate('up')", "annotate", "Thumb up; again takes it away", "Annotations", "good"),
+    Key(
+        "annotate.down",
+        "minus",
+        "annotate('down')",
+        "annotate",
+        "Thumb down; again takes it away",
+        "Annotations",
+        "bad",
+    ),
+    Key("note.save", "ctrl+s", "save", "note", "Save the note", "Annotations", "save", priority=True),
+)
+
+ANNOTATION_CONTEXTS: dict[str, tuple[str, ...]] = {
+    "annotate": ("app", "bench", "runs", "tree", "list", "borders"),
+    "note": ("dialog",),
+}
+"""For ``CONTEXTS``."""
+
+
 RUN_KEYS: tuple[Key, ...] = (
     Key("app.runs", "L", "runs", "app", "All stored runs: find, compare, fork, go on", "Workbench", "runs"),
     Key("app.home", "H", "home", "app", "The cascades and runs of this folder", "Workbench", "home"),
@@ -514,6 +551,9 @@ RUN_FOOTERS: dict[str, tuple[str, ...]] = {
     "runs": (
         "list.open",
         "runs.filter",
+        "annotate.tag",
+        "annotate.note",
+        "annotate.score",
         "runs.resume",
         "runs.fork",
         "runs.mark",
@@ -775,6 +815,7 @@ KEYS: tuple[Key, ...] = (
     *SIDE_KEYS,
     *REVIEW_KEYS,
     *ROOM_KEYS,
+    *ANNOTATION_KEYS,
     *RUN_KEYS,
     *FORM_KEYS,
     *EDIT_KEYS,
@@ -815,6 +856,7 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
     "borders": ("app", "list", "tree", "sheet", "runs", "home", "compare", "candidates", "find"),
     **SIDE_CONTEXTS,
     **ROOM_CONTEXTS,
+    **ANNOTATION_CONTEXTS,
     **RUN_CONTEXTS,
     **FORM_CONTEXTS,
     **REVIEW_CONTEXTS,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import asdict
 from rich.cells import cell_len
 
+from workbench.context.place import Place
 from workbench.store.summary import RunSummary
+from workbench.views.annotations import call_words, label_words, score_words, tag_words, verdict
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.filter_result import marked
 from workbench.views.keys import told
@@ -17,46 +19,82 @@ from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, day_and_time, plural, seconds, spent_words
 from workbench.views.run import counted, local_time, note_of, origin_words
 from workbench.views.signs import sign, status_cell, status_sign
-from workbench.views.text import TextLine, TextRows, drawn_line
+from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
 from workbench.views.value import Block, Cell, Column, Table, View
 
 if TYPE_CHECKING:
+    from workbench.engine.journal.annotations import Labels
     from workbench.store.catalog import Member
     from workbench.store.run_filter import RunMatch
+    from workbench.store.text_search import Hit
     from workbench.workspace.runs_poller import Listing
 
 ROOMY = 100
-"""Cells from which on dates have their year and cascades a column."""
+"""Cells from which on there is room for more than what a run was asked, said and cost."""
+WIDE = 150
+"""Cells from which on dates have their year."""
 
 
-CLOSE = 64
-"""Cells below which numbers stand closer."""
+class _Column(NamedTuple):
+    """A column of the list: its title, cells, and whether it stands to the right."""
+
+    title: str
+    size: int
+    right: bool = False
 
 
-class _Columns(NamedTuple):
-    """Cells of each column; 0 where it is left out."""
+class _Sizes(NamedTuple):
+    """Cells that the longest text of a column takes; 0 where no run has any."""
 
     name: int
-    when: int
-    took: int
-    calls: int
-    tokens: int
-    cost: int
+    model: int
+    tags: int
+    score: int
     cascade: int
-    note: int
+    input: int
+
+
+_SORTED: Mapping[str, _Column] = {
+    "tokens": _Column("tokens", 11, True),
+    "seconds": _Column("took", 10, True),
+    "calls": _Column("calls", 8, True),
+    "score": _Column("score", 8, True),
+}
+"""The column that an order goes by is always there."""
 
 
 @lru_cache(maxsize=64)
-def _columns(width: int, longest: int, named: int) -> _Columns:
-    """``longest``: cells of a session's name, ``named``: of a cascade's. What they leave is the note's."""
-    roomy = width >= ROOMY
-    when, took, calls, tokens, cost = (
-        (18, 9, 7, 11, 11) if roomy else (13, 0, 6, 10, 10) if width >= CLOSE else (12, 0, 6, 9, 9)
+def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
+    """The columns that fit, the most useful first; input and output share what is left."""
+    name = min(40, max(16, min(sizes.name, width * 24 // 100)))
+    texts = 26 if width < ROOMY else 34 if width < WIDE else 60
+    left = width - 4 - name
+    wanted = (
+        _SORTED.get(order, _Column("", 0)),
+        _Column("started", 18 if width >= WIDE else 13),
+        _Column("cost", 10 if width < ROOMY else 12, True),
+        _Column("score", min(max(sizes.score, 5) + 2, 12), True) if sizes.score else _Column("", 0),
+        _Column("tags", min(sizes.tags + 2, 22)) if sizes.tags else _Column("", 0),
+        _Column("model", min(sizes.model + 2, 26 if width >= WIDE else 18)) if sizes.model else _Column("", 0),
+        _SORTED["tokens"],
+        _SORTED["seconds"],
+        _SORTED["calls"],
+        _Column("cascade", min(sizes.cascade + 2, 22)),
     )
-    rest = max(20, width - 4 - when - took - calls - tokens - cost)
-    name = min(40, max(16, min(longest, rest * 45 // 100 if roomy else rest * 65 // 100)))
-    cascade = min(28, max(9, named + 2), (rest - name) * 45 // 100) if roomy else 0
-    return _Columns(name, when, took, calls, tokens, cost, cascade, max(0, rest - name - cascade - 2))
+    chosen: dict[str, _Column] = {}
+    for column in wanted:
+        if column.size and column.title not in chosen and (left - column.size >= texts or column is wanted[0]):
+            chosen[column.title] = column
+            left -= column.size
+    given = max(8, min(sizes.input + 2, left * 42 // 100))
+    chosen |= {"input": _Column("input", given), "output": _Column("output", max(0, left - given - 2))}
+    shown = (chosen[title] for title in _ORDER if title in chosen)
+    return (_Column("session", name), *shown)
+
+
+_ORDER = ("started", "took", "calls", "tokens", "cost", "score", "tags", "model", "cascade", "input", "output")
+_GAP_BEFORE = ("tags", "model", "cascade", "input")
+"""Columns of text: the first of them stands two cells from the numbers before it."""
 
 
 class RunsView(View):
@@ -66,10 +104,9 @@ class RunsView(View):
         self.found = found
 
     def blocks(self) -> Iterator[Block]:
-        notes = [note_of(one.run) for one in self.found]
-        width = len(COLUMNS) + any(notes)
-        rows = [_cells(one.run, note)[:width] for one, note in zip(self.found, notes, strict=True)]
-        yield Table((*COLUMNS, NOTE)[:width], rows)
+        rows = [_cells(one.run) for one in self.found]
+        used = [i for i, column in enumerate(COLUMNS) if not column.leaves_empty or any(row[i].text for row in rows)]
+        yield Table([COLUMNS[i].column for i in used], [[row[i] for i in used] for row in rows])
         for one in self.found:
             for phrase, hit in one.hits.items():
                 yield (Cell(f"{one.run.name} {hit.place}".rstrip() + ": ", "dim"), hit.excerpt or phrase)
@@ -78,22 +115,33 @@ class RunsView(View):
         return [found_json(one) for one in self.found]
 
 
+class _Printed(NamedTuple):
+    """A column of the table, and whether it is left out where no run has anything in it."""
+
+    column: Column
+    leaves_empty: bool = False
+
+
 COLUMNS = (
-    Column("session", flexible=True, least=30),
-    Column("status"),
-    Column("started", leaves=7),
-    Column("took", right=True, leaves=4),
-    Column("calls", right=True, leaves=2),
-    Column("in", right=True, leaves=5),
-    Column("out", right=True, leaves=3),
-    Column("cost", right=True, leaves=8),
-    Column("cascade", flexible=True, leaves=1),
-    Column("model", flexible=True, leaves=1),
+    _Printed(Column("session", flexible=True, least=30)),
+    _Printed(Column("status")),
+    _Printed(Column("started", leaves=9)),
+    _Printed(Column("took", right=True, leaves=4)),
+    _Printed(Column("calls", right=True, leaves=2)),
+    _Printed(Column("in", right=True, leaves=5)),
+    _Printed(Column("out", right=True, leaves=3)),
+    _Printed(Column("cost", right=True, leaves=10)),
+    _Printed(Column("score", right=True, leaves=8), leaves_empty=True),
+    _Printed(Column("tags", flexible=True, leaves=7, most=30), leaves_empty=True),
+    _Printed(Column("input", flexible=True, leaves=6, most=40), leaves_empty=True),
+    _Printed(Column("output", flexible=True, leaves=6, most=40), leaves_empty=True),
+    _Printed(Column("cascade", flexible=True, leaves=1)),
+    _Printed(Column("model", flexible=True, leaves=1)),
+    _Printed(Column("note", flexible=True, leaves=8), leaves_empty=True),
 )
-NOTE = Column("note", flexible=True, leaves=6)
 
 
-def _cells(run: RunSummary, note: str) -> list[Cell]:
+def _cells(run: RunSummary) -> list[Cell]:
     return [
         Cell(run.name, "name"),
         status_cell(run.status),
@@ -103,10 +151,20 @@ def _cells(run: RunSummary, note: str) -> list[Cell]:
         Cell(counted(run, run.tokens_in, run.grade_in)),
         Cell(UNKNOWN if run.told_out is None else counted(run, run.told_out)),
         Cell(_cost(run)),
+        Cell(verdict(run.labels), "", f"{score_words(run.labels.score)} {run.labels.thumb}".strip()),
+        Cell(tag_words(run.labels), "accent"),
+        Cell(given_words(run)),
+        Cell(flat(run.output, 200)),
         Cell(run.cascade_file or run.cascade_id),
         Cell(run.model or UNKNOWN),
-        Cell(note, _note_token(run)),
+        Cell(note_of(run), _note_token(run)),
     ]
+
+
+def given_words(run: RunSummary) -> str:
+    """Its input in one line: the values alone, since the names are the same in every run of a cascade."""
+    values = (line.partition(": ")[2] or line for line in run.input.split("\n"))
+    return flat(" · ".join(value.strip() for value in values if value.strip()), 200)
 
 
 def _took(run: RunSummary) -> str:
@@ -141,8 +199,16 @@ class RunRows(Rows):
     def __init__(self, listing: Listing, marked: Set[str] = frozenset(), open_id: str = "") -> None:
         """``open_id`` is the run that the Bench shows."""
         self.members: Sequence[Member] = listing.members
-        self._longest = max(map(_needs, self.members), default=0)
-        self._named = max((cell_len(cascade_name(member.run)) for member in self.members), default=0)
+        runs = [member.run for member in self.members]
+        self._sizes = _Sizes(
+            max(map(_needs, self.members), default=0),
+            max((cell_len(model_words(run)) for run in runs), default=0),
+            max((cell_len(tag_words(run.labels)) for run in runs), default=0),
+            max((cell_len(verdict(run.labels)) for run in runs), default=0),
+            max((cell_len(cascade_name(run)) for run in runs), default=0),
+            max((cell_len(given_words(run)) for run in runs), default=0),
+        )
+        self._order = listing.wanted.order
         self._marked = marked
         self._open = open_id
         wanted = listing.wanted
@@ -158,40 +224,55 @@ class RunRows(Rows):
         return len(self.members)
 
     def heads(self, width: int) -> Sequence[Row]:
-        c = _columns(width, self._longest, self._named)
-        cells = [f"      {fit('session', c.name - 2)}", fit("started", c.when)]
-        cells += [fit("took", c.took, "right")] if c.took else []
-        cells += [
-            fit(name, size, "right") for name, size in (("calls", c.calls), ("tokens", c.tokens), ("cost", c.cost))
-        ]
-        cells += ["  ", fit("cascade", c.cascade) if c.cascade else "", fit("note", c.note)]
+        texts, cells = False, ["    "]
+        for column in _columns(width, self._sizes, self._order):
+            cells.append(_gap(column, texts))
+            texts = texts or column.title in _GAP_BEFORE
+            title = f"  {column.title}" if column.title == "session" else column.title
+            cells.append(fit(title, column.size, "right" if column.right else "left"))
         return (Row(crop((("".join(cells), "head"),), width)),)
 
     def row(self, index: int, width: int) -> Row:
         member = self.members[index]
-        run, c = member.run, _columns(width, self._longest, self._named)
-        roomy = width >= ROOMY
-        dim = "plain" if not run.depth else "dim"
-        spans: list[Span] = [
-            (" ", "plain"),
-            self._mark(run),
-            _glyph(run),
-            (" ", "plain"),
-            *_name(member, c.name),
-            (fit(day_and_time(run.started, year=roomy), c.when), "dim"),
-        ]
-        if c.took:
-            spans.append((fit(_took(run), c.took, "right"), "dim"))
-        spans += [
-            (fit(counted(run, run.calls), c.calls, "right"), dim),
-            (fit(counted(run, run.tokens_in + run.tokens_out, run.grade_in), c.tokens, "right"), dim),
-            (fit(_cost(run), c.cost, "right"), dim),
-            ("  ", "plain"),
-        ]
-        if c.cascade:
-            spans.append((fit(cascade_name(run), c.cascade), "dim"))
-        spans.append((fit(note_of(run, named=not member.depth), c.note), _note_token(run)))
+        run = member.run
+        spans: list[Span] = [(" ", "plain"), self._mark(run), _glyph(run), (" ", "plain")]
+        texts = False
+        for column in _columns(width, self._sizes, self._order):
+            spans.append((_gap(column, texts), "plain"))
+            texts = texts or column.title in _GAP_BEFORE
+            spans += self._cell(member, column, year=width >= WIDE)
         return Row(crop(spans, width), "selected" if run.run_id in self._marked else "")
+
+    def _cell(self, member: Member, column: _Column, *, year: bool) -> tuple[Span, ...]:
+        run, dim = member.run, "dim" if member.run.depth else "plain"
+        match column.title:
+            case "session":
+                return _name(member, column.size)
+            case "output":
+                return _said_at_last(member, column.size)
+            case "started":
+                text, token = day_and_time(run.started, year=year), "dim"
+            case "took":
+                text, token = _took(run), "dim"
+            case "calls":
+                text, token = counted(run, run.calls), dim
+            case "tokens":
+                text, token = counted(run, run.tokens_in + run.tokens_out, run.grade_in), dim
+            case "cost":
+                text, token = _cost(run), dim
+            case "score":
+                text, token = verdict(run.labels), _verdict_token(run)
+            case "tags":
+                text, token = tag_words(run.labels), "accent"
+            case "model":
+                text, token = model_words(run), "dim"
+            case "cascade":
+                text, token = cascade_name(run), "dim"
+            case _:
+                text, token = given_words(run), dim
+        return ((fit(text, column.size - (0 if column.right else 1), "right" if column.right else "left"), token),) + (
+            () if column.right else ((" ", "plain"),)
+        )
 
     def _mark(self, run: RunSummary) -> Span:
         if run.run_id in self._marked:
@@ -200,7 +281,8 @@ class RunRows(Rows):
 
     def plain(self, index: int) -> str:
         run = self.members[index].run
-        return f"{run.name} {run.status} {run.cascade_id} {note_of(run)}"
+        parts = (run.name, run.status, run.cascade_id, tag_words(run.labels), note_of(run), run.input, run.output)
+        return " ".join(filter(None, parts))
 
     def index_of(self, run_id: str) -> int | None:
         """The row of a run; None where it is not listed."""
@@ -210,6 +292,30 @@ class RunRows(Rows):
 def cascade_name(run: RunSummary) -> str:
     """Its id, else its file; nothing where the journal tells neither."""
     return run.cascade_id or run.cascade_file
+
+
+def model_words(run: RunSummary) -> str:
+    """The models that its calls were sent to, without their providers."""
+    return ", ".join(dict.fromkeys(model.rpartition("/")[2] for model in run.model.split(", ") if model))
+
+
+def _gap(column: _Column, texts: bool) -> str:
+    return "  " if column.title in _GAP_BEFORE and not texts else ""
+
+
+def _verdict_token(run: RunSummary) -> str:
+    return sign(f"thumb {run.labels.thumb}")[1] if run.labels.thumb else "plain"
+
+
+def _said_at_last(member: Member, width: int) -> tuple[Span, ...]:
+    """Where the run comes from and what went wrong, then its output."""
+    run = member.run
+    note, output = note_of(run, named=not member.depth), flat(run.output, 400)
+    if not note or not output:
+        return ((fit(note or output, width), _note_token(run) if note else "dim" if run.depth else "plain"),)
+    if cell_len(note) > width - 8:
+        return ((fit(note, width), _note_token(run)),)
+    return ((f"{note} ", _note_token(run)), (fit(f"· {output}", max(0, width - cell_len(note) - 1)), "dim"))
 
 
 def _needs(member: Member) -> int:
@@ -276,25 +382,72 @@ class CardRows(TextRows):
     """All there is to say of one run."""
 
     def __init__(self, listing: Listing, run: RunSummary) -> None:
-        lines = [*_said(listing, run), *(TextLine(text, token) for text, token in _card(run) if text)]
+        hits = listing.hits.get(run.run_id, {})
+        lines = [
+            *(TextLine(text, token) for text, token in _head(run) if text),
+            *_labels("", run.labels),
+            *(line for at, labels in run.call_labels for line in _labels(call_words(Place.parse(at)), labels)),
+            *_said(hits, run),
+            *_text("input", run.input, hits),
+            *_text("output", run.output, hits),
+            *((TextLine(told("… {list.open} opens the run with the rest"), "faint"),) if run.excerpt else ()),
+            *(TextLine(text, token) for text, token in _foot(run) if text),
+        ]
         right: tuple[Span, ...] = (_glyph(run), (f" {run_status(run)}", _glyph(run)[1]))
         super().__init__(lines, ((flat(run.name, 80), "title"),), right)
 
 
-def _said(listing: Listing, run: RunSummary) -> list[TextLine]:
-    """Where it says what the filter looks for."""
+def _labels(at: str, labels: Labels) -> Iterator[TextLine]:
+    """What people say of the run, or of one of its calls."""
+    if not labels:
+        return
+    name: tuple[Span, ...] = ((f"{at}  ", "name"),) if at else ()
+    words = label_words(labels)
+    if words or at:
+        yield drawn_line([*name, (words, "accent")])
+    for text in labels.notes:
+        first, *more = text_lines(text)
+        yield drawn_line([sign("note"), (f" {first.text}", "plain")])
+        yield from (TextLine(f"  {line.text}") for line in more)
+
+
+def _text(name: str, text: str, hits: Mapping[str, Hit]) -> Iterator[TextLine]:
+    """The input or the output under its name, with what the filter looks for marked."""
+    if not text.strip():
+        return
+    yield TextLine(name, "head")
+    for line in text_lines(text.strip()):
+        spans: tuple[Span, ...] = ((line.text, "plain"),)
+        for phrase in hits:
+            spans = tuple(
+                part for span in spans for part in (marked([span], phrase) if span[1] == "plain" else (span,))
+            )
+        yield drawn_line(spans) if len(spans) > 1 else line
+
+
+def _said(hits: Mapping[str, Hit], run: RunSummary) -> list[TextLine]:
+    """Where it says what the filter looks for, unless the card shows that place anyway."""
     return [
         drawn_line(
             [
-                (f"“{phrase}” at {hit.place or 'its beginning or end'}: ", "accent"),
+                (f"“{phrase}” {_where(hit)}: ", "accent"),
                 *marked([(hit.excerpt, "plain")], phrase),
             ]
         )
-        for phrase, hit in listing.hits.get(run.run_id, {}).items()
+        for phrase, hit in hits.items()
+        if run.excerpt or hit.place not in ("input", "output", "note")
     ]
 
 
-def _card(run: RunSummary) -> list[tuple[str, str]]:
+def _where(hit: Hit) -> str:
+    return (
+        f"in its {hit.place}"
+        if hit.place in ("input", "output", "note")
+        else f"at {hit.place or 'its beginning or end'}"
+    )
+
+
+def _head(run: RunSummary) -> list[tuple[str, str]]:
     took = "" if run.seconds is None else f", took {seconds(run.seconds)}"
     by = f", by {', '.join(run.models)}" if run.models else ""
     numbers = [counts(run, run.calls, "call"), counts(run, run.tools, "tool call")]
@@ -303,7 +456,6 @@ def _card(run: RunSummary) -> list[tuple[str, str]]:
     numbers += [spent_words(run.spent) or UNKNOWN]
     numbers += [plural(run.warnings, "warning")] if run.warnings else []
     numbers += [plural(run.edited, "edit")] if run.edited else []
-    definition = ". It runs another text of the cascade than the run that it came from." if run.redefined else ""
     ended = f"{run.status}: {run.reason}" if run.reason and not _is_torn(run) else ""
     return [
         (f"damaged: {run.fault}" if run.fault else "", "error"),
@@ -311,6 +463,12 @@ def _card(run: RunSummary) -> list[tuple[str, str]]:
         (" · ".join(numbers), "plain"),
         (ended, status_sign(run.status)[1]),
         (told("can go on after {at}: {runs.resume}", at=run.at) if run.resumable and run.at else "", "changed"),
+    ]
+
+
+def _foot(run: RunSummary) -> list[tuple[str, str]]:
+    definition = ". It runs another text of the cascade than the run that it came from." if run.redefined else ""
+    return [
         (origin_words(run) + definition, "accent"),
         (" → ".join(run.phases), "dim"),
         (f"{run.cascade_file or run.cascade_id}   {run.run_id}".strip(), "faint"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -35,3 +36,9 @@ def annotation_target(store: Store, name: str) -> tuple[str, Place]:
             raise
     run_id = store.find(run)
     return run_id, find_call(store.state(run_id), place)
+
+
+def known_tags(store: Store) -> tuple[str, ...]:
+    """All tags of a store, the most used first."""
+    counted = Counter(tag for run in store.runs() for labels in run.all_labels for tag in labels.tags)
+    return tuple(tag for tag, _ in counted.most_common())

@@ -134,17 +134,23 @@ class RunsPoller:
     def _listing(
         self, wanted: RunsRequest, runs: Sequence[RunSummary], found: Sequence[RunMatch], doing: str
     ) -> Listing:
-        chosen = [one.run for one in found]
+        inside = self._good.asks_inside
+        # A run inside another one is listed below it, or where it is asked for; so the numbers are those of the list.
+        chosen, listed = [one.run for one in found], {one.run.run_id for one in found if inside or not one.run.depth}
+        for run in sorted(chosen, key=lambda run: run.depth):
+            if run.parent_run in listed:
+                listed.add(run.run_id)
+        chosen = [run for run in chosen if run.run_id in listed]
         if wanted.order == "newest":
-            members = families(chosen, wanted.folding, inside=self._good.asks_inside)
+            members = families(chosen, wanted.folding, inside=inside)
         else:
-            members = by_order((run for run in chosen if self._good.asks_inside or not run.depth), wanted.order)
+            members = by_order((run for run in chosen if inside or not run.depth), wanted.order)
         return Listing(
             wanted,
             members,
             {one.run.run_id: one.hits for one in found if one.hits},
-            sum(not run.depth for run in runs),
-            sum(self._good.asks_inside or not run.depth for run in chosen),
+            sum(inside or not run.depth for run in runs),
+            sum(inside or not run.depth for run in chosen),
             doing,
             self._fault,
         )

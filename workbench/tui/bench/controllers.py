@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from workbench.tui.bench.annotating import Annotating
 from workbench.tui.bench.asking import Asking
 from workbench.tui.bench.editing import Editing
 from workbench.tui.bench.inspecting import Inspecting
@@ -27,6 +28,7 @@ class Controllers:
         self.running = Running(layout, self.asking.begin_anew)
         self.editing = Editing(layout, self.running)
         self.testing = Testing(layout)
+        self.annotating = Annotating(layout)
         self.pictures = Pictures(layout, drawn)
         self.view = SavedView(layout)
 

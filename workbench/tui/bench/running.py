@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -143,6 +144,8 @@ class Running:
         session, presenter = live
         stored = [session.events.popleft() for _ in range(len(session.events))]
         presenter.state.absorb(stored, (), monotonic())
+        with suppress(StoreError):  # Removed since it was read.
+            presenter.state.run.annotations = session.project.store.annotations(presenter.state.run.run_id)
         if not session.running and session.project.store.writer(presenter.state.run.run_id) is None:
             presenter.state.end_unfinished()
         self._stage.in_background(partial(self._fetch_nested, session, presenter), "nested")

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from workbench.tui.bench.controllers import Controllers
     from workbench.tui.bench.panes import PanesLook
     from workbench.tui.bench.presenter import Detail, Presenter
+    from workbench.tui.screens.annotator import What
     from workbench.views.tree import TreeRows
     from workbench.workspace.session import Session
     from workbench.workspace.view_states import ViewState
 
-COMMANDS = frozenset(key.action.partition("(")[0] for key in KEYS if key.context == "bench")
+COMMANDS = frozenset(key.action.partition("(")[0] for key in KEYS if key.context in ("bench", "annotate"))
 """The names of the actions of the Bench."""
 FRAME = 0.05
 """Seconds between two looks at the engine's queues: 20 repaints a second, however fast a model streams."""
@@ -46,7 +47,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     """The main screen: lays the panes out, and hands keys and clicks to the controllers."""
 
     AUTO_FOCUS = "#context"
-    BINDINGS: ClassVar[list[BindingType]] = bindings("bench")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("bench"), *bindings("annotate")]
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - declared by Textual without ClassVar
         (0, "-narrow"),
         (100, "-normal"),
@@ -292,6 +293,9 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
 
     def action_freeze(self) -> None:
         self.controllers.testing.freeze()
+
+    def action_annotate(self, what: What) -> None:
+        self.controllers.annotating.annotate(what)
 
     def action_call(self, step: int) -> None:
         self.controllers.inspecting.move(step)

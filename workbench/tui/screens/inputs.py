@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,10 +9,11 @@ from textual import on
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from workbench.language.clean import clean, clean_line
+from workbench.language.clean import clean
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
 from workbench.tui.widgets.entry import LineInput
+from workbench.workspace.input_values import as_line, from_line
 
 
 class InputForm(Dialog[Mapping[str, Any]]):
@@ -56,18 +56,3 @@ class InputForm(Dialog[Mapping[str, Any]]):
             name: from_line(entry.value) for name, entry in zip(self._declared, entries, strict=True) if entry.value
         }
         self.dismiss(values)
-
-
-def as_line(value: Any) -> str:
-    """A value as one line of the form; text that is no clean line, or would be read as JSON, as JSON."""
-    if isinstance(value, str) and clean_line(value) == value and from_line(value) == value:
-        return value
-    return json.dumps(value)
-
-
-def from_line(line: str) -> Any:
-    """What a line of the form means: objects, lists, numbers, true, false and null as JSON, else the text."""
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return line

@@ -14,6 +14,7 @@ from workbench.store.catalog import ORDERS
 from workbench.store.faults import StoreError
 from workbench.store.run_filter import FilterError, parse_filter
 from workbench.tui.bindings import bindings
+from workbench.tui.screens.annotator import AnnotationTarget, Annotator
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import ChoiceDialog
@@ -29,10 +30,15 @@ from workbench.workspace.recorded_runs import remove_run
 from workbench.workspace.runs_poller import Listing, RunsPoller, RunsRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from workbench.store.summary import RunSummary
+    from workbench.tui.screens.annotator import What
     from workbench.workspace.session import Workspace
 
-EXAMPLES = 'status:failed tokens>8000 cost>=0.05 date:today age<2h phase:x is:fork text:"rate limit" a or -b'
+EXAMPLES = (
+    'a word  status:failed  tag:good score>=4  cost>=0.05  date:today age<2h  phase:x  text:"rate limit"  a or -b'
+)
 
 
 class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
@@ -42,8 +48,8 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
     CLEARS: ClassVar[str] = "runs.close"
     needs_focus: ClassVar[bool] = True
     VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012 - declared by Textual without ClassVar
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("runs"), *bindings("borders")]
-    PALETTE = ("runs", "borders", "tree", "list")
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("runs"), *bindings("annotate"), *bindings("borders")]
+    PALETTE = ("runs", "annotate", "borders", "tree", "list")
 
     def __init__(self, workspace: Workspace, text: str = "") -> None:
         """``text`` is a filter to begin with."""
@@ -53,6 +59,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         self.listing = Listing(self._wanted, searching="reading …")
         self.list_pane = TreePane(RunRows(self.listing), id="runs")
         self.card_pane = RowView(TextRows([], (("Run", "title"),)), id="card", selecting=False)
+        self._annotator = Annotator(self)
         self._marked: list[str] = []
         self._chosen = ""
         """Run id under the cursor: the cursor stays on it while others come and go."""
@@ -84,8 +91,12 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         return (Grip("runs.card", self.card_pane, "title", self.card_pane.size.height, 3, self.size.height - 8),)
 
     def apply_sizes(self) -> None:
+        """The card has what the list leaves, which is as high as its content and at most three fifths of the screen."""
         size = self.size_of("runs.card")
-        self.card_pane.styles.height = None if size is None else min(size, max(3, self.size.height - 8))
+        if size is None:
+            rows = max(self.listing.total, len(self.list_pane.rows)) + 3
+            size = self.size.height - 1 - max(8, min(rows, self.size.height * 3 // 5))
+        self.card_pane.styles.height = min(max(3, size), max(3, self.size.height - 8))
 
     def on_resize(self) -> None:
         self.apply_sizes()
@@ -111,6 +122,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         rows = RunRows(self.listing, frozenset(self._marked), session.run_id if session is not None else "")
         cursor = rows.index_of(self._chosen) if self._chosen else 0
         self.list_pane.show(rows, cursor)
+        self.apply_sizes()
         self._show_card()
 
     def _show_card(self) -> None:
@@ -281,7 +293,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
             "Its journal is deleted with all messages and images, also of runs inside it. Forks and frozen tests stay. "
             "This cannot be taken back."
         )
-        answers = (("keep", "k", "Keep it"), ("delete", "x", "Delete it for ever"))
+        answers = (("keep", "k", "Keep it"), ("delete", "x", "Delete it permanently"))
 
         def answered(answer: str | None) -> None:
             if answer == "delete":
@@ -299,6 +311,25 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         more = f" and {count - 1} inside it" if count > 1 else ""
         self.app.call_later(self.services.say, f"{name}{more} is deleted.")
         self.poller.look()
+
+    # -- annotating --------------------------------------------------------------------------------------------------
+
+    def action_annotate(self, what: What) -> None:
+        """Say something of the run under the cursor."""
+        if (run := self.run()) is not None:
+            project = self._workspace.project
+            self._annotator.annotate(
+                what,
+                AnnotationTarget(project, run.run_id, run.name, run.labels, lambda run_id, now: self.poller.look()),
+            )
+
+    def in_background(self, work: Callable[[], None], group: str) -> None:
+        """Run work in a thread; other work of the group is given up."""
+        self.run_worker(work, thread=True, group=group, exclusive=True, exit_on_error=False)
+
+    def later(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """Call something on the screen's side; may be called in any thread."""
+        self.app.call_later(callback, *arguments)
 
     # -- comparing ---------------------------------------------------------------------------------------------------
 

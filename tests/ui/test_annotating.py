@@ -1,0 +1,113 @@
+"""Tags, notes, scores and thumbs by keys: in the list of runs, and on the calls of the Bench."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.widgets import TextArea
+
+from tests.ui.bench import Bench, bench, screen_text
+from tests.ui.snapshot import check_sizes
+from tests.ui.stored import FAILED, stored_runs
+from tests.ui.test_runs import go_to, opened
+from workbench.engine.journal.annotations import Annotations, Change, Labels
+from workbench.store.store import Store
+from workbench.tui.screens.note import NoteDialog
+from workbench.tui.screens.runs import RunsScreen
+from workbench.tui.widgets.entry import LineInput
+
+
+async def answer(it: Bench, key: str, text: str) -> None:
+    """Press a key that asks for a line, and write one."""
+    await it.press(key)
+    await it.until(lambda: it.app.screen.query(LineInput), "nothing was asked")
+    it.app.screen.query_one(LineInput).value = text
+    await it.press("enter")
+
+
+async def note(it: Bench, text: str) -> None:
+    await it.press("quotation_mark")
+    await it.until(lambda: isinstance(it.app.screen, NoteDialog), "no note was asked for")
+    it.app.screen.query_one(TextArea).text = text
+    await it.press("ctrl+s")
+
+
+async def test_a_run_is_annotated_in_the_list(tmp_path: Path) -> None:
+    store = stored_runs(tmp_path)
+    async with bench(tmp_path) as it:
+        screen = await opened(it)
+        await go_to(it, screen, FAILED)
+
+        async def holds(labels: Labels) -> None:
+            def shown() -> bool:
+                run = screen.run()
+                return run is not None and run.labels == labels
+
+            await it.until(shown, f"{labels} does not show")
+            assert store.annotations(FAILED).run == labels
+
+        await answer(it, "number_sign", "good #slow")
+        await holds(Labels(("good", "slow")))
+        await answer(it, "number_sign", "slow")
+        await holds(Labels(("slow",)))
+        await answer(it, "asterisk", "much")
+        assert screen.query(LineInput), "what is no score is not taken"
+        await it.press("escape")
+        await answer(it, "asterisk", "3.5")
+        await it.press("plus")
+        await holds(Labels(("slow",), (), 3.5, "up"))
+        await note(it, "The key was refused.\nAsk Ada for another.")
+        await holds(Labels(("slow",), ("The key was refused.\nAsk Ada for another.",), 3.5, "up"))
+        await check_sizes(it, "runs-annotated", picture=True)
+        await it.press("quotation_mark")
+        await it.until(lambda: isinstance(it.app.screen, NoteDialog), "no note was asked for")
+        await check_sizes(it, "note")
+        await it.press("x", "escape")
+        assert "Not saved" in screen_text(it.app), "a changed note is not dropped by one key"
+        await it.press("escape")
+        assert it.app.screen is screen
+        await note(it, "")
+        await answer(it, "asterisk", "")
+        await it.press("plus")
+        await answer(it, "number_sign", "")
+        await holds(Labels())
+
+
+async def test_a_call_and_its_run_are_annotated_on_the_bench(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+        run, store = it.presenter.state.run, it.session.project.store
+        place = it.presenter.state.selected
+        assert place is not None
+
+        def said() -> Annotations:
+            return store.annotations(run.run_id)
+
+        await it.press("minus")
+        await it.until(lambda: said().at(place).thumb == "down", "the call has no thumb")
+        await answer(it, "number_sign", "odd")
+        await it.until(lambda: run.annotations.at(place).tags == ("odd",), "the call has no tag")
+        assert "#odd ↓" in it.text()
+        it.screen.tree_pane.focus()
+        await it.press("g")
+        await answer(it, "number_sign", "whole")
+        await it.until(lambda: said().run.tags == ("whole",), "the run has no tag")
+        await it.press("L")
+        await it.until(
+            lambda: isinstance(it.app.screen, RunsScreen) and it.app.screen.listing.members, "no run is listed"
+        )
+        assert "#whole" in screen_text(it.app)
+
+
+async def test_what_another_window_said_meanwhile_stays(tmp_path: Path) -> None:
+    store = stored_runs(tmp_path)
+    async with bench(tmp_path) as it:
+        screen = await opened(it)
+        await go_to(it, screen, FAILED)
+        await it.press("number_sign")
+        await it.until(lambda: screen.query(LineInput), "nothing was asked")
+        await it.press(*"mine")
+        Store(store.root).annotate(FAILED, Change(tags=("theirs",)))
+        await it.press("enter")
+        await it.until(lambda: set(store.annotations(FAILED).run.tags) == {"mine", "theirs"}, "one of them is lost")

@@ -1,0 +1,52 @@
+"""Tags, notes, scores and thumbs on the call that is looked at, or on its run."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from workbench.context.place import Place
+from workbench.tui.screens.annotator import AnnotationTarget, Annotator
+from workbench.views.annotations import call_words
+from workbench.views.keys import told
+
+if TYPE_CHECKING:
+    from workbench.engine.journal.annotations import Annotations
+    from workbench.tui.bench.presenter import Presenter
+    from workbench.tui.bench.stage import Layout
+    from workbench.tui.screens.annotator import What
+
+
+class Annotating:
+    """What the keys of the group "Annotations" do on the Bench."""
+
+    def __init__(self, stage: Layout) -> None:
+        self._stage = stage
+        self._annotator = Annotator(stage)
+
+    def annotate(self, what: What) -> None:
+        """Say something of the selected call; in the tree on a row that is no call, of the run."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+        run, selected = presenter.state.shown, presenter.state.selected
+        if not run.run_id:
+            self._stage.services.say(told("There is no run yet: {run.start} makes one."))
+            return
+        place = Place() if selected is None or self._on_no_call() else selected
+        name = call_words(place) if place != Place() else f"the run {run.session_id or run.run_id}"
+        labels = run.annotations.at(place)
+        target = AnnotationTarget(session.project, run.run_id, name, labels, partial(self._taken, presenter), place)
+        self._annotator.annotate(what, target)
+
+    def _on_no_call(self) -> bool:
+        """Whether the tree has the focus, with its cursor on a phase, a tool, a nested run."""
+        panes = self._stage.panes
+        return panes.tree.has_focus and panes.tree_id is not None and "call" not in panes.tree_id[-2:]
+
+    def _taken(self, presenter: Presenter, run_id: str, now: Annotations) -> None:
+        state = presenter.state
+        for run in (state.run, *state.children.values()):
+            if run.run_id == run_id:
+                run.annotations = now
+        self._stage.redraw()

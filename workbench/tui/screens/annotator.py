@@ -1,0 +1,155 @@
+"""Asks what is to be said of a run or a call, and writes it beside the run, behind what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from msgspec import Struct
+
+from workbench.context.place import Place
+from workbench.engine.journal.annotations import DOWN, UP, AnnotationError, Change, check_score, check_tag
+from workbench.store.faults import StoreError
+from workbench.tui.screens.note import NoteDialog
+from workbench.views.annotations import score_words
+from workbench.workspace.annotating import annotated, known_tags
+
+if TYPE_CHECKING:
+    from workbench.engine.journal.annotations import Annotations, Labels
+    from workbench.tui.contracts import Services
+    from workbench.workspace.project import Project
+
+What = Literal["tag", "note", "score", "up", "down"]
+
+
+class Host(Protocol):
+    """The screen on which it is asked."""
+
+    @property
+    def services(self) -> Services:
+        """What the app does for its screens."""
+        ...
+
+    def ask(self, label: str, **options: Any) -> None:
+        """Open the one-line prompt; see ``Prompt`` for the options."""
+        ...
+
+    def in_background(self, work: Callable[[], None], group: str) -> None:
+        """Run work in a thread; other work of the group is given up."""
+        ...
+
+    def later(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """Call something on the screen's side; may be called in any thread."""
+        ...
+
+
+class AnnotationTarget(Struct, frozen=True):
+    """What something is said of."""
+
+    project: Project
+    run_id: str
+    name: str
+    """In words: the run's name, or ``triage:3``."""
+    labels: Labels
+    """What holds of it."""
+    taken: Callable[[str, Annotations], object]
+    """Gets the run id and what holds of the run, when it is written."""
+    place: Place = Place()
+
+
+class Annotator:
+    """The keys of the group "Annotations", on any screen."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._numbers = count()
+
+    def annotate(self, what: What, target: AnnotationTarget) -> None:
+        """Ask for tags, a note or a score; a thumb is set at once, and the same again takes it away."""
+        match what:
+            case "tag":
+                self._tags(target)
+            case "note":
+                self._note(target)
+            case "score":
+                self._score(target)
+            case _:
+                thumb = UP if what == "up" else DOWN
+                again = target.labels.thumb == thumb
+                said = f"Thumb {thumb} taken away" if again else f"Thumb {thumb}"
+                change = Change(target.place, thumb="" if again else thumb, drop_thumb=again)
+                self._write(target, change, f"{said}: {target.name}.")
+
+    def _tags(self, target: AnnotationTarget) -> None:
+        before = target.labels.tags
+
+        def done(text: str) -> str | None:
+            try:
+                wanted = tuple(dict.fromkeys(map(check_tag, text.split())))
+            except AnnotationError as fault:
+                return str(fault)
+            gone = tuple(tag for tag in before if tag not in wanted)
+            new = tuple(tag for tag in wanted if tag not in before)
+            if new or gone:
+                parts = [" ".join(f"#{tag}" for tag in new), *(f"#{tag} taken away" for tag in gone)]
+                said = ", ".join(part for part in parts if part)
+                self._write(target, Change(target.place, tags=new, untag=gone), f"{target.name}: {said}.")
+            return None
+
+        def words() -> tuple[str, ...]:
+            return known_tags(target.project.store)
+
+        self._host.ask(
+            f"tags of {target.name}",
+            value=" ".join(before),
+            placeholder="words with blanks between · delete one to take it away",
+            done=done,
+            words=words,
+            between=" ",
+        )
+
+    def _score(self, target: AnnotationTarget) -> None:
+        before = target.labels.score
+
+        def done(text: str) -> str | None:
+            if not text.strip():
+                if before is not None:
+                    self._write(target, Change(target.place, drop_score=True), f"{target.name}: score taken away.")
+                return None
+            try:
+                score = check_score(text.strip())
+            except AnnotationError as fault:
+                return str(fault)
+            self._write(target, Change(target.place, score=score), f"{target.name}: score {score_words(score)}.")
+            return None
+
+        value = score_words(before)
+        self._host.ask(f"score of {target.name}", value=value, placeholder="a number · empty for none", done=done)
+
+    def _note(self, target: AnnotationTarget) -> None:
+        before = target.labels.notes
+
+        def written(text: str | None) -> None:
+            if text is None:
+                return
+            notes = (text,) if text.strip() else ()
+            said = "Note saved" if notes else "Note taken away"
+            self._write(target, Change(target.place, notes=notes, drop_notes=before), f"{said}: {target.name}.")
+
+        self._host.services.push_screen(NoteDialog(target.name, "\n\n".join(before)), written)
+
+    def _write(self, target: AnnotationTarget, change: Change, said: str) -> None:
+        services, later = self._host.services, self._host.later
+
+        def work() -> None:
+            try:
+                now = annotated(target.project, target.run_id, change)
+            except (StoreError, AnnotationError) as fault:
+                later(services.say, f"{fault}", "error")
+                return
+            later(target.taken, target.run_id, now)
+            later(services.say, said)
+
+        # A group of its own: what was asked for is written, whatever is asked for next.
+        self._host.in_background(work, f"annotate {next(self._numbers)}")
