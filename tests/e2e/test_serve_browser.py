@@ -83,9 +83,9 @@ def test_without_a_file_the_page_shows_the_folder_and_keys_open_a_cascade_and_ac
     it.until(lambda text: "served.yaml" in text and "1 phase" in text, "the folder did not show")
     page.wait_for_selector("body.-first-byte")
     page.keyboard.press("Enter")
-    it.until(lambda text: "lighthouse" in text and "no run yet" in text, "the cascade did not open")
+    it.until(lambda text: "lighthouse" in text and "NOT RUN" in text, "the cascade did not open")
     page.keyboard.press("n")
-    it.until(lambda text: "held" in text, "the key did not act")
+    it.until(lambda text: "PAUSED" in text, "the key did not act")
     it.drawn = ""
     page.keyboard.press("e")
     it.until(lambda text: "editor" in text and "Say which ship" in text, "the editor did not open")

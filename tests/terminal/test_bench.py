@@ -36,12 +36,12 @@ SIZES = ((60, 20), (80, 24), (200, 50))
 def step(terminal: Terminal, *texts: str) -> str:
     """Press n and wait for the next hold."""
     terminal.press("n")
-    return terminal.until("before call", *texts)
+    return terminal.until("PAUSED before", *texts)
 
 
 def test_an_example_is_stepped_looked_into_and_run_to_its_end(terminal: Terminal) -> None:
     terminal.run("open", "log_triage.yaml")
-    terminal.until("no run yet", "intake", "triage", "crash", "n next turn")
+    terminal.until("NOT RUN", "intake", "triage", "crash", "n step")
     step(terminal, "intake · turn 1/3")
     step(terminal, "intake · turn 2/3")
     for turn in range(1, 5):
@@ -53,7 +53,7 @@ def test_an_example_is_stepped_looked_into_and_run_to_its_end(terminal: Terminal
     terminal.press("w")
     terminal.until('"messages"')
     terminal.press("c")
-    terminal.until("✓ success")
+    terminal.until(" DONE ")
     terminal.press("4")
     terminal.until("checkout down for six seconds")
     terminal.press("q")
@@ -65,7 +65,7 @@ def test_saves_are_seen_however_an_editor_saves(terminal: Terminal, folder: Path
     file = folder / "log_triage.yaml"
     good = file.read_text("utf-8")
     terminal.run("open", "log_triage.yaml")
-    terminal.until("no run yet", "noise")
+    terminal.until("NOT RUN", "noise")
     step(terminal, "intake · turn 1/3")
 
     file.write_text(good.replace("At most eight lines.", "At most nine lines."), "utf-8")
@@ -97,14 +97,14 @@ def test_a_question_is_answered_in_its_dialog(terminal: Terminal, folder: Path) 
     (folder / "asking.yaml").write_text(ASKING)
     (folder / "asking.replies.yaml").write_text(ASKING_REPLIES)
     terminal.run("open", "asking.yaml")
-    terminal.until("no run yet")
+    terminal.until("NOT RUN")
     terminal.press("r")
     terminal.until("╭─", "Which team owns the queue?", "esc leaves")
     terminal.read()
     terminal.type("The blue one")
     terminal.until("The blue one")
     terminal.press("Enter")
-    terminal.until("✓ success")
+    terminal.until(" DONE ")
     terminal.press("q")
     terminal.until("rc=0")
     store = Store(folder / ".workbench")
@@ -117,7 +117,7 @@ def test_signals_leave_a_whole_terminal_and_a_run_that_can_go_on(terminal: Termi
     terminal.run("open", "log_triage.yaml", "--session", "s", env="TERM=dumb")
     terminal.until("cannot draw the app; use `workbench run log_triage.yaml`", "rc=2")
     terminal.run("open", "log_triage.yaml", "--session", "s")
-    terminal.until("no run yet")
+    terminal.until("NOT RUN")
     step(terminal, "intake · turn 1/3")
 
     terminal.press("C-z")
@@ -140,7 +140,7 @@ def test_signals_leave_a_whole_terminal_and_a_run_that_can_go_on(terminal: Termi
 @pytest.mark.fault("F1")
 def test_a_killed_app_offers_its_run_and_goes_on_where_it_stopped(terminal: Terminal, folder: Path) -> None:
     terminal.run("open", "log_triage.yaml", "--session", "s")
-    terminal.until("no run yet")
+    terminal.until("NOT RUN")
     step(terminal, "intake · turn 1/3")
     step(terminal, "intake · turn 2/3")
     step(terminal, "triage · turn 1/8")
@@ -154,12 +154,12 @@ def test_a_killed_app_offers_its_run_and_goes_on_where_it_stopped(terminal: Term
     assert store.summary(run_id).status == "interrupted"
 
     terminal.run("open", "log_triage.yaml")
-    terminal.until("Go on")
+    terminal.until("Resume it")
     terminal.read()
-    terminal.press("g")
-    terminal.until("before call", "triage · turn 1/8")
+    terminal.press("Enter")
+    terminal.until("PAUSED before", "triage · turn 1/8")
     terminal.press("c")
-    terminal.until("✓ success")
+    terminal.until(" DONE ")
     terminal.press("q")
     terminal.until("rc=0")
     after = list(store.events(run_id))
@@ -173,8 +173,8 @@ def test_the_essentials_fit_every_size(terminal: Terminal) -> None:
     terminal.run("open", "log_triage.yaml", env="NO_COLOR=1")
     for columns, lines in SIZES:
         terminal.resize(columns, lines)
-        fits(terminal, columns, "intake · not run yet", "n next", "help", "quit")
-    step(terminal, "intake · turn 1/3", "held")
+        fits(terminal, columns, "intake · not run yet", "n step", "help", "quit")
+    step(terminal, "intake · turn 1/3")
     step(terminal, "intake · turn 2/3")
     for columns, lines in reversed(SIZES):
         terminal.resize(columns, lines)
@@ -185,7 +185,7 @@ def test_the_essentials_fit_every_size(terminal: Terminal) -> None:
         assert codes <= ATTRIBUTES, "NO_COLOR leaves no colour"
         assert {"1", "7"} <= codes, "bold and reversed text stay"
     terminal.press("c")
-    terminal.until("✓ success")
+    terminal.until(" DONE ")
     terminal.press("q")
     terminal.until("rc=0")
     assert terminal.is_restored

@@ -111,7 +111,7 @@ async def check_sizes(it: Bench, name: str, *, picture: bool = False) -> None:
     """The screen as it is, in a terminal that takes each of the sizes, and goes back to the one it had; with a
     ``picture`` of the middle one, where colours matter."""
     had = it.app.size
-    it.app.clear_notifications()
+    it.app.notices.clear()
     for size, cells in SIZES.items():
         await it.pilot.resize_terminal(*cells)
         await it.pilot.pause()

@@ -174,7 +174,7 @@ async def _saved(at: Console, folder: Path) -> dict[str, Any]:
     (folder / "out.csv").write_text("mine")
     await it.press("ctrl+e", *["backspace"] * 20, *"out.csv", "enter")
     found["asks"] = isinstance(it.app.screen, ChoiceDialog)
-    await it.press("n")
+    await it.press("escape")
     found["untouched"] = (folder / "out.csv").read_text()
     return {"saved": found}
 

@@ -86,7 +86,7 @@ async def test_n_runs_to_the_first_call_and_shows_it_before_it_is_sent(tmp_path:
         assert call.place.phase == "intake"
         assert call.status == "assembled"
         assert "Say in one line what night.log is about." in it.pane("detail")
-        assert "held before call" in it.text()
+        assert "PAUSED before intake:1" in it.text()
 
 
 async def test_n_goes_turn_by_turn_and_the_newest_call_is_followed(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ async def test_i_stops_before_the_tool_runs_and_o_at_the_end_of_the_phase(tmp_pa
             assert it.presenter.state.held is not None
             kinds.append(it.presenter.state.held.kind)
         assert "before_tool" in kinds
-        assert "before tool set_state" in it.text()
+        assert "PAUSED before set_state in triage:1" in it.text()
         await step(it, "o")
         held = it.presenter.state.held
         assert held is not None
@@ -175,7 +175,7 @@ async def test_x_stops_a_held_run(tmp_path: Path) -> None:
         await step(it)
         await it.press("x")
         await it.until(lambda: it.presenter.state.run.status == "stopped")
-        assert "■ stopped" in it.text()
+        assert "STOPPED" in it.text()
 
 
 async def test_space_holds_a_running_run_at_its_next_stop(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ async def test_a_closed_question_stays_open_in_the_run_and_a_brings_it_back(tmp_
         await it.until(lambda: it.app.screen is not it.screen)
         await it.press("escape")
         await it.until(lambda: it.app.screen is it.screen)
-        assert "waits for you" in it.text()
+        assert "WAITS FOR YOU" in it.text()
         await it.press("a")
         await it.until(lambda: it.app.screen is not it.screen)
         await it.press("escape")
@@ -320,7 +320,7 @@ async def test_the_next_start_offers_to_go_on_with_a_run_that_did_not_end(tmp_pa
     async with bench(tmp_path, text=CASCADE, replies=REPLIES) as it:
         await it.until(lambda: "An unfinished run" in it.text(), "no offer was made")
         assert "was stopped in triage after" in it.text()
-        await it.press("g")
+        await it.press("enter")
         await it.until(lambda: it.presenter.state.held is not None)
         assert it.presenter.state.held is not None
         assert it.presenter.state.held.place.phase == "triage"
@@ -340,7 +340,7 @@ async def test_a_stored_run_is_shown_without_running_anything(tmp_path: Path) ->
     session = session_at(tmp_path, CASCADE, REPLIES)
     session.view(run_id)
     async with bench(tmp_path, session=session) as it:
-        assert "✓ success" in it.text()
+        assert "DONE" in it.text()
         assert not it.session.running
         await it.press("left_square_bracket")
         assert "Context  triage · turn 3/4" in it.pane("context")

@@ -150,12 +150,16 @@ async def test_b_goes_into_the_file_after_a_look(tmp_path: Path) -> None:
         await it.press("w")
         assert "strategy: selective+mask(after=2)" in file.read_text()
         assert "a again takes it back" in screen_text(it.app)
+        it.app.notices.clear()
+        await it.pilot.pause()
         assert "a take B out" in screen_text(it.app).splitlines()[-1]
         await it.press("a")
         await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
         assert "-strategy: selective+mask(after=2)" in screen_text(it.app)
         await it.press("w")
         assert file.read_text() == before
+        it.app.notices.clear()
+        await it.pilot.pause()
         assert "a apply B" in screen_text(it.app).splitlines()[-1]
 
 

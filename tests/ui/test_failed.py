@@ -62,7 +62,7 @@ async def test_what_had_arrived_is_kept_and_c_asks_again(tmp_path: Path) -> None
         assert "The first half of" in shown
         assert '"a": 1' in shown
         assert it.presenter.state.resumable
-        assert "c continue" in it.text()
+        assert "c retry" in it.text()
         await it.press("k")
         assert "The next try: 2.0s later." in it.pane("detail")
 

@@ -73,7 +73,7 @@ async def test_a_phase_without_audibles_says_so(tmp_path: Path) -> None:
     text = ESSAY.replace("  audibles: {budget: 2, timeout_seconds: 30}\n", "")
     async with bench(tmp_path, text=text, replies=REPLIES, given={}) as it:
         await it.press("S")
-        assert "No run is going on." in screen_text(it.app)
+        assert "No run is active." in screen_text(it.app)
         await it.press("n")
         await held(it, turn=1)
         await it.press("S")

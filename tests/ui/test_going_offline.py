@@ -35,7 +35,7 @@ def without_a_provider(folder: Path) -> Session:
 
 
 def notes(it: Bench) -> str:
-    return "\n".join(note.message for note in it.app._notifications)
+    return "\n".join(note.message for note in it.app.notices.all)
 
 
 async def test_a_run_that_a_provider_began_asks_before_it_goes_on_offline(tmp_path: Path) -> None:

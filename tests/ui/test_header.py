@@ -40,7 +40,7 @@ def test_it_is_never_wider_than_the_screen(width: int) -> None:
 def test_it_says_that_calls_are_answered_offline_even_on_a_narrow_screen() -> None:
     run = RunState.of(triage_story().events)
     line = text(replace(FACTS, held="before call"), 80, run)
-    assert "‖ held before call" in line
+    assert "PAUSED before call" in line
     assert "offline" in line
     assert "3 calls" in line
 

@@ -165,7 +165,7 @@ async def test_no_dialog_no_toast_and_no_tooltip_lets_a_payload_through(
             await it.pilot.pause()
             assert_harmless(it)
             await it.press("escape")
-        it.app.clear_notifications()
+        it.app.notices.clear()
         it.screen.context_pane.tooltip = plain(text)
         await it.pilot.hover("#context", offset=(5, 3))
         await it.until(lambda: payloads[0][:2] in screen_text(it.app) or "�" in screen_text(it.app))

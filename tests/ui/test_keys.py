@@ -41,6 +41,7 @@ from workbench.workspace.session import Session
 HOLDERS: dict[str, type[DOMNode]] = {
     "app": WorkbenchApp,
     "bench": BenchScreen,
+    "found": BenchScreen,
     "list": RowView,
     "tree": TreePane,
     "sheet": Sheet,
@@ -108,16 +109,16 @@ def test_footers_name_commands_that_have_a_word_for_them() -> None:
 
 
 def test_a_users_key_replaces_the_one_of_the_table() -> None:
-    table, problems = resolve({"run.over": "f10"})
+    table, problems = resolve({"run.over": "f6"})
     assert problems == ()
-    assert next(key for key in table if key.id == "run.over").keys == "f10"
-    assert hints(("run.over",), table) == (("run.over", "f10", "next turn"),)
+    assert next(key for key in table if key.id == "run.over").keys == "f6"
+    assert hints(("run.over",), table) == (("run.over", "f6", "step"),)
 
 
 def test_a_users_key_that_is_taken_is_reported_and_changes_nothing() -> None:
     table, problems = resolve({"run.over": "c"})
     assert table == KEYS
-    assert problems == ("keys.run.over: 'c' already means 'Go on to the next breakpoint or the end' (run.continue)",)
+    assert problems == ("keys.run.over: 'c' already means 'Continue to the next breakpoint or the end' (run.continue)",)
 
 
 def test_the_app_names_the_file_where_a_key_was_set_that_it_cannot_use() -> None:
@@ -176,17 +177,17 @@ def test_two_commands_may_change_keys_and_the_later_of_two_that_clash_is_left_ou
     table, problems = resolve({"run.over": "r", "run.start": "n"})
     assert problems == ()
     assert [key.keys for key in table if key.id in ("run.over", "run.start")] == ["r", "n"]
-    table, problems = resolve({"run.over": "f10", "run.start": "f10", "run.stop": "c", "run.continue": "r"})
-    assert [key.keys for key in table if key.id in ("run.over", "run.start", "run.stop")] == ["f10", "r", "x"]
+    table, problems = resolve({"run.over": "f6", "run.start": "f6", "run.stop": "c", "run.continue": "r"})
+    assert [key.keys for key in table if key.id in ("run.over", "run.start", "run.stop")] == ["f6", "r", "x"]
     left_out = {f"keys.run.{id}" for id in ("start", "stop", "continue")}
     assert {problem.partition(":")[0] for problem in problems} == left_out
 
 
 def test_a_key_may_be_written_as_the_help_shows_it() -> None:
-    table, problems = resolve({"run.over": "f10, pgdn", "view.next": "]", "view.find": "?", "run.out": " , "})
+    table, problems = resolve({"run.over": "f6, pgdn", "view.next": "]", "view.find": "?", "run.out": " , "})
     assert [key.keys for key in table if key.id == "view.next"] == ["right_square_bracket"]
     assert set(problems) == {
-        "keys.run.over: 'f10,pagedown' already means 'One page down' (list.page_down)",
+        "keys.run.over: 'f6,pagedown' already means 'One page down' (list.page_down)",
         "keys.view.find: 'question_mark' already means 'Keys and signs' (app.help)",
         "keys.run.out: at least one key, as in f5 or ctrl+r",
     }

@@ -90,10 +90,14 @@ async def test_find_moves_to_the_match_and_again_to_the_next(tmp_path: Path) -> 
         await it.type("search_files")
         await it.press("enter")
         first = cursor_line(it)
-        await it.press("N")
+        await it.press("n")
         assert cursor_line(it) != first
-        await it.press("P")
-        assert cursor_line(it) == first, "P goes back up"
+        await it.press("N")
+        assert cursor_line(it) == first, "N goes back up"
+        assert "n next match  N previous" in it.text()
+        assert not it.session.running, "as long as matches are marked, n steps nothing"
+        await it.press("escape")
+        assert "x stop" in it.text()
         assert it.screen.focused is it.screen.context_pane
         await it.press("slash")
         await it.press(*["backspace"] * 12)
@@ -237,10 +241,10 @@ async def test_what_a_call_waits_for_is_said_in_the_header_and_in_its_row(tmp_pa
         it.presenter.state.waiting[place].since -= 34
         it.screen.panes.show_live(it.presenter, turned=True)
         await it.pilot.pause()
-        assert re.search(r"⠋ provider 3\d s, retry 1 ", it.text())
+        assert re.search(r" RUNNING provider 3\d s, retry 1 ", it.text())
         assert re.search(r"waits for the provider \(try 2\) 3\d\.\ds", it.pane("context"))
         await it.feed(notices=[Notice("retry", place, {"seconds": 60.0, "try": 3})])
-        assert re.search(r"⠋ retry 2 in \d\d s", it.text())
+        assert re.search(r" RUNNING retry 2 in \d\d s", it.text())
         assert re.search(r"tries again in \d\d s \(try 3\); has waited 3\d\.\ds", it.pane("context"))
         assert "⠋ 3 " in it.pane("tree")
         await it.feed(notices=[Notice("text", place, {"text": "The first failure "})])
@@ -356,7 +360,7 @@ async def test_a_key_that_changes_nothing_says_why(tmp_path: Path) -> None:
         assert said[0] == "Messages show in full; this one is the same either way."
         assert said[2] == "This is the last call."
         assert said[3] == "This is the first call."
-        assert said[-2:] == ["Nothing was dropped here.", "No run is going on."]
+        assert said[-2:] == ["Nothing was dropped here.", "No run is active."]
         await it.press("G", "p")
         assert said[-1] == "No rule decided about this row: there is no why to it."
         await it.press("p", "z", "alt+left")
@@ -375,9 +379,11 @@ async def test_a_plain_note_takes_the_place_of_the_one_before_but_not_of_a_fault
     async with bench(tmp_path) as it:
         for words, severity in (("one", "information"), ("grave", "error"), ("two", "information")):
             it.app.say(words, severity)  # type: ignore[arg-type]
-            await it.until(lambda words=words: f"▌ {words}" in it.text(), words)  # type: ignore[misc]
-        assert "▌ grave" in it.text()
-        assert "▌ one" not in it.text()
+            await it.until(lambda words=words: f" {words}\n" in it.text(), words)  # type: ignore[misc]
+        assert it.text().endswith(" ✗ grave\n two\n")
+        assert " one\n" not in it.text()
+        await it.pilot.click("#footer")
+        assert "n step" in it.text().splitlines()[-1], "a click brings the keys back"
 
 
 async def test_a_click_in_the_header_does_what_the_key_does_and_shows_where(tmp_path: Path) -> None:

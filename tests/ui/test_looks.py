@@ -102,7 +102,7 @@ async def test_the_cursor_of_a_prompt_shows_in_sixteen_colours(tmp_path: Path, t
 async def test_a_zoomed_pane_says_how_to_come_back(tmp_path: Path) -> None:
     async with bench(tmp_path, size=(80, 24), events=triage_story().events, notices=[HELD]) as it:
         await it.press("z")
-        assert it.text().splitlines()[-1].startswith(" z all panes  n next turn")
+        assert it.text().splitlines()[-1].startswith(" z all panes  n step")
         await it.press("z")
         assert "all panes" not in it.text()
 
@@ -123,7 +123,7 @@ async def test_the_smallest_terminal_has_room_for_a_list_and_the_footer(tmp_path
 async def test_the_footer_of_the_smallest_terminal_has_a_key_of_what_goes_on_and_the_help(tmp_path: Path) -> None:
     async with bench(tmp_path, size=(40, 12), events=triage_story().events, notices=[HELD]) as it:
         footer = it.text().splitlines()[-1]
-        assert footer.startswith(" n next turn ")
+        assert footer.startswith(" n step ")
         assert footer.rstrip().endswith("? help  q quit")
         x = footer.index("? help")
         await it.pilot.click("#footer", offset=(x, 0))
@@ -133,7 +133,7 @@ async def test_the_footer_of_the_smallest_terminal_has_a_key_of_what_goes_on_and
 async def test_the_footer_of_the_runs_names_what_q_does_there(tmp_path: Path) -> None:
     stored_runs(tmp_path)
     async with bench(tmp_path, size=(80, 24)) as it:
-        await it.press("n", "L")
+        await it.press("escape", "L")
         await it.until(lambda: "Runs" in screen_text(it.app).splitlines()[0])
         footer = it.text().splitlines()[-1]
         assert "esc back" in footer

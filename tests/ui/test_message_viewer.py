@@ -115,7 +115,7 @@ async def test_the_context_find_shows_its_count_in_the_title(tmp_path: Path) -> 
         await it.type("read_log")
         await it.press("enter")
         assert "'read_log' line 1 of 3" in it.pane("context").split("\n")[0]
-        await it.press("N")
+        await it.press("n")
         assert "'read_log' line 2 of 3" in it.pane("context").split("\n")[0]
 
 

@@ -106,7 +106,7 @@ async def test_stepping_into_a_nested_run_shows_what_it_is_about_to_send(tmp_pat
         assert it.presenter.state.held_run
         assert it.presenter.state.selected_run == it.presenter.state.held_run
         assert "Look closely at night.log." in it.pane("context") + it.pane("detail")
-        assert "held before call" in it.pane("context")
+        assert "PAUSED before look:1" in it.text()
         await it.press("c")
         await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
 

@@ -19,7 +19,9 @@ async def test_a_valid_save_is_taken_over_and_marks_the_phases_that_changed(tmp_
         marked = [line for line in it.pane("tree").split("\n") if "●" in line]
         assert len(marked) == 1
         assert "triage" in marked[0]
-        await it.until(lambda: "taken over: triage changed" in it.text())
+        await it.until(
+            lambda: "File reloaded: triage changed. This run keeps the version it started with." in it.text()
+        )
         assert it.presenter.state.run.cascade_text == CASCADE
 
 
@@ -52,7 +54,11 @@ async def test_a_new_run_after_a_save_uses_the_new_text(tmp_path: Path) -> None:
         changed = CASCADE.replace("Say in one line what", "Say in two lines what")
         it.session.file.write_text(changed)
         await it.until(lambda: "intake" in it.presenter.state.changed)
-        await step(it)
+        await it.pilot.click("#footer")
+        assert "file changed: R re-run" in it.text()
+        await it.press("n")
+        assert "Run again?" in it.text(), "a step after the end starts nothing by itself"
+        await step(it, "enter")
         assert it.presenter.state.run.cascade_text == changed
         assert not it.presenter.state.changed
 

@@ -86,15 +86,18 @@ async def test_an_interrupted_run_is_shown_and_offered_at_the_next_start(tmp_pat
     stored_runs(tmp_path)
     async with bench(tmp_path) as it:
         assert isinstance(it.app.screen, ChoiceDialog), "nothing was offered"
-        await it.press("l")
+        await it.press("down", "enter")
         assert it.screen.shows(FORK)
         await it.press("q")
     async with bench(tmp_path) as it:
         assert it.screen.shows(FORK)
         assert isinstance(it.app.screen, ChoiceDialog), "nothing was offered"
         assert "was interrupted in triage" in it.text()
-        await it.press("n")
+        await it.press("escape")
         assert it.presenter.state.run.status == "interrupted"
+        await it.press("c")
+        assert isinstance(it.app.screen, ChoiceDialog), "what was declined is not taken by the next key"
+        assert not it.session.running
 
 
 async def test_keys_pressed_before_the_session_is_open_are_not_lost(tmp_path: Path) -> None:
@@ -114,5 +117,5 @@ async def test_keys_pressed_before_the_session_is_open_are_not_lost(tmp_path: Pa
         assert app.current_theme.name != "workbench-dark", "keys of the app work at once"
         opened.set()
         await it.until(lambda: app.session is not None and it.screen.has_class("-zoom"), "the keys were dropped")
-        assert (it.screen.tab, it.screen.last_pane) == ("state", "detail")
+        assert (it.screen.tab, it.screen.last_pane) == ("state", "tree")
         await it.until(lambda: isinstance(app.screen, SettingsScreen), "a key of a room was dropped")

@@ -21,7 +21,7 @@ from workbench.tui.widgets.entry import LineInput
 async def opened(it: Bench, runs: int = 5) -> RunsScreen:
     """Press L, and wait until so many runs are listed. An unfinished run may have been offered before."""
     if isinstance(it.app.screen, ChoiceDialog):
-        await it.press("n")
+        await it.press("escape")
     await it.press("L")
     await it.until(lambda: isinstance(it.app.screen, RunsScreen), "the screen did not open")
     screen = it.app.screen
@@ -170,7 +170,7 @@ async def test_a_run_is_forked_at_a_place_compared_and_exported_from_the_list(tm
         await it.press("enter")
         await it.until(lambda: it.session.stepper.held is not None, "the fork is not held")
         assert it.app.screen is it.screen
-        notes = " ".join(note.message for note in it.app._notifications)
+        notes = " ".join(note.message for note in it.app.notices.all)
         assert "A fork of the run, paused before dig:2: E edits, n steps." in notes
         assert "The run itself stays open in its own tab: {." in notes
         place = it.session.stepper.held.place if it.session.stepper.held else None

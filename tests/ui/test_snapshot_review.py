@@ -331,7 +331,7 @@ async def test_a_damaged_run_is_neither_forked_nor_run_again_nor_frozen(tmp_path
             await it.press(key)
             await it.until(lambda: "cannot be started from" in screen_text(it.app), f"{key} did not say why")
             await it.until(lambda: not it.session.running)
-            it.app.clear_notifications()
+            it.app.notices.clear()
             await it.pilot.pause()
         await asked_to_freeze(it, "broken")
         await it.until(lambda: "this run cannot be frozen: " in screen_text(it.app), "nobody said why")

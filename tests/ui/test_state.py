@@ -50,7 +50,7 @@ def test_a_stop_that_is_held_again_names_the_edit() -> None:
     state = fed(story.events, [held(place, "edited")])
     assert state.held is not None
     assert state.held.why == f"edited, arguments: {arguments}"
-    assert state.log.lines[-1].text == f"before call (edited, arguments: {arguments})"
+    assert state.held.reason == f"edited, arguments: {arguments}"
 
 
 def test_the_newest_call_is_followed_until_the_user_looks_elsewhere() -> None:
@@ -80,7 +80,7 @@ def test_moving_stops_at_both_ends() -> None:
     assert not BenchState().move(-1)
 
 
-def test_being_held_selects_the_call_and_says_why_in_the_log() -> None:
+def test_being_held_selects_the_call_and_says_where() -> None:
     events = triage_story().events
     state = fed(events)
     state.move(-1)
@@ -88,7 +88,9 @@ def test_being_held_selects_the_call_and_says_why_in_the_log() -> None:
     assert state.held is not None
     assert state.held.words == "before call"
     assert state.selected == events[-1].place
-    assert state.log.lines[-1].text == "before call (step over)"
+    assert state.held.where == "before triage:3"
+    assert state.held.reason == "", "a step that was asked for needs none"
+    assert "step over" not in state.log.lines[-1].text, "the status bar says it, and nothing else does"
     state.absorb((), [Notice("released", events[-1].place)], 0.0)
     assert state.held is None
 

@@ -54,7 +54,7 @@ async def test_a_held_run_stays_held_while_another_file_is_stepped_beside_it(tmp
         await it.press("left_curly_bracket")
         assert it.session is first
         assert it.presenter.state.selected == place
-        assert "held before call" in it.text()
+        assert "PAUSED before triage:1" in it.text()
         await step(it)
         assert it.presenter.state.selected != place
 

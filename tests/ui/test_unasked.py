@@ -25,7 +25,7 @@ def type_before(it: Bench, key: str) -> None:
 
 
 def notes(it: Bench) -> str:
-    return "\n".join(note.message for note in it.app._notifications)
+    return "\n".join(note.message for note in it.app.notices.all)
 
 
 async def test_the_offer_of_an_unfinished_run_takes_no_key_from_before_it_opened(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ async def test_the_offer_of_an_unfinished_run_takes_no_key_from_before_it_opened
         assert isinstance(it.app.screen, ChoiceDialog), "it was answered by a key that was meant for the Bench"
         assert not it.session.running
         assert notes(it).count("before this opened") == 1
-        await it.press("l")
+        await it.press("down", "enter")
         assert it.screen.shows(FORK)
 
 
@@ -90,4 +90,4 @@ async def test_of_plain_notes_the_last_one_stays_however_fast_they_come(tmp_path
         for words in ("two", "three", "four"):
             it.app.say(words)
         await it.pilot.pause()
-        assert [note.message for note in it.app._notifications] == ["one", "four"]
+        assert [note.message for note in it.app.notices.all] == ["one", "four"]

@@ -26,6 +26,7 @@ from workbench.tui.bindings import bindings
 from workbench.tui.clipboard import osc52, save_copy, system_copy
 from workbench.tui.commands import Commands
 from workbench.tui.early_keys import EarlyKeys
+from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.help import HelpRows
 from workbench.tui.screens.sheet import Sheet
@@ -249,6 +250,13 @@ class WorkbenchApp(ThemedApp):
         self.bench.forget()
         self.bench.settle()
 
+    def show_notices(self) -> None:
+        """Draw the messages on the uppermost screen that has a last line for them."""
+        for screen in reversed(self.screen_stack):
+            if isinstance(screen, WorkbenchScreen):
+                screen.show_notices()
+                return
+
     def to_bench(self, then: Callable[[], object] | None = None) -> None:
         """Go back to the Bench, whatever is on top of it, but for the cover of a terminal that is too small; then call
         ``then``."""
@@ -305,6 +313,8 @@ class WorkbenchApp(ThemedApp):
 
     async def on_event(self, event: events.Event) -> None:
         """Keys that the Bench will have an answer to wait until it is open; those of the app work at once."""
+        if isinstance(event, events.Key):
+            self.notices.seen()
         if not self._early_keys.holds(event):
             await super().on_event(event)
 
@@ -391,7 +401,9 @@ class WorkbenchApp(ThemedApp):
                 self.navigation.drop_unsaved()
                 self.exit(0)
 
-        self.push_screen(ChoiceDialog("Quit?", text, answers), answered)
+        dialog = ChoiceDialog("Quit?", text, answers)
+        dialog.interrupted = "leave"
+        self.push_screen(dialog, answered)
 
     async def on_resize(self, event: events.Resize) -> None:
         """Cover everything while there is no room for it; a burst of sizes leaves what the last one needs, because each

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from workbench.tui.notices import Notices
+from workbench.tui.notices import Severity as Severity
 
 if TYPE_CHECKING:
     from textual.message_pump import MessagePump
@@ -23,8 +26,6 @@ if TYPE_CHECKING:
     from workbench.workspace.facts import Reload
     from workbench.workspace.session import Session, Workspace
     from workbench.workspace.settings import Settings
-
-Severity = Literal["information", "warning", "error"]
 
 
 class HasPalette(Protocol):
@@ -71,8 +72,9 @@ class Navigation(Protocol):
         """Open a session of a workspace in a tab of its own."""
         ...
 
-    def beside(self, then: Callable[[], object]) -> None:
-        """Open what is shown once more in a tab of its own, then call ``then``, which starts a run there."""
+    def beside(self, then: Callable[[], object], source: str = "") -> None:
+        """Open what is shown once more in a tab of its own, then call ``then``, which starts a run there. With a run as
+        its ``source`` nothing opens where that cannot be read."""
         ...
 
     def begin(self, mode: Mode) -> None:
@@ -142,8 +144,11 @@ class Services(Protocol):
         """Keep a size for all workspaces, or None for the size that the pane has by itself."""
         ...
 
+    notices: Notices
+    """The messages in the last line."""
+
     def say(self, text: str, severity: Severity = "information") -> None:
-        """Show a short message in the corner."""
+        """Show a short message in the last line."""
         ...
 
     def copy(self, text: str, what: str) -> None:

@@ -49,7 +49,7 @@ class Host(Protocol):
         ...
 
     def say(self, text: str) -> None:
-        """Show a short message in the corner."""
+        """Show a short message in the last line."""
         ...
 
     def set_timer(self, delay: float, callback: Callable[[], Any]) -> object:

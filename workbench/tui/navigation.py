@@ -153,9 +153,10 @@ class Navigator:
         """Open a session of a workspace in a tab of its own."""
         self.sessions.open_beside(workspace, make)
 
-    def beside(self, then: Callable[[], object]) -> None:
-        """Open what is shown once more in a tab of its own, then call ``then``, which starts a run there."""
-        self.sessions.same_beside(then)
+    def beside(self, then: Callable[[], object], source: str = "") -> None:
+        """Open what is shown once more in a tab of its own, then call ``then``, which starts a run there. With a run as
+        its ``source`` nothing opens where that cannot be read."""
+        self.sessions.same_beside(then, source)
 
     def begin(self, mode: Mode) -> None:
         """Start a run of what is shown."""

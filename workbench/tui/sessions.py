@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec.structs import replace
 
 from workbench.themes import load_themes
+from workbench.tui.bench.controllers import Controllers
 from workbench.tui.bench.opening import OpenedSession, opened_session, unfinished_run, watched_files
 from workbench.tui.run_tab import RunTab
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.views.keys import told
 from workbench.workspace.input_file import default_input
+from workbench.workspace.recorded_runs import past_of
 from workbench.workspace.session import Session, Workspace
 from workbench.workspace.sizes import keep_sizes, load_sizes
 from workbench.workspace.view_states import keep_view
@@ -65,7 +67,7 @@ class Host(Protocol):
         ...
 
     def say(self, text: str, severity: Severity = "information") -> None:
-        """Show a short message in the corner."""
+        """Show a short message in the last line."""
         ...
 
     def say_early(self, more: Iterable[str] = ()) -> None:
@@ -175,7 +177,7 @@ class Sessions:
         host, bench, before = self._host, self._host.bench, self.tab
         host.to_bench()
         given = host.given if opened.given is None else dict(opened.given)
-        controllers = bench.controllers_for()
+        controllers = Controllers(bench, bench.redraw_all_screens)
         tab = RunTab(opened.session, opened.presenter, controllers, given)
         if before is not None and before.is_blank and before.session.file == opened.session.file:
             self.tabs[self.tabs.index(before)] = tab
@@ -328,15 +330,17 @@ class Sessions:
         opened = opened_session(session, fresh=self._host.fresh)
         self._open(replace(opened, given=default_input(session.file)), then)
 
-    def same_beside(self, then: Callable[[], object]) -> None:
+    def same_beside(self, then: Callable[[], object], source: str = "") -> None:
         """Open what is shown once more, in a tab of its own, with the same inputs and breakpoints; then call ``then``,
-        which starts a run there."""
+        which starts a run there. Where that begins as the run ``source``, nothing opens if that cannot be read."""
         if (tab := self.tab) is not None:
             self.keep_view()
-            self._host.in_background(partial(self._make_same, tab, dict(self._host.given), then), "switch")
+            self._host.in_background(partial(self._make_same, tab, dict(self._host.given), then, source), "switch")
 
-    def _make_same(self, tab: RunTab, given: Mapping[str, Any], then: Callable[[], object]) -> None:
+    def _make_same(self, tab: RunTab, given: Mapping[str, Any], then: Callable[[], object], source: str) -> None:
         before = tab.session
+        if source:
+            past_of(before.project.store, source)
         run_id = tab.presenter.state.run.run_id or before.run_id
         session = before.workspace.run(run_id) if before.gone else before.workspace.file(before.file)
         session.stepper.breakpoints = list(before.stepper.breakpoints)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from rich.color import Color as RichColor
 from rich.segment import Segment
@@ -17,13 +17,16 @@ from rich.style import Style
 from textual.app import App
 from textual.color import Color
 from textual.filter import LineFilter, Monochrome, NoColor
-from textual.notifications import Notify
 from textual.theme import Theme
 
 from workbench.language.clean import clean
 from workbench.themes import DEFAULT, Themes, find_theme, load_themes, theme_folders
+from workbench.tui.notices import Notices
 from workbench.tui.palette import Palette, contrast
 from workbench.views.keys import told
+
+if TYPE_CHECKING:
+    from workbench.tui.contracts import Severity
 
 LOOK_AGAIN = 1.0
 """Seconds between two looks at which theme files there are."""
@@ -72,6 +75,7 @@ class ThemedApp(App[int]):
         self.early_notices: list[str] = []
         """What went wrong before there was a screen to say it on."""
         self._palette: Palette | None = None
+        self.notices = Notices(self.show_notices, self.set_timer)
         self._own_themes: frozenset[str] = frozenset()
         self._seen: frozenset[tuple[Path, int]] = frozenset()
         found: Theme | None = find_theme(theme, reversed(self.theme_folders))
@@ -156,15 +160,12 @@ class ThemedApp(App[int]):
             self.theme = names[(at + 1) % len(names)]
             self.say(f"theme {self.theme}")
 
-    def say(self, text: str, severity: Literal["information", "warning", "error"] = "information") -> None:
-        """A short message in the corner. A plain one takes the place of those before it, not that of a fault."""
-        self.notify(clean(text), severity=severity, markup=False, timeout=8 if severity == "error" else 4)
+    def say(self, text: str, severity: Severity = "information") -> None:
+        """A short message in the last line of the screen."""
+        self.notices.say(clean(text), severity)
 
-    def on_notify(self, event: Notify) -> None:
-        """Looked at when a message comes, not when it is sent: several may be on their way."""
-        if event.notification.severity == "information":
-            for note in [note for note in self._notifications if note.severity == "information"]:
-                self._unnotify(note, refresh=False)
+    def show_notices(self) -> None:
+        """Draw the messages that stand in the last line."""
 
     def say_early(self, more: Iterable[str] = ()) -> None:
         """Say what went wrong before there was a screen."""

@@ -6,10 +6,10 @@ from msgspec import Struct
 
 from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.state import RunState
-from workbench.views.cells import Span, Target, crop, flat, joined, width_of
+from workbench.views.cells import Span, Target, crop, fit, flat, joined, width_of
 from workbench.views.keys import told
 from workbench.views.numbers import count, money, plural
-from workbench.views.signs import sign, status_sign
+from workbench.views.signs import sign
 
 ROOMY = 100
 """Cells from which on nothing has to be abbreviated by rule."""
@@ -30,7 +30,9 @@ class HeaderState(Struct, frozen=True):
     model: str = ""
     base_url: str = ""
     held: str = ""
-    """Where the run is held, if it is: ``before call``."""
+    """Where the run is paused, if it is: ``before investigate:9``."""
+    at: str = ""
+    """What runs now: ``investigate:9``."""
     question: bool = False
     waiting: str = ""
     """What a call in progress waits for: ``provider 34 s, retry 2``."""
@@ -43,7 +45,8 @@ class HeaderState(Struct, frozen=True):
 def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, ...]:
     """One line; what matters least goes first when there is little room."""
     name: list[Span] = [(Target(flat(facts.cascade) or flat(facts.file), "view.edit"), "bold")]
-    status, model = _status(run, facts, brief=width < ROOMY), flat(facts.model)
+    status, model = _status(run, facts, brief=True), flat(facts.model)
+    told_why = _status(run, facts, brief=False) if width >= ROOMY else status
     doing = _doing(run, facts) if run is not None and run.run_id else status
     server, brand = flat(facts.base_url), model.partition(" as ")[0].rpartition("/")[2]
     where: list[Span] = [("at ", "faint"), (Target(server, "app.settings"), "dim")] if server else []
@@ -55,13 +58,16 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
     whole, fewer, cost = _totals(run)
     spans: tuple[Span, ...] = ()
     for parts, right in (
-        ((name, file, status, long, where), whole),
-        ((name, file, status, long), whole),
-        ((name, file, status, short), whole),
-        ((name, brief, status, short), whole),
-        ((name, brief, status, who), whole),
-        ((name, brief, status, who), fewer),
-        ((name, brief, status, who), cost),
+        ((name, told_why, file, long, where), whole),
+        ((name, told_why, file, short), whole),
+        ((name, told_why, brief, short), whole),
+        ((name, status, file, long, where), whole),
+        ((name, status, file, long), whole),
+        ((name, status, file, short), whole),
+        ((name, status, brief, short), whole),
+        ((name, status, brief, who), whole),
+        ((name, status, brief, who), fewer),
+        ((name, status, brief, who), cost),
         ((name, status, who), cost),
         ((status, who), cost),
         ((doing, who), cost),
@@ -98,22 +104,37 @@ def _file(facts: HeaderState, *, brief: bool = False) -> list[Span]:
 
 def _status(run: RunState | None, facts: HeaderState, *, brief: bool) -> list[Span]:
     if run is None or not run.run_id:
-        return [sign("pending"), (" no run yet", "dim")]
+        return [(" NOT RUN ", "idle-badge")]
     name = Target(run_label(run), "app.runs")
-    return [("" if brief else "run ", "faint"), (name, "plain"), ("  ", "plain"), *_doing(run, facts)]
+    return [("" if brief else "› ", "faint"), (name, "plain"), ("  ", "plain"), *_doing(run, facts, brief=brief)]
 
 
-def _doing(run: RunState, facts: HeaderState) -> list[Span]:
+BADGES = {
+    "success": ("DONE", "ok-badge"),
+    "failed": ("FAILED", "error-badge"),
+    "blocked": ("BLOCKED", "error-badge"),
+    "stopped": ("STOPPED", "held-badge"),
+    "interrupted": ("INTERRUPTED", "held-badge"),
+    "diverged": ("DIVERGED", "held-badge"),
+}
+"""How the end of a run is named, and the colour of it."""
+REASON = 60
+"""Cells of why a run failed; the log has all of it."""
+
+
+def _doing(run: RunState, facts: HeaderState, *, brief: bool = True) -> list[Span]:
     """What the run does, or how it ended; before that, that the disk does not take it."""
     lost: list[Span] = [sign("failed"), (" not saved", "error"), ("  ", "plain")] if facts.unsaved else []
     if facts.question:
-        return [*lost, (Target(told(" ? waits for you: {run.answer} answers "), "run.answer"), "waiting-badge")]
+        return [*lost, (Target(told(" WAITS FOR YOU  {run.answer} answers "), "run.answer"), "waiting-badge")]
     if facts.held:
-        return [*lost, (f" ‖ held {flat(facts.held)} ", "held-badge")]
+        return [*lost, (f" PAUSED {flat(facts.held)} ", "held-badge")]
     if run.status == "running":
-        text = facts.waiting or ("stepping" if facts.stepping else "running")
-        return [*lost, sign("running", facts.tick), (f" {text}", "running")]
-    return [*lost, status_sign(run.status), (f" {run.status}", status_sign(run.status)[1])]
+        text = facts.waiting or flat(facts.at)
+        return [*lost, (f" RUNNING {text} " if text else " RUNNING ", "running-badge")]
+    word, token = BADGES.get(run.status, (flat(run.status).upper(), "held-badge"))
+    reason = "" if brief or word == "DONE" or not run.reason else f": {fit(run.reason, REASON).rstrip()}"
+    return [*lost, (f" {word}{reason} ", token)]
 
 
 def run_label(run: RunState) -> str:

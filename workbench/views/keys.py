@@ -283,7 +283,15 @@ REVIEW_KEYS: tuple[Key, ...] = (
     Key("snapshots.skip_all", "S", "decide_all('skipped')", "snapshots", "Skip all that are open", "Snapshots"),
     Key("snapshots.full", "d", "full", "snapshots", "Both requests in full, side by side", "Snapshots", "full text"),
     Key("snapshots.edit", "o", "edit", "snapshots", "Open the cascade file at the line", "Snapshots", "open file"),
-    Key("snapshots.next", "n", "next", "snapshots", "The next snapshot to decide about", "Snapshots", "next"),
+    Key(
+        "snapshots.next",
+        "right_square_bracket",
+        "next",
+        "snapshots",
+        "The next snapshot to decide about",
+        "Snapshots",
+        "next",
+    ),
     Key("snapshots.check", "c", "check", "snapshots", "Check all snapshots again", "Snapshots", "check"),
     Key("snapshots.stop", "x", "stop", "snapshots", "Stop the check", "Snapshots", "stop"),
     Key("snapshots.copy", "y", "copy", "snapshots", "Copy the review", "Snapshots"),
@@ -338,8 +346,8 @@ EDITOR_KEYS: tuple[Key, ...] = (
 
 FIND_KEYS: tuple[Key, ...] = (
     Key("find.text", "slash", "find", "find", "Find in the list with the focus", "Lists", "find"),
-    Key("find.again", "N", "find_again", "find", "Find the same text further down", "Lists"),
-    Key("find.before", "P", "find_again(-1)", "find", "Find the same text further up", "Lists"),
+    Key("find.again", "n", "find_again", "find", "Find the same text further down", "Lists"),
+    Key("find.before", "N", "find_again(-1)", "find", "Find the same text further up", "Lists"),
     Key("find.filter", "f", "filter", "find", "Show only rows that hold a text", "Lists", "filter"),
 )
 
@@ -694,17 +702,28 @@ EDIT_FOOTERS: dict[str, tuple[str, ...]] = {
 
 
 KEYS: tuple[Key, ...] = (
-    Key("run.over", "n", "step('over')", "bench", "Go on to the next turn, and hold there", "Run", "next turn"),
-    Key("run.into", "i", "step('into')", "bench", "Go on to the next stop at any depth, and hold there", "Run", "into"),
-    Key("run.out", "o", "step('out')", "bench", "Go on to the end of this phase, and hold there", "Run", "out"),
-    Key("run.continue", "c", "step('continue')", "bench", "Go on to the next breakpoint or the end", "Run", "continue"),
-    Key("run.pause", "space", "pause", "bench", "Hold at the next stop; go on when held", "Run", "pause"),
+    Key("found.next", "n", "match(1)", "found", "The next match, while a search is marked", "Look", "next match"),
+    Key("found.previous", "N", "match(-1)", "found", "The match before", "Look", "previous"),
+    Key("run.over", "n,f10", "step('over')", "bench", "Step to the next call", "Run", "step"),
+    Key("run.into", "i,f11", "step('into')", "bench", "Step to the next stop at any depth", "Run", "into"),
+    Key("run.out", "o", "out", "bench", "Step out of this phase; from a nested run, look at its caller", "Run", "out"),
+    Key("run.step_out", "shift+f11,f23", "step('out')", "bench", "Step to the end of this phase", "Run"),
+    Key(
+        "run.continue",
+        "c,f5",
+        "step('continue')",
+        "bench",
+        "Continue to the next breakpoint or the end",
+        "Run",
+        "continue",
+    ),
+    Key("run.pause", "space", "pause", "bench", "Pause at the next stop; continue a paused run", "Run", "pause"),
     Key("run.start", "r", "start", "bench", "Start a new run of the file as it is now", "Run", "run"),
-    Key("run.stop", "x", "stop", "bench", "Stop the run; a step or continuing goes on with it", "Run", "stop"),
+    Key("run.stop", "x", "stop", "bench", "Stop the run; it can be resumed", "Run", "stop"),
     Key("run.answer", "a", "answer", "bench", "Answer the question that the run asks you", "Run", "answer"),
     Key(
         "run.breakpoint",
-        "b",
+        "b,f9",
         "breakpoint",
         "bench",
         "Set or clear a breakpoint at the selected phase or turn",
@@ -719,14 +738,30 @@ KEYS: tuple[Key, ...] = (
         "Set a breakpoint by phase, turn, tool or condition",
         "Run",
     ),
-    Key("run.again", "R", "rerun", "bench", "Run the file again, keeping the answers of unchanged calls", "Run"),
-    Key("run.edit", "E", "edit_held", "bench", "Edit what stands where the run is held", "Run", "edit here"),
+    Key(
+        "run.again",
+        "R",
+        "rerun",
+        "bench",
+        "Run the file again, keeping the answers of unchanged calls",
+        "Run",
+        "re-run",
+    ),
+    Key("run.edit", "E", "edit_held", "bench", "Edit what stands where the run is paused", "Run", "edit"),
     Key("run.feedback", "S", "feedback", "bench", "Say something to the running phase", "Run", "say"),
     Key("run.fork", "F", "fork", "bench", "A new run from before the selected call", "Run", "fork"),
     Key("run.freeze", "t", "freeze", "bench", "Freeze the run as a test", "Run", "freeze"),
-    Key("view.previous", "left_square_bracket", "call(-1)", "bench", "Look at the call before", "Look", "earlier"),
     Key(
-        "view.next", "right_square_bracket", "call(1)", "bench", "Look at the call after; the last one follows", "Look"
+        "view.previous", "left_square_bracket", "call(-1)", "bench", "Look at the call before", "Look", "previous call"
+    ),
+    Key(
+        "view.next",
+        "right_square_bracket",
+        "call(1)",
+        "bench",
+        "Look at the call after; the last one follows",
+        "Look",
+        "next call",
     ),
     Key(
         "view.why",
@@ -754,8 +789,8 @@ KEYS: tuple[Key, ...] = (
     Key("view.full", "m", "full", "bench", "Show messages in full, or as they were sent", "Look", "full"),
     Key("view.dropped", "u", "unfold", "bench", "Unfold or fold what was dropped", "Look"),
     Key("view.find", "slash", "find", "bench", "Find in the pane with the focus", "Look", "find"),
-    Key("view.again", "N,f3", "find_again", "bench", "Find the same text further down", "Look"),
-    Key("view.before", "P,shift+f3", "find_again(-1)", "bench", "Find the same text further up", "Look"),
+    Key("view.again", "f3", "find_again", "bench", "Find the same text further down", "Look"),
+    Key("view.before", "shift+f3,f15", "find_again(-1)", "bench", "Find the same text further up", "Look"),
     Key("view.filter", "f", "filter", "bench", "Show only rows that hold a text", "Look", "filter"),
     Key("view.clear", "escape", "clear", "bench", "Show all rows again; else take the marks of a search away", "Look"),
     Key("view.copy", "y", "copy", "bench", "Copy the row or message to the clipboard", "Look", "copy"),
@@ -795,8 +830,8 @@ KEYS: tuple[Key, ...] = (
         "Move",
         "open",
     ),
-    Key("tree.fold", "left,h", "fold", "tree", "Fold the branch, or go to its parent", "Move"),
-    Key("tree.unfold", "right,l", "unfold", "tree", "Unfold the branch, or go into it", "Move"),
+    Key("tree.fold", "left,h", "fold", "tree", "Fold the branch, or go to its parent", "Move", "fold"),
+    Key("tree.unfold", "right,l", "unfold", "tree", "Unfold the branch, or go into it", "Move", "unfold"),
     Key(
         "sheet.close",
         "escape,q",
@@ -838,6 +873,15 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("borders.lower", "alt+down", "resize('height', -2)", "borders", "The lower pane lower", "Borders"),
     Key("dialog.close", "escape", "close", "dialog", "Close without doing anything", "Dialogs", "close"),
+    Key(
+        "dialog.interrupt",
+        "ctrl+c",
+        "interrupt",
+        "dialog",
+        "Copy selected text; else close, and stop the run that asks",
+        "Dialogs",
+        priority=True,
+    ),
     Key("app.palette", "ctrl+p", "command_palette", "app", "Every command by name", "Workbench", "palette"),
     Key("app.help", "question_mark,f1", "help", "app", "Keys and signs", "Workbench", "help"),
     Key("app.theme", "f2", "next_theme", "app", "The next colour theme", "Workbench"),
@@ -849,6 +893,7 @@ KEYS: tuple[Key, ...] = (
 
 CONTEXTS: dict[str, tuple[str, ...]] = {
     "app": ("bench", "tree", "list"),
+    "found": (),
     "bench": ("app", "tree", "list"),
     "tree": ("bench", "app", "list"),
     "list": ("bench", "app", "tree", "sheet", "compare", "message", "candidates", "sweep"),
@@ -863,75 +908,48 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
     **MESSAGE_CONTEXTS,
     **EDIT_CONTEXTS,
 }
-"""Contexts whose keys work at the same time: a key may not mean two things in them."""
+"""Contexts whose keys work at the same time: a key may not mean two things in them. Those of ``found`` come before all
+others, as long as matches of a search are marked."""
 
 FOOTERS: dict[str, tuple[str, ...]] = {
-    "idle": ("run.over", "run.start", "run.into", "run.breakpoint", "view.edit", "list.open", "view.find", "pane.zoom"),
+    "idle": ("run.over", "run.start", "run.breakpoint", "view.edit"),
     "held": (
         "run.over",
         "run.into",
         "run.out",
         "run.continue",
         "run.stop",
-        "view.why",
-        "view.wire",
-        "view.diff",
-        "view.full",
-        "view.previous",
-        "list.open",
-        "view.find",
+        "run.edit",
+        "run.fork",
     ),
-    "running": (
-        "run.pause",
-        "run.stop",
-        "view.previous",
-        "view.why",
-        "view.wire",
-        "view.diff",
-        "view.full",
-        "view.find",
-    ),
-    "asked": (
-        "run.answer",
-        "run.stop",
-        "view.previous",
-        "view.why",
-        "view.wire",
-        "view.diff",
-        "view.full",
-        "view.find",
-    ),
-    "unfinished": (
-        "run.continue",
-        "run.over",
-        "run.start",
-        "view.previous",
-        "view.why",
-        "view.wire",
-        "view.diff",
-        "list.open",
-        "view.copy",
-        "view.find",
-    ),
-    "done": (
-        "run.start",
-        "run.over",
-        "run.freeze",
-        "view.previous",
-        "view.why",
-        "view.wire",
-        "view.diff",
-        "view.full",
-        "list.open",
-        "view.copy",
-        "view.find",
-        "pane.zoom",
-    ),
+    "running": ("run.pause", "run.stop", "run.feedback"),
+    "asked": ("run.answer", "run.stop"),
+    "unfinished": ("run.continue", "run.over", "run.start", "run.fork"),
+    "done": ("run.start", "run.again", "run.freeze", "run.fork"),
     **ROOM_FOOTERS,
     **RUN_FOOTERS,
     **EDIT_FOOTERS,
 }
 """What the footer offers in each situation, the most useful first; it shows as many as there is room for."""
+
+PANE_FOOTERS: dict[str, tuple[str, ...]] = {
+    "tree": ("view.previous", "view.next", "tree.fold", "tree.unfold", "run.breakpoint", "view.find", "pane.zoom"),
+    "context": (
+        "view.why",
+        "list.open",
+        "view.previous",
+        "view.next",
+        "view.wire",
+        "view.diff",
+        "view.full",
+        "view.strategies",
+        "view.copy",
+        "view.find",
+    ),
+    "detail": ("view.wire", "view.why", "view.full", "view.copy", "list.open", "view.find", "pane.zoom"),
+    "dock": ("list.open", "view.find", "view.filter", "view.copy", "pane.zoom"),
+}
+"""What the footer of the Bench offers for the pane with the focus, beside the keys of the run."""
 
 ON_SHEETS = ("app.palette", "app.help", "app.theme", "app.interrupt", "app.suspend")
 """Commands of the app that work on a sheet, too: what lies below it has no keys while it is open."""

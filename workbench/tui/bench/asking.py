@@ -90,7 +90,7 @@ class Asking:
         session, presenter = live
         services = self._stage.services
         if not session.running:
-            services.say("No run is going on.")
+            services.say("No run is active.")
             return
         visit = running_visit(presenter)
         rule = session.audibles_of(visit.phase) if visit is not None else None

@@ -97,7 +97,7 @@ class Editing:
         if asks_for_trust(self._stage.services, live[0], partial(self.fork_at, run_id, place, said)):
             return
         navigation = self._stage.services.navigation
-        navigation.beside(lambda: navigation.fork_here(run_id, place, said or place))
+        navigation.beside(lambda: navigation.fork_here(run_id, place, said or place), run_id)
 
     def fork_here(self, run_id: str, place: str, said: str) -> None:
         """The same in what is shown, where no run is active."""
@@ -134,7 +134,7 @@ class Editing:
             return None
         session, presenter = live
         if session.running:
-            self._stage.services.say(told("A run is going on: {run.stop} stops it first."), "warning")
+            self._stage.services.say(told("A run is active. Press {run.stop} to stop it first."), "warning")
             return None
         if not presenter.state.run.run_id:
             self._stage.services.say(told("There is no run yet: {run.start} makes one."))

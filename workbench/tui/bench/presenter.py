@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.language.problem import Problem, Severity
-from workbench.tui.bench.state import BenchState
+from workbench.tui.bench.state import BenchState, HeldRun
 from workbench.tui.bench.tabs import Tab, tab_title
 from workbench.views import documents, failed, problems, reasons, viewer, wire
 from workbench.views.back import LiveCall
@@ -157,8 +157,8 @@ class Presenter:
     def _live(self, call: CallState) -> LiveCall | None:
         state = self.state
         if state.held is not None and (state.held_run, state.held.place) == (state.selected_run, call.place):
-            anyway = "; going on sends it anyway" if call.problems and call.answer is None else ""
-            return LiveCall("held", f"held {state.held.words}: {state.held.why}{anyway}")
+            anyway = "; continuing sends it anyway" if call.problems and call.answer is None else ""
+            return LiveCall("held", f"{state.held.reason}{anyway}") if state.held.reason else None
         wait = state.waiting.get(call.place)
         if wait is None:
             return None
@@ -395,7 +395,8 @@ class Presenter:
             good=file.good if file else True,
             model=self.model if self.model.startswith("offline") else str(pinned or self.model),
             base_url=self.base_url,
-            held=state.held.words if state.held else "",
+            held=_pause_words(state.held) if state.held else "",
+            at=_running_at(state),
             question=state.current_question() is not None,
             waiting=awaited,
             stepping=self.stepping,
@@ -416,3 +417,17 @@ class Presenter:
         if state.resumable:
             return "unfinished"
         return "done" if state.started else "idle"
+
+
+def _pause_words(held: HeldRun) -> str:
+    """Where it is paused, and at which breakpoint."""
+    point = held.why.startswith("breakpoint ")
+    return f"{held.where} ({held.why})" if point and held.why.partition(" ")[2] != held.place.phase else held.where
+
+
+def _running_at(state: BenchState) -> str:
+    """The newest call of a run that is active: ``investigate:9``."""
+    if not state.alive or not state.run.calls:
+        return ""
+    place = state.run.calls[-1].place
+    return f"{place.phase}:{place.turn}" if place.turn else place.phase

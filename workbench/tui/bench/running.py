@@ -79,6 +79,8 @@ class Running:
         self._on_begun = begun
         self._catching_up = False
         """Whether a resumed run still repeats what its journal holds."""
+        self._declined = ""
+        """The run that was offered to be resumed, and was not: no key resumes it unasked."""
 
     @property
     def _say(self) -> Callable[..., None]:
@@ -170,7 +172,7 @@ class Running:
         if (live := self._stage.live()) is None:
             return
         session, presenter = live
-        if self._steps_through_nested(presenter, mode):
+        if mode == "into" and self._looks_into(presenter):
             return
         if session.follows:
             own = told("{run.start} makes one of your own.")
@@ -181,30 +183,64 @@ class Running:
         if session.running:
             session.go(wanted)
             self._stage.soon()
-        elif presenter.state.resumable:
+        elif presenter.state.resumable and presenter.state.run.run_id != self._declined:
             self.resume(presenter.state.run.run_id, wanted)
+        elif presenter.state.started:
+            self._offer_again(presenter)
         else:
             self.begin(wanted)
 
-    def _steps_through_nested(self, presenter: Presenter, mode: str) -> bool:
-        """``i`` on a nested run of the tree looks into it, ``o`` comes back out of one that is looked at; both step
-        the run instead where it is held right there."""
-        state, node = presenter.state, self._stage.panes.tree_node()
-        if mode == "into" and node is not None and node.id[0] == "child" and state.held_run != node.run:
-            if not state.look_into(node.run):
-                self._say("This run made no model call.")
-                return True
-            state.folding[node.id] = True
-        elif (
-            mode != "out" or not state.selected_run or (state.held is not None and state.held_run == state.selected_run)
-        ):
-            return False
-        else:
+    def _offer_again(self, presenter: Presenter) -> None:
+        """The run that is shown is over: a step starts nothing by itself."""
+        state = presenter.state
+        run_id = state.run.run_id
+
+        def chosen(answer: str | None) -> None:
+            if answer == "resume":
+                self._declined = ""
+                self.resume(run_id, Mode.OVER)
+            elif answer in ("step", "run"):
+                presenter.stepping = answer == "step"
+                self.begin(Mode.OVER if answer == "step" else Mode.CONTINUE)
+
+        answers = [("step", "", "Run again, and pause before the first call"), ("run", "", "Run again to the end")]
+        if state.resumable:
+            answers.insert(0, ("resume", "", "Resume this run, and pause before its next call"))
+        text = f"{state.run.session_id or run_id} ended: {state.run.status}."
+        self._stage.services.push_screen(ChoiceDialog("Run again?", text, answers), chosen)
+
+    def out(self) -> None:
+        """Step out of the phase; from a nested run that is looked at, back to what started it. That is a look alone: it
+        steps nothing, and a second press right behind it does not either."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+        state = presenter.state
+        if state.looks_elsewhere:
             state.come_back()
+            self._show_selected(presenter)
+        elif session.running and not (state.held is not None and state.selected == state.held.place):
+            self._say(told("{run.out} steps out where the run is paused; {run.step_out} steps out from anywhere."))
+        else:
+            self.step("out")
+
+    def _looks_into(self, presenter: Presenter) -> bool:
+        """``i`` on a nested run of the tree looks into it; it steps the run where that is paused right there."""
+        state, node = presenter.state, self._stage.panes.tree_node()
+        if node is None or node.id[0] != "child" or state.held_run == node.run:
+            return False
+        if state.look_into(node.run):
+            state.folding[node.id] = True
+            self._show_selected(presenter)
+        else:
+            self._say("This run made no model call.")
+        return True
+
+    def _show_selected(self, presenter: Presenter) -> None:
+        state = presenter.state
         if state.selected is not None and not state.selected_run:
             presenter.phase = state.selected.phase
         self._stage.redraw()
-        return True
 
     def start(self) -> None:
         """Start a new run, and let it run to its end; beside a live one in a tab of its own, after asking."""
@@ -231,7 +267,7 @@ class Running:
     def _is_busy(self, session: Session) -> bool:
         """Whether a run is going on; says so, because another cannot begin beside it."""
         if session.running:
-            self._say(told("A run is going on: {run.stop} stops it, {run.continue} lets it go on."), "warning")
+            self._say(told("A run is active. Press {run.stop} to stop it."), "warning")
         return session.running
 
     def begin(self, mode: Mode) -> None:
@@ -285,9 +321,9 @@ class Running:
             self.step("continue")
         elif session.running:
             session.pause()
-            self._say("Holds at the next stop.")
+            self._say("Pauses at the next stop.")
         else:
-            self._say("No run is going on.")
+            self._say("No run is active.")
 
     def stop(self) -> None:
         """Stop the run."""
@@ -297,7 +333,7 @@ class Running:
             live[0].stop()
             self._stage.soon()
         else:
-            self._say("No run is going on.")
+            self._say("No run is active.")
 
     # -- a run that did not end --------------------------------------------------------------------------------------
 
@@ -351,15 +387,18 @@ class Running:
         def chosen(answer: str | None) -> None:
             if answer == "go":
                 self.resume(run_id, Mode.OVER)
-            elif answer == "look":
+                return
+            self._declined = run_id
+            if answer == "look":
                 session.view(run_id)
                 self.show_stored()
                 self._stage.redraw()
 
+        # No letters: what a hand presses by habit here steps and resumes.
         answers = (
-            ("go", "g", "Go on, and hold before the next call"),
-            ("look", "l", "Look at it"),
-            ("no", "n", "Not now"),
+            ("go", "", "Resume it, and pause before its next call"),
+            ("look", "", "Look at it"),
+            ("no", "", "Not now"),
         )
         self._stage.services.push_unasked(ChoiceDialog("An unfinished run", label, answers), chosen)
 
@@ -387,7 +426,7 @@ class Running:
             self._say(f"Breakpoint {point} cleared.")
         else:
             points.append(point)
-            self._say(f"Breakpoint {point}: the run holds there before the call.")
+            self._say(f"Breakpoint {point}: the run pauses there before the call.")
         self._stage.redraw()
 
     def ask_for_breakpoint(self) -> None:
@@ -445,5 +484,5 @@ class Running:
             self._stage.show_tab("problems")
         elif reload.changed:
             names = ", ".join(sorted(reload.changed))
-            note = "; the run stays with the text it started with" if presenter.state.alive else ""
-            self._say(f"taken over: {names} changed{note}")
+            note = " This run keeps the version it started with." if presenter.state.started else ""
+            self._say(f"File reloaded: {names} changed.{note}")

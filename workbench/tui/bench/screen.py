@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
@@ -21,7 +21,7 @@ from workbench.tui.screens.jump import JumpScreen
 from workbench.tui.widgets.prompt import Prompt, PromptClosed
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
-from workbench.views.keys import ALWAYS, FOOTERS, KEYS, hints
+from workbench.views.keys import ALWAYS, FOOTERS, KEYS, PANE_FOOTERS, hints
 
 if TYPE_CHECKING:
     from workbench.engine.debugger.stepper import Mode
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from workbench.tui.bench.panes import PanesLook
     from workbench.tui.bench.presenter import Detail, Presenter
     from workbench.tui.screens.annotator import What
+    from workbench.tui.widgets.line import Hint
     from workbench.views.tree import TreeRows
     from workbench.workspace.session import Session
     from workbench.workspace.view_states import ViewState
 
-COMMANDS = frozenset(key.action.partition("(")[0] for key in KEYS if key.context in ("bench", "annotate"))
+COMMANDS = frozenset(key.action.partition("(")[0] for key in KEYS if key.context in ("bench", "found", "annotate"))
 """The names of the actions of the Bench."""
 FRAME = 0.05
 """Seconds between two looks at the engine's queues: 20 repaints a second, however fast a model streams."""
@@ -47,7 +48,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     """The main screen: lays the panes out, and hands keys and clicks to the controllers."""
 
     AUTO_FOCUS = "#context"
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("bench"), *bindings("annotate")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("found"), *bindings("bench"), *bindings("annotate")]
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - declared by Textual without ClassVar
         (0, "-narrow"),
         (100, "-normal"),
@@ -101,13 +102,6 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         self.presenter = presenter
         self.redraw()
 
-    def controllers_for(self) -> Controllers:
-        """What drives one more session here."""
-        # The lazy import of the controllers: 40 ms behind the first frame, see ``app.py``.
-        from workbench.tui.bench.controllers import Controllers
-
-        return Controllers(self, self._redraw_all_screens)
-
     def open(self, presenter: Presenter, controllers: Controllers) -> None:
         """Show a session that was just opened; ``controllers`` drive it."""
         self._exchange(presenter, controllers)
@@ -156,6 +150,8 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Before a session is open, the commands of the Bench have nothing to act on."""
+        if action == "match":  # Its keys step the run where no search is marked.
+            return self._controllers is not None and bool(self.pane().needle)
         return self._controllers is not None or action not in COMMANDS
 
     @property
@@ -236,7 +232,8 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         """Call something when what changed is laid out and drawn."""
         self.call_after_refresh(callback, *arguments)
 
-    def _redraw_all_screens(self) -> None:
+    def redraw_all_screens(self) -> None:
+        """Draw the lists of every screen again: a picture is there."""
         for screen in self.app.screen_stack:
             for view in screen.query(RowView):
                 view.redraw()
@@ -244,20 +241,49 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     # -- keys, each handed to its controller -------------------------------------------------------------------------
 
     def offer_keys(self) -> None:
-        """The footer: what can be done now."""
-        situation = self.presenter.situation() if self.presenter is not None else "idle"
-        table = self.services.keys
-        offered = FOOTERS[situation]
-        if self.presenter is not None and self.presenter.state.shown.contests.all:
-            offered = (*offered[:2], "view.candidates", *offered[2:])
-        shown = hints(offered, table)
+        """The footer: what can be done now, with the run and in the pane with the focus."""
+        table, presenter = self.services.keys, self.presenter
+        situation = presenter.situation() if presenter is not None else "idle"
+        run, note = hints(FOOTERS[situation], table), ""
+        if presenter is not None:
+            run, note = self._of_the_run(run, presenter)
+        if self.pane().needle:
+            run = (*hints(("found.next", "found.previous", "view.clear"), table), *run[1:])
+        pane = hints(PANE_FOOTERS.get(self.last_pane, ()), table)
         if self.is_zoomed:
             ((id, key, _),) = hints(("pane.zoom",), table)
-            shown = ((id, key, "all panes"), *(hint for hint in shown if hint[0] != id))
-        self.footer.offer(shown, hints(ALWAYS, table))
+            run = ((id, key, "all panes"), *run)
+        self.footer.offer(run, hints(ALWAYS, table), pane, note)
+
+    def _of_the_run(self, offered: Sequence[Hint], presenter: Presenter) -> tuple[tuple[Hint, ...], str]:
+        """What can be done with the run, what is useful now first, and why that is."""
+        state, table = presenter.state, self.services.keys
+        words = {"run.out": "back"} if state.looks_elsewhere else {}
+        if state.resumable:
+            words["run.continue"] = "retry" if state.run.status == "failed" else "resume"
+            words["run.over"] = "resume, step"
+        first: tuple[str, ...] = ()
+        if state.shown.contests.all:
+            first = ("view.candidates",)
+        note = ""
+        if state.changed and not state.alive:
+            first, note = ("run.again", "run.start", *first), "file changed:"
+        elif state.looks_elsewhere and state.held is None:
+            first = ("run.out", *first)
+        ahead = {id for id in first if id != "view.candidates"}
+        run = [*(hint for hint in hints(first, table) if hint[0] in ahead)]
+        run += [hint for hint in offered if hint[0] not in ahead]
+        run[2:2] = [hint for hint in hints(first, table) if hint[0] not in ahead]
+        return tuple((id, key, words.get(id, word)) for id, key, word in run), note
 
     def action_step(self, mode: str) -> None:
         self.controllers.running.step(mode)
+
+    def action_match(self, step: int) -> None:
+        self.action_find_again(step)
+
+    def action_out(self) -> None:
+        self.controllers.running.out()
 
     def action_start(self) -> None:
         self.controllers.running.start()
@@ -325,8 +351,11 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         self.controllers.inspecting.edit(outside=outside)
 
     def action_clear(self) -> None:
-        """Show all rows again; else take the marks of a search away."""
-        self.clear_found()
+        """Show all rows again; else take the marks of a search away; else leave the zoom."""
+        if self.clear_found():
+            self.offer_keys()
+        elif self.is_zoomed:
+            self.zoom()
 
     def action_jump(self) -> None:
         def chosen(name: str | None) -> None:
@@ -346,6 +375,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
 
     def action_tab(self, name: Tab) -> None:
         self.show_tab(name)
+        self.focus_pane("dock")
 
     # -- what happens in the panes -----------------------------------------------------------------------------------
 
@@ -431,7 +461,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         return self.panes.tab
 
     def show_tab(self, name: Tab) -> None:
-        """Show another tab of the lower pane, at the place where it was left; the same one again gets the focus."""
+        """Show another tab of the lower pane, at the place where it was left."""
         if self.presenter is None:
             return
         same = name == self.tab
@@ -444,7 +474,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
             cursor, top = self._dock_at.get(name, (last, last))
             self.dock_pane.show(None, cursor)
             self.dock_pane.scroll_to(y=top, animate=False, force=True)
-        if same or self.has_class("-narrow"):
+        if self.has_class("-narrow"):
             self.focus_pane("dock")
 
     # -- the focus ---------------------------------------------------------------------------------------------------
@@ -467,6 +497,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
             self.last_pane = event.widget.id
             for group in ("tree", "dock"):
                 self.set_class(self.last_pane == group, f"-at-{group}")
+            self.offer_keys()
 
     def action_pane(self, step: int) -> None:
         names = [view.id or "" for view in self.panes.all]

@@ -48,6 +48,34 @@ class HeldRun(Struct, frozen=True):
         """``before call``, ``before tool read_log``."""
         return STOP_WORDS.get(self.kind, self.kind) + (f" {self.tool}" if self.tool else "")
 
+    @property
+    def where(self) -> str:
+        """The same with its place: ``before investigate:9``, ``before read_log in investigate:9``."""
+        place, phase = self.place, self.place.phase
+        turn = f"{phase}:{place.turn}" if place.turn else phase
+        side, _, what = self.kind.partition("_")
+        if what == "call":
+            return f"{side} {turn}"
+        if what == "tool":
+            return f"{side} {self.tool or 'a tool'} in {turn}"
+        if what in ("phase", "check", "candidates", "evaluation"):
+            return f"{side} {_STOPPED_AT[what]}{phase}"
+        return self.words + (f" at {turn}" if phase and self.kind != "run_end" else "")
+
+    @property
+    def reason(self) -> str:
+        """Why it is held, where that is more than a step that was asked for."""
+        return "" if self.why in _ASKED_FOR else self.why
+
+
+_STOPPED_AT = {
+    "phase": "",
+    "check": "a check of ",
+    "candidates": "the candidates of ",
+    "evaluation": "the evaluation of ",
+}
+_ASKED_FOR = ("step over", "step into", "step out", "paused")
+
 
 class Waiting(Struct):
     """A call in progress: since when (monotonic seconds), which try, and until when it pauses before one."""
@@ -144,6 +172,11 @@ class BenchState(Struct):
             return False
         self.selected, self.selected_run, self.following = place, inner, False
         return True
+
+    @property
+    def looks_elsewhere(self) -> bool:
+        """Whether a nested run is looked at that is not the one that is held."""
+        return bool(self.selected_run) and (self.held is None or self.held_run != self.selected_run)
 
     def look_into(self, run_id: str) -> bool:
         """Look at the newest call of a nested run. False when it made none."""
@@ -266,8 +299,6 @@ class BenchState(Struct):
         edits = self.run_by_id(self.held_run).edits if held.why == "edited" else []
         if edits and (said := words_of(edits[-1], self.run)) is not None:
             self.held = held = replace(held, why=f"edited, {said[1]}")
-        at = self.events[-1].at if self.events else ""
-        self.log.add(LogLine(at, held.place, "held", f"{held.words} ({held.why})", "held"))
 
     def _run_at(self, place: Place) -> str:
         """The nested run that a place belongs to: the newest that is running and has been there."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from textual import on
+from textual import events, on
 from textual.screen import Screen, ScreenResultType
 from textual.widget import Widget
 
@@ -50,13 +50,26 @@ class WorkbenchScreen(Screen[ScreenResultType]):
         """Show commands in the footer, and fixed ones at its right end."""
         self.footer.offer(hints(commands, self.services.keys), hints(fixed, self.services.keys))
 
+    # -- messages ----------------------------------------------------------------------------------------------------
+
+    @on(events.ScreenResume)
+    def show_notices(self) -> None:
+        """Draw the messages of the app in the last line, in the place of the keys."""
+        notes = [(note.message, note.severity) for note in self.services.notices.all]
+        self.footer.tell(notes, self.size.width)
+        self.footer.display = bool(notes) or not self.is_writing
+
+    @on(Footer.Read)
+    def _notices_clicked(self) -> None:
+        self.services.notices.clear()
+
     # -- the prompt --------------------------------------------------------------------------------------------------
 
     def ask(self, label: str, **options: Any) -> None:
         """Open the one-line prompt in the place of the footer; see ``Prompt`` for the options."""
         for old in self.query(Prompt):
             old.vanish()
-        self.footer.display = False
+        self.footer.display = bool(self.services.notices.all)
         self.mount(Prompt(label, **options), before=self.footer)
 
     @property
@@ -116,7 +129,7 @@ class WorkbenchScreen(Screen[ScreenResultType]):
         """Go to the next place, or the one before."""
         view = self.pane()
         if not view.needle:
-            self.action_find()
+            self.services.say("No search yet.")
         elif not view.search(view.needle, step, again=True):
             self.services.say(f"'{view.needle}' is not in this {self.SEARCHED}.")
 

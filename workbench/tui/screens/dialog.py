@@ -13,7 +13,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Button, Static
+from textual.widgets import Button, Input, Static, TextArea
 
 from workbench.tui.bindings import bindings
 from workbench.tui.contracts import Services, services_of
@@ -36,6 +36,8 @@ class Dialog(ModalScreen[Result]):
     heading = ""
     offered: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Keys and what they do, beside the one that closes it; shown in the lower edge."""
+    interrupted: Result | None = None
+    """The answer of Ctrl+C."""
     question: Event | None = None
     """What of the run it answers, if that is what it is for."""
 
@@ -70,6 +72,18 @@ class Dialog(ModalScreen[Result]):
     def action_close(self) -> None:
         self.dismiss(None)
 
+    def action_interrupt(self) -> None:
+        """Ctrl+C: copy what is selected; else close, and stop the run that asks, if one does."""
+        entry = self.focused
+        text = (entry.selected_text if isinstance(entry, Input | TextArea) else "") or self.get_selected_text()
+        if text:
+            self.services.copy(text, "the selection")
+            return
+        session = self.services.session
+        if self.question is not None and session is not None:
+            session.stop()
+        self.dismiss(self.interrupted)
+
     def on_click(self, event: events.Click) -> None:
         if event.widget is self:
             self.dismiss(None)
@@ -83,7 +97,8 @@ class ChoiceDialog(Dialog[str]):
     def __init__(
         self, heading: str, text: str | Sequence[tuple[str, str]], answers: Sequence[tuple[str, str, str]]
     ) -> None:
-        """``text`` may be pieces, each with a style; ``answers`` are ``(id, key, words)``; the first has the focus."""
+        """``text`` may be pieces, each with a style; ``answers`` are ``(id, key, words)``, with an empty key
+        for none; the first has the focus."""
         super().__init__()
         self.heading = heading
         self._text = ((text, ""),) if isinstance(text, str) else tuple(text)
@@ -91,7 +106,8 @@ class ChoiceDialog(Dialog[str]):
 
     def content(self) -> Sequence[Widget]:
         buttons = [
-            Button(plain(f"{words}  ({key})"), id=f"answer-{id}", compact=True) for id, key, words in self._answers
+            Button(plain(f"{words}  ({key})" if key else words), id=f"answer-{id}", compact=True)
+            for id, key, words in self._answers
         ]
         return (Static(styled(self._text), id="text"), *buttons)
 
