@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from workbench.context.marks import Marks
 from workbench.importers.conversation import Call, Conversation, ImportedMessage, Remarks, Unreadable
 from workbench.importers.messages import read_message, read_messages, tool_schemas
@@ -213,6 +215,20 @@ def _goes_on_from(request: Mapping[str, Any]) -> str:
     return string(request.get("previous_response_id")) or string(request.get("cachedContent"))
 
 
+class AskedCall(Struct, frozen=True):
+    """What a request asks of a model."""
+
+    input: tuple[ImportedMessage, ...]
+    model: str
+    """Empty where neither the request nor its address names one."""
+    tools: tuple[Mapping[str, Any], ...]
+    parameters: Mapping[str, Any]
+    marks: Marks | None
+    """Where it marks its prefix to be cached; None where nowhere."""
+    unstated: str
+    """Which parts of it nobody here knows, in words."""
+
+
 class Exchanges:
     """Reads requests with their responses, one behind the other, as one log holds them."""
 
@@ -228,16 +244,33 @@ class Exchanges:
 
         ``call``: what the log itself says of it; its usage, model and end are those of the response.
         """
+        asked = self.asked(request, url)
+        if asked is None:
+            return None
+        if not is_response(response):
+            return self._unanswered(asked, call or Call(), _fault_of(response))
+        answer, full = self.answered(asked, response, call or Call())
+        return ObservedCall(
+            asked.input, answer, full, asked.model or full.model, asked.tools, asked.parameters, asked.unstated
+        )
+
+    def asked(self, request: Mapping[str, Any], url: str = "") -> AskedCall | None:
+        """What a request asks; None where it asks no model. Raises Unreadable."""
         given = given_of(request)
         if given is None:
             return None
-        if not is_response(response):
-            return self._unanswered(request, given, call or Call(), _fault_of(response))
         said = [*self._earlier(request), *read_messages(given, self.remarks, "request")]
-        answer = answer_of(response, self.remarks)
-        told = call or Call()
         named = _IN_URL.search(url)
         model = string(request.get("model")) or string(request.get("model_name")) or (named[1] if named else "")
+        tools, parameters = _tools_of(request), parameters_of(request)
+        return AskedCall(tuple(said), model, tools, parameters, marks_in(request, said), self._unstated(request))
+
+    def answered(
+        self, asked: AskedCall, response: Mapping[str, Any], told: Call = Call()
+    ) -> tuple[ImportedMessage, Call]:
+        """The answer to a request, and what the response says of the call over what ``told`` does. Raises
+        Unreadable."""
+        answer = answer_of(response, self.remarks)
         usage = mapping(response.get("usage")) or mapping(response.get("usageMetadata")) or response
         full = Call(
             usage_of(usage),
@@ -247,35 +280,26 @@ class Exchanges:
             finish_of(response),
             told.duration_s,
             told.at or moment(response.get("created") or response.get("created_at")),
-            marks_in(request, said),
+            asked.marks,
         )
         if key := string(response.get("id")):
-            self._kept[key] = [*said, answer]
-        return ObservedCall(
-            tuple(said),
-            answer,
-            full,
-            model or full.model,
-            _tools_of(request),
-            parameters_of(request),
-            self._unstated(request),
-        )
+            self._kept[key] = [*asked.input, answer]
+        return answer, full
 
     def refused(
         self, request: Mapping[str, Any], response: Mapping[str, Any], told: Call, reason: str
     ) -> ObservedCall | None:
         """A model call that the provider refused, for ``reason``; None where the request asks no model. Raises
         Unreadable."""
-        given = given_of(request)
-        return None if given is None else self._unanswered(request, given, told, f"{reason}: {_fault_of(response)}")
+        asked = self.asked(request)
+        return None if asked is None else self._unanswered(asked, told, f"{reason}: {_fault_of(response)}")
 
-    def _unanswered(self, request: Mapping[str, Any], given: list[Any], told: Call, fault: str) -> ObservedCall:
+    @staticmethod
+    def _unanswered(asked: AskedCall, told: Call, fault: str) -> ObservedCall:
         """A request whose response holds no answer: what was sent is kept, and why nothing came of it."""
-        said = [*self._earlier(request), *read_messages(given, self.remarks, "request")]
-        model = string(request.get("model")) or string(request.get("model_name")) or told.model
         answer, call = unanswered(told, fault)
-        known = _tools_of(request), parameters_of(request)
-        return ObservedCall(tuple(said), answer, call, model, *known, self._unstated(request))
+        model = asked.model or told.model
+        return ObservedCall(asked.input, answer, call, model, asked.tools, asked.parameters, asked.unstated)
 
     def _unstated(self, request: Mapping[str, Any]) -> str:
         """Which parts of a request the file does not show, in words."""

@@ -26,14 +26,24 @@ _RESULT = re.compile(
 """How results begin in the protocols in use: DGM's, ReAct's, OpenHands', Hermes', mini-swe-agent's, Cline's."""
 
 
-def observed(said: Iterable[ImportedMessage]) -> Iterator[ImportedMessage]:
-    """The messages, with those marked as results that follow an answer without native calls and begin as one."""
-    asked = False
-    for one in said:
-        if one.role == "user" and asked and _RESULT.match(one.text[:600]):
+class TextResults:
+    """Marks the messages of one context that are results of a text protocol: they follow an answer without native
+    calls, and begin as a result does."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def marked(self, one: ImportedMessage) -> ImportedMessage:
+        """The next message, with its mark."""
+        if one.role == "user" and self._asked and _RESULT.match(one.text[:600]):
             one = replace(one, observation=True)
-        asked = one.role == "assistant" and not one.calls
-        yield one
+        self._asked = one.role == "assistant" and not one.calls
+        return one
+
+
+def observed(said: Iterable[ImportedMessage]) -> Iterator[ImportedMessage]:
+    """The messages, with results of a text protocol marked."""
+    return map(TextResults().marked, said)
 
 
 class ObservedCall(Struct, frozen=True):
@@ -49,15 +59,82 @@ class ObservedCall(Struct, frozen=True):
     """Which parts of its request nobody here knows, in words."""
 
 
-class _Growing(Struct):
-    """A thread that may go on."""
+class Growing(Struct, eq=False):
+    """A context that may go on."""
 
-    said: list[ImportedMessage]
-    seen: list[ImportedMessage]
-    """Of these, what a next call can have seen: all but the places of answers that the file does not hold."""
     model: str
     tools: tuple[Mapping[str, Any], ...]
-    parameters: list[Mapping[str, Any]]
+    seen: list[ImportedMessage] = field(default_factory=list)
+    """What a next call can have seen: all messages but the places of answers that never came."""
+    waiting: bool = False
+    """A call of it has no answer yet, so no other call can go on with it."""
+
+
+class Contexts:
+    """The contexts of one program, while its calls come in: which one each call goes on with."""
+
+    def __init__(self, most: int = 0) -> None:
+        """``most``: that are remembered, the newest; 0 for all of them."""
+        self._growing: list[Growing] = []
+        self._most = most
+
+    def asked(
+        self, input: Sequence[ImportedMessage], model: str, tools: tuple[Mapping[str, Any], ...]
+    ) -> tuple[Growing, Sequence[ImportedMessage]]:
+        """The newest context that the input of a call begins with, else a new one, and the messages that are new in
+        it. The context waits for the call's answer then."""
+        context = next((one for one in reversed(self._growing) if _goes_on(one, input, model, tools)), None)
+        if context is None:
+            context = Growing(model, tools)
+            self._growing.append(context)
+        elif context is not self._growing[-1]:
+            self._growing.remove(context)
+            self._growing.append(context)
+        if self._most and len(self._growing) > self._most:
+            self._growing.pop(0)
+        added = input[len(context.seen) :]
+        context.seen += added
+        context.waiting = True
+        return context, added
+
+    def answered(self, context: Growing, answer: ImportedMessage | None) -> None:
+        """The answer to the call that a context waits for; None where none came."""
+        context.waiting = False
+        if answer is not None:
+            context.seen.append(answer)
+
+    def compacted(self, input: Sequence[ImportedMessage], tools: tuple[Mapping[str, Any], ...]) -> Growing | None:
+        """The newest context that a new one takes the place of: it begins with the same instructions and has the same
+        tools, and the new one is shorter. None where the call begins something else."""
+        system = [one for one in input if one.role == "system"]
+        rest = [one for one in input if one.role != "system"]
+        for one in reversed(self._growing):
+            before = [each for each in one.seen if each.role != "system"]
+            same = all(a.same(b) for a, b in zip(system, one.seen, strict=False)) and len(one.seen) > len(system)
+            kept = any(a.same(b) for a in rest for b in before[:1] + before[-3:])
+            if one.tools == tools and same and system + rest == list(input) and kept and len(rest) < len(before):
+                return one
+        return None
+
+
+def _goes_on(
+    context: Growing, input: Sequence[ImportedMessage], model: str, tools: tuple[Mapping[str, Any], ...]
+) -> bool:
+    """Whether a call's input is what a context has seen, or more. The last message is compared first: it tells most
+    contexts apart."""
+    seen = context.seen
+    if context.waiting or (context.model, context.tools) != (model, tools) or not 0 < len(seen) <= len(input):
+        return False
+    return seen[-1].same(input[len(seen) - 1]) and all(a.same(b) for a, b in zip(seen, input, strict=False))
+
+
+class _Told(Struct, eq=False):
+    """What the calls of one context of a file say beside the messages that count."""
+
+    model: str
+    tools: tuple[Mapping[str, Any], ...]
+    said: list[ImportedMessage] = field(default_factory=list)
+    parameters: list[Mapping[str, Any]] = field(default_factory=list)
     unstated: str = ""
 
 
@@ -82,28 +159,21 @@ def attempted(read: Callable[[], ObservedCall | None], remarks: Remarks) -> Obse
 
 def threads_of(calls: Iterable[ObservedCall], remarks: Remarks) -> tuple[Thread, ...]:
     """The contexts of a trace, oldest first; calls are taken in the order of their times where all have one."""
-    growing: list[_Growing] = []
+    contexts, told = Contexts(), dict[Growing, _Told]()
     listed = list(calls)
     if all(one.call.at for one in listed):
         listed.sort(key=lambda one: one.call.at)
     for call in listed:
-        thread = _continued(growing, call)
-        if thread is None:
-            thread = _Growing(list(call.input), list(call.input), call.model, call.tools, [], call.unstated)
-            growing.append(thread)
-        else:
-            added = call.input[len(thread.seen) :]
-            thread.said += added
-            thread.seen += added
+        context, added = contexts.asked(call.input, call.model, call.tools)
         answer = replace(call.answer, call=call.call)
-        thread.said.append(answer)
-        if not call.call.fault:
-            thread.seen.append(answer)
+        contexts.answered(context, None if call.call.fault else answer)
+        thread = told.setdefault(context, _Told(call.model, call.tools))
+        thread.said += [*added, answer]
         thread.parameters.append(call.parameters)
         thread.unstated = thread.unstated or call.unstated
     return tuple(
         Thread(tuple(observed(one.said)), one.model, one.tools, shared(one.parameters, remarks), one.unstated)
-        for one in growing
+        for one in told.values()
         if one.said
     )
 
@@ -133,17 +203,6 @@ def _only_call(thread: Thread) -> ObservedCall | None:
         return None
     told = thread.model, thread.tools, thread.parameters, thread.unstated
     return ObservedCall(tuple(before), answer, answer.call, *told)
-
-
-def _continued(growing: Sequence[_Growing], call: ObservedCall) -> _Growing | None:
-    """The newest thread that the call's input begins with."""
-    for thread in reversed(growing):
-        known = len(thread.seen)
-        if (thread.model, thread.tools) != (call.model, call.tools) or len(call.input) < known:
-            continue
-        if all(a.same(b) for a, b in zip(thread.seen, call.input, strict=False)):
-            return thread
-    return None
 
 
 def shared(parameters: Sequence[Mapping[str, Any]], remarks: Remarks) -> dict[str, Any]:
