@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from workbench import __version__
@@ -24,7 +24,7 @@ from workbench.context.tokens import Counter
 from workbench.engine.calls.call_records import record_answer, record_context
 from workbench.engine.contracts import Answer, NativeCall
 from workbench.engine.definition import Definition, Options
-from workbench.engine.forecasting import Forecaster
+from workbench.engine.forecasting import Forecaster, Prediction
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.journal_writer import Clock, JournalWriter, Sink
 from workbench.engine.journal.usage import Usage
@@ -78,21 +78,35 @@ def has_pictures(one: ImportedMessage) -> bool:
 def with_ids(said: Sequence[ImportedMessage]) -> list[ImportedMessage]:
     """The messages, with ids where the source has none: a result without one answers the first call before it that is
     open, one of its tool where it names a tool."""
-    made, waiting, found = 0, list[ToolCall](), list[ImportedMessage]()
-    for i, one in enumerate(said):
+    return list(map(CallIds().named, said))
+
+
+class CallIds:
+    """Gives the calls and results of one context ids where the source has none."""
+
+    def __init__(self) -> None:
+        self._made = 0
+        self._waiting: list[ToolCall] = []
+        """Calls that no result has answered yet."""
+        self._before = ""
+        """The role of the message before."""
+
+    def named(self, one: ImportedMessage) -> ImportedMessage:
+        """The next message, with ids."""
         calls = list[ToolCall]()
         for call in one.calls:
-            made += 1
-            calls.append(call if call.id else replace(call, id=f"call_{made}"))
+            self._made += 1
+            calls.append(call if call.id else replace(call, id=f"call_{self._made}"))
         if calls:
-            waiting = [*waiting, *calls] if i and said[i - 1].role == "assistant" else list(calls)
+            self._waiting = [*self._waiting, *calls] if self._before == "assistant" else list(calls)
         call_id = one.call_id
         if one.role == "tool":
-            if not call_id and waiting:
-                call_id = next((call.id for call in waiting if one.name and call.name == one.name), waiting[0].id)
-            waiting = [call for call in waiting if call.id != call_id]
-        found.append(replace(one, calls=tuple(calls), call_id=call_id))
-    return found
+            if not call_id and self._waiting:
+                of_tool = (call.id for call in self._waiting if one.name and call.name == one.name)
+                call_id = next(of_tool, self._waiting[0].id)
+            self._waiting = [call for call in self._waiting if call.id != call_id]
+        self._before = one.role
+        return replace(one, calls=tuple(calls), call_id=call_id)
 
 
 def _text(parts: list[TextPart | Image]) -> str:
@@ -141,6 +155,18 @@ class Origin(Struct, frozen=True):
     sha256: str
 
 
+class EventClock(Clock, Protocol):
+    """Gives the events of a run their times."""
+
+    def begins(self, at: str) -> None:
+        """A call began then: UTC, ISO 8601; empty where the source does not say."""
+        ...
+
+    def lasts(self, seconds: float | None) -> None:
+        """The call took so long; None where the source does not say."""
+        ...
+
+
 class FileClock(Struct):
     """The times of the file: each event has that of the latest call that says when it was."""
 
@@ -156,6 +182,13 @@ class FileClock(Struct):
     async def sleep(self, seconds: float) -> None:
         """Never waits: a file has no time to pass."""
 
+    def begins(self, at: str) -> None:
+        self.at = at or self.at
+
+    def lasts(self, seconds: float | None) -> None:
+        then = datetime.fromisoformat(self.at) + timedelta(seconds=min(seconds or 0.0, _LONGEST))
+        self.at = then.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
 
 class JournalServices(Struct, frozen=True):
     """What writing needs beside the conversation."""
@@ -170,15 +203,15 @@ class JournalServices(Struct, frozen=True):
     redact: Redact = lambda text: (text, 0)
 
 
-def cascade_text(title: str) -> str:
-    """The cascade that an imported run is pinned to: one phase, which sends everything that was said in it."""
+def cascade_text(title: str, phase: str = PHASE, source: str = "the imported file") -> str:
+    """The cascade that such a run is pinned to: one phase, which sends everything that was said in it."""
     described = json.dumps(f"A run of another tool: {title}" if title else "A run of another tool.")
     return (
-        f"cascade_id: {PHASE}\n"
+        f"cascade_id: {phase}\n"
         f"description: {described}\n"
         "phases:\n"
-        f"  - name: {PHASE}\n"
-        "    instructions: The messages are those of the imported file.\n"
+        f"  - name: {phase}\n"
+        f"    instructions: The messages are those of {source}.\n"
     )
 
 
@@ -234,192 +267,296 @@ def write_journal(
     _Writer(conversation, origin, run_id, session_id, outside).write()
 
 
+class RunJournal:
+    """The journal of a run that another program makes, and what its contexts share while they are written."""
+
+    def __init__(
+        self,
+        origin: Origin,
+        run_id: str,
+        session_id: str,
+        outside: JournalServices,
+        clock: EventClock,
+        *,
+        title: str = "",
+        model: str = "",
+        phase: str = PHASE,
+        source: str = "the imported file",
+        observe: Callable[[Event], None] = no_one,
+    ) -> None:
+        """``title`` describes the cascade that the run is pinned to, ``source`` says in it where messages are from.
+        ``observe`` gets each event once it is journaled."""
+        title = clean(outside.redact(title)[0])[:200].encode("utf-8", "replace").decode()
+        self.origin = origin
+        self.outside = outside
+        self.phase = phase
+        self.definition = Definition.of(cascade_text(title, phase, source), "")
+        self.clock = clock
+        self.journal = JournalWriter(run_id, clock, outside.sink, observe)
+        self.options = Options(session_id, model)
+        self.forecasters: dict[str, Forecaster] = {}
+        self.last: Assembly | None = None
+        """The newest context of the run, whatever phase it is of."""
+        self.redact = outside.redact
+
+    def warn(self, message: str, place: Place = Place(), **more: Any) -> None:
+        """Journal that something of the source is not in the run as it stood there."""
+        told = {"file": self.origin.file, "path": "", "line": 0, "column": 0}
+        self.journal.emit("warning", place, code="import", message=self.redact(message)[0], **{**told, **more})
+
+    def end(self, status: str, output: str, reason: str = "") -> None:
+        """Journal the end of the run."""
+        reason = self.redact(reason)[0]
+        self.journal.emit("run_finished", status=status, output=output, state={}, reason=reason)
+        self.journal.sync()
+
+
 class _Writer:
-    """One run being written."""
+    """One conversation being written."""
 
     def __init__(
         self, conversation: Conversation, origin: Origin, run_id: str, session_id: str, outside: JournalServices
     ) -> None:
         self.conversation = conversation
-        self.origin = origin
-        self.outside = outside
-        title = clean(outside.redact(conversation.title)[0])[:200].encode("utf-8", "replace").decode()
-        self.definition = Definition.of(cascade_text(title), "")
-        self.clock = FileClock(_first_time(conversation) or outside.clock.now())
-        self.journal = JournalWriter(run_id, self.clock, outside.sink, no_one)
-        self.options = Options(session_id, next((t.model for t in conversation.threads), ""))
-        self.forecasters: dict[str, Forecaster] = {}
-        self.last: Assembly | None = None
-        self.redact = outside.redact
+        clock = FileClock(_first_time(conversation) or outside.clock.now())
+        model = next((t.model for t in conversation.threads), "")
+        self.run = RunJournal(origin, run_id, session_id, outside, clock, title=conversation.title, model=model)
 
     def write(self) -> None:
         """All events, from ``run_started`` to ``run_finished``."""
         conversation, output = self.conversation, ""
         self._start()
         for number, thread in enumerate(conversation.threads, 1):
-            output = _Visit(self, thread, number).write() or output
-        reason = self.redact(conversation.reason)[0]
-        self.journal.emit("run_finished", status=conversation.status, output=output, state={}, reason=reason)
-        self.journal.sync()
+            output = self._context(thread, number) or output
+        self.run.end(conversation.status, output, conversation.reason)
 
     def _start(self) -> None:
-        definition, remarks = self.definition, list(self.conversation.remarks)
+        run, remarks = self.run, list(self.conversation.remarks)
         kept = json.dumps(dict(self.conversation.kept), ensure_ascii=False, default=str)
         if len(kept) > _KEPT_BYTES:
             beside = f"what the file says beside its messages, which is larger than {_KEPT_BYTES:,} characters,"
             remarks = [replace(one, kept=False) for one in remarks] + [Remark(beside, left_out=True)]
             kept = "{}"
         begin(
-            self.journal,
-            definition,
-            self.options,
-            self.origin,
-            kept=redacted_json(json.loads(kept), self.redact),
-            left_out=redacted_json([one.to_json() for one in remarks if one.left_out], self.redact),
+            run.journal,
+            run.definition,
+            run.options,
+            run.origin,
+            kept=redacted_json(json.loads(kept), run.redact),
+            left_out=redacted_json([one.to_json() for one in remarks if one.left_out], run.redact),
             stated=self.conversation.stated.to_json(),
         )
         for one in remarks:
-            told = {"file": self.origin.file, "path": "", "line": 0, "column": 0}
-            self.journal.emit("warning", code="import", message=self.redact(str(one))[0], **told)
+            run.warn(str(one))
+
+    def _context(self, thread: Thread, number: int) -> str:
+        """The events of one context; the text of its last answer."""
+        unstated = thread.unstated or UNSTATED.get(self.run.origin.format, "")
+        parameters = {key: value for key, value in thread.parameters.items() if key != "tool_choice"}
+        forced = is_forced(thread.parameters.get("tool_choice"))
+        answers = sum(1 for one in thread.said if one.role == "assistant")
+        begun = BegunContext(thread.model, thread.tools, parameters, forced, unstated, max(answers, 1))
+        written = ContextWriter(self.run, number, begun, thread.said[:1])
+        choice = str(thread.parameters.get("tool_choice", ""))
+        for one in thread.said[written.taken :]:
+            if one.call is None:
+                written.add(one)
+                continue
+            written.asked(one.call, tool_choice=choice)
+            if one.call.fault:
+                written.failed(one.call)
+            else:
+                written.answered(one, one.call)
+        return written.end(self.conversation.status)
 
 
-class _Visit:
-    """One thread as a visit of the phase: its context begins anew, and then only grows."""
+class BegunContext(Struct, frozen=True):
+    """What is known of a context when it begins."""
 
-    def __init__(self, writer: _Writer, thread: Thread, number: int) -> None:
-        self.writer = writer
-        self.thread = thread
-        self.place = Place("", PHASE, number)
-        said = with_ids(thread.said)
-        tool_text = ""
-        if said and said[0].role == "system" and said[0].text and not has_pictures(said[0]):
-            tool_text = writer.redact(said.pop(0).text)[0]
-        self.said = said
+    model: str
+    tools: tuple[Mapping[str, Any], ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Those that all its calls share, without ``tool_choice``."""
+    forced: bool = False
+    """Whether the model has to call a tool."""
+    unstated: str = ""
+    """Which parts of its requests nobody here knows, in words."""
+    turns: int = 1
+    """The answers in it, as far as they are known."""
+
+
+class ContextWriter:
+    """One context as a visit of the phase: it begins anew, and then only grows. Messages are given in their order."""
+
+    def __init__(self, run: RunJournal, number: int, begun: BegunContext, first: Sequence[ImportedMessage]) -> None:
+        """Journals that the visit begins. ``first``: the message that it begins with, if there is one; where it holds
+        the instructions alone they are the system text of the phase, and ``taken`` is 1."""
+        self._run = run
+        self._begun = begun
+        self._unstated = begun.unstated
+        self.place = Place("", run.phase, number)
+        tool_text, self.taken = "", 0
+        if first and first[0].role == "system" and first[0].text and not has_pictures(first[0]):
+            tool_text, self.taken = run.redact(first[0].text)[0], 1
         scope = PhaseScope(
-            cascade=writer.definition.cascade,
-            phase=writer.definition.cascade.phases[0],
+            cascade=run.definition.cascade,
+            phase=run.definition.cascade.phases[0],
             index=0,
             place=self.place,
             tool_text=tool_text,
-            tools=thread.tools,
-            model=thread.model,
-            parameters={key: value for key, value in thread.parameters.items() if key != "tool_choice"},
-            forced=is_forced(thread.parameters.get("tool_choice")),
-            line_of=writer.definition.line,
+            tools=begun.tools,
+            model=begun.model,
+            parameters=begun.parameters,
+            forced=begun.forced,
+            line_of=run.definition.line,
         )
         strategy = Strategy.of(scope.cascade, scope.phase)
-        self.strategy = str(strategy)
-        self.assembler = Assembler(scope, strategy, writer.outside.counter, writer.last)
-        self.pending: list[Item] = []
+        self._assembler = Assembler(scope, strategy, run.outside.counter, run.last)
+        self._pending: list[Item] = []
         """Messages that the next call's context brings into the journal."""
-        self.at = self.place._replace(attempt=1, turn=1, call=1)
-        self.last: ImportedMessage | None = None
+        self._ids = CallIds()
+        self._at = self.place._replace(attempt=1, turn=1, call=1)
+        self._turns = 0
+        """Answers so far."""
+        self._last: ImportedMessage | None = None
         """The last answer."""
-        self.has_task = False
-        self.unstated = thread.unstated or UNSTATED.get(writer.origin.format, "")
-
-    def write(self) -> str:
-        """The visit's events; the text of its last answer."""
-        journal, thread, turns = self.writer.journal, self.thread, 0
-        answers = sum(1 for one in self.said if one.role == "assistant")
-        journal.emit(
+        self._has_task = False
+        self._output = ""
+        self._sent: tuple[Assembly, Prediction] | None = None
+        """The request of the call that waits for its answer."""
+        run.journal.emit(
             "phase_started",
             self.place,
             kind="llm",
-            model=thread.model,
-            strategy=self.strategy,
+            model=begun.model,
+            strategy=str(strategy),
             conditions={},
-            max_turns=max(answers, 1),
+            max_turns=begun.turns,
             tools=[],
         )
-        for one in self.said:
-            if one.role == "assistant":
-                turns += 1
-                self.at = self.at._replace(turn=turns)
-                self._answer(one)
-            elif one.role == "tool" or one.observation:
-                self._result(one)
-            else:
-                self._message(one, turns)
-        if self.pending:
-            single = len(self.pending) == 1
-            count = "1 message" if single else f"{len(self.pending)} messages"
+
+    @property
+    def assembly(self) -> Assembly | None:
+        """The request of the call that waits for its answer."""
+        return self._sent[0] if self._sent is not None else None
+
+    @property
+    def at(self) -> Place:
+        """Where the newest call stands."""
+        return self._at
+
+    def add(self, one: ImportedMessage) -> None:
+        """The next message, which no call made: the user's, a tool's result, an answer of an earlier context."""
+        one = self._ids.named(one)
+        if one.role == "assistant":
+            self._turn()
+            self._last, self._output = one, one.text or self._output
+            self._wait(self._item(one, Kind.ANSWER, self._at))
+        elif one.role == "tool" or one.observation:
+            self._result(one)
+        else:
+            self._message(one)
+
+    def end(self, status: str) -> str:
+        """Journal the end of the visit; the text of its last answer."""
+        run = self._run
+        if self._pending:
+            single = len(self._pending) == 1
+            count = "1 message" if single else f"{len(self._pending)} messages"
             note = f"{count} after the last answer: no call saw {'it' if single else 'them'}"
-            told: dict[str, Any] = {"file": self.writer.origin.file, "messages": journal.items(self.pending)}
-            journal.emit("warning", self.place, code="import", message=note, **told)
-        output = next((one.text for one in reversed(self.said) if one.role == "assistant" and one.text), "")
-        output = self.writer.redact(output)[0]
-        status = self.writer.conversation.status
-        journal.emit("phase_finished", self.place, status=status, output=output, reason="", check="")
-        journal.sync()
+            run.warn(note, self.place, messages=run.journal.items(self._pending))
+        output = run.redact(self._output)[0]
+        run.journal.emit("phase_finished", self.place, status=status, output=output, reason="", check="")
+        run.journal.sync()
         return output
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
-    def _message(self, one: ImportedMessage, turns: int) -> None:
-        kind = Kind.USER
-        if one.role == "user" and not self.has_task and turns == 0:
-            kind, self.has_task = Kind.TASK, True
-        self._wait(self._item(one, kind, self.at._replace(turn=turns + 1, call=0)))
+    def _turn(self) -> None:
+        self._turns += 1
+        self._at = self._at._replace(turn=self._turns)
 
-    def _answer(self, one: ImportedMessage) -> None:
-        self.last = one
-        if one.call is None:
-            self._wait(self._item(one, Kind.ANSWER, self.at))
-        else:
-            self._call(one, one.call)
-            if one.call.fault:
-                self.last = None
+    def _message(self, one: ImportedMessage) -> None:
+        kind = Kind.USER
+        if one.role == "user" and not self._has_task and self._turns == 0:
+            kind, self._has_task = Kind.TASK, True
+        self._wait(self._item(one, kind, self._at._replace(turn=self._turns + 1, call=0)))
 
     def _item(self, one: ImportedMessage, kind: Kind, place: Place) -> Item:
-        return item_of(one, kind, place, self.writer.journal, self.writer.redact)
+        return item_of(one, kind, place, self._run.journal, self._run.redact)
 
     def _wait(self, item: Item) -> None:
-        self.assembler.add(item)
-        self.pending.append(item)
+        self._assembler.add(item)
+        self._pending.append(item)
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
-    def _call(self, one: ImportedMessage, call: Call) -> None:
-        writer, journal, model = self.writer, self.writer.journal, self.thread.model
-        writer.clock.at = call.at or writer.clock.at
-        choice = str(self.thread.parameters.get("tool_choice", ""))
-        marks = {PARAMETER: call.marks.to_json()} if call.marks is not None else None
-        assembly = writer.last = self.assembler.assemble(self.at, tool_choice=choice, parameters=marks)
-        if (forecaster := writer.forecasters.get(model)) is None:
-            outside = writer.outside
-            forecaster = writer.forecasters[model] = Forecaster(model, outside.counter, outside.prices, NO_MARKS)
-        now = datetime.fromisoformat(writer.clock.at).timestamp()
-        prediction = forecaster.predict(assembly, now, unknown=bool(self.unstated))
-        added, self.pending = self.pending, []
+    def asked(self, call: Call, *, tool_choice: str = "", parameters: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """Journal the request of the next call: it sends all messages so far. ``parameters``: its own, beside those of
+        the context."""
+        run, journal, model = self._run, self._run.journal, self._begun.model
+        self._turn()
+        run.clock.begins(call.at)
+        marks = {PARAMETER: call.marks.to_json()} if call.marks is not None else {}
+        laid = {**parameters, **marks} or None
+        assembly = run.last = self._assembler.assemble(self._at, tool_choice=tool_choice, parameters=laid)
+        if (forecaster := run.forecasters.get(model)) is None:
+            outside = run.outside
+            forecaster = run.forecasters[model] = Forecaster(model, outside.counter, outside.prices, NO_MARKS)
+        now = datetime.fromisoformat(run.clock.now()).timestamp()
+        prediction = forecaster.predict(assembly, now, unknown=bool(self._unstated))
+        added, self._pending = self._pending, []
         record_context(
             journal,
-            self.at,
+            self._at,
             assembly,
             purpose="turn",
             added=added,
             prediction=prediction,
-            unstated=self.unstated,
+            unstated=self._unstated,
         )
-        journal.emit("call_started", self.at, digest=assembly.request.digest, model=model, purpose="turn", **{"try": 1})
-        if call.fault:
-            error = {"kind": UNANSWERED, "message": self.writer.redact(call.fault)[0]}
-            digest = assembly.request.digest
-            journal.emit(
-                "call_failed", self.at, digest=digest, error=error, purpose="turn", retry_in=None, **{"try": 1}
-            )
-            writer.clock.at = _later(writer.clock.at, call.duration_s)
-            return
-        forecaster.sent(assembly, now)
-        item = self._item(one, Kind.ANSWER, self.at)
-        forecaster.answered(assembly, call.usage, item.message)
-        record_answer(journal, self.at, assembly, self._answered(one, call, prediction.price), item, purpose="turn")
-        self.assembler.add(item)
-        writer.clock.at = _later(writer.clock.at, call.duration_s)
+        journal.emit(
+            "call_started", self._at, digest=assembly.request.digest, model=model, purpose="turn", **{"try": 1}
+        )
+        self._sent = assembly, prediction
 
-    def _answered(self, one: ImportedMessage, call: Call, price: Price) -> Answer:
+    def failed(self, call: Call, kind: str = UNANSWERED) -> None:
+        """Journal that no answer came to that call; ``call.fault`` says why."""
+        assembly, _ = self._taken()
+        error = {"kind": kind, "message": self._run.redact(call.fault)[0]}
+        self._run.journal.emit(
+            "call_failed",
+            self._at,
+            digest=assembly.request.digest,
+            error=error,
+            purpose="turn",
+            retry_in=None,
+            **{"try": 1},
+        )
+        self._last = None
+        self._run.clock.lasts(call.duration_s)
+
+    def answered(self, one: ImportedMessage, call: Call) -> None:
+        """Journal the answer to that call, and what the source says of it."""
+        run, (assembly, prediction) = self._run, self._taken()
+        forecaster, one = run.forecasters[self._begun.model], self._ids.named(one)
+        forecaster.sent(assembly, datetime.fromisoformat(run.clock.now()).timestamp())
+        item = self._item(one, Kind.ANSWER, self._at)
+        forecaster.answered(assembly, call.usage, item.message)
+        answer = self._answer(one, call, prediction.price)
+        record_answer(run.journal, self._at, assembly, answer, item, purpose="turn")
+        self._assembler.add(item)
+        self._last, self._output = one, one.text or self._output
+        run.clock.lasts(call.duration_s)
+
+    def _taken(self) -> tuple[Assembly, Prediction]:
+        assert self._sent is not None, "no call waits for an answer"
+        sent, self._sent = self._sent, None
+        return sent
+
+    def _answer(self, one: ImportedMessage, call: Call, price: Price) -> Answer:
         stated = bool(call.cost)  # Sources that know no price write 0.
-        cost = call.cost if stated else self.writer.outside.cost(call.usage, price)
+        cost = call.cost if stated else self._run.outside.cost(call.usage, price)
         return Answer(
             one.text,
             tuple(NativeCall(c.id, c.name, c.arguments, c.extra) for c in one.calls),
@@ -438,16 +575,16 @@ class _Visit:
         """A result: with events of its tool where the call that asked for it is in the journal."""
         called = self._called(one)
         if called is None:
-            self._wait(self._item(one, Kind.RESULT, self.at))
+            self._wait(self._item(one, Kind.RESULT, self._at))
             return
         index, call = called
-        name, journal = call.name, self.writer.journal
-        item = replace(self._item(one, Kind.RESULT, self.at), tool=name)
-        joins = not self.pending  # Behind a message that waits for the next call, the result has to wait too.
-        arguments = self.writer.redact(call.arguments)[0]
+        name, journal = call.name, self._run.journal
+        item = replace(self._item(one, Kind.RESULT, self._at), tool=name)
+        joins = not self._pending  # Behind a message that waits for the next call, the result has to wait too.
+        arguments = self._run.redact(call.arguments)[0]
         journal.emit(
             "tool_started",
-            self.at,
+            self._at,
             index=index,
             call_id=call.id,
             tool=name,
@@ -457,7 +594,7 @@ class _Visit:
         )
         journal.emit(
             "tool_finished",
-            self.at,
+            self._at,
             index=index,
             call_id=call.id,
             tool=name,
@@ -470,13 +607,13 @@ class _Visit:
             text=item.message.text,
         )
         if joins:
-            self.assembler.add(item)
+            self._assembler.add(item)
         else:
             self._wait(item)
 
     def _called(self, one: ImportedMessage) -> tuple[int, ToolCall] | None:
         """The tool call of the last answer that this is the result of, and its number; None where it has none."""
-        last = self.last
+        last = self._last
         if last is None or last.call is None:
             return None
         if one.observation and last.command:
@@ -487,8 +624,3 @@ class _Visit:
 def _first_time(conversation: Conversation) -> str:
     times = (one.call.at for thread in conversation.threads for one in thread.said if one.call is not None)
     return min((at for at in times if at), default="")
-
-
-def _later(at: str, seconds: float | None) -> str:
-    then = datetime.fromisoformat(at) + timedelta(seconds=min(seconds or 0.0, _LONGEST))
-    return then.isoformat(timespec="microseconds").replace("+00:00", "Z")
