@@ -25,6 +25,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "serve": "The app in a browser, and an API that reads the runs.",
         "run": "Run a cascade without the app.",
         "resume": "Go on with a stopped or interrupted run.",
+        "attach": "Watch the model calls of any program, and replay them.",
         "import": "Make runs of other tools into stored runs.",
         "fork": "A new run from a stop of a stored one.",
     },

@@ -299,10 +299,10 @@ class RunJournal:
         """The newest context of the run, whatever phase it is of."""
         self.redact = outside.redact
 
-    def warn(self, message: str, place: Place = Place(), **more: Any) -> None:
+    def warn(self, message: str, place: Place = Place(), *, code: str = "import", **more: Any) -> None:
         """Journal that something of the source is not in the run as it stood there."""
-        told = {"file": self.origin.file, "path": "", "line": 0, "column": 0}
-        self.journal.emit("warning", place, code="import", message=self.redact(message)[0], **{**told, **more})
+        told: dict[str, Any] = {"file": self.origin.file, "path": "", "line": 0, "column": 0}
+        self.journal.emit("warning", place, code=code, message=self.redact(message)[0], **told, **more)
 
     def end(self, status: str, output: str, reason: str = "") -> None:
         """Journal the end of the run."""
@@ -536,14 +536,14 @@ class ContextWriter:
         self._last = None
         self._run.clock.lasts(call.duration_s)
 
-    def answered(self, one: ImportedMessage, call: Call) -> None:
-        """Journal the answer to that call, and what the source says of it."""
+    def answered(self, one: ImportedMessage, call: Call, *, recorded: bool = False) -> None:
+        """Journal the answer to that call, and what the source says of it. ``recorded``: it was given before."""
         run, (assembly, prediction) = self._run, self._taken()
-        forecaster, one = run.forecasters[self._begun.model], self._ids.named(one)
+        forecaster, one = run.forecasters[self._begun.model], replace(self._ids.named(one), call=call)
         forecaster.sent(assembly, datetime.fromisoformat(run.clock.now()).timestamp())
         item = self._item(one, Kind.ANSWER, self._at)
         forecaster.answered(assembly, call.usage, item.message)
-        answer = self._answer(one, call, prediction.price)
+        answer = replace(self._answer(one, call, prediction.price), recorded=recorded)
         record_answer(run.journal, self._at, assembly, answer, item, purpose="turn")
         self._assembler.add(item)
         self._last, self._output = one, one.text or self._output

@@ -103,16 +103,23 @@ class Contexts:
         if answer is not None:
             context.seen.append(answer)
 
-    def compacted(self, input: Sequence[ImportedMessage], tools: tuple[Mapping[str, Any], ...]) -> Growing | None:
-        """The newest context that a new one takes the place of: it begins with the same instructions and has the same
-        tools, and the new one is shorter. None where the call begins something else."""
+    def __contains__(self, context: Growing) -> bool:
+        """Whether a call may still go on with a context."""
+        return context in self._growing
+
+    def compacted(self, new: Growing) -> Growing | None:
+        """The newest context that a new one takes the place of: it begins with the same instructions, has the same
+        tools, and the new one is shorter and keeps some of it. None where the new one begins something else."""
+        input = new.seen
         system = [one for one in input if one.role == "system"]
         rest = [one for one in input if one.role != "system"]
         for one in reversed(self._growing):
+            if one is new:
+                continue
             before = [each for each in one.seen if each.role != "system"]
             same = all(a.same(b) for a, b in zip(system, one.seen, strict=False)) and len(one.seen) > len(system)
             kept = any(a.same(b) for a in rest for b in before[:1] + before[-3:])
-            if one.tools == tools and same and system + rest == list(input) and kept and len(rest) < len(before):
+            if one.tools == new.tools and same and system + rest == list(input) and kept and len(rest) < len(before):
                 return one
         return None
 

@@ -102,6 +102,11 @@ KINDS: dict[str, str] = {
     "images and texts lie in files so named",
     "card": "content_hash, summary, generator_model, fault (of a message that a model was to sum up)",
     "cost_known": "request digest, usage, cost that arrived later",
+    "exchange": (
+        "provider, path, sha256 (of the request as JSON, without ids that are drawn anew), status (of HTTP), "
+        "content_type, body (of the reply, as text), by (provider, recording, offline, workbench), first_byte_s, "
+        "duration_s, fault (why it did not arrive whole): what a program that was watched got over the wire"
+    ),
 }
 """Every kind of event, with the fields of its data. Readers keep unknown kinds and fields."""
 

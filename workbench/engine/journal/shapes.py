@@ -264,6 +264,11 @@ _EXCEPTIONS: dict[str, dict[str, Any]] = {
     "evaluation_finished": {"offered": list[_Number] | None},
     "edited": {"tool": str | None},
     "embedded": {"fault": _Fault, "texts": Any},
+    "exchange": {
+        **_all("provider path sha256 content_type body by fault", str),
+        "status": _Count,
+        "first_byte_s": _Number | None,
+    },
     "hook": {"error": str | None, "index": Any, "number": _Count | None, "text": str | None},
     "route_chosen": {"to": str | None, "candidates": list[str]},
     "run_resumed": {"after": _Count},

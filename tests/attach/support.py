@@ -1,0 +1,86 @@
+"""A recording session in this process: the proxy on a free port, a stored run behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+from aiohttp import web
+from msgspec import Struct
+
+from workbench.attach.providers import BY_NAME, addresses
+from workbench.attach.proxy import Proxy
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.state import RunState
+from workbench.workspace.attaching import AttachedRun, AttachOptions, attached_run
+from workbench.workspace.project import Project
+
+
+class Session(Struct):
+    """What a test asks of a session."""
+
+    project: Project
+    run: AttachedRun
+    base: str
+
+    def url(self, provider: str) -> str:
+        """What a client takes as the address of a provider."""
+        return f"{self.base}/{BY_NAME[provider].prefix}"
+
+    def chat(self, *texts: str, model: str = "openai/gpt-4.1-mini", **more: Any) -> httpx.Response:
+        """A request of chat completions: texts of the user and of the model by turns."""
+        messages = [{"role": ("user", "assistant")[i % 2], "content": text} for i, text in enumerate(texts)]
+        return self.post("openai", "/chat/completions", {"model": model, "messages": messages, **more})
+
+    def post(self, provider: str, path: str, body: Mapping[str, Any], **headers: str) -> httpx.Response:
+        return httpx.post(self.url(provider) + path, json=body, headers=headers, trust_env=False, timeout=60)
+
+    def events(self) -> list[Event]:
+        return list(self.project.store.events(self.run.run_id))
+
+    def state(self) -> RunState:
+        """The run as it is stored; after the session is over."""
+        return RunState.of(self.events())
+
+
+@contextmanager
+def session(
+    project: Project, upstream: str = "http://127.0.0.1:9/v1", options: AttachOptions = AttachOptions(), token: str = ""
+) -> Iterator[Session]:
+    """Record until the block ends. ``upstream``: the address of a provider of any dialect, with ``/v1``."""
+    bare = upstream.removesuffix("/v1")
+    given = {"openai": upstream, "anthropic": bare, "gemini": bare, "ollama": bare, "openrouter": upstream}
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def wait(coroutine: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result(60)
+
+    async def begin(run: AttachedRun) -> tuple[web.AppRunner, int]:
+        hosts: set[str] = set()
+        proxy = Proxy(addresses({}, given), run.recorder, run.answers, hosts=hosts, token=token)
+        runner = web.AppRunner(proxy.application(), access_log=None, shutdown_timeout=1, handler_cancellation=True)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        hosts |= {f"127.0.0.1:{port}", f"localhost:{port}"}
+        return runner, port
+
+    try:
+        with attached_run(project, options) as run:
+            runner, port = wait(begin(run))
+            try:
+                yield Session(project, run, f"http://127.0.0.1:{port}" + (f"/{token}" if token else ""))
+            finally:
+                wait(runner.cleanup())
+                run.recorder.close("success")
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()

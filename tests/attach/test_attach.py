@@ -1,0 +1,195 @@
+"""Any program's model calls become a run, unchanged on their way, and can be given again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from tests.attach.support import session
+from tests.support.command import WORKBENCH, run_cli
+from tests.support.loopback import HOSTILE, Loopback, Reply
+from tests.support.waiting import until
+from workbench.workspace.attaching import AttachOptions
+from workbench.workspace.project import Project
+
+TOOL = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object"}}}
+
+
+@pytest.fixture
+def project(folder: Path) -> Project:
+    return Project.at()
+
+
+def test_bytes_pass_unchanged_and_the_calls_of_a_conversation_are_one_context(project: Project) -> None:
+    with Loopback([Reply("one"), Reply("two")]) as provider:
+        straight = httpx.post(f"{provider.url}/chat/completions", json={"model": "m", "messages": []}, trust_env=False)
+        with session(project, provider.url) as attached:
+            first = attached.chat("Hello")
+            attached.chat("Hello", "two", "And now?")
+        sent = provider.requests[1]
+    assert sent.raw == json.dumps(sent.body, separators=(",", ":")).encode()
+    assert {*straight.headers} == {*first.headers}
+    assert json.loads(straight.content)["choices"] != first.json()["choices"]
+    state = attached.state()
+    assert [(call.place.visit, call.place.turn) for call in state.calls] == [(1, 1), (1, 2)]
+    assert [entry.item.message.text for entry in state.calls[1].entries] == ["Hello", "two", "And now?"]
+    assert (state.status, state.output, state.tokens_in) == ("success", "two", 22)
+
+
+@pytest.mark.parametrize(
+    ("provider_name", "path", "body"),
+    [
+        ("openai", "/chat/completions", {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi"}]}),
+        ("anthropic", "/v1/messages", {"model": "c", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}),
+        ("gemini", "/v1beta/models/g:generateContent", {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}),
+        ("ollama", "/api/chat", {"model": "l", "stream": False, "messages": [{"role": "user", "content": "Hi"}]}),
+    ],
+)
+def test_every_protocol_is_read(project: Project, provider_name: str, path: str, body: dict[str, object]) -> None:
+    with Loopback([Reply("fine")]) as provider, session(project, provider.url) as attached:
+        assert attached.post(provider_name, path, body).status_code == 200
+        streamed = path.replace(":generate", ":streamGenerate"), {**body, "stream": True}
+        assert attached.post(provider_name, *streamed).status_code == 200
+    calls = attached.state().calls
+    assert [call.answer and call.answer.text for call in calls] == ["fine", "fine"]
+    assert all(call.tokens_in for call in calls)
+
+
+def test_a_stream_is_passed_on_piece_by_piece_and_a_client_that_leaves_is_said(project: Project) -> None:
+    with Loopback() as provider, session(project, provider.url) as attached:
+        asked = {"model": "slow", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+        with httpx.stream("POST", f"{attached.url('openai')}/chat/completions", json=asked, trust_env=False) as reply:
+            assert next(reply.iter_bytes())
+        until(lambda: any(event.kind == "exchange" for event in attached.events()), "the exchange")
+    (exchange,) = [event.data for event in attached.events() if event.kind == "exchange"]
+    assert "went away" in exchange["fault"] or exchange["status"] == 200
+
+
+def test_the_client_gets_the_error_of_its_provider_and_one_that_names_the_workbench(project: Project) -> None:
+    with Loopback() as provider, session(project, provider.url) as attached:
+        refused = attached.chat("Hello", model="openai/429")
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "7")
+    (call,) = attached.state().calls
+    assert call.status == "failed"
+    assert "429" in call.failures[0]["error"]["message"]
+    with session(project) as alone:
+        gone = alone.chat("Hello")
+    assert gone.status_code == 502
+    assert gone.json()["error"]["message"].startswith("workbench attach: openai gave no answer: ")
+    assert alone.state().calls[0].status == "failed"
+
+
+def test_calls_at_once_are_contexts_of_their_own_and_a_compaction_is_one(project: Project) -> None:
+    long = ["Task", "ok", "b", "ok", "c", "ok", "d"]
+    with Loopback() as provider, session(project, provider.url) as attached:
+        attached.chat("Other")
+        for end in (1, 3, 5, 7):
+            attached.chat(*long[:end])
+        attached.chat("Task", "a summary of b and c", "d")
+    state = attached.state()
+    assert [call.place.visit for call in state.calls] == [1, 2, 2, 2, 2, 3]
+    (told,) = [event.data for event in state.warnings if event.data["code"] == "compaction"]
+    assert told["message"] == "compaction: this context takes the place of context 2; 6 messages are gone"
+
+
+def test_credentials_go_to_the_provider_and_nowhere_else(project: Project) -> None:
+    key = "a-key-that-looks-like-none-4711"
+    with Loopback([Reply(f"Your key is {key}.")]) as provider, session(project, provider.url) as attached:
+        attached.post(
+            "openai",
+            "/chat/completions",
+            {"model": "m", "messages": [{"role": "user", "content": f"I use {key}"}]},
+            Authorization=f"Bearer {key}",
+        )
+    assert provider.requests[0].headers["authorization"] == f"Bearer {key}"
+    folder = project.store.folder(attached.run.run_id)
+    stored = b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+    assert b"redacted client_key_1" in stored
+    assert key.encode() not in stored
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [({"Origin": "http://evil.test"}, 403), ({"Host": "evil.test"}, 403), ({"Sec-Fetch-Site": "cross-site"}, 403)],
+)
+def test_a_web_page_reaches_nothing(project: Project, headers: dict[str, str], status: int) -> None:
+    with Loopback() as provider, session(project, provider.url) as attached:
+        asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+        assert attached.post("openai", "/chat/completions", asked, **headers).status_code == status
+        assert httpx.get(f"{attached.base}/elsewhere", trust_env=False).status_code == 404
+    assert provider.requests == []
+
+
+def test_elsewhere_than_on_this_machine_the_address_needs_its_token(project: Project) -> None:
+    with Loopback() as provider, session(project, provider.url, token="a-token-of-this-test") as attached:
+        assert attached.chat("Hi").status_code == 200
+        wrong = attached.base.replace("a-token", "b-token")
+        assert httpx.post(f"{wrong}/openai/v1/chat/completions", json={}, trust_env=False).status_code == 403
+    assert len(provider.requests) == 1
+
+
+def test_the_sdk_of_openai_runs_a_tool_loop_that_can_be_replayed_strictly(project: Project) -> None:
+    def agent(base: str, question: str) -> str:
+        client = openai.OpenAI(base_url=base, api_key="k", max_retries=0)
+        messages: list[Any] = [{"role": "user", "content": question}]
+        create: Any = client.chat.completions.create
+        stream = create(model="gpt-4.1", messages=messages, tools=[TOOL], stream=True)
+        call = next(call for one in list(stream) for call in one.choices[0].delta.tool_calls or ())
+        called = {"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": "{}"}}
+        messages += [{"role": "assistant", "tool_calls": [called]}]
+        messages += [{"role": "tool", "tool_call_id": call.id, "content": "a wall"}]
+        return str(create(model="gpt-4.1", messages=messages, tools=[TOOL]).choices[0].message.content)
+
+    with Loopback([Reply("", calls=[("look", "{}")]), Reply("A wall.")]) as provider:
+        with session(project, provider.url, AttachOptions(session="live")) as live:
+            assert agent(live.url("openai"), "What is there?") == "A wall."
+        assert [tool.tool for call in live.state().calls for tool in call.tools] == ["look"]
+        with session(project, provider.url, AttachOptions(replay="live")) as again:
+            assert agent(again.url("openai"), "What is there?") == "A wall."
+        assert len(provider.requests) == 2, "a replay asks no provider"
+        assert all(call.recorded for call in again.state().calls)
+        with (
+            session(project, provider.url, AttachOptions(replay="live")) as changed,
+            pytest.raises(openai.ConflictError, match=r"message 1 is not that of agent#1:1: recorded user 'What is"),
+        ):
+            agent(changed.url("openai"), "What is behind it?")
+        with session(project, provider.url, AttachOptions(reuse="live")) as reused:
+            assert reused.chat("Something else").status_code == 200
+        assert len(provider.requests) == 3
+
+
+def test_hostile_text_of_a_program_acts_nowhere(project: Project) -> None:
+    odd = HOSTILE.encode("utf-8", "replace").decode()
+    with Loopback([Reply(odd)]) as provider, session(project, provider.url, AttachOptions(session="odd")) as attached:
+        attached.chat(odd)
+    shown = run_cli("context", "odd", "--text")
+    assert shown.code == 0
+    assert "\x1b" not in shown.out
+    assert "\x9b" not in shown.out
+
+
+def test_the_command_runs_a_program_and_hands_on_its_exit_code(folder: Path) -> None:
+    Path("agent.py").write_text(
+        "import json, os, sys, urllib.request\n"
+        "body = {'model': 'm', 'messages': [{'role': 'user', 'content': 'Hi'}]}\n"
+        "url = os.environ['OPENAI_BASE_URL'] + '/chat/completions'\n"
+        "asked = urllib.request.Request(url, json.dumps(body).encode(), {'Content-Type': 'application/json'})\n"
+        "print(json.load(urllib.request.urlopen(asked))['choices'][0]['message']['content'])\n"
+        "sys.exit(7)\n"
+    )
+    Path("r.yaml").write_text("replies: {agent: [{text: scripted}]}\n")
+    way = ("attach", "--offline", "--replies", "r.yaml", "--session", "s", "--json")
+    ended = subprocess.run([*WORKBENCH, *way, "--", sys.executable, "agent.py"], capture_output=True, timeout=100)
+    assert (ended.returncode, ended.stdout.splitlines()[0]) == (7, b"scripted"), ended.stderr
+    project = Project.at()
+    told = project.store.summary(project.store.find("s"))
+    assert (told.status, told.calls, told.output) == ("failed", 1, "scripted")
+    assert run_cli("attach", "--replay", "nothing").code == 2
+    assert run_cli("attach", "--offline", "--reuse", "s").code == 2

@@ -1,0 +1,301 @@
+"""The proxy that clients talk to: bytes go to the provider and back as they are, and the recorder sees both."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Mapping, Set
+from contextlib import asynccontextmanager
+
+from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector, web
+from yarl import URL
+
+from workbench.attach.providers import PROVIDERS, Provider, split_path
+from workbench.attach.traffic import Answers, Ask, Made, Reply, Witness
+from workbench.importers.exchanges import given_of
+from workbench.importers.values import mapping
+
+MOST_REQUEST = 256 * 1024 * 1024
+"""Bytes of a request's body; a larger one is refused."""
+MOST_KEPT = 64 * 1024 * 1024
+"""Bytes of a reply that are kept for the record; all of it goes to the client."""
+CONNECT_SECONDS = 30.0
+"""How long a connection to a provider may take. An answer may take as long as the client waits."""
+_HOP = frozenset(
+    (
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "host",
+        "content-length",
+    )
+)
+"""Headers of one connection (RFC 9110, 7.6.1), and those that are made anew."""
+_READABLE = ("gzip", "deflate", "identity")
+"""Content codings that the record can unpack."""
+_CREDENTIALS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+
+
+class Proxy:
+    """Serves the paths of all providers below ``/``, or below ``/TOKEN/`` where there is a token."""
+
+    def __init__(
+        self,
+        addresses: Mapping[str, str],
+        witness: Witness,
+        answers: Answers | None = None,
+        *,
+        hosts: Set[str] = frozenset(),
+        token: str = "",
+    ) -> None:
+        """``addresses``: where each provider is. ``hosts``: names that clients may call this server by; empty with a
+        token, which is asked for instead."""
+        self._addresses = addresses
+        self._witness = witness
+        self._answers = answers
+        self._hosts = hosts
+        self._token = token
+        self._session: ClientSession | None = None
+        self._count = 0
+
+    def application(self) -> web.Application:
+        """The server's application, for ``web.AppRunner``."""
+        application = web.Application(client_max_size=MOST_REQUEST)
+        application.router.add_route("*", "/{path:.*}", self._handle)
+        application.cleanup_ctx.append(self._connections)
+        return application
+
+    async def _connections(self, _: web.Application) -> AsyncIterator[None]:
+        """Connections to providers, as long as the server runs; ``HTTPS_PROXY`` and its kin count."""
+        timeout = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+        connector = TCPConnector(limit=0)
+        async with ClientSession(
+            connector=connector, timeout=timeout, trust_env=True, auto_decompress=False
+        ) as self._session:
+            yield
+
+    # -- one request ---------------------------------------------------------------------------------------------------
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        if refused := self._refusal(request):
+            return _error(403, refused)
+        path = request.rel_url.raw_path
+        if self._token:
+            path = path.removeprefix(f"/{self._token}")
+        found = split_path(path)
+        if found is None:
+            known = ", ".join(f"/{one.prefix}" for one in PROVIDERS)
+            return _error(404, f"no provider is at {path[:200]}; there are {known}")
+        if "upgrade" in request.headers.get("Connection", "").lower():
+            return _error(501, "connections that change their protocol (WebSocket) are not passed on")
+        provider, rest = found
+        try:
+            body = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            return _error(413, f"the request is larger than {MOST_REQUEST // 2**20} MB")
+        ask = self._ask(provider, rest, request, body)
+        if ask is None:
+            return await self._unseen(request, provider, rest, body)
+        return await self._seen(request, provider, rest, body, ask)
+
+    def _refusal(self, request: web.Request) -> str:
+        """Why a request is not for this server; empty where it is. A browser says where its request comes from; no
+        client of a provider does."""
+        if "Origin" in request.headers or request.headers.get("Sec-Fetch-Site", "none") != "none":
+            return "a web page may not ask here"
+        if self._token:
+            given = request.rel_url.raw_path.lstrip("/").partition("/")[0]
+            right = hmac.compare_digest(given.encode(), self._token.encode())
+            return "" if right else "the address lacks its token; use the one that 'workbench attach' printed"
+        if request.host.lower() not in self._hosts:
+            return "this server answers to 127.0.0.1 and localhost alone"
+        return ""
+
+    def _ask(self, provider: Provider, rest: str, request: web.Request, body: bytes) -> Ask | None:
+        """The request as one that asks a model; None for every other."""
+        if request.method != "POST" or "embedding" in rest or rest.endswith(("/count_tokens", ":countTokens")):
+            return None
+        try:
+            asked = json.loads(body)
+        except (ValueError, RecursionError):
+            return None
+        if given_of(mapping(asked)) is None:
+            return None
+        self._count += 1
+        for name in _CREDENTIALS:
+            if value := request.headers.get(name, "").removeprefix("Bearer ").strip():
+                self._witness.secret(value)
+        if value := request.query.get("key", ""):
+            self._witness.secret(value)
+        return Ask(self._count, provider.name, rest, asked)
+
+    async def _unseen(self, request: web.Request, provider: Provider, rest: str, body: bytes) -> web.StreamResponse:
+        """Pass on what asks no model: lists of models, embeddings, token counts."""
+        if self._answers is not None and self._answers.alone:
+            return _error(501, f"{request.method} {rest[:200]} is no model call, and no provider is asked here")
+        passing = _Passing(request)
+        try:
+            async with self._sent(request, provider, rest, body) as upstream:
+                return await passing.through(upstream)
+        except (ClientError, TimeoutError, OSError) as fault:
+            return await passing.broken(provider, fault)
+
+    async def _seen(
+        self, request: web.Request, provider: Provider, rest: str, body: bytes, ask: Ask
+    ) -> web.StreamResponse:
+        placed = self._witness.asked(ask)
+        began = time.monotonic()
+        if self._answers is not None and (made := await self._answers.answer(ask, placed)) is not None:
+            reply = Reply(made.status, made.content_type, made.body, time.monotonic() - began, by=made.by)
+            self._witness.replied(ask, reply)
+            return await _given(request, made)
+        passing, fault, status = _Passing(request, MOST_KEPT), "", 0
+        try:
+            async with self._sent(request, provider, rest, body) as upstream:
+                status = upstream.status
+                return await passing.through(upstream)
+        except (ClientError, TimeoutError, OSError) as broken:
+            fault = passing.fault or _words(broken)
+            status = status or 502
+            return await passing.broken(provider, broken)
+        except asyncio.CancelledError:
+            fault = "the client went away"
+            raise
+        finally:
+            kept, first = passing.unpacked(), passing.first_byte
+            self._witness.replied(
+                ask,
+                Reply(
+                    status or 499,
+                    passing.content_type,
+                    kept,
+                    time.monotonic() - began,
+                    None if first is None else round(first - began, 6),
+                    fault,
+                    "provider" if passing.begun or fault else "workbench",
+                ),
+            )
+
+    @asynccontextmanager
+    async def _sent(
+        self, request: web.Request, provider: Provider, rest: str, body: bytes
+    ) -> AsyncIterator[ClientResponse]:
+        """The request at the provider: same method, query, headers and body."""
+        assert self._session is not None
+        url = self._addresses[provider.name] + rest
+        if request.rel_url.raw_query_string:
+            url += f"?{request.rel_url.raw_query_string}"
+        headers = [(name, value) for name, value in request.headers.items() if name.lower() not in _HOP]
+        headers = [(n, _readable(v) if n.lower() == "accept-encoding" else v) for n, v in headers]
+        sending = self._session.request(
+            request.method,
+            URL(url, encoded=True),
+            headers=headers,
+            data=body or None,
+            allow_redirects=False,
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+        )
+        async with sending as upstream:
+            yield upstream
+
+
+class _Passing:
+    """A reply on its way to the client."""
+
+    def __init__(self, request: web.Request, most_kept: int = 0) -> None:
+        self._request = request
+        self._response: web.StreamResponse | None = None
+        self._kept = bytearray()
+        self._most = most_kept
+        self._coding = ""
+        self.content_type = ""
+        self.first_byte: float | None = None
+        """By the monotonic clock."""
+        self.fault = ""
+
+    @property
+    def begun(self) -> bool:
+        """Whether the client has got the head of it."""
+        return self._response is not None
+
+    async def through(self, upstream: ClientResponse) -> web.StreamResponse:
+        """Hand on status, headers and every piece as it comes."""
+        headers = [(name, value) for name, value in upstream.headers.items() if name.lower() not in _HOP]
+        response = web.StreamResponse(status=upstream.status, reason=upstream.reason)
+        for name, value in headers:
+            response.headers.add(name, value)
+        if upstream.content_length is not None and "Transfer-Encoding" not in upstream.headers:
+            response.content_length = upstream.content_length
+        self.content_type = upstream.headers.get("Content-Type", "")
+        self._coding = upstream.headers.get("Content-Encoding", "")
+        await self._to_client(response.prepare(self._request))
+        self._response = response
+        async for piece in upstream.content.iter_any():
+            if self.first_byte is None:
+                self.first_byte = time.monotonic()
+            if len(self._kept) < self._most:
+                self._kept += piece[: self._most - len(self._kept)]
+            await self._to_client(response.write(piece))
+        await self._to_client(response.write_eof())
+        return response
+
+    async def _to_client(self, sending: Awaitable[object]) -> None:
+        try:
+            await sending
+        except OSError:
+            self.fault = "the client went away"
+            raise
+
+    async def broken(self, provider: Provider, fault: BaseException) -> web.StreamResponse:
+        """End a reply whose provider failed: the client sees the stream break, or an error that names the workbench."""
+        if self._response is None:
+            return _error(502, f"{provider.name} gave no answer: {_words(fault)}")
+        transport = self._request.transport
+        if transport is not None:
+            transport.abort()
+        return self._response
+
+    def unpacked(self) -> bytes:
+        """What was kept, without its content coding."""
+        data = bytes(self._kept)
+        if self._coding in ("gzip", "x-gzip", "deflate") and data:
+            wbits = zlib.MAX_WBITS | (16 if "gzip" in self._coding else 0)
+            try:
+                return zlib.decompressobj(wbits).decompress(data, MOST_KEPT)
+            except zlib.error:
+                return b""
+        return data
+
+
+def _readable(accepted: str) -> str:
+    """The codings that a client accepts and the record can unpack."""
+    kept = [one for one in accepted.split(",") if one.strip().partition(";")[0].lower() in _READABLE]
+    return ",".join(kept) or "identity"
+
+
+def _words(fault: BaseException) -> str:
+    text = str(fault) or type(fault).__name__
+    return "it does not answer in time" if isinstance(fault, TimeoutError) else text[:300]
+
+
+def _error(status: int, message: str) -> web.Response:
+    """An error of the workbench's own, in the form that clients of OpenAI and Anthropic read."""
+    told = {"message": f"workbench attach: {message}", "type": "workbench_error", "code": None, "param": None}
+    return web.json_response({"type": "error", "error": told}, status=status)
+
+
+async def _given(request: web.Request, made: Made) -> web.StreamResponse:
+    response = web.StreamResponse(status=made.status)
+    response.headers["Content-Type"] = made.content_type or "application/json"
+    await response.prepare(request)
+    await response.write(made.body)
+    await response.write_eof()
+    return response

@@ -1,0 +1,307 @@
+"""Makes a run of a program's model calls while they happen: a context for each prefix that calls share."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from workbench.attach.traffic import Ask, Placed, Reply
+from workbench.context.assembler import is_forced
+from workbench.context.message import canonical
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.journal_writer import Clock
+from workbench.engine.journal.redact import Redactor
+from workbench.importers.conversation import Call, ImportedMessage, Remarks, Unreadable
+from workbench.importers.exchanges import AskedCall, Exchanges, is_response
+from workbench.importers.formats.vcr import PackedBodies
+from workbench.importers.journal import (
+    BegunContext,
+    ContextWriter,
+    JournalServices,
+    Origin,
+    RunJournal,
+    begin,
+    no_one,
+)
+from workbench.importers.streams import as_messages
+from workbench.importers.threads import Contexts, Growing, TextResults
+from workbench.importers.values import mapping
+from workbench.language.clean import clean_line
+
+FORMAT = "attach"
+"""What ``ports.imported`` of such a run says."""
+PHASE = "agent"
+MOST_CONTEXTS = 400
+"""That calls may still go on with: the newest. An older one is over."""
+_SHAPING = ("response_format",)
+"""Parameters that count among the tokens of every request of a context."""
+
+
+class LiveClock:
+    """The clock of this machine; what a call says of its own times changes nothing."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def now(self) -> str:
+        return self._clock.now()
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await self._clock.sleep(seconds)
+
+    def begins(self, at: str) -> None:
+        """It begins now."""
+
+    def lasts(self, seconds: float | None) -> None:
+        """It has ended now."""
+
+
+class _Open(Struct, eq=False):
+    """A context that is being written."""
+
+    writer: ContextWriter
+    results: TextResults
+    number: int
+
+
+class _Waiting(Struct, frozen=True):
+    """A call without its answer."""
+
+    asked: AskedCall
+    growing: Growing
+    context: _Open
+
+
+def canonical_request(body: Any) -> str:
+    """The SHA-256 of what a request asks: its JSON without what is drawn anew for each program."""
+    kept = {key: value for key, value in body.items() if key not in DRAWN} if isinstance(body, Mapping) else body
+    return hashlib.sha256(canonical(kept).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+DRAWN = frozenset({"metadata", "user", "safety_identifier", "prompt_cache_key", "stream_options"})
+"""Keys of a request that do not tell it from another: ids of a user or of a session."""
+
+
+class Recorder:
+    """Implements ``Witness`` in a thread of its own, so that no client waits for a disk or a token count."""
+
+    def __init__(
+        self,
+        origin: Origin,
+        run_id: str,
+        session_id: str,
+        outside: JournalServices,
+        *,
+        observe: Callable[[Event], None] = no_one,
+    ) -> None:
+        """``origin.file`` is the command."""
+        self._secrets: dict[str, str] = {}
+        self._redactor = Redactor(self._secrets, shapes=False)
+        self._outside_redact = outside.redact
+        self._run = RunJournal(
+            origin,
+            run_id,
+            session_id,
+            replace(outside, redact=self._redact),
+            LiveClock(outside.clock),
+            title=origin.file,
+            phase=PHASE,
+            source="the program that was watched",
+            observe=observe,
+        )
+        begin(self._run.journal, self._run.definition, self._run.options, origin)
+        self._remarks = Remarks()
+        self._exchanges = Exchanges(self._remarks)
+        self._contexts = Contexts(MOST_CONTEXTS)
+        self._open: dict[Growing, _Open] = {}
+        self._waiting: dict[int, _Waiting] = {}
+        self._number = 0
+        self._output = ""
+        self._thread = ThreadPoolExecutor(1, "recorder")
+        self._closed = False
+        self.calls = 0
+        self.fault = ""
+        """Why nothing is recorded any more; empty while all is well."""
+
+    # -- what the proxy tells ------------------------------------------------------------------------------------------
+
+    def asked(self, ask: Ask) -> Future[Placed | None]:
+        return self._thread.submit(self._guarded, self._asked, ask)
+
+    def replied(self, ask: Ask, reply: Reply) -> None:
+        self._thread.submit(self._guarded, self._replied, ask, reply)
+
+    def secret(self, value: str) -> None:
+        if value not in self._secrets:
+            self._secrets[value] = value
+            self._redactor = Redactor({f"client_key_{i}": one for i, one in enumerate(self._secrets, 1)}, shapes=False)
+
+    def close(self, status: str, reason: str = "") -> None:
+        """Journal the end of the run, once all that was told is journaled. A second call changes nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        self._thread.submit(self._guarded, self._close, status, reason).result()
+        self._thread.shutdown()
+
+    # -- in the thread -------------------------------------------------------------------------------------------------
+
+    def _guarded(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """A fault of the record ends the record, not the traffic, and is said."""
+        if self.fault:
+            return None
+        try:
+            return work(*arguments)
+        except Exception as fault:  # noqa: BLE001 - whatever it is, the client's call goes on
+            self.fault = clean_line(f"{type(fault).__name__}: {fault}", 300)
+            return None
+
+    def _redact(self, text: str) -> tuple[str, int]:
+        text, count = self._outside_redact(text)
+        text, more = self._redactor(text)
+        return text, count + more
+
+    def _asked(self, ask: Ask) -> Placed | None:
+        try:
+            asked = self._exchanges.asked(mapping(ask.body), ask.path)
+        except Unreadable as fault:
+            self._run.warn(f"request {ask.number} cannot be read: {fault}")
+            return None
+        if asked is None or not asked.input:
+            return None
+        compacted = None
+        growing, added = self._contexts.asked(asked.input, asked.model, asked.tools)
+        if growing not in self._open:
+            compacted = self._replaced(growing)
+        context = self._context_of(growing, asked, added)
+        if compacted is not None:
+            self._tell_compaction(context, *compacted)
+        choice = asked.parameters.get("tool_choice")
+        parameters = {key: value for key, value in asked.parameters.items() if key != "tool_choice"}
+        context.writer.asked(
+            Call(marks=asked.marks), tool_choice="" if choice is None else str(choice), parameters=parameters
+        )
+        self._waiting[ask.number] = _Waiting(asked, growing, context)
+        self.calls += 1
+        assert context.writer.assembly is not None
+        return Placed(context.writer.at, context.writer.assembly.request)
+
+    def _context_of(self, growing: Growing, asked: AskedCall, added: Any) -> _Open:
+        """The context of a call, with the messages that are new in it."""
+        context, said = self._open.get(growing), list(added)
+        if context is None:
+            self._number += 1
+            shaping = {name: asked.parameters[name] for name in _SHAPING if name in asked.parameters}
+            forced = is_forced(asked.parameters.get("tool_choice"))
+            begun = BegunContext(asked.model, asked.tools, shaping, forced, asked.unstated)
+            results = TextResults()
+            said = list(map(results.marked, said))
+            context = _Open(ContextWriter(self._run, self._number, begun, said[:1]), results, self._number)
+            said = said[context.writer.taken :]
+            self._open[growing] = context
+            self._forget()
+        else:
+            said = list(map(context.results.marked, said))
+        for one in said:
+            context.writer.add(one)
+        return context
+
+    def _forget(self) -> None:
+        """End the contexts that no call can go on with any more."""
+        if len(self._open) > MOST_CONTEXTS:
+            for growing in [one for one in self._open if not one.waiting and one not in self._contexts]:
+                self._end(self._open.pop(growing))
+
+    def _end(self, context: _Open) -> None:
+        self._output = context.writer.end("success") or self._output
+
+    def _replaced(self, growing: Growing) -> tuple[_Open, int] | None:
+        """The context that a new one takes the place of, and how many of its messages are gone."""
+        before = self._contexts.compacted(growing)
+        if before is None or before not in self._open:
+            return None
+        kept = [one for one in before.seen if any(one.same(other) for other in growing.seen)]
+        return self._open[before], len(before.seen) - len(kept)
+
+    def _tell_compaction(self, context: _Open, before: _Open, gone: int) -> None:
+        words = "1 message is" if gone == 1 else f"{gone} messages are"
+        self._run.warn(
+            f"compaction: this context takes the place of context {before.number}; {words} gone",
+            context.writer.place,
+            code="compaction",
+        )
+
+    def _replied(self, ask: Ask, reply: Reply) -> None:
+        body = self._record_exchange(ask, reply)
+        waiting = self._waiting.pop(ask.number, None)
+        if waiting is None:
+            return
+        told = Call(duration_s=round(reply.seconds, 6), provider=ask.provider, marks=waiting.asked.marks)
+        fault = reply.fault
+        response: Mapping[str, Any] = {}
+        if reply.status >= 400:
+            error = mapping(body).get("error")
+            said = mapping(error).get("message") or error or (body if isinstance(body, str) else "")
+            fault = f"HTTP status {reply.status}: {str(said)[:500]}" if said else f"HTTP status {reply.status}"
+        else:
+            _, response = as_messages(mapping(ask.body), body, self._remarks)
+        answer: tuple[ImportedMessage, Call] | None = None
+        if is_response(response):
+            try:
+                answer = self._exchanges.answered(waiting.asked, response, told)
+            except Unreadable as unreadable:
+                fault = fault or str(unreadable)
+        writer = waiting.context.writer
+        if answer is None:
+            self._contexts.answered(waiting.growing, None)
+            failed = Call(duration_s=told.duration_s, fault=fault or "the reply holds no answer of a model")
+            writer.failed(failed, "cut" if reply.fault else "status" if reply.status >= 400 else "bad answer")
+            return
+        said, call = answer
+        self._contexts.answered(waiting.growing, said)
+        waiting.context.results.marked(said)
+        if call.usage.input == 0:  # No request is empty: a reply that says so was not counted.
+            call = replace(call, usage=replace(call.usage, input=None))
+        writer.answered(said, call, recorded=reply.by == "recording")
+        if fault:
+            self._run.warn(f"the answer did not arrive whole: {fault}", writer.at)
+
+    def _record_exchange(self, ask: Ask, reply: Reply) -> Any:
+        """Journal what went over the wire, so that it can be given again; the body as JSON or text."""
+        text, _ = self._redact(reply.body.decode("utf-8", "replace"))
+        waiting = self._waiting.get(ask.number)
+        self._run.journal.emit(
+            "exchange",
+            *((waiting.context.writer.at,) if waiting is not None else ()),
+            provider=ask.provider,
+            path=ask.path,
+            sha256=canonical_request(ask.body),
+            status=reply.status,
+            content_type=reply.content_type,
+            body=text,
+            by=reply.by,
+            first_byte_s=reply.first_byte_s,
+            duration_s=round(reply.seconds, 6),
+            fault=reply.fault,
+        )
+        bodies = PackedBodies(self._remarks)
+        return bodies.read({"body": text, "headers": {"content-type": reply.content_type}}) if text else None
+
+    def _close(self, status: str, reason: str) -> None:
+        for waiting in self._waiting.values():
+            waiting.context.writer.failed(Call(fault="the program ended before the answer came"), "cut")
+        self._waiting.clear()
+        for remark in self._remarks.all:
+            self._run.warn(str(remark))
+        for context in self._open.values():
+            self._end(context)
+        self._open.clear()
+        self._run.end(status, self._output, reason)

@@ -1,0 +1,106 @@
+"""A session of attach in the store: the run that is recorded, and who answers the requests of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from workbench.attach.offline import OfflineAnswers
+from workbench.attach.recorded import NothingRecorded, RecordedAnswers
+from workbench.attach.recorder import FORMAT, PHASE, Recorder
+from workbench.attach.traffic import Answers
+from workbench.engine.journal.event import Event
+from workbench.importers.journal import JournalServices, Origin, no_one
+from workbench.models.cost import cost
+from workbench.models.encodings import encodings
+from workbench.models.offline import Offline
+from workbench.models.prices import PriceTable
+from workbench.models.replies import Replies, read_replies
+from workbench.plain_file import read_plain
+from workbench.workspace.input_file import CannotOpen
+from workbench.workspace.offline_replies import RepliesError
+from workbench.workspace.project import Project, new_session_id
+from workbench.workspace.system import SystemClock, SystemIds
+
+
+class AttachOptions(Struct, frozen=True):
+    """What is attached to, and who answers."""
+
+    command: str = ""
+    """As it was written; empty where clients come by themselves."""
+    session: str = ""
+    """The name of the run; empty for a new one."""
+    offline: bool = False
+    replies: Path | None = None
+    """Scripted replies of the offline model."""
+    replay: str = ""
+    """The session whose replies are given again, and nothing else."""
+    reuse: str = ""
+    """The same, but what is not recorded goes to the provider."""
+
+
+class AttachedRun(Struct, frozen=True):
+    """A run that is being recorded."""
+
+    run_id: str
+    session: str
+    recorder: Recorder
+    answers: Answers | None
+    """None where providers answer."""
+
+
+@contextmanager
+def attached_run(
+    project: Project, options: AttachOptions, observe: Callable[[Event], None] = no_one
+) -> Iterator[AttachedRun]:
+    """Record until the block ends; the caller closes the recorder with the status.
+
+    Raises StoreError, UnknownRun, RepliesError for replies that cannot be used, and CannotOpen for a run without
+    recorded replies.
+    """
+    if options.session:
+        project.store.require_new(options.session)
+    answers = _answers(project, options)
+    name = Path(options.command.split(" ")[0]).name if options.command else PHASE
+    run_id, session = SystemIds().run_id(), options.session or new_session_id(name)
+    with project.store.create(run_id) as sink:
+        prices = PriceTable(project.settings.prices)
+        services = JournalServices(sink, SystemClock(), encodings(), prices, cost, project.redactor())
+        digest = hashlib.sha256(options.command.encode("utf-8", "surrogatepass")).hexdigest()
+        recorder = Recorder(Origin(FORMAT, options.command, digest), run_id, session, services, observe=observe)
+        try:
+            yield AttachedRun(run_id, session, recorder, answers)
+        finally:
+            recorder.close("stopped", "the recording was interrupted")
+            sink.sync()
+
+
+def _answers(project: Project, options: AttachOptions) -> Answers | None:
+    if options.offline:
+        prices = PriceTable(project.settings.prices)
+        replies = _replies(project, options.replies)
+        return OfflineAnswers(Offline(replies, SystemClock(), encodings(), prices, placeholders=True))
+    if named := options.replay or options.reuse:
+        run_id = project.store.find(named)
+        try:
+            return RecordedAnswers(project.store.events(run_id), strict=bool(options.replay))
+        except NothingRecorded as fault:
+            raise CannotOpen(f"{named}: error: {fault}") from None
+    return None
+
+
+def _replies(project: Project, file: Path | None) -> Replies:
+    """Raises RepliesError."""
+    if file is None:
+        return Replies()
+    try:
+        read = read_replies(read_plain(file), project.shown(file))
+    except OSError as fault:
+        raise RepliesError(f"{file}: error: cannot be read: {fault.strerror}") from fault
+    if read.problems:
+        raise RepliesError("\n".join(map(str, read.problems)))
+    return read.replies
