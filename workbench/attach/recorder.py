@@ -244,7 +244,8 @@ class Recorder:
         waiting = self._waiting.pop(ask.number, None)
         if waiting is None:
             return
-        told = Call(duration_s=round(reply.seconds, 6), provider=ask.provider, marks=waiting.asked.marks)
+        by = "offline" if reply.by == "offline" else ask.provider
+        told = Call(duration_s=round(reply.seconds, 6), provider=by, marks=waiting.asked.marks)
         fault = reply.fault
         response: Mapping[str, Any] = {}
         if reply.status >= 400:

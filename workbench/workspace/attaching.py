@@ -96,7 +96,7 @@ def _answers(project: Project, options: AttachOptions) -> Answers | None:
 def _replies(project: Project, file: Path | None) -> Replies:
     """Raises RepliesError."""
     if file is None:
-        return Replies()
+        return Replies(file="the file of --replies")
     try:
         read = read_replies(read_plain(file), project.shown(file))
     except OSError as fault:
