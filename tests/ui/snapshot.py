@@ -22,6 +22,7 @@ SIZES = {"80x24": (80, 24), "200x50": (200, 50), "120x40": (120, 40)}
 
 SCREENS: Mapping[str, str] = {
     "BenchScreen": "held",
+    "BreakpointSheet": "breakpoints",
     "CandidatesScreen": "candidates",
     "ChangedSheet": "changed",
     "ChoiceDialog": "unfinished",

@@ -13,6 +13,7 @@ from tests.ui.support import triage_story
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.bench.screen import BenchScreen
 from workbench.tui.commands import CONTEXTS as IN_PALETTE
+from workbench.tui.screens.breakpoints import BreakpointSheet
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import Dialog
@@ -52,6 +53,7 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "snapshots": SnapshotsScreen,
     "candidates": CandidatesScreen,
     "sweep": SweepSheet,
+    "breakpoints": BreakpointSheet,
     "dialog": Dialog,
     "runs": RunsScreen,
     "annotate": RunsScreen,

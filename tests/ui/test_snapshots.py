@@ -16,6 +16,7 @@ from tests.ui.stored import PARENT, retold
 from tests.ui.support import triage_story
 from workbench import tui
 from workbench.engine.contracts import Notice
+from workbench.engine.debugger.stepper import Breakpoint
 from workbench.language.model.cascade import Audibles
 from workbench.tools.capabilities import Capability, CapabilityKind
 from workbench.tui import screens
@@ -104,6 +105,13 @@ async def looks_elsewhere(it: Bench, folder: Path) -> None:
     await check_sizes(it, "palette")
     await it.press("escape", "B")
     await check_sizes(it, "breakpoint")
+    await it.press("escape")
+    phase = Breakpoint("triage", condition="tokens > 6000")
+    it.session.stepper.breakpoints += [Breakpoint("crash", disabled=True), phase, Breakpoint(tool="read_log")]
+    await it.press("s")
+    await check_sizes(it, "breakpoints")
+    it.session.stepper.breakpoints.clear()
+    it.screen.redraw()
     for name, dialog in (
         ("feedback", FeedbackDialog("triage", Audibles(budget=2), 2)),
         ("freeze", FreezeForm("log_triage_2", "snapshots/")),

@@ -636,10 +636,26 @@ SIDE_KEYS: tuple[Key, ...] = (
     Key("sweep.plot", "P", "plot", "sweep", "Tokens against cost as a plot", "Sweep", "plot"),
 )
 
+BREAKPOINT_KEYS: tuple[Key, ...] = (
+    Key("breakpoints.add", "a", "add", "breakpoints", "Add a breakpoint", "Breakpoints", "add"),
+    Key("breakpoints.edit", "e", "edit", "breakpoints", "Edit the breakpoint", "Breakpoints", "edit"),
+    Key(
+        "breakpoints.disable",
+        "space",
+        "disable",
+        "breakpoints",
+        "Disable the breakpoint, or enable it again",
+        "Breakpoints",
+        "disable",
+    ),
+    Key("breakpoints.delete", "d,delete", "delete", "breakpoints", "Delete the breakpoint", "Breakpoints", "delete"),
+)
+
 SIDE_CONTEXTS: dict[str, tuple[str, ...]] = {
     "compare": ("list", "sheet"),
     "candidates": ("list", "sheet"),
     "sweep": ("list", "sheet"),
+    "breakpoints": ("list", "sheet"),
 }
 """For ``CONTEXTS``."""
 
@@ -737,6 +753,15 @@ KEYS: tuple[Key, ...] = (
         "bench",
         "Set a breakpoint by phase, turn, tool or condition",
         "Run",
+    ),
+    Key(
+        "run.breakpoints",
+        "s",
+        "breakpoints",
+        "bench",
+        "List the breakpoints: edit, disable or delete them",
+        "Run",
+        "breakpoints",
     ),
     Key(
         "run.again",
@@ -848,6 +873,7 @@ KEYS: tuple[Key, ...] = (
     Key("sheet.copy", "y", "copy", "sheet", "Copy the whole text, or the path of an image", "Sheet", "copy"),
     *MESSAGE_KEYS,
     *SIDE_KEYS,
+    *BREAKPOINT_KEYS,
     *REVIEW_KEYS,
     *ROOM_KEYS,
     *ANNOTATION_KEYS,

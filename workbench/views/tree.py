@@ -268,7 +268,14 @@ class Nodes:
             yield Node(("gap",), 0, ())
             yield Node(("breakpoints",), 0, (("Breakpoints", "head"),))
             for number, text in enumerate(self.view.broken, 1):
-                yield Node(("breakpoint", str(number - 1)), 0, (sign("breakpoint"), (f" {flat(text)}", "plain")))
+                yield Node(
+                    ("breakpoint", str(number - 1)),
+                    0,
+                    (
+                        ("◇", "faint") if text.endswith("(disabled)") else sign("breakpoint"),
+                        (f" {flat(text)}", "plain"),
+                    ),
+                )
 
     def _said(self, place: Place) -> tuple[Span, ...]:
         """What people say of a call."""

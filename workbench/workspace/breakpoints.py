@@ -55,4 +55,41 @@ def _read(row: object) -> Breakpoint | None:
             compile_condition(condition)
     except ConditionError:
         return None
-    return Breakpoint(phase, turn if isinstance(turn, int) and turn > 0 else 0, tool, condition)
+    disabled = row.get("disabled") is True
+    return Breakpoint(phase, turn if isinstance(turn, int) and turn > 0 else 0, tool, condition, disabled)
+
+
+class BreakpointError(Exception):
+    """A breakpoint that cannot be read, in words."""
+
+
+def parse_breakpoint(text: str, phases: Sequence[str]) -> Breakpoint:
+    """Read a breakpoint: an optional phase with an optional turn, an optional tool, an optional condition.
+
+    Raises BreakpointError, also for a phase that the cascade does not have.
+    """
+    words = text.split()
+    phase, turn, tool = "", 0, ""
+    if words and (words[0] in phases or _place(words[0], phases)):
+        head = words.pop(0)
+        phase, turn = (head, 0) if head in phases else _place(head, phases) or ("", 0)
+    if len(words) > 1 and words[0] == "tool":
+        tool = words[1]
+        words = words[2:]
+    condition = " ".join(words)
+    if not (phase or tool or condition):
+        raise BreakpointError("a breakpoint is a phase, phase:turn, tool NAME or a condition")
+    if condition:
+        try:
+            compile_condition(condition)
+        except ConditionError as fault:
+            known = f"; phases are {', '.join(phases)}" if len(words) == 1 and phases else ""
+            raise BreakpointError(f"the condition {fault}{known}") from fault
+        if condition.isidentifier() and condition not in ("problems", "masked", "tool"):
+            raise BreakpointError(f"there is no phase '{condition}'; phases are {', '.join(phases)}")
+    return Breakpoint(phase, turn, tool, condition)
+
+
+def _place(word: str, phases: Sequence[str]) -> tuple[str, int] | None:
+    phase, colon, turn = word.rpartition(":")
+    return (phase, int(turn)) if colon and phase in phases and turn.isdigit() else None

@@ -33,6 +33,8 @@ class Breakpoint(Struct, frozen=True):
     tool: str = ""
     condition: str = ""
     """``tokens > 8000``, ``state.score < 3``, ``problems``: see ``engine/condition.py``."""
+    disabled: bool = False
+    """Whether it is kept without stopping a run."""
 
     def __str__(self) -> str:
         where = ":".join(filter(None, (self.phase, str(self.turn) if self.turn else "")))
@@ -134,7 +136,7 @@ class Stepper:
         if self._pause:
             return "paused"
         for point in self.breakpoints:
-            if self._matches(point, stop):
+            if not point.disabled and self._matches(point, stop):
                 return f"breakpoint {point}"
         if self.mode is Mode.INTO:
             return "step into"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
+from workbench.engine.debugger.stepper import Breakpoint
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.language.problem import Problem, Severity
 from workbench.tui.bench.state import BenchState, HeldRun
@@ -40,7 +41,7 @@ class Presenter:
 
     state: BenchState
     file: FileView | None = None
-    breakpoints: Sequence[object] = ()
+    breakpoints: Sequence[Breakpoint] = ()
     model: str = ""
     base_url: str = ""
     notes: tuple[str, ...] = ()
@@ -84,8 +85,8 @@ class Presenter:
         return TreeView(
             outline=self.outline,
             changed=state.changed,
-            broken=tuple(str(point) for point in self.breakpoints),
-            stopped_at=frozenset(getattr(point, "phase", "") for point in self.breakpoints),
+            broken=tuple(f"{point} (disabled)" if point.disabled else str(point) for point in self.breakpoints),
+            stopped_at=frozenset(point.phase for point in self.breakpoints if not point.disabled),
             held=state.held.place if state.held else None,
             held_kind=state.held.words if state.held else "",
             selected=state.selected,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from workbench.engine.debugger.condition import ConditionError, compile_condition
 from workbench.engine.debugger.stepper import Breakpoint, Mode
 from workbench.engine.definition import DefinitionError
 from workbench.store.faults import StoreError
 from workbench.tui.bench.file_view import file_view
+from workbench.tui.screens.breakpoints import BreakpointSheet, KnownNames, ask_for_breakpoint
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.inputs import InputForm
 from workbench.tui.screens.trust import asks_for_trust
@@ -34,40 +34,12 @@ TURNS_PER_SECOND = 8
 """Of the spinner."""
 
 
-class BreakpointError(Exception):
-    """A breakpoint that cannot be read, in words."""
-
-
-def parse_breakpoint(text: str, phases: Sequence[str]) -> Breakpoint:
-    """Read a breakpoint: an optional phase with an optional turn, an optional tool, an optional condition.
-
-    Raises BreakpointError, also for a phase that the cascade does not have.
-    """
-    words = text.split()
-    phase, turn, tool = "", 0, ""
-    if words and (words[0] in phases or _place(words[0], phases)):
-        head = words.pop(0)
-        phase, turn = (head, 0) if head in phases else _place(head, phases) or ("", 0)
-    if len(words) > 1 and words[0] == "tool":
-        tool = words[1]
-        words = words[2:]
-    condition = " ".join(words)
-    if not (phase or tool or condition):
-        raise BreakpointError("a breakpoint is a phase, phase:turn, tool NAME or a condition")
-    if condition:
-        try:
-            compile_condition(condition)
-        except ConditionError as fault:
-            known = f"; phases are {', '.join(phases)}" if len(words) == 1 and phases else ""
-            raise BreakpointError(f"the condition {fault}{known}") from fault
-        if condition.isidentifier() and condition not in ("problems", "masked", "tool"):
-            raise BreakpointError(f"there is no phase '{condition}'; phases are {', '.join(phases)}")
-    return Breakpoint(phase, turn, tool, condition)
-
-
-def _place(word: str, phases: Sequence[str]) -> tuple[str, int] | None:
-    phase, colon, turn = word.rpartition(":")
-    return (phase, int(turn)) if colon and phase in phases and turn.isdigit() else None
+def known_names(presenter: Presenter) -> KnownNames:
+    """What a breakpoint of the file may name."""
+    cascade = presenter.file.cascade if presenter.file is not None else None
+    tools = {tool for phase in cascade.phases for tool in phase.tools} if cascade is not None else set()
+    tools |= {phase.tool for phase in cascade.phases if phase.tool} if cascade is not None else set()
+    return KnownNames([phase.name for phase in presenter.outline], sorted(tools), list(presenter.state.run.state))
 
 
 class Running:
@@ -421,8 +393,9 @@ class Running:
         if not phase:
             return
         point = Breakpoint(phase, turn)
-        if point in points:
-            points.remove(point)
+        there = [one for one in points if replace(one, disabled=False) == point]
+        if there:
+            points[:] = [one for one in points if one not in there]
             self._say(f"Breakpoint {point} cleared.")
         else:
             points.append(point)
@@ -431,25 +404,16 @@ class Running:
 
     def ask_for_breakpoint(self) -> None:
         """Ask for a breakpoint by phase, turn, tool or condition."""
-        if (live := self._stage.live()) is None:
-            return
-        session, presenter = live
+        if (live := self._stage.live()) is not None:
+            session, presenter = live
+            ask_for_breakpoint(self._stage.ask, session.stepper.breakpoints, known_names(presenter), self._stage.redraw)
 
-        def done(text: str) -> str | None:
-            if not text.strip():
-                return None
-            try:
-                session.stepper.breakpoints.append(parse_breakpoint(text, [p.name for p in presenter.outline]))
-            except BreakpointError as fault:
-                return str(fault)
-            self._stage.redraw()
-            return None
-
-        self._stage.ask(
-            "breakpoint",
-            placeholder="phase · phase:turn · tool NAME · tokens > 6000 · state.score < 3",
-            done=done,
-        )
+    def list_breakpoints(self) -> None:
+        """Show all breakpoints, to edit, disable and delete them."""
+        if (live := self._stage.live()) is not None:
+            session, presenter = live
+            screen = BreakpointSheet(session.stepper.breakpoints, known_names(presenter), self._stage.redraw)
+            self._stage.services.push_screen(screen)
 
     # -- the file ----------------------------------------------------------------------------------------------------
 

@@ -300,6 +300,9 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     def action_breakpoint_prompt(self) -> None:
         self.controllers.running.ask_for_breakpoint()
 
+    def action_breakpoints(self) -> None:
+        self.controllers.running.list_breakpoints()
+
     def action_answer(self) -> None:
         self.controllers.asking.answer()
 
@@ -422,6 +425,8 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
             node = self.panes.node(event.index)
             if node is not None and node.branches and not self.tree_pane.filter:
                 self.tree_pane.post_message(TreePane.Fold(event.index, not node.unfolded))
+            elif node is not None and node.id[0] == "breakpoint":
+                self.action_breakpoints()
             elif node is not None:
                 self.focus_pane("context")
         elif self._controllers is not None:

@@ -16,7 +16,7 @@ from textual.widgets import Input
 from workbench.language.clean import clean, clean_line
 from workbench.tui.widgets.entry import LineInput
 from workbench.tui.widgets.line import SpanLine
-from workbench.views.cells import Span, whole_parts, width_of
+from workbench.views.cells import Span, crop, whole_parts, width_of
 
 HINT: tuple[Span, ...] = ((" enter", "key"), (" ok  ", "dim"), ("esc", "key"), (" cancel ", "dim"))
 """The keys of every prompt, at its right end."""
@@ -85,8 +85,10 @@ class Prompt(Widget):
         closed: Callable[[], object] = lambda: None,
         words: Callable[[], Sequence[str]] = tuple,
         between: str = "",
+        check: Callable[[str], str] = lambda text: "",
     ) -> None:
-        """``done`` returns an objection, which is shown and keeps the prompt open, or None.
+        """``check`` says what is wrong with a line while it is written, in the place of the keys; nothing is enforced.
+        ``done`` returns an objection, which is shown and keeps the prompt open, or None.
 
         ``words`` complete what is written, or what follows the last ``between``: shown dim, taken by the right arrow.
         """
@@ -98,6 +100,7 @@ class Prompt(Widget):
         self._done = done
         self._changed = changed
         self._on_escape = closed
+        self._check = check
         self.ready = False
         """Whether it has had the focus: until then it is asked for, and keys are meant for it."""
         self.closed = False
@@ -119,8 +122,14 @@ class Prompt(Widget):
 
     def _lay_out(self) -> None:
         """The examples show as whole parts; what is written has the line to itself where it needs it."""
-        beside = self.size.width - cell_len(self._label) - 2 - width_of(HINT)
-        self._hint.display = cell_len(self._entry.value) < beside
+        written = self._entry.value
+        wrong = clean(self._check(written)) if written.strip() else ""
+        room = self.size.width - cell_len(self._label) - 2 - cell_len(written) - 2
+        hint: tuple[Span, ...] = crop(((" ✗ ", "error"), (wrong, "error"), (" ", "plain")), room) if wrong else HINT
+        self._hint.show(hint)
+        self._hint.styles.width = width_of(hint)
+        beside = self.size.width - cell_len(self._label) - 2 - width_of(hint)
+        self._hint.display = cell_len(written) < beside
         self._entry.placeholder = "".join(text for text, _ in whole_parts(((self._examples, ""),), beside))
 
     @on(Input.Changed)

@@ -1,0 +1,93 @@
+"""The list of breakpoints: added, edited, disabled and deleted, completed and checked while they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.ui.bench import bench, session_at
+from tests.ui.test_hostile import ALL, assert_harmless
+from workbench.engine.debugger.stepper import Breakpoint
+from workbench.tui.screens.breakpoints import BreakpointSheet, KnownNames
+from workbench.tui.widgets.prompt import Prompt
+from workbench.views.breakpoints import meaning
+from workbench.workspace.breakpoints import load_breakpoints
+
+CASCADE = """\
+cascade_id: two
+phases:
+  - {name: one, instructions: One.}
+  - {name: other, instructions: Other.}
+"""
+REPLIES = "replies:\n  one: [{text: A.}]\n  other: [{text: B.}]\n"
+
+
+@pytest.mark.parametrize(
+    ("point", "words"),
+    [
+        (Breakpoint("p"), "before the first call of p"),
+        (Breakpoint("p", 3), "before turn 3 of p"),
+        (Breakpoint(tool="t"), "before the tool t"),
+        (Breakpoint("p", tool="t", condition="turn > 1"), "before the tool t in p, where turn > 1"),
+        (Breakpoint("p", condition="tokens > 5"), "before each call of p, where tokens > 5"),
+        (Breakpoint(condition="problems"), "before each call, where problems"),
+    ],
+)
+def test_a_breakpoint_says_where_it_stops(point: Breakpoint, words: str) -> None:
+    assert meaning(point) == words
+
+
+def test_phases_tools_names_and_keys_of_the_state_complete_a_breakpoint() -> None:
+    words = KnownNames(["one"], ["read_file"], ["score", "not a name"]).words()
+    assert {"one", "one:1", "tool", "read_file", "tokens", "state.score", "and"} <= set(words)
+    assert "state.not a name" not in words
+
+
+async def test_breakpoints_are_added_edited_disabled_and_deleted_and_kept(tmp_path: Path) -> None:
+    async with bench(tmp_path, text=CASCADE, replies=REPLIES, given={}) as it:
+        points = it.session.stepper.breakpoints
+        await it.press("s")
+        assert isinstance(it.app.screen, BreakpointSheet)
+        assert "There is no breakpoint." in it.text()
+        await it.press("a")
+        await it.type("one tokens >")
+        await it.until(lambda: "✗ the condition" in it.text(), "it is not checked while it is written")
+        await it.type(" 5")
+        await it.until(lambda: "✗" not in it.text())
+        await it.press("enter")
+        assert points == [Breakpoint("one", condition="tokens > 5")]
+        await it.press("space")
+        assert points[0].disabled
+        assert "disabled" in it.text()
+        await it.press("e")
+        await it.until(lambda: all(prompt.ready for prompt in it.app.screen.query(Prompt)))
+        await it.press("end", "0")
+        await it.press("enter")
+        assert points == [Breakpoint("one", condition="tokens > 50", disabled=True)]
+        it.session.keep_breakpoints()
+        assert load_breakpoints(it.session.project.folders, it.session.file) == points
+        await it.press("d")
+        assert points == []
+
+
+async def test_a_disabled_breakpoint_stops_no_run(tmp_path: Path) -> None:
+    session = session_at(tmp_path, CASCADE, REPLIES)
+    session.stepper.breakpoints = [Breakpoint("one", disabled=True), Breakpoint("other")]
+    async with bench(tmp_path, session=session, given={}) as it:
+        assert "◆ one" not in it.pane("tree").partition("Breakpoints")[0]
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.held is not None)
+        held = it.presenter.state.held
+        assert held is not None
+        assert held.place.phase == "other"
+
+
+async def test_hostile_breakpoints_show_as_they_are(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(40, 12)) as it:
+        it.session.stepper.breakpoints = [Breakpoint(tool=payload) for payload in ALL]
+        await it.press("s")
+        for size in ((40, 12), (80, 24), (120, 40), (200, 50)):
+            await it.pilot.resize_terminal(*size)
+            await it.pilot.pause()
+            assert_harmless(it)

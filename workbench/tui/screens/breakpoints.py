@@ -1,0 +1,131 @@
+"""The list of breakpoints: add, edit, disable and delete them; what is written is completed and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+from textual.binding import BindingType
+
+from workbench.engine.debugger.condition import NAMES
+from workbench.engine.debugger.stepper import Breakpoint
+from workbench.tui.bindings import bindings
+from workbench.tui.screens.sheet import Sheet
+from workbench.views.breakpoints import BreakpointRows
+from workbench.workspace.breakpoints import BreakpointError, parse_breakpoint
+
+EXAMPLES = "phase · phase:turn · tool NAME · tokens > 6000 · state.score < 3"
+
+
+class KnownNames(Struct, frozen=True):
+    """What a breakpoint may name."""
+
+    phases: Sequence[str] = ()
+    tools: Sequence[str] = ()
+    state: Sequence[str] = ()
+
+    def words(self) -> list[str]:
+        """What completes a line that is being written."""
+        return [
+            *self.phases,
+            *(f"{phase}:1" for phase in self.phases),
+            *("tool", *self.tools),
+            *(name for name in NAMES if name not in ("tool", "state")),
+            *(f"state.{key}" for key in self.state if key.isidentifier()),
+            *("and", "or", "not", "in"),
+        ]
+
+    def objection(self, text: str) -> str:
+        """Why a line is no breakpoint; empty for one that is."""
+        try:
+            parse_breakpoint(text, list(self.phases))
+        except BreakpointError as fault:
+            return str(fault)
+        return ""
+
+
+def ask_for_breakpoint(
+    ask: Callable[..., None],
+    points: list[Breakpoint],
+    known: KnownNames,
+    changed: Callable[[], object],
+    at: int | None = None,
+) -> None:
+    """Ask for a breakpoint with ``ask``, the prompt of a screen: a new one, or another in the place of ``at``."""
+    before = points[at] if at is not None else None
+
+    def done(text: str) -> str | None:
+        if not text.strip():
+            return None
+        if wrong := known.objection(text):
+            return wrong
+        point = parse_breakpoint(text, list(known.phases))
+        if before is not None and before in points:
+            points[points.index(before)] = replace(point, disabled=before.disabled)
+        else:
+            points.append(point)
+        changed()
+        return None
+
+    options: dict[str, Any] = {"words": known.words, "between": " ", "check": known.objection}
+    ask("breakpoint", value=str(before or ""), placeholder=EXAMPLES, done=done, **options)
+
+
+class BreakpointSheet(Sheet):
+    """Shows the breakpoints of the file, and changes them in place."""
+
+    OFFERED: ClassVar[tuple[str, ...]] = (
+        "sheet.close",
+        "breakpoints.add",
+        "breakpoints.edit",
+        "breakpoints.disable",
+        "breakpoints.delete",
+        "sheet.find",
+    )
+    PALETTE: ClassVar[tuple[str, ...]] = ("breakpoints", "sheet", "list")
+    SEARCHED: ClassVar[str] = "list"
+    BINDINGS: ClassVar[list[BindingType]] = bindings("breakpoints")
+
+    def __init__(self, points: list[Breakpoint], known: KnownNames, changed: Callable[[], object]) -> None:
+        """``points`` is the list of the session; ``changed`` is called after each change."""
+        super().__init__(BreakpointRows(points))
+        self.view.selecting = True
+        self._points = points
+        self._known = known
+        self._changed = changed
+
+    def _redraw(self) -> None:
+        self._changed()
+        self.view.show(self._rows)
+
+    def action_add(self) -> None:
+        """Ask for another breakpoint."""
+        ask_for_breakpoint(self.ask, self._points, self._known, self._redraw)
+
+    def action_edit(self) -> None:
+        """Ask for other words for the breakpoint under the cursor."""
+        if (at := self._at()) is not None:
+            ask_for_breakpoint(self.ask, self._points, self._known, self._redraw, at)
+
+    def action_disable(self) -> None:
+        """Disable the breakpoint under the cursor, or enable it."""
+        if (at := self._at()) is not None:
+            self._points[at] = replace(self._points[at], disabled=not self._points[at].disabled)
+            self._redraw()
+
+    def action_delete(self) -> None:
+        """Delete the breakpoint under the cursor."""
+        if (at := self._at()) is not None:
+            gone = self._points.pop(at)
+            self._redraw()
+            self.services.say(f"Breakpoint {gone} deleted.")
+
+    def opened(self, row: int) -> None:
+        """Enter edits."""
+        self.action_edit()
+
+    def _at(self) -> int | None:
+        at = self.view.cursor
+        return at if 0 <= at < len(self._points) else None

@@ -1,0 +1,53 @@
+"""The breakpoints of a cascade as a list: where each stops a run, in words, and whether it is enabled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.engine.debugger.stepper import Breakpoint
+from workbench.views.cells import Row, crop, fit, flat
+from workbench.views.keys import told
+from workbench.views.model import Rows
+from workbench.views.signs import sign
+
+NAME = 34
+"""Cells of what was written."""
+
+
+def meaning(point: Breakpoint) -> str:
+    """Where a breakpoint stops a run: ``before turn 3 of triage, where tokens > 6000``."""
+    if point.tool:
+        where = f"before the tool {point.tool}" + (f" in {point.phase}" if point.phase else "")
+    elif point.turn:
+        where = f"before turn {point.turn} of {point.phase}"
+    elif point.phase and not point.condition:
+        where = f"before the first call of {point.phase}"
+    else:
+        where = f"before each call of {point.phase}" if point.phase else "before each call"
+    return f"{where}, where {point.condition}" if point.condition else where
+
+
+class BreakpointRows(Rows):
+    """One row for each. The list is that of the session, so that it shows every change."""
+
+    def __init__(self, points: Sequence[Breakpoint]) -> None:
+        self.points = points
+        self.title = (("Breakpoints", "title"),)
+
+    @property
+    def empty(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("There is no breakpoint.", told("{breakpoints.add} adds one, by phase, turn, tool or condition."))
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def row(self, index: int, width: int) -> Row:
+        point = self.points[index]
+        mark = ("◇", "faint") if point.disabled else sign("breakpoint")
+        token = "faint" if point.disabled else "plain"
+        name = fit(flat(str(point)), max(12, min(NAME, width // 2)))
+        words = f"  {flat(meaning(point))}" + ("  (disabled)" if point.disabled else "")
+        return Row(crop(((" ", "plain"), mark, (" ", "plain"), (name, token), (words, "dim")), width))
+
+    def plain(self, index: int) -> str:
+        return f"{self.points[index]}  {meaning(self.points[index])}"
