@@ -37,6 +37,8 @@ SCREENS: Mapping[str, str] = {
     "JumpScreen": "jump",
     "MessageSheet": "sides",
     "NoteDialog": "note",
+    "PlaygroundForm": "playground-models",
+    "PlaygroundScreen": "playground",
     "QuestionDialog": "question",
     "RequestForm": "edit-model",
     "RequestSheet": "requests",

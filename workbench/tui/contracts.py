@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from textual.signal import Signal
 
     from workbench.engine.debugger.stepper import Mode
+    from workbench.engine.edits import Edit
     from workbench.tools.capabilities import Capability
     from workbench.tui.palette import Palette
     from workbench.views.keys import Key
@@ -81,8 +82,11 @@ class Navigation(Protocol):
         """Start a run of what is shown."""
         ...
 
-    def fork_here(self, run_id: str, place: str, said: str) -> None:
-        """In what is shown: start a fork of a run that pauses before the call at a place, which is named ``said``."""
+    def fork_here(
+        self, run_id: str, place: str, said: str, edits: Sequence[Edit] = (), stop: str = "before_call"
+    ) -> None:
+        """In what is shown: start a fork of a run that pauses at a ``stop`` of the call at a place, which is named
+        ``said``, with edits made there."""
         ...
 
     def step_tab(self, by: int) -> None:

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Any, Protocol
 
+    from workbench.engine.edits import Edit
     from workbench.tui.sessions import Host as SessionHost
     from workbench.views.result import FoundPlace
     from workbench.workspace.session import Session, Workspace
@@ -141,9 +142,11 @@ class Navigator:
         """Show a stored run, and pause a fork of it before the call at a place, in a tab of its own."""
         self.show_run(run_id, lambda: self._host.bench.controllers.editing.fork_at(run_id, place))
 
-    def fork_here(self, run_id: str, place: str, said: str) -> None:
-        """In what is shown: start a fork of a run that pauses before the call at a place, which is named ``said``."""
-        self._host.bench.controllers.editing.fork_here(run_id, place, said)
+    def fork_here(
+        self, run_id: str, place: str, said: str, edits: Sequence[Edit] = (), stop: str = "before_call"
+    ) -> None:
+        """In what is shown: start a fork of a run that pauses at a stop of the call at a place."""
+        self._host.bench.controllers.editing.fork_here(run_id, place, said, edits, stop)
 
     def freeze_run(self, run_id: str) -> None:
         """Show a stored run, and freeze it as a test."""

@@ -689,12 +689,33 @@ EDIT_KEYS: tuple[Key, ...] = (
         "edit.external", "ctrl+e,f4", "external", "edit", "Write the text in $EDITOR", "Edit", "$EDITOR", priority=True
     ),
     Key("edit.pane", "f6,tab", "pane", "edit", "From the list to the text and back", "Edit", "text"),
+    Key(
+        "run.playground",
+        "P",
+        "playground",
+        "bench",
+        "Send the selected call again: the playground",
+        "Run",
+        "playground",
+    ),
+    Key("playground.send", "r", "send", "playground", "Send the request to the models", "Playground", "send"),
+    Key("playground.stop", "x", "stop", "playground", "End the calls that are under way", "Playground", "stop"),
+    Key("playground.edit", "e,E", "edit", "playground", "Edit the request", "Playground", "edit"),
+    Key("playground.models", "m", "settings", "playground", "Models, samples and budget", "Playground", "models"),
+    Key("playground.fork", "F", "fork", "playground", "Make this a fork of the run", "Playground", "fork"),
+    Key("playground.prompt", "w", "prompt", "playground", "Write the prompt into the file", "Playground", "to file"),
+    Key("playground.right", "right_square_bracket", "columns(1)", "playground", "Models further right", "Playground"),
+    Key("playground.left", "left_square_bracket", "columns(-1)", "playground", "Models further left", "Playground"),
+    Key("playground.copy", "y", "copy", "playground", "Copy the answer", "Playground", "copy"),
+    Key("playground.pane", "tab", "pane", "playground", "From the list to the answers and back", "Playground"),
+    Key("playground.close", "escape,q", "close", "playground", "Stop the calls; else back", "Playground", "back"),
     Key("review.send", "ctrl+s", "send", "review", "Make the edits", "Edit", "make the edits"),
 )
 
 EDIT_CONTEXTS: dict[str, tuple[str, ...]] = {
     "edit": ("app", "list", "text", "find"),
     "review": ("list", "sheet"),
+    "playground": ("list", "find"),
 }
 """For ``CONTEXTS``."""
 
@@ -711,6 +732,17 @@ EDIT_FOOTERS: dict[str, tuple[str, ...]] = {
         "edit.role",
         "edit.external",
         "edit.state",
+    ),
+    "playground": (
+        "playground.send",
+        "playground.close",
+        "playground.edit",
+        "playground.models",
+        "playground.fork",
+        "playground.prompt",
+        "list.open",
+        "playground.stop",
+        "playground.copy",
     ),
     "edit text": ("edit.save", "edit.close", "text.undo", "edit.external"),
 }

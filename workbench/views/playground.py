@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.engine.journal.costs import CallCost, CostSum
 from workbench.views.cells import Row, Span, crop, fit, flat, justify, width_of
+from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_words
 from workbench.views.run import stop_words
@@ -162,9 +163,13 @@ class PlaygroundView(View):
 class SampleRows(Rows):
     """One row for each answer: who, how it went, what it cost, and how it begins."""
 
-    empty = ("Nothing was sent yet.",)
-
     def __init__(self, samples: Sequence[Sample], tick: int = 0) -> None:
+        self.empty = (
+            "Nothing was sent yet.",
+            told("{playground.send}  sends the request as it stands; nothing is written into the run"),
+            told("{playground.edit}  edits it first"),
+            told("{playground.models}  chooses models, the number of answers and a budget"),
+        )
         self.samples = tuple(samples)
         self.tick = tick
         self.title = (("Answers", "title"),)

@@ -170,12 +170,18 @@ class Playground:
 
     # -- what would be sent ------------------------------------------------------------------------------------------
 
-    @property
-    def messages(self) -> tuple[Message, ...]:
+    def again(self) -> EditDraft:
+        """Another draft with the same edits, to be edited further or thrown away."""
+        draft = self.subject.draft()
+        for edit in self.draft.edits:
+            draft.do(edit)
+        return draft
+
+    def messages(self, draft: EditDraft) -> tuple[Message, ...]:
         """The messages of the request as it is edited, secrets replaced in what a person wrote."""
         redact = self._redactor()
         sent: list[Message] = []
-        for row in self.draft.rows:
+        for row in draft.rows:
             if row.mark == "dropped":
                 continue
             if row.entry is not None and row.mark != "changed":
@@ -188,10 +194,11 @@ class Playground:
             sent.append(message)
         return tuple(sent)
 
-    def check(self, messages: Sequence[Message]) -> None:
-        """Raises EditError with the rule that the edits break; what was broken before them may be sent again."""
-        if not self.draft.edits:
+    def check(self, draft: EditDraft) -> None:
+        """Raises EditError with the rule that edits break; what was broken before them may be sent again."""
+        if not draft.edits:
             return
+        messages = self.messages(draft)
         if not messages:
             raise EditError(f"the request has no message ({rule_words(5)})")
         known = {(one.invariant, one.message) for one in self.subject.call.problems}
@@ -212,8 +219,8 @@ class Playground:
             raise PlaygroundError("at least one sample")
         if samples * len(names) > MOST:
             raise PlaygroundError(f"{samples * len(names)} calls; at most {MOST} are made at once")
-        messages = self.messages
-        self.check(messages)
+        self.check(self.draft)
+        messages = self.messages(self.draft)
         plan = Plan(tuple(self._planned(name, messages) for name in names), samples, max_cost)
         if max_cost is not None:
             _within(plan, max_cost)
@@ -229,6 +236,8 @@ class Playground:
         prices = self._prices(choice)
         prediction = Forecaster(model, self._counter, prices).predict(assembly, time.time())
         tokens, output = prediction.forecast.tokens or assembly.tokens_sent, self._output(parameters, model)
+        if not self.draft.changes and model == subject.call.model:
+            tokens = subject.call.expected  # What the calls before it teach is in the run's own number.
         expected = cost(Usage(input=tokens, output=output), prices.price(model, tokens))
         note = ""
         if not choice.offline and not prices.listed(model) and model not in project.settings.prices:

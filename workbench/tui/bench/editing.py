@@ -8,20 +8,27 @@ from typing import TYPE_CHECKING
 
 from workbench.engine.debugger.stepper import Mode
 from workbench.engine.edits import Edit, EditError
-from workbench.engine.gate import Stop, check_edits
+from workbench.engine.gate import Stop, StopKind, check_edits
 from workbench.tui.screens.edit import EditScreen
+from workbench.tui.screens.playground import PlaygroundScreen, PlaygroundState
 from workbench.tui.screens.trust import asks_for_trust
 from workbench.views.keys import told
 from workbench.views.numbers import count
 from workbench.views.run import stop_words
 from workbench.workspace.edit_draft import EditDraft, target_of
 from workbench.workspace.known_models import KnownModels
+from workbench.workspace.playground import Playground, PlaygroundError, subject_of
 
 if TYPE_CHECKING:
+    from workbench.context.place import Place
     from workbench.tui.bench.presenter import Presenter
     from workbench.tui.bench.running import Running
     from workbench.tui.bench.stage import Stage
     from workbench.workspace.session import Session
+
+
+MOST_PLAYGROUNDS = 8
+"""Calls whose answers in the playground are kept."""
 
 
 class HeldEdits:
@@ -50,11 +57,13 @@ class HeldEdits:
 
 
 class Editing:
-    """What E, F and R do."""
+    """What E, F, P and R do."""
 
     def __init__(self, stage: Stage, running: Running) -> None:
         self._stage = stage
         self._running = running
+        self._playgrounds: dict[tuple[str, str], PlaygroundState] = {}
+        """By run and place, the newest last."""
 
     def edit_held(self) -> None:
         """Edit what stands where the run is paused: messages, the answer, a tool call, the model, the state."""
@@ -75,6 +84,35 @@ class Editing:
         screen = EditScreen(draft, HeldEdits(session, held), models, folder)
         self._stage.services.push_screen(screen, lambda made: self._stage.soon() if made else None)
 
+    def playground(self) -> None:
+        """Open the playground of the selected call, with the answers that it gave before."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+        run, say = presenter.state.shown, self._stage.services.say
+        selected = presenter.state.call
+        call = selected if selected is not None else next(reversed(run.calls), None)
+        if call is None:
+            say(told("There is no call yet: {run.over} runs to the first one."))
+            return
+        key = (run.run_id, str(call.place))
+        try:
+            if key not in self._playgrounds:
+                subject = subject_of(session.project, run, call.place)
+                self._playgrounds[key] = PlaygroundState(Playground(session.project, subject))
+        except PlaygroundError as fault:
+            say(str(fault), "warning")
+            return
+        self._playgrounds[key] = self._playgrounds.pop(key)
+        while len(self._playgrounds) > MOST_PLAYGROUNDS:
+            del self._playgrounds[next(iter(self._playgrounds))]
+        fork = partial(self._fork_of_playground, run.run_id, call.place)
+        screen = PlaygroundScreen(self._playgrounds[key], run, session.project, fork)
+        self._stage.services.push_screen(screen)
+
+    def _fork_of_playground(self, run_id: str, place: Place, edits: Sequence[Edit], stop: str) -> None:
+        self.fork_at(run_id, str(place), f"{place.phase}:{place.turn}", edits, stop)
+
     def fork(self) -> None:
         """Start a run that begins as this one did, held before the selected call."""
         if (live := self._stage.live()) is None:
@@ -89,24 +127,39 @@ class Editing:
             return
         self.fork_at(state.run.run_id, str(place), f"{place.phase}:{place.turn}")
 
-    def fork_at(self, run_id: str, place: str, said: str = "") -> None:
-        """Start a run that begins as a stored one did, in a tab of its own, paused before the call at a place that is
-        named ``said``. What is shown stays."""
+    def fork_at(
+        self,
+        run_id: str,
+        place: str,
+        said: str = "",
+        edits: Sequence[Edit] = (),
+        stop: str = "before_call",
+    ) -> None:
+        """Start a run that begins as a stored one did, in a tab of its own, paused at a ``stop`` of the call at a place
+        that is named ``said``, with edits made there. What is shown stays."""
         if (live := self._stage.live()) is None:
             return
-        if asks_for_trust(self._stage.services, live[0], partial(self.fork_at, run_id, place, said)):
+        if asks_for_trust(self._stage.services, live[0], partial(self.fork_at, run_id, place, said, edits, stop)):
             return
         navigation = self._stage.services.navigation
-        navigation.beside(lambda: navigation.fork_here(run_id, place, said or place), run_id)
+        navigation.beside(lambda: navigation.fork_here(run_id, place, said or place, edits, stop), run_id)
 
-    def fork_here(self, run_id: str, place: str, said: str) -> None:
+    def fork_here(
+        self,
+        run_id: str,
+        place: str,
+        said: str,
+        edits: Sequence[Edit] = (),
+        stop: str = "before_call",
+    ) -> None:
         """The same in what is shown, where no run is active."""
         if (live := self._stage.live()) is None:
             return
         session, presenter = live
         presenter.stepping = True
-        session.fork(run_id, place, Mode.OVER)
-        words = "A fork of the run, paused before {place}: {run.edit} edits, {run.over} steps. "
+        session.fork(run_id, place, Mode.OVER, kind=StopKind(stop), edits=edits)
+        where = stop.partition("_")[0]
+        words = f"A fork of the run, paused {where} {{place}}: {{run.edit}} edits, {{run.over}} steps. "
         back = "The run itself stays open in its own tab: {tabs.previous}."
         self._stage.services.say(told(words + back, place=said))
         self._running.begun()

@@ -312,6 +312,9 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     def action_edit_held(self) -> None:
         self.controllers.editing.edit_held()
 
+    def action_playground(self) -> None:
+        self.controllers.editing.playground()
+
     def action_fork(self) -> None:
         self.controllers.editing.fork()
 
