@@ -93,6 +93,10 @@ def test_yaml_offers_what_may_stand_there(marked: str, first: list[str]) -> None
         ('{"phases": [{"name": "a", "handoffs": [{"target": "|~', ["look", "crash"]),
         ('{"phases": [{|~"instructions": "x"}]}', ["name", "tackle"]),
         ("{|~}", ["cascade_id", "phases"]),
+        ('{"cascade_id": "x" "phases": [{"name": "look", "rules": {|~', ["max_turns"]),
+        ('{"phases": [{"name": "look" "model": "op|~', ["openai/gpt-4.1"]),
+        ('{"phases": [{"name": "look", "handoffs": ["|~"]}, {"name": "tell"', ["look", "crash"]),
+        ('{"phases": [{"name": "look", "rules": {} "ta|~', ["tackle"]),
     ],
 )
 def test_json_offers_what_may_stand_there(marked: str, first: list[str]) -> None:

@@ -176,6 +176,8 @@ async def _saved(at: Console, folder: Path) -> dict[str, Any]:
     found["asks"] = isinstance(it.app.screen, ChoiceDialog)
     await it.press("escape")
     found["untouched"] = (folder / "out.csv").read_text()
+    await it.press("ctrl+e", *["backspace"] * 20, *"out.csv", "enter", "w")
+    await it.until(lambda: (folder / "out.csv").read_text() != "mine", "the file was not replaced")
     return {"saved": found}
 
 

@@ -344,3 +344,100 @@ def test_an_editor_that_is_not_there_is_named(tmp_path: Path) -> None:
         editor_command({"PATH": str(tmp_path)}, Path("x"), 1)
     with pytest.raises(NoEditor, match=r"\$VISUAL is not a command"):
         editor_command({"PATH": str(tmp_path), "VISUAL": "vim '"}, Path("x"), 1)
+
+
+LINKED = """\
+cascade_id: small
+phases:
+  - name: look
+    model: openai/gpt-4.1-mini
+    instructions: Find it in {{ input.path }}.
+    tackle: [read_file, count_words]
+    handoffs: [tell]
+  - name: tell
+    instructions: |
+      Say {{ outputs.look | upper }}.
+    context:
+      from: [look]
+"""
+TOOL = '''\
+from workbench import register_tool
+
+
+@register_tool
+def count_words(text: str) -> int:
+    """Count the words of a text."""
+    return len(text.split())
+'''
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "known"),
+    [
+        (4, 14, "in, "),
+        (6, 16, "read_file(path"),
+        (7, 17, "phase of line 8"),
+        (10, 21, "phase of line 3 · openai/gpt-4.1-mini · tools read_file, count_words"),
+        (10, 30, "upper: Convert a value to uppercase."),
+        (12, 14, "Find it in {{ input.path }}."),
+    ],
+)
+async def test_what_the_name_under_the_cursor_stands_for_is_explained(
+    tmp_path: Path, line: int, column: int, known: str
+) -> None:
+    async with desk(tmp_path, LINKED) as at:
+        await at.checked()
+        await at.put(line, column)
+        assert known in at.it.text()
+
+
+async def test_a_definition_is_gone_to_and_one_comes_back(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "words.py").write_text(TOOL)
+    async with desk(tmp_path, LINKED) as at:
+        await at.checked()
+        await at.put(12, 14)
+        await at.it.press("f12")
+        assert at.area.cursor_location == (2, 10)
+        await at.it.press("alt+left")
+        assert at.area.cursor_location == (11, 13)
+        await at.put(6, 16)
+        await at.it.press("f12")
+        assert "read_file is built in" in at.it.text()
+        await at.put(6, 28)
+        await at.it.press("f12")
+        screen = at.it.app.screen
+        assert isinstance(screen, EditorScreen)
+        await at.it.until(lambda: "words.py" in at.it.text() and "no cascade" in at.it.text())
+        assert screen.area.cursor_location[0] + 1 in (4, 5)
+        await at.it.press("escape")
+        assert at.it.app.screen is at.screen
+
+
+async def test_a_phase_is_renamed_everywhere_after_a_look_and_undo_takes_it_back(tmp_path: Path) -> None:
+    async with desk(tmp_path, LINKED) as at:
+        await at.checked()
+        await at.put(10, 21)
+        await at.it.press("ctrl+r", *["backspace"] * 4, *"tell", "enter")
+        assert "there is a phase tell already" in at.it.text()
+        await at.it.press(*["backspace"] * 4, *"search", "enter")
+        await at.it.until(lambda: "look → search" in at.it.text(), "the change was not shown")
+        assert "outputs.search" in at.it.text()
+        assert at.text == LINKED
+        await at.it.press("enter")
+        renamed = LINKED.replace("name: look", "name: search").replace("outputs.look", "outputs.search")
+        assert at.text == renamed.replace("from: [look]", "from: [search]")
+        await at.checked()
+        assert [problem.code for problem in at.screen.problems] == ["L501"]  # Of the tool, not of a phase.
+        await at.it.press("ctrl+z")
+        assert at.text == LINKED
+        assert file_of(tmp_path).read_text() == LINKED
+
+
+async def test_models_of_the_price_list_are_offered_with_their_prices(tmp_path: Path) -> None:
+    async with desk(tmp_path, LINKED) as at:
+        await at.checked()
+        await at.put(4, 31)
+        await at.it.press(*["backspace"] * 5, *"-na")
+        await at.it.until(lambda: "gpt-4.1-nano" in at.it.text(), "no model was offered")
+        assert "per million tokens" in at.it.text()

@@ -359,18 +359,36 @@ class Toolbox:
         ``needs`` says why a call would be refused as things are: trust, or a sandbox.
         """
         missing = await self._missing_sandbox()
-        facts = {name: ToolFacts("builtin") for name in ENGINE_SPECS}
+        facts = {
+            name: ToolFacts("builtin", description=spec.description, parameters=_parameters(spec))
+            for name, spec in ENGINE_SPECS.items()
+        }
         absent = cannot_run()
         for tool in self.registry:
             hides = tool.kind is not Kind.BUILTIN and tool.name in self._builtin
             needs = _needs(tool, missing) or (absent.get(tool.name, "") if tool.kind is Kind.BUILTIN else "")
-            facts[tool.name] = ToolFacts(_KINDS[tool.kind], hides, needs, tool.text or None)
+            spec, own = tool.spec, tool.kind is not Kind.BUILTIN
+            facts[tool.name] = ToolFacts(
+                _KINDS[tool.kind],
+                hides,
+                needs,
+                tool.text or None,
+                spec.description,
+                _parameters(spec),
+                tool.file if own else "",
+                tool.line if own else 0,
+            )
         return facts
 
     async def validator_facts(self) -> dict[str, ValidatorFacts]:
         """The same for the function validators."""
         return {
-            name: ValidatorFacts(_KINDS[tool.kind], self.validators.describe(name) or "")
+            name: ValidatorFacts(
+                _KINDS[tool.kind],
+                self.validators.describe(name) or "",
+                file=tool.file if tool.kind is not Kind.BUILTIN else "",
+                line=tool.line if tool.kind is not Kind.BUILTIN else 0,
+            )
             for name in self.validators.names()
             if (tool := self.registry.get(name))
         }
@@ -445,3 +463,7 @@ def _needs(tool: Tool, missing_sandbox: str) -> str:
     if tool.refusal:
         return f"trust: {tool.refusal}" if is_installed("browser") else f"the browser extra: {install_line('browser')}"
     return missing_sandbox if tool.needs_sandbox else ""
+
+
+def _parameters(spec: ToolSpec) -> tuple[str, ...]:
+    return tuple(one.name + ("" if one.required else "?") for one in spec.parameters)

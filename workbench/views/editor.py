@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from workbench.language.edit.completion import FieldHelp, Item
+from workbench.language.edit.navigate import Definition
 from workbench.language.problem import Problem, Severity
 from workbench.views.cells import Span, crop, dropping, flat, width_of
+from workbench.views.keys import told
 from workbench.views.numbers import plural
 from workbench.views.signs import sign
 from workbench.views.text import TextLine, TextRows
 
-_TIERS = {"2·load": "It is kept, and does not run yet.", "W": "The workbench's own."}
+_TIERS = {"2·load": "It is kept, and does not run yet.", "W": "An extension of the workbench."}
 _TOKENS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
 
 
@@ -54,9 +56,11 @@ def editor_header(facts: EditorFacts, width: int) -> tuple[Span, ...]:
     return ((" ", "plain"), *left, (" " * max(1, room - width_of(left)), "plain"), *right)
 
 
-def help_rows(found: FieldHelp | None, problems: Sequence[Problem], item: Item | None = None) -> TextRows:
-    """The problems of the line, then the field: its type, default and meaning; the field first while an ``item`` of
-    what may be written is looked at."""
+def help_rows(
+    found: FieldHelp | None, problems: Sequence[Problem], item: Item | None = None, known: Definition | None = None
+) -> TextRows:
+    """The problems of the line, then what is ``known`` of the name under the cursor, then the field: its type, default
+    and meaning; the field first while an ``item`` of what may be written is looked at."""
     wrong: list[TextLine] = []
     for problem in problems:
         token = _TOKENS.get(problem.severity, "dim")
@@ -65,6 +69,10 @@ def help_rows(found: FieldHelp | None, problems: Sequence[Problem], item: Item |
             wrong.append(TextLine(flat(problem.hint), "dim", hang=2))
     title: tuple[Span, ...] = (("Field", "title"),)
     meaning: list[TextLine] = []
+    if item is None and known is not None:
+        meaning += [TextLine(flat(said, 600), "plain", hang=2) for said in known.about]
+        if known.file and known.about:
+            meaning.append(TextLine(told("{editor.definition} opens {file}", file=flat(known.file)), "dim", hang=2))
     if item is not None and item.detail and item.kind != "key":
         meaning.append(TextLine(flat(f"{item.text}: {item.detail}"), "plain"))
     if found is not None:
@@ -76,5 +84,5 @@ def help_rows(found: FieldHelp | None, problems: Sequence[Problem], item: Item |
             meaning.append(TextLine(_TIERS[found.tier], "dim"))
     first, then = (meaning, wrong) if item is not None else (wrong, meaning)
     lines = [*first, *([TextLine("")] if first and then else []), *then]
-    empty = ("Nothing of the language stands here.",) if not lines else ()
+    empty = ("No field of the language here.",) if not lines else ()
     return TextRows(lines, tuple(crop(title, 200)), empty=empty)

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.language.edit.completion import Names, names_of
+from workbench.language.edit.navigate import Definitions, definitions_of
+from workbench.language.edit.phase_names import renamed_phase
 from workbench.language.problem import Problem
+from workbench.plain_file import is_there
+from workbench.workspace.known_models import KnownModels, price_line
 from workbench.workspace.opened_cascade import opened
 
 if TYPE_CHECKING:
     from workbench.language.lint.surroundings import LintEnvironment
     from workbench.workspace.project import Project
+
+
+MOST_MODELS = 10_000
+"""Models that are offered at most; the price map has some 3,000."""
 
 
 class CheckedDraft(Struct, frozen=True):
@@ -23,6 +33,7 @@ class CheckedDraft(Struct, frozen=True):
     text: str
     problems: tuple[Problem, ...]
     names: Names
+    definitions: Definitions = Definitions()
 
 
 class DraftChecker:
@@ -35,6 +46,7 @@ class DraftChecker:
         self._project = project
         self._file = file
         self._around: LintEnvironment | None = None
+        self._models: Mapping[str, str] = {}
         self._lock = threading.Lock()
 
     def look(self, text: str) -> CheckedDraft:
@@ -43,9 +55,25 @@ class DraftChecker:
             real = self._file.resolve()
             if self._around is None:
                 self._around = self._project.environment.surroundings(real)
+                known = KnownModels(self._project, self._file).matching("", MOST_MODELS)
+                self._models = {model.name: price_line(model.price) for model in known}
             loaded = self._project.load(self._file, text)
             found = opened(real, self._project.shown(self._file), loaded, self._project.root, self._around)
-            return CheckedDraft(text, found.problems, names_of(loaded, self._around))
+            names = names_of(loaded, self._around)
+            models = {name: self._models.get(name.partition("::")[0], words) for name, words in names.models.items()}
+            names = replace(names, models={**models, **self._models})
+            return CheckedDraft(text, found.problems, names, definitions_of(loaded, self._around))
+
+    def renamed(self, text: str, old: str, new: str) -> str:
+        """A text with another name for a phase, everywhere. Raises EditError."""
+        return renamed_phase(self._project.load(self._file, text).source, old, new)
+
+    def file_of(self, name: str) -> Path | None:
+        """The file that a cascade names, looked up beside it, then in the workspace; None where there is none."""
+        for base in (self._file.parent, self._project.root):
+            if is_there(base / name):
+                return base / name
+        return None
 
     def forget(self) -> None:
         """Read again what lies around, at the next look."""

@@ -251,10 +251,20 @@ class Environment:
             if shelved.file == own:
                 continue
             if shelved.cascade.inputs_schema:
-                tools.setdefault(name, ToolFacts("cascade", text=shelved.text))
+                tools.setdefault(
+                    name,
+                    ToolFacts(
+                        "cascade",
+                        text=shelved.text,
+                        description=shelved.cascade.description or "",
+                        parameters=tuple(shelved.cascade.inputs_schema),
+                        file=str(shelved.file),
+                        line=1,
+                    ),
+                )
             description = shelved.cascade.description or ""
             if (function := validators.get(name)) is None:
-                validators[name] = ValidatorFacts("cascade", description, shelved.text)
+                validators[name] = ValidatorFacts("cascade", description, shelved.text, file=str(shelved.file), line=1)
             else:
                 validators[name] = replace(function, hides=self._project.shown(shelved.file))
         return LintEnvironment(

@@ -22,6 +22,13 @@ class KnownModel(Struct, frozen=True):
     """Of a short request, in US dollars per token; unknown numbers are None."""
 
 
+def price_line(price: Price) -> str:
+    """``$0.40 in, $1.60 out per million tokens``; ``price unknown`` where neither is known."""
+    parts = ((price.input, "in"), (price.output, "out"))
+    said = [f"${value * 1e6:,.4g} {word}" for value, word in parts if value is not None]
+    return f"{', '.join(said)} per million tokens" if said else "price unknown"
+
+
 class KnownModels:
     """Looks names up. The price map is read at the first look (20 ms), from any thread."""
 

@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from workbench.language.edit.cursor import ITEM, Cursor, cursor_at
+from workbench.language.edit.phase_names import BY_PHASE, KEYWORDS, NAMING, WITH_KEYWORDS
 from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.lint.templates import ASKING
 from workbench.language.lint.texts import COMMON, EXTRA
@@ -19,7 +20,7 @@ from workbench.language.model.shape import FieldShape, shape
 from workbench.language.read.source import Format
 from workbench.language.templates.names import FILTERS
 
-_Language = Literal["key", "value", "phase", "tool", "validator", "model", "name", "filter"]
+_Language = Literal["key", "value", "phase", "tool", "validator", "model", "name", "filter", "file"]
 _Sql = Literal["table", "column", "function", "keyword"]
 Kind = _Language | _Sql
 
@@ -101,7 +102,7 @@ def field_help(text: str, offset: int, form: Format) -> FieldHelp | None:
     path = cursor.target
     while path and path[-1] == ITEM:
         path = path[:-1]
-    stand = _stand(path)
+    stand = position_of(path)
     if stand is None or stand.field is None or stand.owner is None:
         return None
     found, schema = stand.field, field_schema(stand.owner, stand.field.key)
@@ -154,7 +155,7 @@ def _matching(start: int, end: int, typed: str, items: Iterable[Item]) -> Comple
 # -- where a path leads ----------------------------------------------------------------------------------------------
 
 
-class _SchemaPosition(Struct, frozen=True):
+class SchemaPosition(Struct, frozen=True):
     """What the language says of a path."""
 
     owner: type[Model] | None
@@ -166,12 +167,12 @@ class _SchemaPosition(Struct, frozen=True):
     """Items of a list, or names of a mapping, lead on to ``inside``."""
 
 
-def _stand(path: Iterable[str]) -> _SchemaPosition | None:
-    """None where the language does not know the path."""
-    at = _SchemaPosition(None, None, Cascade)
+def position_of(path: Iterable[str]) -> SchemaPosition | None:
+    """Where a path of keys leads in the language; None where the language does not know the path."""
+    at = SchemaPosition(None, None, Cascade)
     for part in path:
         if at.field is not None and (at.open or at.inside is None):
-            at = _SchemaPosition(at.owner, at.field, at.inside)
+            at = SchemaPosition(at.owner, at.field, at.inside)
             continue
         if at.inside is None or part == ITEM:
             return None
@@ -180,7 +181,7 @@ def _stand(path: Iterable[str]) -> _SchemaPosition | None:
         if found is None:
             return None
         holds = found.holds if found.model is not None and found.holds != "one" else ""
-        at = _SchemaPosition(model, found, found.model, holds)
+        at = SchemaPosition(model, found, found.model, holds)
     return at
 
 
@@ -188,7 +189,7 @@ def _stand(path: Iterable[str]) -> _SchemaPosition | None:
 
 
 def _key_items(cursor: Cursor, text: str, form: Format, names: Names) -> Iterator[Item]:
-    stand = _stand(cursor.path)
+    stand = position_of(cursor.path)
     if stand is None:
         return
     if stand.open == "map" or (stand.inside is None and cursor.path[-1:] != (ITEM,)):
@@ -228,7 +229,7 @@ def _key_text(found: FieldShape, words: str, form: Format, *, finished: bool) ->
 
 
 def _value_items(cursor: Cursor, form: Format, names: Names) -> Iterator[Item]:
-    stand = _stand(cursor.path)
+    stand = position_of(cursor.path)
     if stand is None or stand.field is None or stand.owner is None:
         return
     for item in _plain_values(stand, names):
@@ -237,7 +238,7 @@ def _value_items(cursor: Cursor, form: Format, names: Names) -> Iterator[Item]:
         yield Item(item.text, item.kind, item.detail, f'"{written}"' if quoted else written)
 
 
-def _plain_values(stand: _SchemaPosition, names: Names) -> Iterator[Item]:
+def _plain_values(stand: SchemaPosition, names: Names) -> Iterator[Item]:
     assert stand.owner is not None
     assert stand.field is not None
     schema = field_schema(stand.owner, stand.field.key)
@@ -249,46 +250,28 @@ def _plain_values(stand: _SchemaPosition, names: Names) -> Iterator[Item]:
         yield from (Item("true", "value", "bool"), Item("false", "value", "bool"))
 
 
-_CONTEXT = ("all", "first", "previous")
-_PHASES = frozenset(
-    {
-        ("Handoff", "target"),
-        ("Phase", "handoffs"),
-        ("Phase", "inject_from"),
-        ("Phase", "routing"),
-        ("Phase", "on_error"),
-        ("ContextRules", "from"),
-        ("ContextRules", "exclude"),
-        ("ContextSource", "phase"),
-        ("Anchors", "from_phases"),
-        ("DecisionPoints", "routing"),
-        ("DecisionRoute", "to"),
-    }
-)
-"""Fields that name phases, by the mapping that has them."""
-_WITH_KEYWORDS = frozenset({"ContextRules", "ContextSource", "Anchors"})
-_TOOLS = frozenset({("Phase", "tackle"), ("Phase", "tool")})
-_VALIDATORS = frozenset({("Ward", "validator"), ("Wards", "pre"), ("Wards", "post"), ("Wards", "turn")})
-_VALIDATOR_KEYS = frozenset({"validator", "loop_until"})
-_MODEL_KEYS = frozenset({"model", "selector_model", "aggregator_model", "fallback_evaluator"})
+TOOLS = frozenset({("Phase", "tackle"), ("Phase", "tool")})
+VALIDATORS = frozenset({("Ward", "validator"), ("Wards", "pre"), ("Wards", "post"), ("Wards", "turn")})
+VALIDATOR_KEYS = frozenset({"validator", "loop_until"})
+MODEL_KEYS = frozenset({"model", "selector_model", "aggregator_model", "fallback_evaluator"})
 
 
-def _names_for(stand: _SchemaPosition, names: Names, *, keys: bool = False) -> Iterator[Item]:
+def _names_for(stand: SchemaPosition, names: Names, *, keys: bool = False) -> Iterator[Item]:
     """Names that a field may hold, or that its keys may be."""
     assert stand.owner is not None
     assert stand.field is not None
     place = (stand.owner.__name__, stand.field.key)
-    if place in _PHASES and not keys:
-        if stand.owner.__name__ in _WITH_KEYWORDS or place[1] == "inject_from":
-            yield from (Item(word, "value", "keyword") for word in _CONTEXT)
+    if place in NAMING and not keys:
+        if stand.owner.__name__ in WITH_KEYWORDS or place[1] == "inject_from":
+            yield from (Item(word, "value", "keyword") for word in KEYWORDS)
         yield from _named(names.phases, "phase")
-    elif place[1] == "phase_overrides" and keys:
+    elif place[1] == BY_PHASE and keys:
         yield from _named(names.phases, "phase", ": ")
-    elif place in _TOOLS:
+    elif place in TOOLS:
         yield from _named(names.tools, "tool")
-    elif place in _VALIDATORS or place[1] in _VALIDATOR_KEYS:
+    elif place in VALIDATORS or place[1] in VALIDATOR_KEYS:
         yield from _named(names.validators, "validator")
-    elif place[1] in _MODEL_KEYS:
+    elif place[1] in MODEL_KEYS:
         yield from _named(names.models, "model")
 
 
@@ -313,7 +296,7 @@ _ABOUT = {
 
 def _in_template(cursor: Cursor) -> str | None:
     """The name that is being written in an open ``{{`` or ``{%``; None outside of a template."""
-    stand = _stand(cursor.path)
+    stand = position_of(cursor.path)
     if stand is None or stand.field is None or cursor.slot == "key":
         return None
     before = cursor.before
@@ -336,7 +319,7 @@ def _template_items(cursor: Cursor, word: str, names: Names) -> Iterator[Item]:
     if cursor.before[: len(cursor.before) - len(word)].rstrip().endswith("|"):
         yield from (Item(name, "filter") for name in sorted(FILTERS))
         return
-    stand = _stand(cursor.path)
+    stand = position_of(cursor.path)
     key = stand.field.key if stand is not None and stand.field is not None else ""
     for name in sorted(COMMON | EXTRA.get(key, frozenset()), key=lambda name: (name not in _ABOUT, name)):
         yield Item(name, "name", _ABOUT.get(name, ""))

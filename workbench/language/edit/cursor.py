@@ -271,6 +271,8 @@ class _Frame(Struct):
     key: str | None = None
     valued: bool = False
     """A colon stands behind the key."""
+    filled: bool = False
+    """A value stands behind the colon: what comes next without a comma is a key whose comma is missing."""
     keys: list[str] = field(default_factory=list)
 
 
@@ -311,8 +313,13 @@ def _tokens(text: str, begin: int) -> Iterator[re.Match[str]]:
 
 
 def _take(frames: Sequence[_Frame], word: str) -> None:
-    if frames and frames[-1].mapping and not frames[-1].valued:
-        frames[-1].key = _unquoted(word.strip())
+    if not frames or not frames[-1].mapping:
+        return
+    frame = frames[-1]
+    if not frame.valued or frame.filled:
+        frame.key, frame.valued, frame.filled = _unquoted(word.strip()), False, False
+    else:
+        frame.filled = True
 
 
 def _mark(frames: list[_Frame], mark: str) -> None:
@@ -321,12 +328,14 @@ def _mark(frames: list[_Frame], mark: str) -> None:
     elif mark in "}]":
         if frames:
             frames.pop()
+        if frames:
+            frames[-1].filled = frames[-1].valued
     elif frames and mark == ":":
-        frames[-1].valued = True
+        frames[-1].valued, frames[-1].filled = True, False
         if frames[-1].key is not None:
             frames[-1].keys.append(frames[-1].key)
     elif frames:
-        frames[-1].key, frames[-1].valued = None, False
+        frames[-1].key, frames[-1].valued, frames[-1].filled = None, False, False
 
 
 def _cursor_in(
@@ -345,7 +354,8 @@ def _cursor_in(
     typed = text[start + len(quote) : offset]
     if _is_closed(written) and quote:
         end -= 1
-    if not last.mapping or last.valued:
+    behind = word is None and position == offset
+    if not last.mapping or (last.valued and (behind or not last.filled)):
         path = (*path, last.key or "") if last.mapping else (*path, ITEM)
         return Cursor(path, "value", start, typed, end, quote, before=text[start:offset])
     keys = _later_keys(text, max(position, end), last)

@@ -20,6 +20,13 @@ class ToolFacts(Struct, frozen=True):
     """Why calls of it are refused as things are ("a sandbox: bwrap is not installed"); empty: it can be called."""
     text: str | None = None
     """The text of the file that defines it (``.tool.json``, cascade), where there is one."""
+    description: str = ""
+    """What it says of itself."""
+    parameters: tuple[str, ...] = ()
+    """Names of its arguments; those that may be left out end in ``?``."""
+    file: str = ""
+    """Where it is defined, if that is a file of the workspace."""
+    line: int = 0
 
 
 class ValidatorFacts(Struct, frozen=True):
@@ -31,6 +38,9 @@ class ValidatorFacts(Struct, frozen=True):
     """The text of the cascade that it is, where it is one."""
     hides: str = ""
     """The file of a cascade of the same name, which is not asked."""
+    file: str = ""
+    """Where it is defined, if that is a file of the workspace."""
+    line: int = 0
 
 
 class StrategyFacts(Struct, frozen=True):

@@ -16,24 +16,33 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from workbench.language.edit.completion import Completion, FieldHelp, Names, complete, field_help
+from workbench.language.edit.edits import EditError
+from workbench.language.edit.navigate import Definition, Definitions, NamedThing, named_at
 from workbench.language.problem import Problem, Severity
 from workbench.language.read.source import Format
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen
 from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.tui.screens.edit import ReviewSheet
 from workbench.tui.widgets.code import CodeArea
 from workbench.tui.widgets.completing import Completing
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.popup import Popup
 from workbench.tui.widgets.rowview import RowView
+from workbench.views.cells import flat
 from workbench.views.editor import EditorFacts, editor_header, help_rows
+from workbench.views.edits import diff_lines
 from workbench.views.keys import ALWAYS, FOOTERS, told
 from workbench.views.model import Rows
 from workbench.views.problems import ProblemRows
+from workbench.views.text import TextRows
 from workbench.workspace.draft_checker import CheckedDraft, DraftChecker
 from workbench.workspace.drafts import Draft
+from workbench.workspace.environment import SUFFIXES
 from workbench.workspace.text_file import CannotSave, ChangedMeanwhile, TextFile
 
+BESIDE = (".tool.json", ".replies.yaml", ".replies.json", ".input.json", ".answers.json")
+"""Ends of the names of files that lie beside cascades and are none."""
 PAUSE = (0.02, 0.6)
 """Seconds without a key after which the text is checked: as long as the last check took, within these bounds."""
 
@@ -69,7 +78,12 @@ class EditorScreen(WorkbenchScreen[None]):
         self.shown = shown
         self.form: Format = "json" if path.suffix == ".json" else "yaml"
         self.names = Names()
-        self.area = CodeArea(id="code", language=self.form)
+        self.definitions = Definitions()
+        self._before: list[tuple[int, int]] = []
+        """Where the cursor was before each jump to a definition."""
+        self.checks = path.suffix in SUFFIXES and not path.name.endswith(BESIDE)
+        """Whether the file is a cascade: another one is only edited."""
+        self.area = CodeArea(id="code", language=self.form if self.checks else None)
         self.popup = Popup(id="popup")
         self.completing = Completing(self.area, self.popup, self._find_offer)
         self.help_pane = RowView(help_rows(None, ()), id="field", selecting=False)
@@ -88,6 +102,8 @@ class EditorScreen(WorkbenchScreen[None]):
         self._place = (line, column)
         self._pause = PAUSE[0]
         self._timer: Timer | None = None
+        self._thing: NamedThing | None = None
+        """What is named under the cursor."""
         self._needle = ""
 
     def compose(self) -> ComposeResult:
@@ -149,7 +165,8 @@ class EditorScreen(WorkbenchScreen[None]):
         self.field = found
         item = self.popup.items[self.popup.chosen] if self.popup.display else None
         problems = self.area.problems_at(self.area.cursor_location[0])
-        self.help_pane.show(help_rows(found, problems, item), 0)
+        known = self.definitions.of(self._thing, self.names) if self._thing is not None else None
+        self.help_pane.show(help_rows(found, problems, item, known), 0)
 
     def on_resize(self) -> None:
         self.popup.close()
@@ -189,7 +206,13 @@ class EditorScreen(WorkbenchScreen[None]):
     def _check(self) -> None:
         """Check the text as it is now; what an older check still says is dropped when it comes."""
         self._timer = None
-        if self.file is not None and not self.file.refusal:
+        if not self.checks:
+            self.set_class(True, "-sound")
+            self.help_pane.show(
+                TextRows([], (("Field", "title"),), empty=("This file is no cascade: it is not checked.",))
+            )
+            self.keep_draft(self.area.text if self.unsaved else "")
+        elif self.file is not None and not self.file.refusal:
             self._look(self.area.plain_text, self.area.text if self.unsaved else "")
 
     @work(thread=True, exclusive=True, group="check", exit_on_error=False)
@@ -203,17 +226,20 @@ class EditorScreen(WorkbenchScreen[None]):
         self._pause = min(PAUSE[1], max(PAUSE[0], event.seconds))
         if event.look.text != self.area.plain_text:
             return
-        self.names = event.look.names
+        self.names, self.definitions = event.look.names, event.look.definitions
+        self._show_field_here()
         self.show_problems(event.look.problems, event.look.text)
 
     # -- the field and what may be written ---------------------------------------------------------------------------
 
     def _show_field_here(self) -> None:
-        if self.file is not None and not self.file.refusal:
-            self.show_field(field_help(self.area.plain_text, self.area.offset_in_text, self.form))
+        if self.checks and self.file is not None and not self.file.refusal:
+            text, at = self.area.plain_text, self.area.offset_in_text
+            self._thing = named_at(text, at, self.form)
+            self.show_field(field_help(text, at, self.form))
 
     def _find_offer(self, text: str, offset: int) -> Completion:
-        return complete(text, offset, self.form, self.names)
+        return complete(text, offset, self.form, self.names) if self.checks else Completion(offset, offset, "")
 
     def action_complete(self) -> None:
         """Offer what may be written at the cursor."""
@@ -310,6 +336,86 @@ class EditorScreen(WorkbenchScreen[None]):
         row, column = self.area.cursor_location
         self.services.navigation.edit_outside(self.path, row + 1, column + 1)
         self.file_changed(self.path)
+
+    # -- definitions -------------------------------------------------------------------------------------------------
+
+    def action_definition(self) -> None:
+        """Go to where the phase, tool or file under the cursor is defined."""
+        if not self.checks:
+            self.services.say("Definitions are known in cascades only.")
+            return
+        thing = named_at(self.area.plain_text, self.area.offset_in_text, self.form)
+        found = self.definitions.of(thing, self.names) if thing is not None else None
+        if thing is None or found is None:
+            named = f"{thing.name} has no definition that is known here." if thing is not None and thing.name else ""
+            self.services.say(named or "Put the cursor on the name of a phase, a tool or a file.")
+        elif found.file:
+            self._open_definition(thing, found)
+        elif found.line:
+            self._before.append(self.area.cursor_location)
+            self.area.go_to(found.line, self._column_of(thing.name, found.line))
+            self.area.focus()
+        else:
+            self.services.say(f"{thing.name} is built in. {found.about[0] if found.about else ''}".rstrip())
+
+    def _column_of(self, name: str, line: int) -> int:
+        """The column of a name on a line, from 1."""
+        return max(0, self.area.document.get_line(line - 1).find(name)) + 1
+
+    def _open_definition(self, thing: NamedThing, found: Definition) -> None:
+        file = self._looker.file_of(found.file)
+        if file is None:
+            self.services.say(f"There is no file {found.file} beside this one or in the workspace.", "warning")
+        elif file.resolve() == self.path.resolve():
+            self.area.go_to(found.line)
+        else:
+            self.services.navigation.open_editor(file, max(1, found.line))
+
+    def action_back(self) -> None:
+        """Go back to where the cursor was before a jump to a definition."""
+        if not self._before:
+            self.services.say("There is no earlier place in this file.")
+            return
+        self.area.move_cursor(self._before.pop(), center=True)
+        self.area.focus()
+
+    def action_rename(self) -> None:
+        """Give the phase under the cursor another name, everywhere in the file, after a look at the change."""
+        text = self.area.plain_text
+        thing = named_at(text, self.area.offset_in_text, self.form)
+        if not self.checks or self.area.read_only or thing is None or thing.kind != "phase":
+            self.services.say("Put the cursor on the name of a phase, or on a place that names one.")
+            return
+        old = thing.name
+
+        def done(new: str) -> str | None:
+            try:
+                changed = self._looker.renamed(text, old, new.strip())
+            except EditError as fault:
+                return str(fault)
+            # Not from here: the prompt, which would get the answer, is gone by then.
+            self.call_later(self._review, text, changed, f"{flat(old)} → {flat(new.strip())}")
+            return None
+
+        self.ask(f"rename {flat(old, 40)} to", value=old, done=done)
+
+    def _review(self, before: str, after: str, words: str) -> None:
+        title = (("Rename", "title"), (f"  {words}", "name"))
+        sheet = ReviewSheet(TextRows(diff_lines(before, after), title))
+        self.services.push_screen(sheet, lambda agreed: self._renamed(before, after, agreed=bool(agreed)))
+
+    def _renamed(self, before: str, after: str, *, agreed: bool) -> None:
+        """Put the renamed text in place of the one that it was made of, as one edit that undo takes back."""
+        if not agreed:
+            return
+        if self.area.plain_text != before:
+            self.services.say("The text has changed meanwhile; nothing was renamed.", "warning")
+            return
+        place, top = self.area.cursor_location, self.area.scroll_offset.y
+        self.area.replace(after, self.area.document.start, self.area.document.end)
+        self.area.move_cursor(place)
+        self.area.scroll_to(y=top, animate=False)
+        self.services.say(told("Renamed; not saved yet ({editor.save} saves, {text.undo} takes it back)."))
 
     # -- the file on disk --------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -331,19 +332,23 @@ class SqlScreen(WorkbenchScreen[None]):
             except StoreError as fault:
                 return str(fault)
             if self._saved.all().get(name, sql) != sql and name != self._name:
-                answers = (("stay", "n", "No"), ("write", "w", "Replace it"))
-                choice = ChoiceDialog("Name in use", f"There is another query named {name}.", answers)
-
-                def answered(said: str | None) -> None:
-                    if said == "write":
-                        self._keep(name, sql)
-
-                self.app.push_screen(choice, answered)
+                words = f"There is another query named {name}."
+                self.call_later(self._ask_to_replace, "Name in use", words, lambda: self._keep(name, sql))
             else:
                 self._keep(name, sql)
             return None
 
         self.ask("save query as", value=self._name, placeholder="a name, as in cost per day", done=done)
+
+    def _ask_to_replace(self, heading: str, words: str, then: Callable[[], object]) -> None:
+        """Ask, outside of the prompt: it is gone when the answer comes, and would never pass it on."""
+        answers = (("stay", "n", "No"), ("write", "w", "Replace it"))
+
+        def answered(said: str | None) -> None:
+            if said == "write":
+                then()
+
+        self.app.push_screen(ChoiceDialog(heading, words, answers), answered)
 
     def _keep(self, name: str, sql: str) -> None:
         try:
@@ -397,14 +402,8 @@ class SqlScreen(WorkbenchScreen[None]):
                 return "the name must end in .csv, .json or .parquet"
             file = self._root / Path(name).expanduser()
             if file.exists():
-                words = (("stay", "n", "No"), ("write", "w", "Replace it"))
-                choice = ChoiceDialog("File exists", f"{file} exists already.", words)
-
-                def answered(said: str | None) -> None:
-                    if said == "write":
-                        self._save(answer, file)
-
-                self.app.push_screen(choice, answered)
+                words = f"{file} exists already."
+                self.call_later(self._ask_to_replace, "File exists", words, lambda: self._save(answer, file))
             else:
                 self._save(answer, file)
             return None

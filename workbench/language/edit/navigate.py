@@ -1,0 +1,223 @@
+"""The name under a cursor: what kind of thing it names, and what is known of that thing. For going to a definition, and
+for the explanation beside the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from workbench.language.edit.completion import MODEL_KEYS, TOOLS, VALIDATOR_KEYS, VALIDATORS, Kind, Names, position_of
+from workbench.language.edit.cursor import cursor_at
+from workbench.language.edit.phase_names import BY_PHASE, KEYWORDS, NAMING, WITH_KEYWORDS
+from workbench.language.lint.surroundings import LintEnvironment
+from workbench.language.load import Loaded
+from workbench.language.model.cascade import Phase
+from workbench.language.read.source import Format
+from workbench.language.templates.names import FILTERS
+from workbench.language.templates.sandbox import SANDBOX
+
+_CHAIN = re.compile(r"[A-Za-z_]\w*(?:\.\w+|\[['\"][^'\"\]]*['\"]\])*")
+_PART = re.compile(r"\w+")
+_FILE = re.compile(r"[^\s'\"{}]*\.(?:ya?ml|json|md|txt|py|sql|sh|j2|jinja2?)\b")
+
+
+class NamedThing(Struct, frozen=True):
+    """A name in a file: what it names, and where it stands in the text."""
+
+    kind: Kind
+    name: str
+    start: int
+    end: int
+
+
+class Definition(Struct, frozen=True):
+    """What is known of a named thing."""
+
+    about: tuple[str, ...] = ()
+    """Sentences, the most important first."""
+    file: str = ""
+    """Where it is defined; empty for the file itself, or for what no file defines."""
+    line: int = 0
+    """From 1; 0 where it has no place."""
+
+
+class Definitions(Struct, frozen=True):
+    """What a file and what lies around it define, by name."""
+
+    phases: Mapping[str, Definition] = field(default_factory=dict)
+    tools: Mapping[str, Definition] = field(default_factory=dict)
+    validators: Mapping[str, Definition] = field(default_factory=dict)
+
+    def of(self, thing: NamedThing, names: Names) -> Definition | None:
+        """What is known of a thing; None where nothing is."""
+        name = thing.name
+        if thing.kind == "phase":
+            return self.phases.get(name)
+        if thing.kind == "tool":
+            return self.tools.get(name)
+        if thing.kind == "validator":
+            return self.validators.get(name)
+        if thing.kind == "model":
+            words = names.models.get(name) or names.models.get(name.partition("::")[0], "")
+            return Definition((words,)) if words else Definition(("No price is known for this model.",))
+        if thing.kind == "filter":
+            return Definition((filter_words(name),)) if name in FILTERS else None
+        if thing.kind == "file":
+            return Definition((), name, 1)
+        return None
+
+
+def definitions_of(loaded: Loaded, around: LintEnvironment) -> Definitions:
+    """What a file that was read defines, with the tools and validators around it."""
+    cascade = loaded.cascade or loaded.draft
+    by_name = {phase.name: phase for phase in cascade.phases} if cascade is not None else {}
+    phases = {
+        name: Definition(_about_phase(by_name.get(name), line), line=line) for name, line in loaded.outline if name
+    }
+    tools = {
+        name: Definition(
+            tuple(
+                filter(
+                    None,
+                    (_signature(name, facts.parameters), facts.description, facts.needs and f"Needs {facts.needs}."),
+                )
+            )
+            or (f"{facts.kind} tool",),
+            facts.file,
+            facts.line,
+        )
+        for name, facts in (around.tools or {}).items()
+    }
+    validators = {
+        name: Definition((facts.description or f"{facts.kind} validator",), facts.file, facts.line)
+        for name, facts in (around.validators or {}).items()
+    }
+    if cascade is not None:
+        for name in cascade.validators or {}:
+            spot = loaded.source.spot(("validators", name))
+            line = loaded.source.position(spot.key[0])[0] if spot is not None and spot.key is not None else 0
+            validators[name] = Definition(("A validator of this file.",), line=line)
+    return Definitions(phases, tools, validators)
+
+
+def _signature(name: str, parameters: tuple[str, ...]) -> str:
+    return f"{name}({', '.join(parameters)})" if parameters else ""
+
+
+def _about_phase(phase: Phase | None, line: int) -> tuple[str, ...]:
+    if phase is None:
+        return (f"Phase of line {line}.",)
+    facts = [f"phase of line {line}"]
+    if phase.tool:
+        facts.append(f"runs {phase.tool}")
+    if phase.model:
+        facts.append(phase.model)
+    if phase.tools:
+        facts.append(f"tools {', '.join(phase.tools)}")
+    first = next((text.strip() for text in (phase.instructions or "").splitlines() if text.strip()), "")
+    return (" · ".join(facts), *((first,) if first else ()))
+
+
+def filter_words(name: str) -> str:
+    """What a filter of the templates does: the first sentence of its own description."""
+    function = SANDBOX.filters.get(name)
+    text = " ".join((getattr(function, "__doc__", "") or "").split("\n\n")[0].split())
+    sentence, dot, _ = text.partition(". ")
+    said = (sentence + dot).strip().replace("``", "").replace(":func:", "").replace("`", "")
+    return f"{name}: {said}" if said else f"{name}: a filter of the templates."
+
+
+def named_at(text: str, offset: int, form: Format) -> NamedThing | None:
+    """What is named at an offset; None where nothing is. Works in a text that cannot be parsed."""
+    cursor = cursor_at(text, offset, form)
+    stand = position_of(cursor.path if cursor.slot != "key" else cursor.target)
+    found = _chain_at(text, offset) if cursor.slot != "key" else None
+    if found is not None and _is_template(text, offset, stand.field.template if stand and stand.field else ""):
+        return _in_template(text, offset, found)
+    if stand is None or stand.field is None or stand.owner is None:
+        return None
+    word = _word(text, offset)
+    if word is None:
+        return None
+    start, end, name = word
+    place = (stand.owner.__name__, stand.field.key)
+    kind: Kind | None = None
+    file = _file(text, offset)
+    if cursor.slot == "key":
+        return (
+            NamedThing("phase", name, start, end) if place[1] == BY_PHASE and cursor.path[-1:] == (BY_PHASE,) else None
+        )
+    if file is not None:
+        return NamedThing("file", file[2].removeprefix("@"), file[0], file[1])
+    if (stand.owner is Phase and stand.field.key == "name") or (place in NAMING and not _keyword(stand.owner, name)):
+        kind = "phase"
+    elif place in TOOLS:
+        kind = "tool"
+    elif place in VALIDATORS or place[1] in VALIDATOR_KEYS:
+        kind = "validator"
+    elif place[1] in MODEL_KEYS:
+        start, end, name = _wide(text, offset)
+        kind = "model"
+    return NamedThing(kind, name, start, end) if kind is not None else None
+
+
+def _keyword(owner: type, name: str) -> bool:
+    return owner.__name__ in WITH_KEYWORDS and name in KEYWORDS
+
+
+def _chain_at(text: str, offset: int) -> re.Match[str] | None:
+    """The chain of names, as in ``outputs.look``, that an offset is in or at the end of."""
+    begin = text.rfind("\n", 0, offset) + 1
+    end = text.find("\n", offset)
+    line = text[begin : end if end >= 0 else len(text)]
+    return next((one for one in _CHAIN.finditer(line) if one.start() <= offset - begin <= one.end()), None)
+
+
+def _is_template(text: str, offset: int, template: str) -> bool:
+    opened = max(text.rfind("{{", 0, offset), text.rfind("{%", 0, offset))
+    closed = max(text.rfind("}}", 0, offset), text.rfind("%}", 0, offset))
+    return opened > closed or template == "condition"
+
+
+def _in_template(text: str, offset: int, chain: re.Match[str]) -> NamedThing | None:
+    begin = text.rfind("\n", 0, offset) + 1
+    start = begin + chain.start()
+    parts = [(part.group(), begin + part.start() + chain.start()) for part in _PART.finditer(chain.group())]
+    root = parts[0][0]
+    if text[:start].rstrip().endswith("|"):
+        return NamedThing("filter", root, start, start + len(root))
+    if len(parts) < 2 or root not in ("outputs", "state", "input"):
+        return NamedThing("name", root, start, start + len(root))
+    name, at = parts[1]
+    if root == "outputs":
+        return NamedThing("phase", name, at, at + len(name))
+    if root == "state" and name.startswith("output_"):
+        return NamedThing("phase", name.removeprefix("output_"), at + len("output_"), at + len(name))
+    return NamedThing("name", f"{root}.{name}", at, at + len(name))
+
+
+def _word(text: str, offset: int) -> tuple[int, int, str] | None:
+    """The word of letters, digits, - and _ around an offset."""
+    return _around(text, offset, re.compile(r"[\w-]+"))
+
+
+def _wide(text: str, offset: int) -> tuple[int, int, str]:
+    """The same with the other characters that names of models have."""
+    found = _around(text, offset, re.compile(r"[^\s'\",\[\]{}#]+"))
+    return found if found is not None else (offset, offset, "")
+
+
+def _file(text: str, offset: int) -> tuple[int, int, str] | None:
+    return _around(text, offset, _FILE)
+
+
+def _around(text: str, offset: int, pattern: re.Pattern[str]) -> tuple[int, int, str] | None:
+    begin = text.rfind("\n", 0, offset) + 1
+    end = text.find("\n", offset)
+    line = text[begin : end if end >= 0 else len(text)]
+    for found in pattern.finditer(line):
+        if found.start() <= offset - begin <= found.end():
+            return begin + found.start(), begin + found.end(), found.group()
+    return None

@@ -1,0 +1,205 @@
+"""Where a file names a phase, and a new name for it everywhere: handoffs, routes, sources of contexts, templates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from workbench.language.edit.edits import EditError
+from workbench.language.edit.emit import scalar
+from workbench.language.model.cascade import Cascade, InlineValidator, Model, Phase
+from workbench.language.model.shape import FieldShape, Place, places, shape
+from workbench.language.problem import Path, Severity
+from workbench.language.read.source import Source, value_offsets
+from workbench.language.read.text import read_source
+from workbench.language.templates.names import NameUse, names_used
+from workbench.language.templates.template import condition_shift, condition_template
+
+KEYWORDS = ("all", "first", "previous")
+"""Words that a source of a context may be in the place of a phase."""
+NAMING = frozenset(
+    {
+        ("Handoff", "target"),
+        ("Phase", "handoffs"),
+        ("Phase", "inject_from"),
+        ("Phase", "routing"),
+        ("Phase", "on_error"),
+        ("ContextRules", "from"),
+        ("ContextRules", "exclude"),
+        ("ContextSource", "phase"),
+        ("Anchors", "from_phases"),
+        ("DecisionPoints", "routing"),
+        ("DecisionRoute", "to"),
+    }
+)
+"""Fields that name phases, by the mapping that has them."""
+WITH_KEYWORDS = frozenset({"ContextRules", "ContextSource", "Anchors"})
+"""Mappings whose fields may hold one of the keywords, too."""
+BY_PHASE = "phase_overrides"
+"""The field whose keys are names of phases."""
+_ASKING = "ask_human"
+_NAME = re.compile(r"[^\W\d][\w-]*")
+
+
+class PhaseUse(Struct, frozen=True):
+    """A place that names a phase, as offsets into the text of the source; the end is exclusive."""
+
+    start: int
+    end: int
+    is_definition: bool = False
+    in_template: bool = False
+    plain: bool = False
+    """A scalar of YAML without quotes."""
+
+
+def phase_uses(source: Source, name: str) -> tuple[PhaseUse, ...]:
+    """Every place of a file that names a phase, in the order of the text. What templates in other files say, which the
+    file takes in, is not looked at. Raises EditError where such a place is shared through an alias."""
+    found: dict[tuple[int, int], PhaseUse] = {}
+    asks = _asks(source.data, name)
+    for place in places(source.data):
+        for key, value in place.data.items():
+            field = shape(place.model).get(place.model.SPELLINGS.get(key, key))
+            if field is not None:
+                for use in _uses(source, place, (*place.path, key), value, field, name, asks=asks):
+                    found[use.start, use.end] = use
+    return tuple(found[at] for at in sorted(found))
+
+
+def renamed_phase(source: Source, old: str, new: str) -> str:
+    """The file's text with another name for a phase, everywhere. Raises EditError, with nothing changed."""
+    uses = phase_uses(source, old)
+    if not any(use.is_definition for use in uses):
+        raise EditError(f"there is no phase {old}")
+    if not _NAME.fullmatch(new) or scalar(new, in_flow=True) != new:
+        raise EditError("a name begins with a letter or _ and goes on with letters, digits, _ and -")
+    if new == old:
+        raise EditError("that is its name already")
+    if new in KEYWORDS:
+        raise EditError(f"{new} means something else in context.from")
+    if any(use.is_definition for use in phase_uses(source, new)):
+        raise EditError(f"there is a phase {new} already")
+    if "-" in new and any(use.in_template for use in uses):
+        raise EditError("templates name the phase, and there - means minus: use letters, digits and _")
+    text, at = [], 0
+    for use in uses:
+        text += [source.text[at : use.start], new]
+        at = use.end
+    changed = source.bom + "".join((*text, source.text[at:]))
+    again, problems = read_source(changed, source.file)
+    if any(problem.severity is Severity.ERROR for problem in problems) or phase_uses(again, old):
+        raise EditError(f"{old} cannot be renamed in place")
+    if len(phase_uses(again, new)) < len(uses):
+        raise EditError(f"{old} cannot be renamed in place: the file would be read differently")
+    return changed
+
+
+def _asks(data: Any, name: str) -> bool:
+    """Whether the answer of a person to that phase is ``state.<name>``."""
+    for place in places(data):
+        if place.model is Phase and place.data.get("name") == name:
+            tackle = place.data.get("tackle")
+            return _ASKING in tackle if isinstance(tackle, list) else tackle in (_ASKING, "manifest")
+    return False
+
+
+def _uses(
+    source: Source, place: Place, path: Path, value: Any, field: FieldShape, name: str, *, asks: bool
+) -> Iterator[PhaseUse]:
+    owner: type[Model] = place.model
+    if owner is Phase and field.key == "name":
+        if value == name:
+            yield _scalar_use(source, path, is_definition=True)
+    elif (owner.__name__, field.key) in NAMING:
+        if not (owner.__name__ in WITH_KEYWORDS and name in KEYWORDS):
+            yield from (_scalar_use(source, where) for where in _strings(value, path, name))
+    elif field.key == BY_PHASE and isinstance(value, dict) and name in value:
+        yield _key_use(source, (*path, name))
+    elif (field.template or field.scalars) and owner is not InlineValidator and not _within_validator(place):
+        for where, text in _texts(value, path):
+            if not (field.key == "instructions" and text.startswith("@")):
+                yield from _in_template(source, where, text, name, asks=asks, condition=field.template == "condition")
+
+
+def _within_validator(place: Place) -> bool:
+    return any(model is Cascade and key == "validators" for model, key in place.within)
+
+
+def _strings(value: Any, path: Path, name: str) -> Iterator[Path]:
+    """Where a name stands: as the value, in a list, or as a value of a mapping."""
+    if value == name:
+        yield path
+    elif isinstance(value, list):
+        yield from ((*path, index) for index, item in enumerate(value) if item == name)
+    elif isinstance(value, dict):
+        yield from ((*path, key) for key, item in value.items() if item == name)
+
+
+def _texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _texts(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _texts(item, (*path, index))
+
+
+def _scalar_use(source: Source, path: Path, *, is_definition: bool = False) -> PhaseUse:
+    spot = source.spot(path)
+    if spot is None or spot.shared:
+        raise EditError("the name is shared through an alias; change it where the anchor stands")
+    value = _value(source, path)
+    offsets = value_offsets(source.text, spot.start, spot.end, spot.style, value, source.format == "json")
+    if offsets is None:
+        raise EditError(f"the name is written in a form that cannot be changed (line {source.position(spot.start)[0]})")
+    return PhaseUse(offsets[0], offsets[-1], is_definition=is_definition, plain=not spot.style)
+
+
+def _value(source: Source, path: Path) -> str:
+    value = source.data
+    for part in path:
+        value = value[part]
+    return str(value)
+
+
+def _key_use(source: Source, path: Path) -> PhaseUse:
+    spot = source.spot(path)
+    if spot is None or spot.key is None or spot.shared:
+        raise EditError("the name is shared through an alias; change it where the anchor stands")
+    start, end = spot.key
+    quoted = source.text[start : start + 1] in ("'", '"')
+    return PhaseUse(start + quoted, end - quoted, plain=not quoted)
+
+
+def _in_template(
+    source: Source, path: Path, text: str, name: str, *, asks: bool, condition: bool
+) -> Iterator[PhaseUse]:
+    shift = condition_shift(text) if condition else 0
+    wanted = {("outputs", name): name, ("state", f"output_{name}"): f"output_{name}"}
+    if asks:
+        wanted["state", name] = name
+    for use in names_used(condition_template(text) if condition else text).uses:
+        for path_in, key in wanted.items():
+            if use.path[:2] == path_in:
+                yield _template_use(source, path, text, use, shift, key, name)
+
+
+def _template_use(source: Source, path: Path, text: str, use: NameUse, shift: int, key: str, name: str) -> PhaseUse:
+    lines = text.splitlines(keepends=True)
+    start = sum(map(len, lines[: use.line - 1])) + use.column - 1 - (shift if use.line == 1 else 0)
+    accessed = re.compile(rf"{use.root}\s*(?:\.\s*|\[\s*['\"]){re.escape(key)}(?!\w)").match(text, max(0, start))
+    spot = source.spot(path)
+    if accessed is None or spot is None:
+        raise EditError(f"{use.text} is written in a form that cannot be changed")
+    if spot.shared:
+        raise EditError("a template that names it is shared through an alias; change it where the anchor stands")
+    offsets = value_offsets(source.text, spot.start, spot.end, spot.style, text, source.format == "json")
+    if offsets is None:
+        raise EditError(f"{use.text} is written in a form that cannot be changed")
+    begin = accessed.end() - len(name)
+    return PhaseUse(offsets[begin], offsets[accessed.end()], in_template=True)
