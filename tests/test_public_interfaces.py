@@ -28,10 +28,6 @@ ALLOWED = {
         ("_build_highlight_map", "_highlights"),
         "TextArea has no public way to colour Jinja inside YAML",
     ),
-    **dict.fromkeys(
-        ("_notifications", "_unnotify"),
-        "a new notice takes the place of older ones; Textual cannot withdraw one",
-    ),
 }
 """Names with the reason why they are used all the same. Keep this short."""
 

@@ -111,12 +111,12 @@ async def test_a_sheet_is_filtered_and_escape_takes_one_step_at_a_time(tmp_path:
         await it.until(lambda: isinstance(it.app.screen, Sheet), "the screen did not open")
         assert isinstance(it.app.screen, Sheet)
         assert "filter '" not in it.text()
-        await it.press("slash", *"whole screen", "enter")
-        assert "'whole screen' " in it.text()
+        await it.press("slash", *"Zoom pane", "enter")
+        assert "'Zoom pane' " in it.text()
         await it.press("escape")
         await it.until(lambda: isinstance(it.app.screen, Sheet), "the screen did not open")
         assert isinstance(it.app.screen, Sheet)
-        assert "'whole screen' " not in it.text(), "the marks of the search go first"
+        assert "'Zoom pane' " not in it.text(), "the marks of the search go first"
         await it.press("escape")
         assert len(it.app.screen_stack) == 1
 

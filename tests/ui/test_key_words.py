@@ -37,9 +37,9 @@ def test_a_value_in_a_sentence_is_taken_as_it_is() -> None:
 
 
 async def test_a_rebound_key_is_what_every_sentence_says(tmp_path: Path) -> None:
-    keys = {"run.start": "f7", "run.over": "f8", "view.clear": "ctrl+l", "run.fork": "f6"}
+    keys = {"run.start": "ctrl+k", "run.over": "f8", "view.clear": "ctrl+l", "run.fork": "f6"}
     async with bench(tmp_path, keys=keys) as it:
-        assert "f7 runs the cascade; f8 runs it to the first call" in it.pane("dock")
+        assert "^k runs the cascade; f8 runs it to the first call" in it.pane("dock")
         assert "f8 runs to the first call" in it.text()
         it.screen.tree_pane.filter_by("nowhere")
         assert "^l shows all again" in it.pane("tree")

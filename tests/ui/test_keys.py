@@ -13,6 +13,7 @@ from tests.ui.support import triage_story
 from workbench.tui.app import WorkbenchApp
 from workbench.tui.bench.screen import BenchScreen
 from workbench.tui.commands import CONTEXTS as IN_PALETTE
+from workbench.tui.commands import Commands, score_of
 from workbench.tui.screens.breakpoints import BreakpointSheet
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.compare import CompareSheet
@@ -37,6 +38,7 @@ from workbench.tui.widgets.code import CodeArea
 from workbench.tui.widgets.prompt import Prompt
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
+from workbench.views.commands import name_of
 from workbench.views.keys import ALWAYS, CONTEXTS, FOOTERS, KEYS, Key, display, hints, never_sent, resolve
 from workbench.workspace.session import Session
 
@@ -230,35 +232,84 @@ async def test_a_rebound_key_works_and_the_old_one_does_not(tmp_path: Path) -> N
 
 async def test_the_palette_knows_every_command_and_runs_it(tmp_path: Path) -> None:
     async with bench(tmp_path) as it:
-        from workbench.tui.commands import Commands
-
         provider = Commands(it.screen)
         found = [str(hit.text) async for hit in provider.discover()]
         for key in KEYS:
             if key.context in IN_PALETTE and key.id != "app.palette":
-                assert key.help in found
+                assert name_of(key) in found
         assert "Theme workbench-light" in found
-        hits = [hit async for hit in provider.search("give the pane the whole screen")]
-        assert hits
         await it.app.run_command("pane.zoom")
         assert it.screen.has_class("-zoom")
         await it.app.run_command("theme:workbench-light")
         assert it.app.current_theme.name == "workbench-light"
 
 
+FINDS = (
+    ("help", "app.help"),
+    ("step", "run.over"),
+    ("fork", "run.fork"),
+    ("screenshot", "app.screenshot"),
+    ("snapshot", "app.snapshots"),
+    ("resume", "run.continue"),
+    ("mask", "view.why"),
+    ("freeze", "run.freeze"),
+    ("step out", "run.step_out"),
+    ("zoom", "pane.zoom"),
+    ("quit", "app.quit"),
+    ("fre tes", "run.freeze"),
+    ("brkpt", "run.breakpoint"),
+    ("whole screen", "pane.zoom"),
+)
+
+
+async def test_the_palette_finds_by_name_then_by_search_word_then_by_sentence(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        provider = Commands(it.screen)
+        for typed, wanted in FINDS:
+            scored = [(score_of(entry, typed, provider.matcher(typed)), entry.id) for entry in provider._entries()]
+            best = max(score for score, _ in scored)
+            assert wanted in [id for score, id in scored if score == best], typed
+        assert not [hit async for hit in provider.search("no such command at all")]
+
+
+async def test_a_tab_is_found_by_its_name_and_a_picture_of_the_screen_is_saved(tmp_path: Path) -> None:
+    async with bench(tmp_path, events=triage_story().events) as it:
+        names = [str(hit.text) async for hit in Commands(it.screen).discover()]
+        assert "Tab log_triage › 7f3a (shown)" in names
+        await it.press("f7")
+        assert "Screen saved: workbench-" in it.text()
+        (picture,) = tmp_path.glob("workbench-*.svg")
+        assert "triage" in picture.read_text()
+
+
+def test_every_command_has_a_name_and_no_name_is_there_for_none() -> None:
+    ids = {key.id for key in KEYS}
+    assert {key.id for key in KEYS if not name_of(key)} == set()
+    for context in CONTEXTS:
+        names = [name_of(key) for key in KEYS if key.context == context]
+        assert len(names) == len(set(names)), context
+    assert "run.over" in ids
+
+
+def test_the_help_of_the_bench_fits_one_screen_in_columns() -> None:
+    rows = HelpRows(KEYS)
+    rows.lay_out(119)
+    shown = [rows.plain(index) for index in range(len(rows))]
+    assert shown.index("On other screens") <= 39
+    assert all(name_of(key)[:20] in "\n".join(shown) for key in KEYS if key.context == "bench")
+
+
 async def test_the_palette_the_help_and_the_themes_are_at_hand_on_a_sheet(tmp_path: Path) -> None:
     async with bench(tmp_path, events=triage_story(finished=True).events) as it:
         from textual.command import CommandPalette
-
-        from workbench.tui.commands import Commands
 
         await it.press("enter")
         sheet, theme = it.app.screen, it.app.current_theme.name
         assert isinstance(sheet, MessageSheet)
         found = [str(hit.text) async for hit in Commands(sheet).discover()]
-        assert {"The text as Markdown, typeset", "Find in the text", "One row down", "Keys and signs"} <= set(found)
-        assert not any("stored runs" in words for words in found), "a room would lie over the sheet"
-        assert found[0] == "The next form that there is of this message", "what is the sheet's own comes first"
+        assert {"Show as Markdown", "Find in text", "Down", "Help"} <= set(found)
+        assert "Runs" not in found, "a room would lie over the sheet"
+        assert found[0] == "Next form of the message", "what is the sheet's own comes first"
         await it.press("ctrl+p")
         await it.until(lambda: isinstance(it.app.screen, CommandPalette))
         await it.press("escape", "f2")

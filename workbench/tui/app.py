@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +20,7 @@ from textual.worker import Worker, WorkerState
 
 from workbench import terminal
 from workbench.language.clean import clean
+from workbench.replacing import write_whole
 from workbench.themes import DEFAULT
 from workbench.tui.bench.preview import preview
 from workbench.tui.bench.screen import BenchScreen
@@ -367,6 +369,17 @@ class WorkbenchApp(ThemedApp):
     def action_help(self) -> None:
         if not (isinstance(self.screen, Sheet) and isinstance(self.screen.pane().rows, HelpRows)):
             self.push_screen(Sheet(HelpRows(self.keys, getattr(self.screen, "PALETTE", ()))))
+
+    def action_save_screen(self) -> None:
+        """Save a picture of the screen in the folder of the workspace."""
+        folder = self.workspace.project.root if self.workspace is not None else Path.cwd()
+        svg, name = self.export_screenshot(), f"workbench-{datetime.now():%Y%m%d-%H%M%S}.svg"
+        try:
+            write_whole(folder / name, svg.encode("utf-8", "replace"))
+        except OSError as fault:
+            self.say(f"{name} cannot be written: {fault.strerror}", "error")
+        else:
+            self.say(f"Screen saved: {name}")
 
     def action_interrupt(self) -> None:
         """Ctrl+C: a selection is copied, a run is stopped, an idle app ends."""

@@ -1,4 +1,4 @@
-"""The command palette: every command of the key table, and every theme."""
+"""The command palette: every command of the key table by its name, every open tab, and every theme."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from workbench.tui.contracts import Services, services_of
-from workbench.views.cells import fit
-from workbench.views.keys import ON_SHEETS, display
+from workbench.tui.text import plain
+from workbench.views.cells import fit, flat
+from workbench.views.commands import NamedCommand, named
+from workbench.views.keys import ON_SHEETS
+from workbench.views.tab_line import SHOW
 
 if TYPE_CHECKING:
+    from textual.fuzzy import Matcher
+
     from workbench.views.keys import Key
 
-KEYS = 12
-"""Cells of the column of keys."""
+KEYS, NAMES = 11, 32
+"""Cells of the columns of keys and of names."""
 CONTEXTS = ("bench", "annotate", "app", "tree", "list")
 """What it offers on the Bench; another screen names its own contexts in ``PALETTE``."""
+BY_NAME, BY_WORD, BY_SENTENCE = 200.0, 100.0, 0.0
+"""What is added to the score of a command that is found by its name, by a search word, by its sentence."""
 
 
 class Commands(Provider):
@@ -28,9 +35,9 @@ class Commands(Provider):
     def _services(self) -> Services:
         return services_of(self.screen)
 
-    def _entries(self) -> list[tuple[str, str, str]]:
-        """``(key, words, command)``, those of a screen's own before those that it shares; a theme's command is
-        ``theme:name``, and has no key."""
+    def _entries(self) -> list[NamedCommand]:
+        """Those of a screen's own before those that it shares; a theme's command is ``theme:name``, and a tab's
+        ``tab:number``."""
         own = getattr(self.screen, "PALETTE", ())
         contexts = (*own, "app") if own else CONTEXTS
         offered = [
@@ -40,11 +47,17 @@ class Commands(Provider):
         ]
         if own:
             offered.sort(key=lambda key: contexts.index(key.context))
-        entries = [(display(key.keys), key.help, key.id) for key in offered]
+        entries = list(named(offered))
+        if not self.screen.is_modal:
+            for number, tab in enumerate(self._services.tab_labels):
+                now = " (shown)" if tab.current else ""
+                entries.append(
+                    NamedCommand(f"{SHOW}{number}", f"Tab {flat(tab.name)}{now}", "", "Show this run", "open buffer")
+                )
         current = self.app.current_theme.name
         for name in sorted(self.app.available_themes):
-            mark = "  (now)" if name == current else ""
-            entries.append(("", f"Theme {name}{mark}", f"theme:{name}"))
+            mark = " (now)" if name == current else ""
+            entries.append(NamedCommand(f"theme:{name}", f"Theme {flat(name)}{mark}", "", "", "colour colors dark"))
         return entries
 
     def _works(self, key: Key) -> bool:
@@ -52,18 +65,40 @@ class Commands(Provider):
         return key.context != "app" or not self.screen.is_modal or key.id in (*ON_SHEETS, "app.quit")
 
     async def discover(self) -> Hits:
-        for key, words, command in self._entries():
-            yield DiscoveryHit(self._row(key, Content(words)), partial(self._services.run_command, command), text=words)
+        for entry in self._entries():
+            yield DiscoveryHit(self._row(entry), partial(self._services.run_command, entry.id), text=entry.name)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
-        for key, words, command in self._entries():
-            if (score := matcher.match(words)) > 0:
-                shown = self._row(key, matcher.highlight(words))
-                yield Hit(score, shown, partial(self._services.run_command, command), text=words)
+        for entry in self._entries():
+            if (score := score_of(entry, query, matcher)) > 0:
+                shown = self._row(entry, matcher)
+                yield Hit(score, shown, partial(self._services.run_command, entry.id), text=entry.name)
 
-    def _row(self, key: str, words: Content) -> Content:
-        """One line: the key in a column of its own, and what it does."""
+    def _row(self, entry: NamedCommand, matcher: Matcher | None = None) -> Content:
+        """One line: the key in a column of its own, the name, and what it does."""
         # Of sixteen colours none can be read on that of the cursor but its own.
-        style = "bold" if self.app.current_theme.ansi else "bold $primary"
-        return Content.assemble((fit(key, KEYS), style), words)
+        ansi = self.app.current_theme.ansi
+        name = fit(entry.name, NAMES)
+        return Content.assemble(
+            (fit(entry.key, KEYS), "bold" if ansi else "bold $primary"),
+            plain(name) if matcher is None else matcher.highlight(name),
+            " ",
+            (entry.sentence, "" if ansi else "$text-muted"),
+        )
+
+
+def score_of(entry: NamedCommand, query: str, matcher: Matcher) -> float:
+    """How well a command fits what was typed: its name first, then its search words, then its sentence; 0 for not at
+    all. Words count from their beginning, and the name by its letters, too."""
+    typed = query.casefold().split()
+    if not typed:
+        return 0.0
+    for text, bonus in ((entry.name, BY_NAME), (entry.words, BY_WORD), (entry.sentence, BY_SENTENCE)):
+        words = text.casefold().replace(":", " ").replace(",", " ").split()
+        if all(any(word.startswith(part) for word in words) for part in typed):
+            exact = sum(part in words for part in typed) / len(typed)
+            first = words[0].startswith(typed[0])
+            short = 10 / (1 + len(words)) if text is entry.name else 0.0
+            return bonus + 50 * exact + (20 * first + short if text is entry.name else 0.0) + 1
+    return matcher.match(entry.name)

@@ -32,6 +32,7 @@ SHOWN = {
     "left_curly_bracket": "{",
     "right_curly_bracket": "}",
     "slash": "/",
+    "comma": ",",
     "number_sign": "#",
     "quotation_mark": '"',
     "asterisk": "*",
@@ -772,8 +773,6 @@ EDIT_FOOTERS: dict[str, tuple[str, ...]] = {
 
 
 KEYS: tuple[Key, ...] = (
-    Key("found.next", "n", "match(1)", "found", "The next match, while a search is marked", "Look", "next match"),
-    Key("found.previous", "N", "match(-1)", "found", "The match before", "Look", "previous"),
     Key("run.over", "n,f10", "step('over')", "bench", "Step to the next call", "Run", "step"),
     Key("run.into", "i,f11", "step('into')", "bench", "Step to the next stop at any depth", "Run", "into"),
     Key("run.out", "o", "out", "bench", "Step out of this phase; from a nested run, look at its caller", "Run", "out"),
@@ -830,6 +829,8 @@ KEYS: tuple[Key, ...] = (
     Key("run.feedback", "S", "feedback", "bench", "Say something to the running phase", "Run", "say"),
     Key("run.fork", "F", "fork", "bench", "A new run from before the selected call", "Run", "fork"),
     Key("run.freeze", "t", "freeze", "bench", "Freeze the run as a test", "Run", "freeze"),
+    Key("found.next", "n", "match(1)", "found", "The next match, while a search is marked", "Look", "next match"),
+    Key("found.previous", "N", "match(-1)", "found", "The match before", "Look", "previous"),
     Key(
         "view.previous", "left_square_bracket", "call(-1)", "bench", "Look at the call before", "Look", "previous call"
     ),
@@ -964,10 +965,11 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("app.palette", "ctrl+p", "command_palette", "app", "Every command by name", "Workbench", "palette"),
     Key("app.help", "question_mark,f1", "help", "app", "Keys and signs", "Workbench", "help"),
+    Key("app.screenshot", "f7", "save_screen", "app", "Save the screen as an SVG picture", "Workbench"),
     Key("app.theme", "f2", "next_theme", "app", "The next colour theme", "Workbench"),
     Key("app.interrupt", "ctrl+c", "interrupt", "app", "Copy selected text; else stop the run; else quit", "Workbench"),
     Key("app.suspend", "ctrl+z", "suspend_process", "app", "Back to the shell; fg returns", "Workbench"),
-    Key("app.quit", "q", "leave", "app", "Quit; asks while a run is going", "Workbench", "quit"),
+    Key("app.quit", "q", "leave", "app", "Quit; asks while a run is active", "Workbench", "quit"),
 )
 """The order is that of the help; in the footer too, as far as there is room."""
 
@@ -1031,7 +1033,7 @@ PANE_FOOTERS: dict[str, tuple[str, ...]] = {
 }
 """What the footer of the Bench offers for the pane with the focus, beside the keys of the run."""
 
-ON_SHEETS = ("app.palette", "app.help", "app.theme", "app.interrupt", "app.suspend")
+ON_SHEETS = ("app.palette", "app.help", "app.screenshot", "app.theme", "app.interrupt", "app.suspend")
 """Commands of the app that work on a sheet, too: what lies below it has no keys while it is open."""
 
 ALWAYS = ("app.palette", "app.help", "app.quit")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from workbench.views.cells import Row, Span, crop, fit
+from workbench.views.cells import Row, Span, crop, fit, width_of
+from workbench.views.commands import name_of
 from workbench.views.keys import Key, display, told
 from workbench.views.model import Rows
 from workbench.views.signs import SIGNS
@@ -17,45 +18,56 @@ MOUSE = (
     ("drag, esc", "the pane has the size again that it had"),
 )
 """What the mouse does, and its meaning."""
+MOUSE_IN_SHORT = (
+    ("click", "choose; again: open"),
+    ("wheel", "scroll"),
+    ("drag", "select, or move a border"),
+)
+"""The same where there is little room."""
+
+
+BENCH = ("found", "bench", "annotate", "tree", "list", "app")
+"""The contexts of the Bench."""
+COLUMN = 37
+"""Cells that a column takes at least."""
+MOST_COLUMNS = 3
+
+Line = tuple[Span, ...]
 
 
 class HelpRows(Rows):
-    """Two columns where there is room for them: keys by group, then the signs."""
+    """As many columns as there is room for: the keys of the screen by subject, the mouse and the signs; then the keys
+    of the other screens. In one column each key has its sentence."""
 
     title = (("Help", "title"), ("  keys and signs", "name"))
 
     def __init__(self, table: Iterable[Key], here: Sequence[str] = ()) -> None:
-        """``here``: contexts of the screen that it is asked for on; their groups come first."""
+        """``here``: contexts of the screen that it is asked for on; those of the Bench where it names none."""
         keys = tuple(table)
-        self.title_right = ((told("every command is in the palette too: {app.palette}"), "dim"),)
-        own = list(dict.fromkeys(key.group for context in here for key in keys if key.context == context))
-        self._blocks = _blocks(
-            tuple(sorted(keys, key=lambda key: own.index(key.group) if key.group in own else len(own)))
-        )
+        self.title_right = ((told("{sheet.filter} filters  {app.palette} runs a command by name"), "dim"),)
+        contexts = (*here, "app") if here else BENCH
+        own = sorted((key for key in keys if key.context in contexts), key=lambda key: contexts.index(key.context))
+        own = own if here else [key for key in keys if key.context in contexts]
+        self._own, self._others = tuple(own), tuple(key for key in keys if key not in own)
         self._rows: tuple[Row, ...] = ()
-        self._width = -1
-        self.copy = "\n".join(Row(spans).text.rstrip() for block in self._blocks for spans in block)
+        self._width, self._listed = -1, False
+        blocks = [*_key_blocks(self._own, whole=True), *_signs(whole=True), *_key_blocks(self._others, whole=True)]
+        self.copy = "\n".join(Row(spans).text.rstrip() for block in blocks for spans in block)
+
+    def list_out(self, *, listed: bool) -> None:
+        """One key a line with its sentence, however wide it is: for a filter."""
+        self._listed, self._width = listed, -1
 
     def lay_out(self, width: int) -> None:
         if width == self._width:
             return
         self._width = width
-        if width < 130:
-            flat = [spans for block in self._blocks for spans in (*block, ())]
-            self._rows = tuple(Row(crop(spans, width)) for spans in flat)
-            return
-        half = width // 2
-        columns: list[list[tuple[Span, ...]]] = [[], []]
-        for block in self._blocks:
-            target = min(columns, key=len) if columns[0] else columns[0]
-            target += [*block, ()]
-        rows = []
-        for index in range(max(len(column) for column in columns)):
-            left = crop(columns[0][index], half - 1) if index < len(columns[0]) else ()
-            right = columns[1][index] if index < len(columns[1]) else ()
-            used = sum(len(text) for text, _ in left)
-            rows.append(Row((*left, (" " * (half - used), "plain"), *crop(right, width - half))))
-        self._rows = tuple(rows)
+        count = 1 if self._listed else max(1, min(MOST_COLUMNS, width // COLUMN))
+        whole = count == 1
+        first = [*_key_blocks(self._own, whole=whole), *_signs(whole=whole)]
+        rows = _beside(first, count, width)
+        rows += [(), ((" On other screens", "title"),), *_beside(_key_blocks(self._others, whole=whole), count, width)]
+        self._rows = tuple(Row(crop(spans, width)) for spans in rows)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -67,21 +79,70 @@ class HelpRows(Rows):
         return self._rows[index].text.strip()
 
 
-def _blocks(table: tuple[Key, ...]) -> list[list[tuple[Span, ...]]]:
-    blocks: list[list[tuple[Span, ...]]] = []
-    for group in dict.fromkeys(key.group for key in table):
-        block: list[tuple[Span, ...]] = [((f" {group}", "title-focus"),)]
-        for key in table:
+def _beside(blocks: Sequence[Sequence[Line]], count: int, width: int) -> list[Line]:
+    """Blocks in columns of nearly one height, read from top to bottom; no heading stands last in its column."""
+    if count == 1:
+        return [spans for block in blocks for spans in (*block, ())]
+    lines = [(spans, at == 0) for block in blocks for at, spans in enumerate(block)]
+    height = -(-len(lines) // count)
+    columns: list[list[Line]] = []
+    while lines:
+        taken, lines = lines[:height], lines[height:]
+        if lines and taken[-1][1]:
+            lines.insert(0, taken.pop())
+        columns.append([spans for spans, _ in taken])
+    if len(columns) > count:  # The headings that moved on: the last lines join the column before.
+        return _beside_of(height + 1, blocks, count, width)
+    return _joined(columns, count, width)
+
+
+def _beside_of(height: int, blocks: Sequence[Sequence[Line]], count: int, width: int) -> list[Line]:
+    lines = [spans for block in blocks for spans in block]
+    return _joined([lines[at : at + height] for at in range(0, len(lines), height)], count, width)
+
+
+def _joined(columns: Sequence[Sequence[Line]], count: int, width: int) -> list[Line]:
+    room = width // count
+    rows: list[Line] = []
+    for index in range(max(map(len, columns), default=0)):
+        row: list[Span] = []
+        for column in columns:
+            cell = crop(column[index], room - 1) if index < len(column) else ()
+            row += [*cell, (" " * (room - width_of(cell)), "plain")]
+        rows.append(tuple(row))
+    return rows
+
+
+def _key_blocks(keys: Sequence[Key], *, whole: bool) -> list[list[Line]]:
+    """The keys by subject, each with its name, or ``whole`` with all its keys and its sentence."""
+    blocks: list[list[Line]] = []
+    for group in dict.fromkeys(key.group for key in keys):
+        block: list[Line] = [((f" {group}", "title-focus"),)]
+        for key in keys:
             if key.group == group:
-                names = " ".join(display(name) for name in key.keys.split(","))
-                block.append(((f"  {fit(names, 11)} ", "key"), (key.help, "plain")))
+                names = [display(name) for name in key.keys.split(",")]
+                two = " ".join(names[:2])
+                shown = " ".join(names) if whole else two if len(two) <= 11 else names[0]
+                block.append(((f"  {fit(shown, 11)} ", "key"), (key.help if whole else name_of(key), "plain")))
         blocks.append(block)
-    mouse: list[tuple[Span, ...]] = [((" Mouse", "title-focus"),)]
-    mouse += [(("  ", "plain"), (fit(name, 11), "key"), (f" {said}", "plain")) for name, said in MOUSE]
-    blocks.append(mouse)
-    signs: list[tuple[Span, ...]] = [((" Signs", "title-focus"),)]
-    for glyph, token, meaning in SIGNS.values():
-        signs.append((("  ", "plain"), (fit(glyph, 11), token), (" ", "plain"), (meaning, "plain")))
-    signs.append((("  ", "plain"), (fit("1,812", 11), "plain"), (" exact: as the provider counts", "plain")))
-    blocks.append(signs)
     return blocks
+
+
+def _signs(*, whole: bool) -> list[list[Line]]:
+    """What the mouse does, and what the signs mean; in short two signs share a line."""
+    mouse: list[Line] = [((" Mouse", "title-focus"),)]
+    said_of = MOUSE if whole else MOUSE_IN_SHORT
+    mouse += [(("  ", "plain"), (fit(name, 11), "key"), (f" {said}", "plain")) for name, said in said_of]
+    signs: list[Line] = [((" Signs", "title-focus"),)]
+    if whole:
+        for glyph, token, meaning in SIGNS.values():
+            signs.append((("  ", "plain"), (fit(glyph, 11), token), (" ", "plain"), (meaning, "plain")))
+        signs.append((("  ", "plain"), (fit("1,812", 11), "plain"), (" exact: as the provider counts", "plain")))
+        return [mouse, signs]
+    named = [(glyph, token, name) for name, (glyph, token, _) in SIGNS.items()]
+    for at in range(0, len(named), 2):
+        line: list[Span] = [("  ", "plain")]
+        for glyph, token, name in named[at : at + 2]:
+            line += [(glyph, token), (f" {fit(name, 13)} ", "plain")]
+        signs.append(tuple(line))
+    return [mouse, signs]

@@ -53,6 +53,13 @@ class Sheet(WorkbenchScreen[None], ModalScreen[None]):
         if focus and hasattr(self._rows, "first_row"):
             self.view.scroll_to(y=max(0, self._rows.first_row(focus) - self.view.size.height // 3), animate=False)
 
+    def filter(self, view: RowView, text: str) -> None:
+        """What lies in columns is listed line by line while it is filtered."""
+        list_out = getattr(self._rows, "list_out", None)
+        if list_out is not None:
+            list_out(listed=bool(text))
+        super().filter(view, text)
+
     def main_list(self) -> RowView:
         return self.view
 

@@ -14,6 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from workbench.language.clean import clean, clean_line
+from workbench.tui.contracts import services_of
 from workbench.tui.widgets.entry import LineInput
 from workbench.tui.widgets.line import SpanLine
 from workbench.views.cells import Span, crop, whole_parts, width_of
@@ -147,7 +148,7 @@ class Prompt(Widget):
         if objection is None:
             self.close()
         else:
-            self.app.notify(clean(objection), severity="error", markup=False)
+            services_of(self).say(objection, "error")
 
     def on_key(self, event: events.Key) -> None:
         if event.key == "escape":
