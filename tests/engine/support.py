@@ -190,7 +190,7 @@ class Words:
     def tools(self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False) -> tuple[int, Grade]:
         return sum(len(canonical(tool).split()) for tool in tools), Grade.EXACT
 
-    def overhead(self, model: str, schema: str = "") -> int:
+    def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
         return 3 + self.text(schema, model)
 
     def range(self, model: str) -> tuple[float, float]:

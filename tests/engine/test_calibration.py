@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,15 +47,16 @@ def learn(calibration: Calibration, assembly: Assembly, usage: Usage) -> None:
     )
 
 
-def growing(turns: int, counter: WordCounter | None = None, strategy: str = "snowball") -> list[Assembly]:
-    """The contexts of a conversation: each turn brings an answer, and a result of 100 words."""
+def growing(turns: int, counter: WordCounter | None = None, strategy: str = "snowball", **extra: Any) -> list[Assembly]:
+    """The contexts of a conversation: each turn brings an answer, and a result of 100 words. ``extra``: what answers
+    hold beside their words."""
     assembler = Assembler(alone(), parse(strategy), counter or Guesses())
     talk, made = Conversation(native=True).task("word " * 200), []
     assembler.add(talk.items[0])
     for number in range(1, turns + 1):
         made.append(assembler.assemble(talk.next_place(number)))
         before = len(talk.items)
-        talk.turn(number).calls(("read_log", "word " * 100))
+        talk.turn(number).calls(("read_log", "word " * 100), **extra)
         for item in talk.items[before:]:
             assembler.add(item)
     return made
@@ -99,7 +102,7 @@ def test_what_the_provider_stated_of_the_answer_counts_for_it() -> None:
     assert answer.role == "assistant"
     own = second.entries[-2].tokens_sent
     learn(calibration, first, Usage(5_000, own + 9))
-    calibration.said(answer.body_hash, Usage(5_000, own + 9))
+    calibration.said(answer, Usage(5_000, own + 9))
     found = calibration.expect(second, "same", SHARE)
     assert found.tokens == 5_000 + own + 9 + 4 + second.entries[-1].tokens_sent
 
@@ -108,8 +111,19 @@ def test_reasoning_does_not_go_back_with_an_answer() -> None:
     calibration, (first, second) = Calibration(), growing(2)
     own = second.entries[-2].tokens_sent
     learn(calibration, first, Usage(5_000, own + 700, reasoning=700))
-    calibration.said(second.request.messages[-2].body_hash, Usage(5_000, own + 700, reasoning=700))
+    calibration.said(second.request.messages[-2], Usage(5_000, own + 700, reasoning=700))
     assert calibration.expect(second, "same", SHARE).tokens == 5_000 + own + 4 + second.entries[-1].tokens_sent
+
+
+@pytest.mark.parametrize("reasoning", [None, 0])
+def test_an_answer_is_counted_anew_where_nobody_says_how_much_of_it_was_reasoning(reasoning: int | None) -> None:
+    calibration, (first, second) = Calibration(), growing(2, reasoning_content="Let me see.")
+    own, usage = second.entries[-2].tokens_sent, Usage(5_000, 60, reasoning=reasoning)
+    learn(calibration, first, usage)
+    calibration.said(second.request.messages[-2], usage)
+    found = calibration.expect(second, "same", SHARE)
+    assert found.tokens == 5_000 + own + second.entries[-1].tokens_sent
+    assert found.low < found.tokens
 
 
 @pytest.mark.parametrize("each", [0.8, 1.0, 1.3])

@@ -23,6 +23,7 @@ from workbench.context.assembly import Grade, Kind
 from workbench.context.cache import Price
 from workbench.context.message import Message
 from workbench.context.strategy import parse
+from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.memory_sink import MemorySink
@@ -31,6 +32,7 @@ from workbench.importers.conversation import Unreadable
 from workbench.importers.journal import FileClock, JournalServices, Origin, write_journal
 from workbench.importers.reading import read_file
 from workbench.models.cost import cost
+from workbench.models.encodings import encodings
 from workbench.store.summary import Summarizer
 
 FORMATS = list(EXAMPLES)
@@ -43,7 +45,9 @@ class Guesses(Words):
         return super().message(message, model)[0], Grade.ESTIMATE
 
 
-def imported(body: Any, counter: Words | None = None, prices: FlatPrices | None = None) -> tuple[RunState, list[Event]]:
+def imported(
+    body: Any, counter: Counter | None = None, prices: FlatPrices | None = None
+) -> tuple[RunState, list[Event]]:
     """The first conversation of a file as a run, and its events."""
     found = next(read_file(json.dumps(body).encode()))
     sink = MemorySink()
@@ -292,6 +296,7 @@ def test_cached_tokens_that_a_record_states_teach_the_later_calls_of_a_model_wit
 
 
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
+BEDROCK = {"type": "json_schema", "structure": {"jsonSchema": {"name": "n", "schema": json.dumps(SCHEMA)}}}
 
 
 @pytest.mark.parametrize(
@@ -303,6 +308,7 @@ SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}}
         {"model": "claude-sonnet-4-5", "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}},
         {"model": "gemini-2.5-flash", "generationConfig": {"responseSchema": SCHEMA}},
         {"model": "gemini-2.5-flash", "config": {"response_json_schema": SCHEMA}},
+        {"model": "us.anthropic.claude-sonnet-4-6", "outputConfig": {"textFormat": BEDROCK}},
     ],
 )
 def test_the_form_of_the_answer_is_part_of_the_request_wherever_its_provider_has_it(request_body: Any) -> None:
@@ -314,6 +320,28 @@ def test_the_form_of_the_answer_is_part_of_the_request_wherever_its_provider_has
     assert shaped.parameters["response_format"]["json_schema"]["schema"] == SCHEMA
     assert shaped.tokens_sent > plain.tokens_sent
     assert (plain.grade, shaped.grade) == (Grade.EXACT, Grade.ESTIMATE)
+
+
+BUDGET = {"thinking": {"type": "enabled", "budget_tokens": 1024}}
+
+
+@pytest.mark.parametrize(
+    ("more", "tokens"),
+    [
+        (BUDGET, 29),
+        ({"additionalModelRequestFields": BUDGET}, 29),
+        ({"reasoning_effort": "low"}, 29),
+        ({"thinking": {"type": "adaptive"}}, 0),
+        ({"thinking": {"type": "disabled"}}, 0),
+    ],
+)
+def test_what_a_budget_for_reasoning_adds_to_a_request_is_counted(more: dict[str, Any], tokens: int) -> None:
+    asked = {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Well?"}]}
+    plain, budgeted = (
+        imported({"request": body, "response": {"role": "assistant", "content": "Yes."}}, counter=encodings())[0].calls
+        for body in (asked, asked | more)
+    )
+    assert budgeted[0].tokens_sent - plain[0].tokens_sent == tokens
 
 
 @pytest.mark.parametrize(

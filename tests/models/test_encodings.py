@@ -300,6 +300,13 @@ def test_a_request_of_one_word_has_the_tokens_that_providers_reported(model: str
     assert COUNTER.message(hello, model)[0] + COUNTER.overhead(model) == tokens
 
 
+@pytest.mark.parametrize(
+    ("model", "tokens"), [("claude-sonnet-4-5", 29), ("us.anthropic.claude-sonnet-4-20250514-v1:0", 29), ("gpt-5", 0)]
+)
+def test_a_budget_for_reasoning_has_the_tokens_that_its_provider_reported(model: str, tokens: int) -> None:
+    assert COUNTER.overhead(model, thinking=True) - COUNTER.overhead(model) == tokens
+
+
 def test_a_schema_of_the_answer_has_the_tokens_of_its_provider() -> None:
     schema = '{"properties":{"name":{"type":"string"}},"type":"object"}'
     beside = {

@@ -106,7 +106,7 @@ class Assembler:
         tools_tokens, self._tools_grade = counter.tools(scope.tools, model, forced=scope.forced)
         self._tools_tokens = tools_tokens
         schema = answer_schema(scope.parameters)
-        self._overhead = counter.overhead(model, schema)
+        self._overhead = counter.overhead(model, schema, thinking=has_to_think(scope.parameters))
         if schema:
             self._tools_grade = worse(self._tools_grade, Grade.ESTIMATE)
         self._table = FittingTable(tools_tokens + self._overhead)
@@ -421,6 +421,14 @@ def is_forced(choice: object) -> bool:
     """Whether a ``tool_choice`` makes the model call a tool, in whichever provider's words."""
     said = str(choice.get("type", "")) if isinstance(choice, Mapping) else str(choice or "")
     return bool(_FORCED.search(said))
+
+
+def has_to_think(parameters: Mapping[str, Any]) -> bool:
+    """Whether a request gives the model a budget for reasoning; a model that decides for itself (``adaptive``) is not
+    told about it."""
+    asked = parameters.get("thinking")
+    effort = parameters.get("reasoning_effort")
+    return (isinstance(asked, Mapping) and asked.get("type") == "enabled") or effort not in (None, "", "none")
 
 
 def answer_schema(parameters: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench.context.assembler import answer_schema
+from workbench.context.assembler import answer_schema, has_to_think
 from workbench.context.assembly import Action, Assembly, Entry, Grade, Item, Kind, Reason, Request, Rule, Splice
 from workbench.context.ledger import next_digest, request_digest, seed_digest, worse
 from workbench.context.message import Message
@@ -31,7 +31,7 @@ def direct_assembly(
         entries.append(Entry(item, message, Action.KEPT, Reason("always"), Rule(), tokens, tokens, grade))
         prefix.append(next_digest(prefix[-1], message))
         lengths.append(lengths[-1] + tokens)
-    overhead = counter.overhead(model, answer_schema(parameters))
+    overhead = counter.overhead(model, answer_schema(parameters), thinking=has_to_think(parameters))
     total = lengths[-1] + overhead
     grade = max((entry.grade for entry in entries), key=list(Grade).index, default=Grade.EXACT)
     return Assembly(

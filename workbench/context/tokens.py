@@ -63,9 +63,10 @@ class Counter(Protocol):
         none. ``forced``: the model has to call one."""
         ...
 
-    def overhead(self, model: str, schema: str = "") -> int:
+    def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
         """Tokens per request beside its messages and tools. ``schema``: the form that the answer has to have, as text,
-        which providers show to the model; its tokens are among them."""
+        which providers show to the model; its tokens are among them. ``thinking``: the request gives the model a budget
+        for reasoning."""
         ...
 
     def range(self, model: str) -> tuple[float, float]:

@@ -117,7 +117,7 @@ class Forecaster:
         calibration, seed = self._calibration, assembly.prefix_digests[0]
         exact, tools, overhead = assembly.grade is Grade.EXACT, assembly.tools_tokens, assembly.overhead_tokens
         calibration.learn(assembly.entries, seed, tools, overhead, usage, exact=exact)
-        calibration.said(answer.body_hash, usage, thinking=thinks(answer))
+        calibration.said(answer, usage)
         self._cache.answered(assembly, usage.cached, usage.written)
         self._largest = max(self._largest, usage.input or 0)
 
@@ -185,7 +185,7 @@ class PastCalls:
         seed = f"{call.place.branch} {call.tools_hash}"
         calibration.learn(tuple(call.entries), seed, call.tools_tokens, call.overhead_tokens, usage, exact=exact)
         if call.answer is not None:
-            calibration.said(call.answer.body_hash, usage, thinking=thinks(call.answer))
+            calibration.said(call.answer, usage)
         self._largest[model] = max(self._largest.get(model, 0), usage.input or 0)
         if usage.cached is not None:
             self._cached[model] = self._cached.get(model, 0) + usage.cached + (usage.written or 0)
@@ -215,6 +215,8 @@ class PastCalls:
         return calibration.leaning(assembly, self._anchors.get(call.place), share, lean, unknown=unknown)
 
 
+_REASONING = ("reasoning", "thinking_blocks", "reasoning_content", "reasoning_details")
+"""What an answer keeps of the model's reasoning, in the forms of providers and tools."""
 _BESIDE = 4
 """Tokens of an answer that is sent back, beside those that the provider counted when it was made: its role and ends."""
 _PRIOR = 150.0
@@ -304,11 +306,14 @@ class Calibration:
         kept = self._anchors.setdefault(seed, deque(maxlen=_REMEMBERED))
         kept.append(Anchor(entries, usage.input, sums, overhead, exact and self._trusts))
 
-    def said(self, body_hash: str, usage: Usage, *, thinking: bool = False) -> None:
-        """An answer came. ``thinking``: it holds reasoning that goes back with it."""
-        if usage.output:
+    def said(self, answer: Message, usage: Usage) -> None:
+        """An answer came. Nothing is learned of one that holds reasoning which does not go back with it, where the
+        provider (Anthropic) does not say how many of the answer's tokens that was."""
+        thinking = thinks(answer)
+        hidden = not thinking and not usage.reasoning and any(answer.extra.get(name) for name in _REASONING)
+        if usage.output and not hidden:
             reasoning = 0 if thinking else usage.reasoning or 0
-            self._said[body_hash] = (max(usage.output - reasoning, 0), thinking)
+            self._said[answer.body_hash] = (max(usage.output - reasoning, 0), thinking)
 
     def _learn_growth(self, before: Anchor, entries: tuple[Entry, ...], counted: int) -> None:
         """Between two requests a provider counted so many tokens more."""

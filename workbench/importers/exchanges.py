@@ -41,7 +41,15 @@ _PAIRS = (
     ("params", "result"),
     ("inputs", "output"),
 )
-_GEMINI = {"maxOutputTokens": "max_tokens", "topP": "top_p", "temperature": "temperature", "seed": "seed"}
+_CONFIGS = ("generationConfig", "generation_config", "config", "inferenceConfig")
+"""Where Gemini and Bedrock have parameters."""
+_IN_CONFIG = {
+    "maxOutputTokens": "max_tokens",
+    "maxTokens": "max_tokens",
+    "topP": "top_p",
+    "temperature": "temperature",
+    "seed": "seed",
+}
 _KEPT = ("conversation", "container", "mcp_servers")
 """Fields that name what a provider has beside the request: messages of a conversation, files, tools of servers."""
 _IN_URL = re.compile(r"/(?:models?|deployments|engines)/([^/:?]+)")
@@ -154,11 +162,10 @@ def finish_of(response: Mapping[str, Any]) -> str:
 
 def parameters_of(request: Mapping[str, Any]) -> dict[str, Any]:
     """Those of a request that shape its answer."""
-    inner = next(
-        (one for key in ("generationConfig", "generation_config", "config") if (one := mapping(request.get(key)))), {}
-    )
-    found = {_GEMINI[key]: value for key, value in inner.items() if key in _GEMINI}
-    found |= {name: request.get(name) for name in PARAMETERS}
+    inner = next((one for key in _CONFIGS if (one := mapping(request.get(key)))), {})
+    found = {_IN_CONFIG[key]: value for key, value in inner.items() if key in _IN_CONFIG}
+    outer = {**mapping(request.get("additionalModelRequestFields")), **request}
+    found |= {name: outer[name] for name in PARAMETERS if name in outer}
     if (shaped := _answer_form(request, inner)) is not None:
         found["response_format"] = shaped
     return {name: value for name, value in found.items() if value is not None}
@@ -166,7 +173,7 @@ def parameters_of(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _answer_form(request: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any] | None:
     """The schema that a request wants its answer to follow, in the form of OpenAI's chat completions, from that of its
-    Responses, Anthropic's or Gemini's (``inner``: its configuration of the answer); None where there is none."""
+    Responses, Anthropic's, Bedrock's or Gemini's (``inner``: its configuration of the answer); None without one."""
     for outer in (
         mapping(request.get("text")).get("format"),
         request.get("output_format"),
@@ -175,6 +182,9 @@ def _answer_form(request: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[s
         asked = mapping(outer)
         if "schema" in asked:
             return {"type": "json_schema", "json_schema": {k: v for k, v in asked.items() if k != "type"}}
+    shape = mapping(mapping(mapping(request.get("outputConfig")).get("textFormat")).get("structure"))
+    if named := mapping(shape.get("jsonSchema")):
+        return {"type": "json_schema", "json_schema": {**named, "schema": decoded(named.get("schema"))}}
     keys = ("responseSchema", "responseJsonSchema", "response_schema", "response_json_schema", "_responseJsonSchema")
     schema = next((one for key in keys if (one := mapping(inner.get(key)))), None)
     return None if schema is None else {"type": "json_schema", "json_schema": {"schema": schema}}

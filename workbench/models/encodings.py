@@ -79,11 +79,12 @@ class Encodings:
             return notation_tokens(tools, count)
         return (kind.tools.forced if forced else kind.tools.auto) + kind.scale * json_tokens(tools, count)
 
-    def overhead(self, model: str, schema: str = "") -> int:
+    def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
         kind = family(model)
+        tokens = kind.request + (kind.thinking if thinking else 0)
         if not schema or kind.schema is None:
-            return kind.request
-        return kind.request + kind.schema + self.text(schema, model)
+            return tokens
+        return tokens + kind.schema + self.text(schema, model)
 
     def range(self, model: str) -> tuple[float, float]:
         return family(model).range

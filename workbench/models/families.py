@@ -128,6 +128,8 @@ class Family(Struct, frozen=True):
     """The same as ``message`` for a system message."""
     schema: int | None = 0
     """Tokens beside the text of a schema that the answer has to follow; None: the provider counts none for a schema."""
+    thinking: int = 0
+    """Tokens that a request has more where it gives the model a budget for reasoning."""
     tools: ToolPrompt | None = None
     """Set where tools are shown as JSON behind a prompt of the provider's; None: in OpenAI's notation."""
 
@@ -135,13 +137,13 @@ class Family(Struct, frozen=True):
 def _claude(prefix: str, tools: ToolPrompt, scale: float = 1.1) -> Family:
     """A model of Anthropic, which publishes no tokenizer. Measured on recordings of its API: its tokens are 1.0 (prose)
     to 1.2 (code, JSON) of cl100k's, a request has 3 and a message 4 beside its text, the system text none, a call 33, a
-    result 12, and a schema of the answer about 145.
+    result 12, a budget for reasoning 28 or 29, and a schema of the answer about 145.
 
     From Opus 4.7 on there is another tokenizer, with "roughly 1.0 to 1.35 times" as many (Anthropic's notes on Opus 4.7
     and Sonnet 5): 1.35 of cl100k's is what recordings show.
     """
     low, high = (0.85, 1.2) if scale < 1.2 else (0.75, 1.25)
-    return Family(prefix, "cl100k_base", False, anthropic_area, scale, (low, high), 4, 3, 33, 12, 0, 145, tools)
+    return Family(prefix, "cl100k_base", False, anthropic_area, scale, (low, high), 4, 3, 33, 12, 0, 145, 29, tools)
 
 
 def _openai(prefix: str, image: Formula, encoding: Encoding = "o200k_base") -> Family:

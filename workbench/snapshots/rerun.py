@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from workbench.context.assembler import answer_schema
+from workbench.context.assembler import answer_schema, has_to_think
 from workbench.context.assembly import Entry, Grade
 from workbench.context.message import Message, canonical, sha256
 from workbench.context.tokens import Counter, OneByOne, Tally
@@ -49,12 +49,13 @@ class RecordedCounter:
         """What the recording's requests do not tell: given beforehand, and counted since."""
         self._messages: dict[CountKey, tuple[int, Grade]] = {}
         self._tools: dict[CountKey, tuple[int, Grade]] = {}
-        self._overhead: dict[tuple[str, str], int] = {}
-        """By model and the schema of the answer."""
+        self._overhead: dict[tuple[str, str, bool], int] = {}
+        """By model, the schema of the answer, and whether there is a budget for reasoning."""
         for recording in recordings:
             known: set[int] = set()
             for call in recording.state.calls:
-                self._overhead[call.model, answer_schema(call.parameters)] = call.overhead_tokens
+                asked = answer_schema(call.parameters), has_to_think(call.parameters)
+                self._overhead[call.model, *asked] = call.overhead_tokens
                 self._tools[call.model, call.tools_hash] = (call.tools_tokens, Grade.ESTIMATE)
                 for entry in call.entries:
                     if id(entry) not in known:
@@ -82,9 +83,9 @@ class RecordedCounter:
             return 0, Grade.EXACT
         return self._tools.get((model, sha256(canonical(list(tools))))) or self._real.tools(tools, model, forced=forced)
 
-    def overhead(self, model: str, schema: str = "") -> int:
-        known = self._overhead.get((model, schema))
-        return self._real.overhead(model, schema) if known is None else known
+    def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
+        known = self._overhead.get((model, schema, thinking))
+        return self._real.overhead(model, schema, thinking=thinking) if known is None else known
 
     def range(self, model: str) -> tuple[float, float]:
         return 1.0, 1.0  # A replay pays nothing, so that its forecasts matter to nobody.
