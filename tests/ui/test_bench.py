@@ -342,5 +342,6 @@ async def test_a_stored_run_is_shown_without_running_anything(tmp_path: Path) ->
     async with bench(tmp_path, session=session) as it:
         assert "DONE" in it.text()
         assert not it.session.running
-        await it.press("left_square_bracket")
+        assert "Summary" in it.pane("context")
+        await it.press("left_square_bracket", "left_square_bracket")
         assert "Context  triage · turn 3/4" in it.pane("context")

@@ -29,7 +29,7 @@ async def left(tmp_path: Path) -> str:
     async with bench(tmp_path) as it:
         it.app.navigation.show_run(PARENT)
         await it.until(lambda: it.screen.shows(PARENT), "the run does not show")
-        await it.press("left_square_bracket", "left_square_bracket")
+        await it.press("left_square_bracket", "left_square_bracket", "left_square_bracket")
         await it.press("k", "p", "alt+right", "alt+up", "3", "shift+tab")
         it.presenter.state.folding["phase", "intake"] = False
         await it.press("q")

@@ -68,7 +68,7 @@ def _room(width: int) -> int:
     return sum(_columns(width).values())
 
 
-def _fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
+def fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
     """The columns that there are, each with its text."""
     return [
         (fit(texts.get(name, ("", ""))[0], cells, "right"), texts.get(name, ("", "plain"))[1])
@@ -77,7 +77,7 @@ def _fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
 
 
 def _columns_head(label: int, width: int) -> Row:
-    return Row(crop(((" " * label, "head"), *_fitted({name: (name, "head") for name in COLUMNS}, width)), width))
+    return Row(crop(((" " * label, "head"), *fitted({name: (name, "head") for name in COLUMNS}, width)), width))
 
 
 LEVELS = "▁▂▃▄▅▆▇█"
@@ -109,7 +109,7 @@ def figures(calls: Sequence[CallState], took: float | None, width: int, *, count
         texts["cached"] = (_known([call.usage.cached for call in answered]), "cached")
         texts["out"] = (_known([call.usage.output for call in answered]), "plain")
         texts["cost"] = (spent_words(CostSum.of(answered)), "plain")
-    return _fitted(texts, width)
+    return fitted(texts, width)
 
 
 def total_figures(run: RunState, width: int) -> list[Span]:
@@ -126,7 +126,7 @@ def total_figures(run: RunState, width: int) -> list[Span]:
         "cost": (spent_words(spent), "bold"),
         "time": (seconds(run.seconds) if run.seconds is not None else "", "bold"),
     }
-    return _fitted(texts, width)
+    return fitted(texts, width)
 
 
 def _sent(call: CallState) -> int:

@@ -19,6 +19,7 @@ from workbench.views import documents
 from workbench.views.candidates import no_candidates
 from workbench.views.json_tree import JsonRows
 from workbench.views.keys import told
+from workbench.views.summary import SummaryRows
 from workbench.views.text import TextRows, text_lines
 from workbench.views.wire import as_curl, as_python, body_of, destination
 from workbench.workspace.comparing import source_of
@@ -69,6 +70,7 @@ class Inspecting:
         if mode == "wire" and presenter.state.call is None:
             self._say(told(NO_CALL))
             return
+        self._leave_summary(presenter)
         before = self._detail_text(presenter)
         after: dict[tuple[Detail, Detail], Detail] = {("wire", "wire"): "raw", ("wire", "raw"): "message"}
         same: Detail = "message" if presenter.detail_mode == mode else mode
@@ -77,6 +79,13 @@ class Inspecting:
         if mode == "why" and before == self._detail_text(presenter):
             self._say("No rule decided about this row: there is no why to it.")
 
+    def _leave_summary(self, presenter: Presenter) -> None:
+        """What is about a call shows it, in the place of the summary of the run."""
+        if presenter.state.summary and presenter.state.call is not None:
+            presenter.state.summary = False
+            self._panes.show_tree(presenter, keep=True)
+            self._panes.show_context(presenter)
+
     def _detail_text(self, presenter: Presenter) -> str:
         return presenter.detail(self._panes.context.cursor).copy
 
@@ -84,6 +93,7 @@ class Inspecting:
         """Show messages in full, or as they were sent."""
         if (presenter := self._stage.presenter) is None:
             return
+        self._leave_summary(presenter)
         before, state = self._detail_text(presenter), presenter.state
         state.full = not state.full
         self._panes.show_detail(presenter)
@@ -95,6 +105,7 @@ class Inspecting:
         """Unfold or fold what was dropped."""
         if (presenter := self._stage.presenter) is None:
             return
+        self._leave_summary(presenter)
         before, state = len(self._panes.context.rows), presenter.state
         state.unfold = not state.unfold
         self._panes.show_context(presenter)
@@ -108,6 +119,7 @@ class Inspecting:
         if presenter.state.call is None:
             self._say(told(NO_CALL))
             return
+        self._leave_summary(presenter)
         state = presenter.state
         state.compare = not state.compare
         if state.compare and state.before is None:
@@ -222,6 +234,8 @@ class Inspecting:
             return
         if view is self._panes.context and presenter.state.call is None:
             self._stage.focus_pane("detail")
+        elif view is self._panes.context and isinstance(view.rows, SummaryRows):
+            self._open_summary(presenter, view.rows.target(view.cursor))
         elif view is self._panes.context:
             self._open_message(presenter)
         elif view is self._panes.detail and isinstance(view.rows, JsonRows):
@@ -243,6 +257,14 @@ class Inspecting:
         else:
             sheet = MessageSheet(viewed, session.project, (run.run_id, run.session_id))
             self._stage.services.push_screen(sheet)
+
+    def _open_summary(self, presenter: Presenter, target: tuple[Place, str] | None) -> None:
+        """To the call that a row of the summary is about; from any other row to the whole output."""
+        if target is None:
+            self._show(TextRows(documents.output_lines(presenter.state.run), (("Output", "title"),)))
+        elif presenter.state.select_in(target[1], target[0]):
+            presenter.phase = target[0].phase
+            self._stage.redraw()
 
     def _open_dock_row(self, presenter: Presenter, tab: Tab, index: int) -> None:
         state = presenter.state

@@ -71,6 +71,7 @@ class Panes:
         """The node under the tree's cursor, which stays under it while the tree grows."""
         self._shown_call: Place | None = None
         self._shown_run = ""
+        self._shown_summary = False
         """The nested run that it belongs to."""
         self._shown_detail: object = None
         self._home = 0
@@ -146,7 +147,10 @@ class Panes:
         cursor: int | None = None
         selected, nested = presenter.state.selected, presenter.state.selected_run
         moved = (selected, nested) != (self._shown_call, self._shown_run)
-        if selected is not None and moved and not keep:
+        summary, self._shown_summary = self._shown_summary, presenter.shows_summary
+        if presenter.shows_summary and not summary and not keep:
+            cursor = rows.index_of(("total",))
+        elif selected is not None and moved and not keep:
             cursor = rows.row_of(selected, nested)
         elif self.tree_id is not None:
             cursor = rows.index_of(self.tree_id)

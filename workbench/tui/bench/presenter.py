@@ -25,6 +25,7 @@ from workbench.views.log import EventRows, state_rows
 from workbench.views.model import Lines, Rows
 from workbench.views.picture import Gallery
 from workbench.views.sides import SideRows
+from workbench.views.summary import SummaryRows
 from workbench.views.text import TextRows
 from workbench.views.timeline import Timeline, TimelineRows
 from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, nested_title
@@ -57,6 +58,7 @@ class Presenter:
     _outline: tuple[object, tuple[PhaseOutline, ...]] | None = None
     _problems: tuple[object, tuple[Problem, ...]] | None = None
     _timeline: Timeline = field(default_factory=Timeline)
+    _summary: tuple[object, SummaryRows] | None = None
 
     def drop_drawn(self) -> None:
         """Forget what was made to be drawn: it is not shown now."""
@@ -97,6 +99,7 @@ class Presenter:
             folding=state.folding,
             tick=self.tick,
             timeline=self.timeline if state.started else None,
+            shows_total=self.shows_summary,
         )
 
     def tree(self, *, unfold: bool = False) -> TreeRows:
@@ -117,6 +120,8 @@ class Presenter:
     def context(self, *, compact: bool, divided: bool = False) -> Rows:
         """The middle pane: the selected call, or what the file says of a phase that did not run. See ``View``."""
         call = self.state.call
+        if self.shows_summary:
+            return self._summary_rows()
         if call is None:
             return self._card()
         state = self.state
@@ -195,10 +200,22 @@ class Presenter:
             hint = told("{run.over} runs to the first call and holds before it is sent; {run.start} runs to the end.")
         return CardRows(cascade, phase, hint, self.model)
 
+    @property
+    def shows_summary(self) -> bool:
+        """Whether the context pane shows the summary of the run."""
+        return self.state.summary and self.state.started
+
+    def _summary_rows(self) -> SummaryRows:
+        state = self.state
+        key = (id(state.run), state.run.seq, len(state.children))
+        if self._summary is None or self._summary[0] != key:
+            self._summary = (key, SummaryRows(state.run, state.children))
+        return self._summary[1]
+
     def home_row(self) -> int:
         """The row of the context to look at by itself: what happened last in a call that is followed, else the newest
         message that was sent."""
-        if self._context is None or self.state.call is None:
+        if self._context is None or self.state.call is None or self.shows_summary:
             return 0
         rows = self._context[1]
         return rows.newest() if self.state.following else rows.last_entry()
@@ -211,6 +228,9 @@ class Presenter:
         call = self.state.call
         if self.detail_mode == "problem" and self.problems:
             return self._problem_doc()
+        if self.shows_summary:
+            title: tuple[Span, ...] = (("Output", "title"),)
+            return TextRows(documents.output_lines(self.state.run), title, copy=self.state.run.output)
         if call is None:
             visit = self._visit()
             return self._file_doc() if visit is None else documents.visit_doc(visit)
@@ -263,6 +283,7 @@ class Presenter:
             id(call),
             (call.seq, call.status, len(call.tools), ended) if call else (self.phase, id(self._visit()), state.run.seq),
             row,
+            self.shows_summary,
             self.detail_mode,
             self.problem,
             state.full,
@@ -288,7 +309,7 @@ class Presenter:
         """The message of a row, for the viewer; None for a row that is none."""
         call, run = self.state.call, self.state.shown
         rows = self._context[1] if self._context else None
-        if call is None or rows is None or not 0 <= row < len(rows.refs):
+        if self.shows_summary or call is None or rows is None or not 0 <= row < len(rows.refs):
             return None
         ref = rows.refs[row]
         if ref.kind == "entry":

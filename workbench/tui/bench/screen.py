@@ -399,6 +399,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
             return
         self.panes.tree_id = node.id
         presenter.leave_problem()
+        presenter.state.summary = node.id[0] == "total"
         if node.phase:
             presenter.phase = node.phase
         if node.place is not None:

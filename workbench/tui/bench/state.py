@@ -106,6 +106,8 @@ class BenchState(Struct):
     full: bool = False
     unfold: bool = False
     compare: bool = False
+    summary: bool = False
+    """Whether the summary of the run is shown in the place of a call."""
     folding: dict[NodeId, bool] = field(default_factory=dict)
     unsaved: bool = False
     """Records of the run wait in memory, because the disk does not take them."""
@@ -171,6 +173,7 @@ class BenchState(Struct):
         if self.children[inner].call_at(place) is None:
             return False
         self.selected, self.selected_run, self.following = place, inner, False
+        self.summary = False
         return True
 
     @property
@@ -219,10 +222,12 @@ class BenchState(Struct):
         self.run.read(event)
         self.events.append(event)
         if event.kind == "context_assembled" and self.following:
-            self.selected, self.selected_run = event.place, ""
+            self.selected, self.selected_run, self.summary = event.place, "", False
         elif event.kind in ("call_finished", "call_failed"):
             self.waiting.pop(event.place, None)
         elif event.kind == "run_finished":
+            # A run that failed shows the call at which it did.
+            self.summary = self.following and self.run.status == "success" and bool(self.run.calls)
             self.waiting.clear()
             self.held = None
         self._tell(event, self.run)
@@ -254,7 +259,7 @@ class BenchState(Struct):
         self.run = RunState()
         self.events = []
         self.children = {}
-        self.selected, self.held, self.following = None, None, True
+        self.selected, self.held, self.following, self.summary = None, None, True, False
         self.selected_run = self.held_run = ""
         self.unsaved = False
         self.waiting.clear()
@@ -356,7 +361,7 @@ class BenchState(Struct):
         """Look at a call; the newest one is followed. False when there is no such call."""
         if self.run.call_at(place) is None:
             return False
-        self.selected, self.selected_run = place, ""
+        self.selected, self.selected_run, self.summary = place, "", False
         self.following = self.run.calls[-1].place == place
         return True
 
@@ -366,6 +371,8 @@ class BenchState(Struct):
         if not places:
             return False
         at = places.index(self.selected) if self.selected in places else len(places)
+        if self.summary:
+            at, step = len(places), min(step, -1)
         target = max(0, min(at + step, len(places) - 1))
         return self.select_in(self.selected_run, places[target]) and target != at
 

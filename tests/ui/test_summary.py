@@ -1,0 +1,94 @@
+"""The summary of a run: what came out, what it cost, and where the rows lead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.ui.bench import bench
+from tests.ui.support import triage_story
+from tests.ui.test_hostile import ALL, assert_harmless, hostile_story
+from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.state import RunState
+from workbench.views.numbers import spent_words
+from workbench.views.summary import SummaryRows
+
+
+def lines(rows: SummaryRows, width: int = 100) -> list[str]:
+    rows.lay_out(width)
+    return [rows.row(i, width).text.rstrip() for i in range(len(rows))]
+
+
+def test_the_summary_says_the_output_the_sums_the_dearest_call_and_what_masking_saved() -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    found = lines(SummaryRows(run, {}))
+    text = "\n".join(found)
+    assert found[0].strip() == "output"
+    assert run.output.split("\n")[0][:20] in text
+    (total,) = (line for line in found if line.strip().startswith("total"))
+    assert f"{run.tokens_in:,}" in total
+    assert spent_words(CostSum.of(run.calls, run.embedded)) in total
+    assert sum("most expensive" in line for line in found) == 1
+    saved = sum(call.held_back for call in run.calls if call.answer is not None)
+    assert f"{saved:,} tokens saved" in text
+
+
+def test_the_dearest_call_is_the_one_that_cost_most() -> None:
+    run = RunState.of(triage_story(finished=True).events)
+    run.calls[1].cost = 7.0
+    rows = SummaryRows(run, {})
+    (at,) = (index for index, line in enumerate(lines(rows)) if "most expensive" in line)
+    assert rows.target(at) == (run.calls[1].place, "")
+
+
+def test_failed_checks_are_counted_and_the_last_says_why() -> None:
+    story = triage_story()
+    place = story.events[-1].place
+    for valid, reason in ((True, ""), (False, "2 of 5 failed")):
+        story.emit("check_finished", place, check="t", name="t", mode="retry", valid=valid, reason=reason)
+    story.finish("done")
+    (line,) = (line for line in lines(SummaryRows(RunState.of(story.events), {})) if line.startswith(" checks"))
+    assert line.split()[1:] == ["1", "passed", "1", "failed", "last:", "2", "of", "5", "failed"]
+
+
+async def test_a_run_that_ended_shows_its_summary_and_then_its_last_call(tmp_path: Path) -> None:
+    story = triage_story(finished=True)
+    async with bench(tmp_path, size=(40, 12), events=story.events) as it:
+        for size in ((40, 12), (80, 24), (120, 40), (200, 50)):
+            await it.pilot.resize_terminal(*size)
+            it.presenter.state.summary = True
+            it.screen.redraw()
+            assert isinstance(it.screen.context_pane.rows, SummaryRows)
+            await it.press("left_square_bracket")
+            assert not isinstance(it.screen.context_pane.rows, SummaryRows)
+            assert it.presenter.state.selected == it.presenter.state.run.calls[-1].place
+            it.presenter.state.following = True
+        it.screen.focus_pane("tree")
+        await it.press("G")
+        assert isinstance(it.screen.context_pane.rows, SummaryRows), "the row of the total leads to it"
+        it.screen.focus_pane("context")
+        row = next(i for i in range(40) if it.screen.context_pane.rows.target(i) is not None)
+        it.screen.context_pane.move_to(row)
+        await it.press("enter")
+        assert it.presenter.state.selected is not None
+        assert it.presenter.state.selected.phase == "intake"
+
+
+async def test_a_run_that_failed_shows_the_call_at_which_it_did(tmp_path: Path) -> None:
+    story = triage_story()
+    story.finish("", status="failed", reason="the provider is away")
+    async with bench(tmp_path, events=story.events) as it:
+        assert not isinstance(it.screen.context_pane.rows, SummaryRows)
+
+
+@pytest.mark.fault("F28", "F29")
+async def test_hostile_text_in_a_summary_is_shown_as_it_is(tmp_path: Path) -> None:
+    async with bench(tmp_path, size=(80, 24)) as it:
+        for payload in ALL:
+            await it.feed(hostile_story(payload).events)
+            it.presenter.state.summary = True
+            it.screen.redraw()
+            await it.pilot.pause()
+            assert isinstance(it.screen.context_pane.rows, SummaryRows)
+            assert_harmless(it)

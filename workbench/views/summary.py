@@ -1,0 +1,144 @@
+"""A run in one look: what came out, what it cost, where its tokens went, its checks, and its most expensive call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+from workbench.context.place import Place
+from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.parts import CallState, VisitState
+from workbench.engine.journal.state import RunState
+from workbench.views.cells import Row, Span, crop, fit, flat
+from workbench.views.keys import told
+from workbench.views.model import Rows
+from workbench.views.numbers import count, plural, seconds, spent_words
+from workbench.views.run import visit_name
+from workbench.views.signs import sign, status_sign
+from workbench.views.text import text_lines, wrapped
+from workbench.views.timeline import place_words
+from workbench.views.tree import figures, fitted, total_figures
+
+LINES = 8
+"""Lines of the output that show here."""
+NAME = 24
+"""Cells of the names of phases and children."""
+
+Line = tuple[tuple[Span, ...], Place | None, str]
+"""Spans, and the call that enter goes to, with the child run that it belongs to."""
+
+
+class SummaryRows(Rows):
+    """The rows are made for a width; enter on a phase, a child or the most expensive call goes there."""
+
+    def __init__(self, run: RunState, children: Mapping[str, RunState]) -> None:
+        self.run, self.children = run, children
+        mark = status_sign(run.status)
+        self.title = (("Summary", "title"), ("  ", "plain"), mark, (f" {run.status}", mark[1]))
+        self.title_right = ((told("{view.previous} shows the last call"), "dim"),)
+        self._width = -1
+        self._lines: list[Line] = []
+
+    def lay_out(self, width: int) -> None:
+        if width != self._width:
+            self._width = width
+            self._lines = list(self._made(width))
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def row(self, index: int, width: int) -> Row:
+        self.lay_out(width)
+        return Row(crop(self._lines[index][0], width))
+
+    def target(self, index: int) -> tuple[Place, str] | None:
+        """The call that a row leads to, and the child run that it belongs to."""
+        _, place, run = self._lines[index] if 0 <= index < len(self._lines) else ((), None, "")
+        return None if place is None else (place, run)
+
+    def _made(self, width: int) -> Iterator[Line]:
+        run = self.run
+        if run.reason:
+            for part in wrapped(((flat(run.reason), status_sign(run.status)[1]),), max(10, width - 2)):
+                yield ((" ", "plain"), *part), None, ""
+        yield from self._output(width)
+        yield (), None, ""
+        yield from self._phases(width)
+        yield (), None, ""
+        for name, spans, call in self._facts():
+            yield (((f" {fit(name, 16)}", "head"), *spans)), call.place if call is not None else None, ""
+
+    def _output(self, width: int) -> Iterator[Line]:
+        """The beginning of what came out."""
+        yield ((" output", "head"),), None, ""
+        lines = text_lines(self.run.output[: LINES * 400]) if self.run.output else []
+        shown = [part for line in lines for part in wrapped(((line.text, "plain"),), max(10, width - 3))]
+        for part in shown[:LINES]:
+            yield ((("  ", "plain"), *part)), None, ""
+        if len(shown) > LINES or len(self.run.output) > LINES * 400:
+            yield ((("  …  ", "faint"), (told("{tab.output} shows all of it"), "faint"))), None, ""
+        if not self.run.output:
+            yield ((("  (nothing)", "faint"),)), None, ""
+
+    def _phases(self, width: int) -> Iterator[Line]:
+        """Tokens, cost and time of each phase, of the child runs that it started, and of the whole."""
+        heads = {"calls": "calls", "in": "in", "cached": "cached", "out": "out", "cost": "cost", "time": "time"}
+        room = max(NAME, min(width - 46, 40))
+        columns = max(44, width - room)
+        yield ((" " + fit("phase", room - 1), "head"), *_named(heads, columns)), None, ""
+        for visit in self.run.visits:
+            left = self._name(visit, room)
+            numbers = figures(visit.calls, visit.seconds, columns, counted=True)
+            yield (*left, *numbers), visit.calls[-1].place if visit.calls else None, ""
+            for child in visit.children:
+                yield from self._child(str(child.get("run_id", "")), room, columns)
+        yield ((" " + fit("total", room - 1), "bold"), *total_figures(self.run, columns)), None, ""
+
+    def _name(self, visit: VisitState, room: int) -> tuple[Span, ...]:
+        return ((" ", "plain"), status_sign(visit.status), (" " + fit(visit_name(visit), room - 3), "plain"))
+
+    def _child(self, run_id: str, room: int, columns: int) -> Iterator[Line]:
+        child = self.children.get(run_id)
+        if child is not None:
+            name = fit(f" ↳ {flat(child.session_id)}", room - 3)
+            place = child.calls[-1].place if child.calls else None
+            left: tuple[Span, ...] = (("   ", "plain"), status_sign(child.status), (name[: room - 4], "dim"))
+            yield (*left, *total_figures(child, columns)), place, run_id
+
+    def _facts(self) -> Iterator[tuple[str, tuple[Span, ...], CallState | None]]:
+        run = self.run
+        checks = [check for visit in run.visits for check in visit.checks]
+        if checks:
+            bad = [check for check in checks if not check.get("valid", True)]
+            said: tuple[Span, ...] = ((f"{len(checks) - len(bad):,} passed", "ok" if not bad else "plain"),)
+            if bad:
+                reason = flat(str(bad[-1].get("reason", "")))
+                said += ((f"   {len(bad):,} failed", "error"), (f"   last: {reason}" if reason else "", "dim"))
+            yield "checks", said, None
+        if (call := self.dearest) is not None:
+            cost = spent_words(CostSum.of([call]))
+            words = f"{place_words(call.place)}   {count(call.tokens_in, call.grade_in)} tokens in   {cost}"
+            yield "most expensive", ((words, "plain"),), call
+        saved = sum(call.held_back for call in run.calls if call.answer is not None)
+        if saved:
+            sent = sum(call.tokens_sent for call in run.calls if call.answer is not None)
+            share = f"{100 * saved / (saved + sent):.0f}% of the input"
+            masked = max(call.shortened for call in run.calls)
+            words = f" {saved:,} tokens saved, {share}; at most {plural(masked, 'message')} masked in one call"
+            yield "masking", (sign("masked"), (words, "masked"), (told("   {view.strategies} compares"), "faint")), None
+        failed = sum(len(call.failures) for call in run.calls)
+        if failed:
+            yield "failed tries", ((f"{failed:,}", "error"),), None
+        if run.seconds is not None:
+            yield "time", ((seconds(run.seconds), "plain"),), None
+
+    @cached_property
+    def dearest(self) -> CallState | None:
+        """The answered call that cost most; by its tokens where no cost is known."""
+        answered = [call for call in self.run.calls if call.answer is not None]
+        return max(answered, key=lambda call: (CostSum.of([call]).total or 0.0, call.tokens_in), default=None)
+
+
+def _named(names: Mapping[str, str], columns: int) -> Sequence[Span]:
+    from_tree = {name: (text, "head") for name, text in names.items()}
+    return fitted(from_tree, columns)
