@@ -150,7 +150,7 @@ class Panes:
         summary, self._shown_summary = self._shown_summary, presenter.shows_summary
         if presenter.shows_summary and not summary and not keep:
             cursor = rows.index_of(("total",))
-        elif selected is not None and moved and not keep:
+        elif selected is not None and (moved or (summary and not presenter.shows_summary)) and not keep:
             cursor = rows.row_of(selected, nested)
         elif self.tree_id is not None:
             cursor = rows.index_of(self.tree_id)
