@@ -327,3 +327,16 @@ def test_every_exporter_is_offered() -> None:
     offered = Path(exporting.__file__).read_text("utf-8")
     modules = [module.name for module in pkgutil.iter_modules(exporters.__path__)]
     assert [name for name in modules if f"from workbench.exporters.{name} import" not in offered] == []
+
+
+def test_what_was_edited_by_hand_is_told_in_every_export(folder: Path) -> None:
+    edit = ("--at", "look:1", "--edit", "2=Look twice.", "--session", "forked", "-q")
+    assert run_cli("fork", "greet", *edit, "-m", "offline", "--unscripted", "ok").code == 0
+    (first, *_) = run_cli("export", "forked", "--details").lines
+    assert first["edited"] is True
+    assert "edited" not in run_cli("export", "forked").lines[0]
+    spans = run_cli("export", "forked", "--as", "otel").json["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    edited = [span["name"] for span in spans for one in span["attributes"] if one["key"] == "workbench.edited"]
+    assert len(edited) == 1
+    assert "edited by hand" in run_cli("export", "forked", "--as", "html").out
+    assert "edited by hand" not in run_cli("export", "greet", "--as", "html").out

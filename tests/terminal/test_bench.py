@@ -199,3 +199,31 @@ def fits(terminal: Terminal, columns: int, *texts: str) -> None:
         return columns - 2 <= width <= columns and all(text in shown for text in texts)
 
     terminal.wait(is_drawn, (columns, *texts))
+
+
+def test_a_message_is_edited_in_the_editor_of_the_environment(terminal: Terminal, folder: Path) -> None:
+    program = folder / "editor.sh"
+    lines = (
+        "#!/bin/sh",
+        "for file; do :; done",
+        'printf "By hand: %s\\n" "$(cat "$file")" > "$file.new"',
+        'mv "$file.new" "$file"',
+    )
+    program.write_text("\n".join(lines) + "\n")
+    program.chmod(0o755)
+    terminal.run("open", "log_triage.yaml", env=f"VISUAL= EDITOR={program}")
+    terminal.until("NOT RUN")
+    step(terminal, "intake · turn 1/3")
+    terminal.press("E")
+    terminal.until("Edit  before call intake:1", "You prepare the triage")
+    terminal.press("C-e")
+    terminal.until("By hand: You prepare the triage", "1 edit")
+    terminal.press("C-s")
+    terminal.until("+ By hand: You prepare the triage", "− You prepare the triage")
+    terminal.press("C-s")
+    terminal.until("PAUSED before", "changed by hand")
+    assert not any((folder / "state").rglob("edit-*")), "the file that the editor had is gone"
+    terminal.press("q")
+    terminal.until("Quit?")
+    terminal.press("q")
+    terminal.until("rc=0", PROMPT)

@@ -41,6 +41,7 @@ def checkpoint_files(state: RunState, ending: str) -> Iterator[tuple[PurePosixPa
         "input": dict(state.input),
         "output": state.output,
         "annotations": state.annotations.to_json(),
+        "edits": state.edited,
         "nodes": folders,
     }
     yield PurePosixPath("manifest.json"), _json(manifest)

@@ -57,6 +57,7 @@ class _Page:
     def __init__(self, state: RunState, images: Images) -> None:
         self.state = state
         self.images = images
+        self._edited = state.edited_places
         self.numbers = {id(call): number for number, call in enumerate(state.calls, 1)}
         self._before: dict[str, CallState] = {}
         """The last call that was shown, by branch."""
@@ -127,7 +128,8 @@ class _Page:
                 name = f"turn {call.place.turn}" if call.place.turn else call.purpose or "beside the turns"
                 tools = ", ".join(tool.tool for tool in call.tools)
                 link = f'<a href="#c{self.numbers[id(call)]}">{text(name)}</a>'
-                yield f'<li>{link} <span class="dim">{text(tools)}</span>'
+                edited = " · edited by hand" if call.place in self._edited else ""
+                yield f'<li>{link} <span class="dim">{text(tools)}{edited}</span>'
             yield "</ol></li>"
         yield "</ol>"
 
@@ -157,7 +159,8 @@ class _Page:
         if call.place.branch:
             name += f" · {call.place.branch}"
         predicted = PredictedUsage.of(call)
-        facts = [call.model, call.strategy, f"{predicted.tokens:,} of {predicted.full:,} tokens sent"]
+        facts = ["edited by hand"] if call.place in self._edited else []
+        facts += [call.model, call.strategy, f"{predicted.tokens:,} of {predicted.full:,} tokens sent"]
         if call.forecast is not None:
             facts.append(f"{predicted.cached:,} cached predicted")
         if call.usage.input is not None:

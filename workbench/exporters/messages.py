@@ -27,7 +27,13 @@ def conversations(state: RunState, images: Images, *, details: bool = False) -> 
         assert last.answer is not None
         messages = [to_wire(message, images) for message in (*sent, last.answer)]
         said = {"run": state.annotations.run.to_json(), "call": state.annotations.at(last.place).to_json()}
-        about = {"session_id": state.session_id, "at": str(last.place), "model": last.model, "annotations": said}
+        about = {
+            "session_id": state.session_id,
+            "at": str(last.place),
+            "model": last.model,
+            "edited": any(call.place in state.edited_places for call in visit.calls),
+            "annotations": said,
+        }
         named = {"tools": [dict(tool) for tool in tools]} if tools else {}
         yield {
             **(about if details else {}),

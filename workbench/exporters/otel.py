@@ -84,6 +84,7 @@ class _Spans(Struct):
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": state.cascade_id,
             "gen_ai.conversation.id": state.session_id,
+            "workbench.edits": state.edited or None,
             **_said(state.annotations.run),
         }
         name = f"invoke_workflow {state.cascade_id}".strip()
@@ -145,6 +146,7 @@ class _Spans(Struct):
             "gen_ai.tool.definitions": _json([_definition(tool) for tool in tools or ()]),
             "workbench.place": str(call.place),
             "workbench.strategy": call.strategy,
+            "workbench.edited": True if call.place in self.state.edited_places else None,
             **_said(self.state.annotations.at(call.place)),
         }
         attributes |= {f"gen_ai.request.{name}": call.parameters.get(name) for name in _REQUESTED}

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from workbench.context.place import Place
 from workbench.engine.edits import Edit
-from workbench.engine.gate import Decision, EditFault, Gate, Stop, StopKind
+from workbench.engine.gate import Decision, EditFault, Gate, Stop, StopKind, newly_broken
 from workbench.engine.journal.state import RunState
 from workbench.engine.past.recording import Recording
 from workbench.engine.past.replay import Replay
@@ -151,8 +151,4 @@ class ForkGate:
     def _check(self, stop: Stop) -> None:
         """A request that was valid must be so after the edit."""
         if self._edits and stop.assembly is not None and stop.assembly.problems:
-            broken = stop.assembly.problems[0]
-            message = f"message {broken.entry + 1}: " if broken.entry >= 0 else ""
-            raise EditFault(
-                f"{stop.place}: the edit breaks the request: {message}{broken.message} (invariant {broken.invariant})"
-            )
+            raise EditFault(f"{stop.place}: the edit breaks the request: {newly_broken(None, stop.assembly)}")
