@@ -40,6 +40,7 @@ def judged(**changes: Any) -> int:
         {"host": "LOCALHOST:8321", "origin": "http://localhost:8321"},
         {"origin": "http://127.0.0.1:8321", "upgrade": True, "site": "same-origin"},
         {"cookie": "", "query": TOKEN, "site": "cross-site"},
+        {"cookie": "", "shared": True, "site": "cross-site"},
     ],
 )
 def test_who_has_the_token_and_comes_from_here_is_let_in(changes: dict[str, Any]) -> None:
@@ -66,6 +67,10 @@ def test_who_has_the_token_and_comes_from_here_is_let_in(changes: dict[str, Any]
         ({"site": "cross-site"}, 403),
         ({"method": "POST"}, 405),
         ({"method": "DELETE"}, 405),
+        ({"cookie": "", "shared": True, "upgrade": True, "origin": "http://127.0.0.1:8321"}, 403),
+        ({"cookie": "", "shared": True, "host": "evil.example:8321"}, 403),
+        ({"cookie": "", "shared": True, "origin": "http://evil.example"}, 403),
+        ({"cookie": "", "shared": True, "method": "POST"}, 405),
     ],
 )
 def test_everybody_else_is_refused(changes: dict[str, Any], status: int) -> None:
@@ -216,8 +221,85 @@ def test_what_is_no_http_is_refused_without_a_word(tmp_path: Path) -> None:
         it.process.send_signal(signal.SIGINT)
         _, said = it.process.communicate(timeout=20)
         assert said.splitlines() == [
-            "open this address in a browser of this machine; Ctrl+C ends the server and the apps behind it"
+            "Open this address in a browser of this machine. Ctrl+C ends the server and its apps."
         ]
+
+
+def linked(folder: Path, *words: str) -> dict[str, Any]:
+    """A new link, as ``workbench link --json`` prints it."""
+    with pytest.MonkeyPatch.context() as patch:
+        alone(patch, folder, folder)
+        done = run_cli("link", *words, "--json")
+    assert done.code == 0, done.err
+    made: dict[str, Any] = json.loads(done.out)
+    return made
+
+
+def address_of(made: dict[str, Any]) -> str:
+    """Path and query of a link, without the part that stays in the browser."""
+    return str(made["url"]).partition(":8321")[2].partition("#")[0]
+
+
+def test_a_run_is_a_page_whose_calls_can_be_pointed_at(server: Server) -> None:
+    token = {"Authorization": f"Bearer {server.token}"}
+    status, body, headers = server.get("/runs/first-run", token)
+    assert status == 200
+    assert "text/html" in headers["Content-Type"]
+    assert 'id="lighthouse/1/1/1/1"' in body
+    assert "A light." in body
+    status, body, _ = server.get("/runs", token)
+    assert status == 200
+    assert "first-run" in body
+    status, body, _ = server.get("/?run=first-run", token)
+    assert status == 200
+    assert "/ws/" in body
+    assert server.get("/runs/nothing", token)[0] == 404
+    assert server.get("/?run=nothing", token)[0] == 404
+
+
+def test_a_link_shows_its_run_and_nothing_else_until_it_is_revoked(server: Server, folder: Path) -> None:
+    made = linked(folder, "first-run", "--call", "lighthouse/1/1/1/1")
+    assert made["url"].endswith("#lighthouse/1/1/1/1")
+    there = address_of(made)
+    status, body, _ = server.get(there)
+    assert status == 200
+    assert "A light." in body
+    secret = there.partition("?link=")[2]
+    assert json.loads(server.get(f"/api/runs/first-run?link={secret}")[1])["session_id"] == "first-run"
+    for closed in ("/", "/runs", "/api/runs", "/ws", "/ws/first-run", "/runs/other", "/download/x", "/page.js"):
+        assert server.get(f"{closed}?link={secret}")[0] == 403, closed
+    assert server.get(there[:-1])[0] == 403
+    assert server.asked(there, Host="evil.example")[0] == 403
+    assert server.asked(there, Origin="http://evil.example")[0] == 403
+    with pytest.MonkeyPatch.context() as patch:
+        alone(patch, folder, folder)
+        listed = json.loads(run_cli("link", "--list", "--json").out)
+        assert [one["id"] for one in listed] == [made["id"]]
+        assert secret not in run_cli("link", "--list").out
+        assert run_cli("link", "--revoke", made["id"]).code == 0
+        assert run_cli("link", "--revoke", made["id"]).code == 2
+        assert "has no call at" in run_cli("link", "first-run", "--call", "look/1/1/1/1").err
+    assert server.get(there)[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/api/runs?limit=%C2%B2", {}),
+        ("/api/runs/first-run/events?after=%C2%B2", {}),
+        ("/api/runs/first-run/events", {"Last-Event-ID": "9" * 400}),
+        ("/?fontsize=%C2%B2", {}),
+        ("/api/runs/%00", {}),
+        ("/runs/..%2F..%2Fetc%2Fpasswd", {}),
+        ("/?run=%1B%5D0%3Bx", {}),
+        ("/runs/" + "a" * 3000, {}),
+        ("/ws?width=%C2%B2&height=-1", {}),
+    ],
+)
+def test_a_strange_request_is_answered_without_a_traceback(server: Server, path: str, headers: dict[str, str]) -> None:
+    status, body, _ = server.get(path, {"Authorization": f"Bearer {server.token}", **headers})
+    assert status in (200, 400, 403, 404), status
+    assert "Traceback" not in body
 
 
 def test_only_this_machine_is_served(cli: Cli) -> None:

@@ -47,6 +47,7 @@ from workbench.views.compare import CompareRows, CompareView
 from workbench.views.context import ContextRows
 from workbench.views.context import View as Looking
 from workbench.views.graph import GraphView
+from workbench.views.links import LinksView
 from workbench.views.model import Rows
 from workbench.views.numbers import seconds
 from workbench.views.page import page
@@ -63,6 +64,7 @@ from workbench.views.tree import TreeRows, TreeView
 from workbench.views.value import Block, Cell, FoldedMessages, Heading, Piece, SideBySide, Table, TextBlock, View
 from workbench.views.workspace import BanksView, HealthView, MemoriesView, PermissionsView, ServersView
 from workbench.workspace.comparing import compare_strategies, subjects_of
+from workbench.workspace.links import SharedLinks
 from workbench.workspace.mermaid import RunPath
 from workbench.workspace.permissions import manifest_of
 from workbench.workspace.playground import Playground, subject_of
@@ -131,6 +133,12 @@ def annotated(project: Project) -> Example:
     project.store.annotate(run_id, Change(tags=("good", "<b>no</b>"), score=4, thumb="up"))
     found = project.store.annotate(run_id, Change(call, notes=("read the\nwrong log",)))
     return Example(AnnotationsView("s", found))
+
+
+def links(project: Project) -> Example:
+    shared = SharedLinks(project)
+    shared.make(project.store.find("s"), "s")
+    return Example(LinksView(shared.all()))
 
 
 def runs(project: Project) -> Example:
@@ -266,6 +274,7 @@ EXAMPLES: dict[type[View], Callable[[Project], Example]] = {
     RunView: run,
     TimelineView: timeline,
     AnnotationsView: annotated,
+    LinksView: links,
     RunsView: runs,
     CallView: call,
     CandidatesView: contests,

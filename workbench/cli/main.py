@@ -23,6 +23,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "new": "A new cascade from a template, ready to run.",
         "demo": "Open the tour: a cascade with offline replies, no key, no network.",
         "serve": "The app in a browser, and an API that reads the runs.",
+        "link": "A read-only link to a run, for somebody else.",
         "run": "Run a cascade without the app.",
         "resume": "Go on with a stopped or interrupted run.",
         "attach": "Watch the model calls of any program, and replay them.",

@@ -166,7 +166,7 @@ class _Page:
         if call.usage.input is not None:
             facts.append(f"{call.usage.input:,} in, {call.usage.output or 0:,} out")
         facts.append("cost unknown" if call.cost is None else f"{_about(call.cost_grade)}${call.cost:,.4f}")
-        yield f'<h3 id="c{self.numbers[id(call)]}">{text(name)}</h3>'
+        yield f'<h3 id="c{self.numbers[id(call)]}"><a id="{text(str(call.place))}">{text(name)}</a></h3>'
         yield f'<p class="dim">{text(" · ".join(fact for fact in facts if fact))}</p>'
         yield from self._said(call.place)
         yield from self._context(call)

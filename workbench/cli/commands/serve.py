@@ -19,6 +19,8 @@ from workbench.cli.printer import talk
 from workbench.cli.serving.api import ReadApi
 from workbench.cli.serving.guard import Guard, unfit
 from workbench.extras import missing
+from workbench.workspace.links import SharedLinks
+from workbench.workspace.project import Project
 
 LOCAL = ("127.0.0.1", "localhost")
 
@@ -30,8 +32,11 @@ LOCAL = ("127.0.0.1", "localhost")
 @click.option("--model", "-m", help="Model of phases that name none, or 'offline'.")
 @click.pass_context
 def command(ctx: click.Context, file: Path | None, port: int, host: str, model: str | None) -> None:
-    """Serve the app to a browser on this machine until Ctrl+C. The address that is printed holds a token; who does not
-    have it is refused. WORKBENCH_TOKEN sets the token, else a new one is drawn each time.
+    """Serve the app to a browser on this machine until Ctrl+C. The address that is printed holds a token; requests
+    without it are refused. WORKBENCH_TOKEN sets the token, else a new one is made each time.
+
+    /runs lists the runs, /runs/SESSION shows one as a page, and /?run=SESSION opens it in the app. 'workbench link'
+    makes read-only links to single runs.
 
     With the same token (as a cookie, or Authorization: Bearer) these can be read:
     /api/runs, /api/runs/SESSION, its tree and graph below that, and /api/runs/SESSION/events as server-sent
@@ -47,7 +52,7 @@ def command(ctx: click.Context, file: Path | None, port: int, host: str, model: 
     if host not in LOCAL:
         raise Failure(
             Exit.USAGE,
-            f"'{host}' is not served: everyone who reaches the app can run tools on this machine",
+            f"'{host}' is not served: the app runs tools on this machine, so only this machine may reach it",
             hint=f"from elsewhere: ssh -L {port}:127.0.0.1:{port} THIS-MACHINE",
         )
     if file is not None and not file.is_file():
@@ -58,21 +63,25 @@ def command(ctx: click.Context, file: Path | None, port: int, host: str, model: 
     if wrong := unfit(token):
         raise Failure(Exit.USAGE, f"WORKBENCH_TOKEN {wrong}", hint="unset it, and a new one is drawn")
     project = project_here()
-    words = ["open", *(["--model", model] if model else []), *([str(file)] if file is not None else [])]
+    words = ["open", *(["--model", model] if model else [])]
+    opened = [str(file)] if file is not None else []
     start = "from workbench.cli.serving.behind import main; main()"
-    ctx.exit(asyncio.run(_serve([sys.executable, "-P", "-c", start, *words], project.root.name, token, port)))
+    ctx.exit(asyncio.run(_serve([sys.executable, "-P", "-c", start, *words], opened, project, token, port)))
 
 
-async def _serve(words: list[str], title: str, token: str, port: int) -> int:
+async def _serve(words: list[str], opened: list[str], project: Project, token: str, port: int) -> int:
     """Serve until a signal; the exit code."""
     # Of the extra serve, which may be missing; its absence is told above.
     from aiohttp import web
 
+    from workbench.cli.serving.pages import RunPages
     from workbench.cli.serving.server import ADDRESS, WebApplication, request_log
 
     bound = _listen(ADDRESS, port)
     port = bound.getsockname()[1]
-    served = WebApplication(words, f"{title} · workbench", Guard(token, port), ReadApi(project_here().store))
+    title, api = f"{project.root.name} · workbench", ReadApi(project.store)
+    pages, links = RunPages(project, api), SharedLinks(project)
+    served = WebApplication(words, opened, title, Guard(token, port), api, pages, links)
     runner = web.AppRunner(served.application(), access_log=None, shutdown_timeout=1.0, logger=request_log())
     await runner.setup()
     stop = asyncio.Event()
@@ -96,7 +105,7 @@ async def _serve(words: list[str], title: str, token: str, port: int) -> int:
 
 def _announce(port: int, token: str) -> None:
     print(f"http://127.0.0.1:{port}/?token={quote(token, safe='')}", flush=True)
-    talk("open this address in a browser of this machine; Ctrl+C ends the server and the apps behind it", "dim")
+    talk("Open this address in a browser of this machine. Ctrl+C ends the server and its apps.", "dim")
 
 
 def _listen(address: str, port: int) -> socket.socket:

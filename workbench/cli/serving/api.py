@@ -48,28 +48,28 @@ class ReadApi:
     async def runs(self, request: web.Request) -> web.Response:
         """The runs, newest first: one object for each, as ``workbench runs --json`` names its fields."""
         limit = _number(request, "limit", 100, MOST_RUNS)
-        found = await _in_thread(self._store.runs)
+        found = await in_thread(self._store.runs)
         return web.json_response([asdict(run) for run in found[:limit]], dumps=_dumps)
 
     async def run(self, request: web.Request) -> web.Response:
         """One run, as ``workbench show --json`` prints it."""
-        run_id = await self._found(request)
-        state = await _in_thread(lambda: self._store.state(run_id))
+        run_id = await self.found(request)
+        state = await in_thread(lambda: self._store.state(run_id))
         return web.json_response(run_json(state), dumps=_dumps)
 
     async def tree(self, request: web.Request) -> web.Response:
         """Its execution tree, as ``workbench tree --json`` prints it; ``?format=react-flow``: as nodes and edges."""
-        run_id, form = await self._found(request), request.query.get("format", "tree")
+        run_id, form = await self.found(request), request.query.get("format", "tree")
         if form not in ("tree", "react-flow"):
             text = _dumps({"error": f"format={form} is not known; expected tree or react-flow"})
             raise web.HTTPBadRequest(text=text, content_type="application/json")
-        tree = await _in_thread(lambda: execution_tree(self._store.state(run_id)))
+        tree = await in_thread(lambda: execution_tree(self._store.state(run_id)))
         return web.json_response(react_flow(tree) if form == "react-flow" else tree, dumps=_dumps)
 
     async def graph(self, request: web.Request) -> web.Response:
         """Its phases and the way that it took, as Mermaid, as ``workbench graph --as mermaid`` prints it."""
-        run_id = await self._found(request)
-        state = await _in_thread(lambda: self._store.state(run_id))
+        run_id = await self.found(request)
+        state = await in_thread(lambda: self._store.state(run_id))
         try:
             graph = Definition.of(state.cascade_text, state.cascade_file).graph
         except DefinitionError:
@@ -81,11 +81,11 @@ class ReadApi:
     async def events(self, request: web.Request) -> web.StreamResponse:
         """The journal as server-sent events, from the start or after ``Last-Event-ID`` (or ``?after=SEQ``), until the
         run has ended and nobody writes it any more."""
-        run_id = await self._found(request)
+        run_id = await self.found(request)
         after = _number(request, "after", 0, 2**53)
-        if (last := request.headers.get("Last-Event-ID", "")).isdigit():
+        if is_count(last := request.headers.get("Last-Event-ID", "")) and len(last) < 20:
             after = int(last)
-        tail = await _in_thread(lambda: self._store.tail(run_id))
+        tail = await in_thread(lambda: self._store.tail(run_id))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
         await response.prepare(request)
         with suppress(ConnectionError):  # The reader went away: that is how most streams end.
@@ -95,8 +95,8 @@ class ReadApi:
     async def _follow(self, response: web.StreamResponse, tail: Tail, run_id: str, after: int) -> None:
         quiet = 0.0
         while True:
-            written = await _in_thread(lambda: self._store.writer(run_id)) is not None
-            found = [event for event in await _in_thread(lambda: list(tail.poll())) if event.seq > after]
+            written = await in_thread(lambda: self._store.writer(run_id)) is not None
+            found = [event for event in await in_thread(lambda: list(tail.poll())) if event.seq > after]
             for event in found:
                 body = _dumps(event.to_json())
                 await response.write(f"id: {event.seq}\nevent: {event.kind}\ndata: {body}\n\n".encode())
@@ -110,10 +110,14 @@ class ReadApi:
             if written:
                 await asyncio.sleep(LOOK_AGAIN)
 
-    async def _found(self, request: web.Request) -> str:
-        name = request.match_info["run"]
+    async def found(self, request: web.Request) -> str:
+        """The id of the run that a request names. Raises HTTPNotFound, HTTPInternalServerError."""
+        return await self.named(request.match_info["run"])
+
+    async def named(self, name: str) -> str:
+        """The id of a run by its session or id. Raises as ``found``."""
         try:
-            return await _in_thread(lambda: self._store.find(name))
+            return await in_thread(lambda: self._store.find(name))
         except UnknownRun as fault:
             raise web.HTTPNotFound(text=_dumps({"error": str(fault)}), content_type="application/json") from None
         except StoreError as fault:
@@ -122,12 +126,18 @@ class ReadApi:
             ) from None
 
 
+def is_count(text: str) -> bool:
+    """Whether a text is a whole number in digits of ASCII: others, such as a superscript, are digits and no number."""
+    return text.isascii() and text.isdigit()
+
+
 def _number(request: web.Request, name: str, default: int, most: int) -> int:
     text = request.query.get(name, "")
-    return min(int(text), most) if text.isdigit() and len(text) < 20 else default
+    return min(int(text), most) if is_count(text) and len(text) < 20 else default
 
 
-async def _in_thread(work: Callable[[], T]) -> T:
+async def in_thread(work: Callable[[], T]) -> T:
+    """Do work in a thread, so that the server goes on answering meanwhile."""
     return await asyncio.get_running_loop().run_in_executor(None, work)
 
 

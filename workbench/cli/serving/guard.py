@@ -1,4 +1,5 @@
-"""Who may ask: somebody with the token, from this machine's own pages. Pure, so that every refusal can be tested."""
+"""Who gets an answer: the token, or a read-only link to the run that is asked for, from this machine's own pages. Pure,
+so that every refusal can be tested."""
 
 from __future__ import annotations
 
@@ -44,6 +45,8 @@ class Request(Struct, frozen=True):
     """The token in ``Authorization: Bearer``."""
     upgrade: bool = False
     """A web socket is asked for."""
+    shared: bool = False
+    """A read-only link that works opens what is asked for."""
 
 
 class Refusal(Struct, frozen=True):
@@ -81,13 +84,15 @@ class Guard:
         if request.method not in ("GET", "HEAD"):
             return Refusal(405, "only GET is answered here")
         if request.host.lower() not in self._hosts:
-            return Refusal(403, "this server answers to 127.0.0.1 and localhost alone")
+            return Refusal(403, "this server answers to the names 127.0.0.1 and localhost only")
         if request.origin is not None and request.origin.lower() != f"http://{request.host.lower()}":
-            return Refusal(403, "a page from elsewhere may not ask here")
+            return Refusal(403, "a page of another site may not send this request")
         if request.upgrade and request.origin is None:
             return Refusal(403, "a web socket needs an origin")
-        if request.site in ("cross-site", "same-site") and (request.upgrade or not request.query):
-            return Refusal(403, "a page from elsewhere may not ask here")
+        if request.site in ("cross-site", "same-site") and (request.upgrade or not (request.query or request.shared)):
+            return Refusal(403, "a page of another site may not send this request")
+        if request.shared and not request.upgrade:
+            return None
         if not any(self.is_token(given) for given in (request.cookie, request.bearer, request.query)):
             return Refusal(403, "the token is missing or wrong; open the address that 'workbench serve' printed")
         return None

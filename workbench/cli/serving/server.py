@@ -16,6 +16,7 @@ from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from aiohttp import WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -23,11 +24,14 @@ from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
 from workbench.cli.printer import talk
+from workbench.cli.serving.api import in_thread, is_count
 from workbench.cli.serving.guard import HEADERS, Guard, Request
 from workbench.language.clean import clean_line
 
 if TYPE_CHECKING:
     from workbench.cli.serving.api import ReadApi
+    from workbench.cli.serving.pages import RunPages
+    from workbench.workspace.links import SharedLinks
 
 ADDRESS = "127.0.0.1"
 MOST_APPS = 8
@@ -121,10 +125,11 @@ Close one, and <a href="/">open it again</a>.</p></div>
 """
 
 
-def page(title: str, host: str, most: int, size: int = 15) -> str:
+def page(title: str, host: str, most: int, size: int = 15, run: str = "") -> str:
     """The page for a host such as ``127.0.0.1:8321``; ``most``: how many may be open; ``size``: of the letters, in
-    pixels."""
-    return PAGE.format(title=escape(title), style=STYLE, socket=escape(f"ws://{host}/ws"), most=most, size=size)
+    pixels; ``run``: the id of the run to open."""
+    socket = escape(f"ws://{host}/ws" + (f"/{quote(run, safe='')}" if run else ""))
+    return PAGE.format(title=escape(title), style=STYLE, socket=socket, most=most, size=size)
 
 
 def static_folder() -> Path:
@@ -138,9 +143,19 @@ def static_folder() -> Path:
 class WebApplication:
     """The web application."""
 
-    def __init__(self, command: Sequence[str], title: str, guard: Guard, api: ReadApi) -> None:
-        """``command`` starts the app with the driver for the web."""
-        self._command = tuple(command)
+    def __init__(
+        self,
+        command: Sequence[str],
+        file: Sequence[str],
+        title: str,
+        guard: Guard,
+        api: ReadApi,
+        pages: RunPages,
+        links: SharedLinks,
+    ) -> None:
+        """``command`` starts the app with the driver for the web, followed by the ``file`` to open or by a run."""
+        self._command, self._file = tuple(command), tuple(file)
+        self._pages, self._links = pages, links
         self._title = title
         self._guard = guard
         self._api = api
@@ -156,9 +171,11 @@ class WebApplication:
                 web.get("/", self._index),
                 web.get("/page.js", self._script),
                 web.get("/ws", self._socket),
+                web.get("/ws/{run}", self._socket),
                 web.get("/download/{key}", self._download),
                 web.static("/static", static_folder()),
                 *self._api.routes(),
+                *self._pages.routes(),
             ]
         )
         app.on_response_prepare.append(self._protect)
@@ -169,17 +186,27 @@ class WebApplication:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        asked = _asked(request, self._guard.cookie)
+        asked = _asked(request, self._guard.cookie, shared=await self._is_shared(request))
         refusal = self._guard.refusal(asked)
         if refusal is not None:
             return web.Response(status=refusal.status, text=refusal.reason + "\n")
         if asked.query and request.path == "/":
             # The token leaves the address: it should lie in no history and be seen by nobody who looks on.
-            answer = web.HTTPSeeOther("/")
+            run = request.query.get("run", "")
+            answer = web.HTTPSeeOther(f"/?run={quote(run, safe='')}" if run else "/")
             if self._guard.is_token(asked.query):
                 answer.set_cookie(self._guard.cookie, asked.query, httponly=True, samesite="Lax", path="/")
             return answer
         return await handler(request)
+
+    async def _is_shared(self, request: web.Request) -> bool:
+        """Whether a read-only link opens what is asked for: the page of its run, and what the API says of that run."""
+        token = request.query.get("link", "") or _bearer(request)
+        name = request.match_info.get("run", "")
+        if not token or not name or not request.path.startswith(SHARED):
+            return False
+        link = await in_thread(lambda: self._links.opened_by(token))
+        return link is not None and name in (link.run_id, link.session_id)
 
     async def _protect(self, request: web.Request, response: web.StreamResponse) -> None:
         response.headers.update(HEADERS)
@@ -188,7 +215,8 @@ class WebApplication:
 
     async def _index(self, request: web.Request) -> web.Response:
         size = min(40, max(6, int(request.query.get("fontsize", "15")))) if _is_number(request, "fontsize") else 15
-        return web.Response(text=page(self._title, request.host, MOST_APPS, size), content_type="text/html")
+        run = await self._api.named(request.query["run"]) if request.query.get("run") else ""
+        return web.Response(text=page(self._title, request.host, MOST_APPS, size, run), content_type="text/html")
 
     async def _script(self, request: web.Request) -> web.Response:
         return web.Response(text=SCRIPT, content_type="text/javascript")
@@ -216,6 +244,7 @@ class WebApplication:
     async def _socket(self, request: web.Request) -> web.StreamResponse:
         if len(self._apps) >= MOST_APPS:
             return web.Response(status=503, text=f"{MOST_APPS} pages are open; close one\n")
+        run = await self._api.found(request) if "run" in request.match_info else ""
         socket = web.WebSocketResponse(heartbeat=15, max_msg_size=4 * 1024 * 1024)
         await socket.prepare(request)
         app = App(
@@ -225,7 +254,7 @@ class WebApplication:
             close=socket.close,  # type: ignore[arg-type]
             download_manager=self._downloads,
         )
-        app.arguments = self._command
+        app.arguments = (*self._command, *((run,) if run else self._file))
         self._apps.add(app)
         self._sockets.add(socket)
         width, height = _cells(request.query.get("width", ""), request.query.get("height", ""))
@@ -282,8 +311,16 @@ async def _tell(app: App, socket: web.WebSocketResponse, text: str) -> None:
         await app.focus()
 
 
-def _asked(request: web.Request, cookie: str) -> Request:
+SHARED = ("/runs/", "/api/runs/")
+"""What a read-only link may open."""
+
+
+def _bearer(request: web.Request) -> str:
     scheme, _, bearer = request.headers.get("Authorization", "").partition(" ")
+    return bearer if scheme.lower() == "bearer" else ""
+
+
+def _asked(request: web.Request, cookie: str, *, shared: bool) -> Request:
     return Request(
         method=request.method,
         host=request.headers.get("Host", ""),
@@ -291,18 +328,19 @@ def _asked(request: web.Request, cookie: str) -> Request:
         site=request.headers.get("Sec-Fetch-Site", ""),
         cookie=request.cookies.get(cookie, ""),
         query=request.query.get("token", ""),
-        bearer=bearer if scheme.lower() == "bearer" else "",
+        bearer=_bearer(request),
         upgrade="websocket" in request.headers.get("Upgrade", "").lower(),
+        shared=shared,
     )
 
 
 def _is_number(request: web.Request, name: str) -> bool:
-    return request.query.get(name, "").isdigit() and len(request.query[name]) < 5
+    return is_count(request.query.get(name, "")) and len(request.query[name]) < 5
 
 
 def _cells(width: str, height: str) -> tuple[int, int]:
     """Columns and rows of a terminal within bounds."""
     least_wide, least_high, most_wide, most_high = MOST_CELLS
-    columns = int(width) if width.isdigit() and len(width) < 6 else 80
-    rows = int(height) if height.isdigit() and len(height) < 6 else 24
+    columns = int(width) if is_count(width) and len(width) < 6 else 80
+    rows = int(height) if is_count(height) and len(height) < 6 else 24
     return max(least_wide, min(columns, most_wide)), max(least_high, min(rows, most_high))

@@ -1,0 +1,82 @@
+"""``workbench link``: read-only links to runs for others, and what takes them back."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import as_json, project_here, read_run, session_argument
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.context.place import Place
+from workbench.views.links import LinksView
+from workbench.workspace.links import DAYS, SharedLinks
+
+
+@click.command(short_help="A read-only link to a run, for somebody else.")
+@session_argument
+@click.option("--call", "place", metavar="PLACE", help="Point at this call: PHASE/VISIT/ATTEMPT/TURN/CALL.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8321, show_default=True, help="Port of 'serve'.")
+@click.option("--days", type=click.FloatRange(0.01, 365), default=DAYS, show_default=True, help="How long it works.")
+@click.option("--list", "listed", is_flag=True, help="List the links that work.")
+@click.option("--revoke", multiple=True, metavar="ID", help="Revoke a link, or all links of a run by its session.")
+@as_json
+def command(
+    session: str | None, place: str | None, port: int, days: float, listed: bool, revoke: tuple[str, ...], json: bool
+) -> None:
+    """Print a link that shows one run, and nothing else, in a browser, while 'workbench serve' runs. The link cannot
+    open the app, start anything or read another run. It works until it is revoked, or for --days.
+
+    The server answers on this machine only; somebody elsewhere opens the link through a tunnel:
+    ssh -L 8321:127.0.0.1:8321 MACHINE
+
+    \b
+    Examples:
+      workbench link log_triage-1f3a
+      workbench link log_triage-1f3a --call triage/1/1/2/1 --days 1
+      workbench link --list
+      workbench link --revoke 3fa9c1
+    """
+    project = project_here()
+    links = SharedLinks(project)
+    try:
+        if revoke:
+            gone = links.revoke(revoke)
+            if not gone:
+                raise Failure(Exit.USAGE, f"there is no link {', '.join(revoke)}", hint="workbench link --list")
+            talk(f"revoked {', '.join(link.id for link in gone)}")
+            return
+        if listed:
+            view = LinksView(links.all())
+            if json:
+                write_json(view.json())
+            else:
+                Printer().show(view.blocks())
+            return
+        state = read_run(project, session)
+        if place is not None:
+            try:
+                wanted = Place.parse(place)
+            except ValueError as fault:
+                raise Failure(Exit.USAGE, str(fault)) from None
+            if state.call_at(wanted) is None:
+                raise Failure(
+                    Exit.USAGE, f"{state.session_id} has no call at {place}", hint="workbench tree lists them"
+                )
+        link, token = links.make(state.run_id, state.session_id, days)
+    except OSError as fault:
+        raise Failure(Exit.FAILED, f"links cannot be kept: {fault.strerror}") from fault
+    mark = f"#{quote(place, safe='/')}" if place is not None else ""
+    address = f"http://127.0.0.1:{port}/runs/{quote(link.run_id)}?link={quote(token, safe='')}{mark}"
+    if json:
+        write_json(
+            {"id": link.id, "url": address, "run_id": link.run_id, "session_id": link.session_id, "until": link.until}
+        )
+        return
+    print(address)
+    talk(
+        f"link {link.id} shows {link.session_id or link.run_id} until {link.until}; "
+        f"'workbench link --revoke {link.id}' ends it",
+        "dim",
+    )

@@ -1,0 +1,74 @@
+"""Runs as pages: a list of them, and each with the context of every call, to be read without the app."""
+
+from __future__ import annotations
+
+import asyncio
+from html import escape
+
+from aiohttp import web
+
+from workbench.cli.serving.api import ReadApi, in_thread
+from workbench.language.clean import clean_line
+from workbench.store.faults import StoreError
+from workbench.store.summary import RunSummary
+from workbench.views.numbers import count, day_and_time, money
+from workbench.workspace.exporting import text_of
+from workbench.workspace.project import Project
+
+MOST = 200
+"""Runs of the list."""
+STYLE = """
+body { background: #10141b; color: #d8dee9; font: 14px/1.5 monospace; margin: 2rem; }
+a { color: #8ab4f8; } td, th { padding: 0 1rem 0 0; text-align: left; }
+.n { text-align: right; } .dim { color: #8b95a5; }
+"""
+
+
+class RunPages:
+    """Routes below ``/runs``. Nothing is ever written."""
+
+    def __init__(self, project: Project, api: ReadApi) -> None:
+        self._project = project
+        self._api = api
+        self._drawing = asyncio.Semaphore(2)
+        """A page of a long run takes seconds and memory: two are made at a time."""
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/runs", self.runs), web.get("/runs/{run}", self.run)]
+
+    async def runs(self, request: web.Request) -> web.Response:
+        """The newest runs, each with a link to its page and one that opens it in the app."""
+        found = await in_thread(self._project.store.runs)
+        rows = "".join(map(_row, found[:MOST]))
+        head = '<tr><th>run<th>cascade<th>status<th>started<th class="n">calls<th class="n">cost<th></tr>'
+        title = escape(f"Runs of {self._project.root.name}")
+        body = f"<table>{head}{rows}</table>" if rows else '<p class="dim">There are no runs yet.</p>'
+        return web.Response(
+            text=f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+            f"<style>{STYLE}</style></head><body><h1>{title}</h1>{body}</body></html>",
+            content_type="text/html",
+        )
+
+    async def run(self, request: web.Request) -> web.Response:
+        """One run; ``#PHASE/VISIT/ATTEMPT/TURN/CALL`` is the place of a call in it."""
+        run_id = await self._api.found(request)
+        async with self._drawing:
+            try:
+                text = await in_thread(lambda: text_of(self._project, run_id, "html"))
+            except (StoreError, OSError, ValueError) as fault:
+                raise web.HTTPInternalServerError(
+                    text=f"the run cannot be shown: {clean_line(str(fault), 300)}\n"
+                ) from None
+        return web.Response(text=text, content_type="text/html")
+
+
+def _row(run: RunSummary) -> str:
+    name = escape(clean_line(run.session_id or run.run_id, 80))
+    address = escape(run.run_id)
+    cost = money(run.cost, exact=True) if run.cost is not None else ""
+    return (
+        f'<tr><td><a href="/runs/{address}">{name}</a><td>{escape(clean_line(run.cascade_id, 60))}'
+        f"<td>{escape(run.status)}<td>{escape(day_and_time(run.started))}"
+        f'<td class="n">{count(run.calls)}<td class="n">{escape(cost)}'
+        f'<td><a href="/?run={address}">open in the app</a></tr>'
+    )

@@ -1,0 +1,86 @@
+"""Read-only links to single runs: what each opens, until when, and how it is revoked. Tokens are kept as digests."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from workbench.workspace.project import Project
+from workbench.workspace.state_file import StateFile
+
+DAYS = 7
+"""How long a link works if nothing else is asked for."""
+MOST_TOKEN = 200
+"""Characters of a token that are looked at."""
+
+
+class SharedLink(Struct, frozen=True):
+    """One link. Times are ISO 8601 in UTC."""
+
+    id: str
+    run_id: str
+    session_id: str
+    digest: str
+    """SHA-256 of the token, which is shown once and kept nowhere."""
+    made: str
+    until: str
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether the link works no more."""
+        try:
+            return now >= datetime.fromisoformat(self.until)
+        except (ValueError, TypeError):
+            return True
+
+
+class _Kept(Struct):
+    links: tuple[SharedLink, ...] = ()
+
+
+class SharedLinks:
+    """The links of a workspace, in the user's state folder. Read anew at every look: a link that is revoked stops at
+    once, also in a server that runs."""
+
+    def __init__(self, project: Project) -> None:
+        self._file: StateFile[_Kept] = StateFile.about(project.folders.state / "links", project.root, _Kept)
+
+    def all(self) -> Sequence[SharedLink]:
+        """The links that work, the newest last. Raises nothing: a file that cannot be read holds none."""
+        kept = self._file.read_or_none()
+        now = datetime.now(UTC)
+        return tuple(link for link in (kept.links if kept is not None else ()) if not link.is_over(now))
+
+    def make(self, run_id: str, session_id: str, days: float = DAYS) -> tuple[SharedLink, str]:
+        """A new link to a run, and its token. Raises OSError where it cannot be kept."""
+        token, now = secrets.token_urlsafe(24), datetime.now(UTC)
+        until = (now + timedelta(days=days)).isoformat(timespec="seconds")
+        link = SharedLink(
+            secrets.token_hex(3), run_id, session_id, _digest(token), now.isoformat(timespec="seconds"), until
+        )
+        self._file.write(_Kept((*self.all(), link)))
+        return link, token
+
+    def revoke(self, ids: Sequence[str]) -> Sequence[SharedLink]:
+        """Take links back by their ids or by the session or run that they open; those that there were. Raises OSError
+        where they cannot be."""
+        links = self.all()
+        gone = [link for link in links if {link.id, link.session_id, link.run_id} & set(ids)]
+        if gone:
+            self._file.write(_Kept(tuple(link for link in links if link not in gone)))
+        return gone
+
+    def opened_by(self, token: str) -> SharedLink | None:
+        """The link that a token opens; None for any other text. The time does not tell how much of it is right."""
+        given = _digest(token[:MOST_TOKEN])
+        found = [link for link in self.all() if hmac.compare_digest(link.digest.encode(), given.encode())]
+        return replace(found[0], digest="") if found else None
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
