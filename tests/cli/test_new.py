@@ -102,3 +102,11 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotOpen, match="cannot be written"):
         create("call", tmp_path / "file" / "x.yaml", "x.yaml")
+
+
+def test_open_of_a_file_that_is_not_there_says_how_to_make_it(cli: Cli) -> None:
+    ended = cli("open", "flow.yaml")
+    assert ended.code == 2
+    assert (
+        "flow.yaml: error: there is no such file (workbench new call flow.yaml makes it from a template)" in ended.err
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,25 +15,31 @@ from tests.ui.snapshot import check_sizes
 from tests.ui.stored import FAILED, stored_runs
 from tests.ui.support import TRIAGE
 from workbench.tui.app import WorkbenchApp
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.home import HomeScreen
+from workbench.tui.screens.inputs import InputForm
+from workbench.tui.widgets.entry import LineInput
 from workbench.views.home import CascadeRows
 from workbench.workspace.home import CheckedCascade, ListedCascade
 from workbench.workspace.project import Project
 from workbench.workspace.session import Workspace
+from workbench.workspace.starting import create
 
 BROKEN = "cascade_id: broken\nphases:\n  - name: a\n    instructions: Hello.\n    handoffs: [nowhere]\n"
 
 
 @asynccontextmanager
-async def home(folder: Path, size: tuple[int, int] = (120, 40)) -> AsyncIterator[tuple[Bench, HomeScreen]]:
+async def home(
+    folder: Path, size: tuple[int, int] = (120, 40), proposed: str = ""
+) -> AsyncIterator[tuple[Bench, HomeScreen]]:
     """The app without a file, with everything looked at."""
     env = {"WORKBENCH_CONFIG_DIR": str(folder / "config"), "WORKBENCH_STATE_DIR": str(folder / "state")}
-    app = WorkbenchApp(lambda: Workspace(Project.at(folder, env=env), model="offline"))
+    app = WorkbenchApp(lambda: Workspace(Project.at(folder, env=env), model="offline", proposed=proposed))
     app.animation_level = "none"
     async with app.run_test(size=size, notifications=True, tooltips=True) as pilot:
         it = Bench(app, pilot)
-        await it.until(lambda: isinstance(app.screen, HomeScreen), "the home screen did not open")
-        screen = app.screen
+        await it.until(lambda: any(isinstance(one, HomeScreen) for one in app.screen_stack), "home did not open")
+        screen = next(one for one in app.screen_stack if isinstance(one, HomeScreen))
         assert isinstance(screen, HomeScreen)
         await app.workers.wait_for_complete()
         await it.until(lambda: not screen._listing.searching, "the runs were not read")
@@ -65,7 +72,7 @@ async def test_a_folder_shows_its_cascades_with_their_problems_and_its_runs(
     async with home(folder) as (it, _):
         await check_sizes(it, "home", picture=True)
         lines = [line.split() for line in screen_text(it.app).splitlines()]
-        assert lines[1][-4:-1] == ["file", "with", "errors"]
+        assert "1 file with errors · 1 file with warnings" in screen_text(it.app)
         assert lines[3][:4] == ["▌", "log_triage.yaml", "⚠", "1"]
         assert lines[3][5] == "■", "the newest run of the file was interrupted"
         assert lines[4][:7] == ["flows/broken.yaml", "✗", "1", "error", "5:16:", "handoff", "target"]
@@ -100,7 +107,7 @@ async def test_an_empty_folder_says_how_to_begin_and_d_opens_the_tour(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tour"))
     monkeypatch.setenv("HOME", str(tmp_path))
     async with home(tmp_path / "empty") as (it, _):
-        assert "No cascade lies in this folder." in screen_text(it.app)
+        assert "No cascades in this folder." in screen_text(it.app)
         await check_sizes(it, "home-empty")
         await it.press("escape")
         assert isinstance(it.app.screen, HomeScreen), "there is nothing below it"
@@ -150,3 +157,93 @@ async def test_a_file_that_cannot_be_opened_is_said_and_the_app_stays(tmp_path: 
         await it.press("enter")
         await it.until(lambda: "no such file" in screen_text(it.app), "nothing was said")
         assert isinstance(it.app.screen, HomeScreen)
+
+
+async def test_n_makes_a_cascade_from_a_template_asks_for_its_inputs_and_opens_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    async with home(folder) as (it, screen):
+        await it.press("n")
+        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "no template was asked for")
+        await check_sizes(it, "new")
+        await it.press("2")
+        await it.until(lambda: screen.query(LineInput), "no file was asked for")
+        assert screen.query_one(LineInput).value == "agent.yaml"
+        (folder / "taken.yaml").write_text("mine")
+        screen.query_one(LineInput).value = "taken.yaml"
+        await it.press("enter")
+        assert screen.query(LineInput), "a file that is there is not taken"
+        screen.query_one(LineInput).value = "flow"
+        await it.press("enter")
+        await it.until(lambda: isinstance(it.app.screen, InputForm), "no inputs were asked for")
+        assert [entry.value for entry in it.app.screen.query(LineInput)][1] == "flow.notes.txt"
+        await it.type("Really?")
+        await it.press("enter", "enter")
+        await it.until(lambda: it.app.session is not None, "it did not open")
+        assert it.session.file == folder / "flow.yaml"
+        question = "Really?"
+        assert json.loads((folder / "flow.input.json").read_text())["question"] == question
+        assert it.app.given["question"] == question
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.run.finished, "it did not run")
+        assert it.presenter.state.run.status == "success"
+        assert it.presenter.state.run.input["question"] == question
+        assert (folder / "taken.yaml").read_text() == "mine"
+
+
+async def test_inputs_are_changed_where_a_file_has_them_already_at_home_and_in_the_bench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    create("call", folder / "sum.yaml", "sum.yaml")
+    kept = folder / "sum.input.json"
+
+    def reader() -> object:
+        return json.loads(kept.read_text()).get("reader")
+
+    async with home(folder) as (it, _):
+        await it.press("I")
+        await it.until(lambda: isinstance(it.app.screen, InputForm), "no inputs were shown")
+        await check_sizes(it, "inputs-kept")
+        it.app.screen.query(LineInput)[1].value = "Ada"
+        await it.press("enter", "enter")
+        await it.until(lambda: reader() == "Ada", "nothing was saved")
+        await it.press("enter")
+        await it.until(lambda: it.app.session is not None, "the file did not open")
+        await it.until(lambda: it.app.given.get("reader") == "Ada", "it opens with other inputs")
+        await it.press("I")
+        await it.until(lambda: isinstance(it.app.screen, InputForm), "no inputs were shown")
+        it.app.screen.query(LineInput)[1].value = "Grace"
+        await it.press("enter", "enter")
+        assert it.app.given["reader"] == reader() == "Grace"
+        assert not it.presenter.state.run.run_id, "nothing was started"
+        await it.press("I", "escape")
+        assert reader() == "Grace"
+
+
+async def test_a_file_that_is_not_there_is_offered_to_be_made(tmp_path: Path) -> None:
+    async with home(tmp_path, proposed="ticket.yaml") as (it, screen):
+        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nothing was offered")
+        assert "New cascade ticket.yaml" in screen_text(it.app)
+        await it.press("1")
+        await it.until(lambda: screen.query(LineInput), "no file was asked for")
+        assert screen.query_one(LineInput).value == "ticket.yaml"
+        await it.press("enter")
+        await it.until(lambda: isinstance(it.app.screen, InputForm), "no inputs were asked for")
+        await it.press("escape")
+        await it.until(lambda: it.app.session is not None, "it did not open")
+        assert it.session.file == tmp_path / "ticket.yaml"
+
+
+async def test_home_says_when_a_file_ran_last_and_for_how_much(tmp_path: Path) -> None:
+    (tmp_path / "log_triage.yaml").write_text(TRIAGE)
+    stored_runs(tmp_path)
+    async with home(tmp_path) as (it, _):
+        await it.until(lambda: "after triage:3" in screen_text(it.app), "the runs were not read")
+        line = next(line for line in screen_text(it.app).splitlines() if "log_triage.yaml" in line)
+        assert line.split()[5:11] == ["■", "11-05", "14:02", "after", "triage:3", "$0.0074"]

@@ -35,6 +35,8 @@ class Opening(Struct, frozen=True):
     """Run id of a stored run to show."""
     fresh: bool = False
     """Not as the file was left."""
+    proposed: str = ""
+    """A file that is not there yet, to be made."""
 
     def store(self) -> Store:
         """Where the runs are. Raises SettingsError."""
@@ -50,7 +52,7 @@ class Opening(Struct, frozen=True):
         from workbench.workspace.session import Session, Workspace
 
         project = Project.at(self.root, flags={"base_url": self.base_url or None})
-        workspace = Workspace(project, self.model, self.sandbox)
+        workspace = Workspace(project, self.model, self.sandbox, self.proposed)
         if self.view:
             return workspace.run(self.view)
         if self.file is None:

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from workbench.views.cells import Row, Span, crop, fit, flat, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import plural
+from workbench.views.numbers import day_and_time, plural, spent_words
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import wrapped
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from workbench.workspace.home import CheckedCascade, ListedCascade
 
 HOW_TO_BEGIN = (
-    "No cascade lies in this folder.",
+    "No cascades in this folder.",
     "",
-    "{home.demo}  opens the tour: examples in a new folder of your own, scripted replies, no key and no network",
-    "   A cascade is a YAML or JSON file with a cascade_id and phases; save one here, and it shows.",
-    "   workbench open FILE opens one from elsewhere.",
+    "{home.new}  makes one from a template: it runs at once, with scripted replies, no key and no network",
+    "{home.demo}  opens the tour: larger examples in a new folder of your own",
+    "   workbench open FILE opens a cascade from elsewhere.",
 )
 
 
@@ -49,12 +49,16 @@ class CascadeRows(Rows):
         self._opened = opened
         self._longest = max((cell_len(one.shown) for one in self.listed), default=0)
         self._told = max((len(_last_words(run)) for run in last.values()), default=0)
+        self._paid = max((len(spent_words(run.spent)) for run in last.values()), default=0)
         self.title = (("Cascades", "title"),)
         broken = sum(bool(one.errors) for one in checked.values())
+        doubtful = sum(bool(one.warnings) and not one.errors for one in checked.values())
         waiting = len(self.listed) - len(checked)
-        done = plural(broken, "file") + " with errors" if broken else "no errors"
+        found = [f"{plural(broken, 'file')} with errors"] if broken else []
+        found += [f"{plural(doubtful, 'file')} with warnings"] if doubtful else []
+        done = " · ".join(found) or "no problems"
         words = "looking …" if listed is None else f"checking, {waiting:,} to go" if waiting > 0 else done
-        self.title_right = ((words, "running" if waiting or listed is None else "error" if broken else "dim"),)
+        self.title_right = ((words, "running" if waiting or listed is None else _worst(broken, doubtful)),)
         self.empty = ("Looking …",) if listed is None else tuple(map(told, HOW_TO_BEGIN))
         if not self.listed and listed is not None:
             self.title_right = ()
@@ -63,8 +67,9 @@ class CascadeRows(Rows):
         return len(self.listed)
 
     def heads(self, width: int) -> Sequence[Row]:
-        file, status, note, _ = _columns(width, self._longest, self._told)
-        words = f"   {fit('file', file)}{fit('check', status)}{fit('last run', note)}about"
+        file, status, note, cost, _ = _columns(width, self._longest, self._told, self._paid)
+        words = f"   {fit('file', file)}{fit('check', status)}{fit('last run', note)}{fit('cost', cost - 2, 'right')}"
+        words += ("  " if cost else "") + "about"
         return (Row(crop(((words, "head"),), width)),) if self.listed else ()
 
     def row(self, index: int, width: int) -> Row:
@@ -83,16 +88,23 @@ class CascadeRows(Rows):
         return (Row((*columns, *first)), *(Row(((" " * indent, "plain"), *line)) for line in more))
 
     def _room(self, width: int) -> int:
-        return _columns(width, self._longest, self._told)[3]
+        return _columns(width, self._longest, self._told, self._paid)[-1]
 
     def _columns(self, index: int, width: int) -> tuple[Span, ...]:
         """The row without the details of its file."""
         one = self.listed[index]
-        file, status, note, _ = _columns(width, self._longest, self._told)
-        mark: Span = sign("changed") if one.shown == self._opened else (" ", "plain")
+        file, status, note, cost, _ = _columns(width, self._longest, self._told, self._paid)
+        mark: Span = sign("shown") if one.shown == self._opened else (" ", "plain")
         checked = self._checked.get(one.shown)
         name: Span = (fit(one.shown, file), "name")
-        return ((" ", "plain"), mark, (" ", "plain"), name, *_problems(checked, status), *self._run(one.shown, note))
+        return (
+            (" ", "plain"),
+            mark,
+            (" ", "plain"),
+            name,
+            *_problems(checked, status),
+            *self._run(one.shown, note, cost),
+        )
 
     def _about(self, index: int) -> Span:
         one = self.listed[index]
@@ -102,27 +114,35 @@ class CascadeRows(Rows):
             return flat(checked.first.removeprefix(f"{one.shown}:").replace(": error: ", ": ", 1)), "error"
         return flat(one.cascade_id if checked is None else checked.description or one.cascade_id), "dim"
 
-    def _run(self, shown: str, width: int) -> tuple[Span, ...]:
+    def _run(self, shown: str, width: int, paid: int) -> tuple[Span, ...]:
+        """How the newest run of a file ended, when it began, and what it cost."""
         run = self._last.get(shown)
         if run is None:
-            return ((fit("", width), "plain"),)
+            return ((fit("", width + paid), "plain"),)
         glyph, token = status_sign(run.status)
-        return ((f"{glyph} ", token), (fit(_last_words(run), width - 4) + "  ", "dim"))
+        cost = f"{fit(spent_words(run.spent), paid - 2, 'right')}  " if paid else ""
+        return ((f"{glyph} ", token), (fit(_last_words(run), width - 4) + "  ", "dim"), (cost, "plain"))
 
     def plain(self, index: int) -> str:
         return f"{self.listed[index].shown} {self.listed[index].cascade_id}"
 
 
+def _worst(broken: int, doubtful: int) -> str:
+    return "error" if broken else "warning" if doubtful else "dim"
+
+
 def _last_words(run: RunSummary) -> str:
-    return f"{run.status} after {run.at}" if run.resumable and run.at else run.status
+    """``11-02 14:02``, with where it stopped if it can go on."""
+    return f"{day_and_time(run.started, year=False)}{f' after {run.at}' if run.resumable and run.at else ''}"
 
 
-def _columns(width: int, longest: int, told: int) -> tuple[int, int, int, int]:
-    """Cells of the file, of what the check found, of the last run, and of the rest. ``longest``: of a file's name,
-    ``told``: of the words about its last run."""
+def _columns(width: int, longest: int, told: int, paid: int) -> tuple[int, int, int, int, int]:
+    """Cells of the file, of what the check found, of the last run, of its cost, and of the rest. ``longest``: of a
+    file's name, ``told``: of the words about its last run, ``paid``: of the longest cost."""
     file = min(longest + 2, 44, max(18, width * 35 // 100))
     note = min(max(10, told + 4), 34, width * 30 // 100)
-    return file, 14, note, max(8, width - file - 14 - note - 4)
+    cost = min(max(paid, 4) + 2, 14) if paid and width >= 72 else 0
+    return file, 14, note, cost, max(8, width - file - 14 - note - cost - 4)
 
 
 def _problems(checked: CheckedCascade | None, width: int) -> tuple[Span, ...]:

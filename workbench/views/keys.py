@@ -560,6 +560,8 @@ RUN_KEYS: tuple[Key, ...] = (
     Key("runs.close", "escape,q", "close", "runs", "Drop the filter, then back to where you came from", "Runs", "back"),
     Key("home.next", "tab", "pane(1)", "home", "From the cascades to the runs and back", "Home", "other list"),
     Key("home.previous", "shift+tab", "pane(-1)", "home", "The same, the other way", "Home"),
+    Key("home.new", "n", "new", "home", "A new cascade from a template", "Home", "new"),
+    Key("home.inputs", "I", "inputs", "home", "The inputs of the file: look, change, save", "Home", "inputs"),
     Key("home.demo", "d", "demo", "home", "Copy the examples to a new folder and open the tour", "Home", "demo"),
     Key("home.look", "r", "look", "home", "Look at the folder again", "Home", "look again"),
     Key(
@@ -595,7 +597,17 @@ RUN_FOOTERS: dict[str, tuple[str, ...]] = {
         "runs.copy",
         "runs.delete",
     ),
-    "home": ("list.open", "home.next", "find.filter", "app.runs", "app.snapshots", "home.demo", "home.look"),
+    "home": (
+        "list.open",
+        "home.new",
+        "home.inputs",
+        "home.next",
+        "find.filter",
+        "app.runs",
+        "app.snapshots",
+        "home.demo",
+        "home.look",
+    ),
 }
 """For ``FOOTERS``."""
 
@@ -788,6 +800,7 @@ KEYS: tuple[Key, ...] = (
     ),
     Key("run.pause", "space", "pause", "bench", "Pause at the next stop; continue a paused run", "Run", "pause"),
     Key("run.start", "r", "start", "bench", "Start a new run of the file as it is now", "Run", "run"),
+    Key("run.inputs", "I", "inputs", "bench", "Change the inputs of the next run, and save them", "Run", "inputs"),
     Key("run.stop", "x", "stop", "bench", "Stop the run; it can be resumed", "Run", "stop"),
     Key("run.answer", "a", "answer", "bench", "Answer the question that the run asks you", "Run", "answer"),
     Key(

@@ -40,7 +40,7 @@ SIGNS: dict[str, Sign] = {
     "winner": Sign("★", "ok", "the candidate that was chosen"),
     "stands": Sign("☆", "masked", "stands in for a choice that nobody made"),
     "marked": Sign("◉", "key", "marked, to be compared"),
-    "shown": Sign("»", "key", "the run that the Bench shows"),
+    "shown": Sign("»", "key", "the run that the Bench shows; at home the file that was open last"),
     "new": Sign("+", "ok", "not in the call before"),
     "gone": Sign("−", "gone", "was in the request before, and is not any more"),
     "moved": Sign("⇅", "changed", "stands in another place than before"),

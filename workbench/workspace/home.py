@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,6 +133,8 @@ class CheckedCascade(Struct, frozen=True):
     warnings: int = 0
     first: str = ""
     """The first error, or why the file cannot be read."""
+    inputs: Mapping[str, str] = {}
+    """What a run of it is given: names, and what each is."""
 
 
 def cascade_files(project: Project) -> list[ListedCascade]:
@@ -163,4 +165,6 @@ def checked(project: Project, file: Path) -> CheckedCascade:
     cascade = opened.cascade
     about = (cascade.description or "").partition("\n")[0] if cascade is not None else ""
     first = str(errors[0]) if errors else ""
-    return CheckedCascade(file, about, len(cascade.phases) if cascade is not None else 0, len(errors), warnings, first)
+    if cascade is None:
+        return CheckedCascade(file, about, 0, len(errors), warnings, first)
+    return CheckedCascade(file, about, len(cascade.phases), len(errors), warnings, first, cascade.inputs_schema)

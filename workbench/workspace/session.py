@@ -390,6 +390,8 @@ class Workspace(Struct, frozen=True):
     project: Project
     model: str = ""
     sandbox: str = ""
+    proposed: str = ""
+    """A file that is not there yet: home offers to make it."""
 
     def file(self, file: Path) -> Session:
         """A session over a cascade file. Raises CannotOpen."""

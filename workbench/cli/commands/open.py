@@ -17,6 +17,7 @@ from workbench.terminal import why_not
 from workbench.views.numbers import plural
 from workbench.views.value import Cell
 from workbench.workspace.input_file import default_input
+from workbench.workspace.starting import ENDINGS
 
 
 @click.command(short_help="Open a cascade, a run, or this folder in the app.")
@@ -38,7 +39,7 @@ def command(
     it was left: with the run and the call that were shown, the panes, and what was folded.
 
     Without an argument: the cascades of this folder with their problems, and its runs. Without a terminal they are
-    listed.
+    listed. A FILE that is not there yet can be made from a template.
 
     \b
     Examples:
@@ -48,13 +49,21 @@ def command(
       workbench open cascades/router.yaml --input '{"ticket": "T-2041"}'
     """
     file, run_id = _meant(what)
+    proposed = ""
+    if file is not None and not run_id and not file.exists():
+        if why_not(os.environ) is not None or file.suffix not in ENDINGS:
+            hint = f"workbench new call {file} makes it from a template" if file.suffix in ENDINGS else ""
+            raise Failure(Exit.USAGE, "there is no such file", file=str(file), hint=hint)
+        file, proposed = None, str(file)
     if session:
         project_here().store.require_new(session)
-    if file is None and not run_id and why_not(os.environ) is not None:
+    if file is None and not run_id and not proposed and why_not(os.environ) is not None:
         _list()
         return
     given = (default_input(file) if file is not None else {}) if input_ is None else input_
-    opening = Opening(file, None, given, model or "", base_url or "", session or "", sandbox or "", run_id, fresh)
+    opening = Opening(
+        file, None, given, model or "", base_url or "", session or "", sandbox or "", run_id, fresh, proposed
+    )
     instead = f"workbench show {what}" if run_id else f"workbench run {file or 'FILE'}"
     ctx.exit(start(opening, given, instead))
 

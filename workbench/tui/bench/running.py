@@ -20,9 +20,13 @@ from workbench.tui.screens.inputs import InputForm
 from workbench.tui.screens.trust import asks_for_trust
 from workbench.views.keys import told
 from workbench.views.numbers import plural
+from workbench.workspace.input_file import CannotOpen, input_file
+from workbench.workspace.input_values import write_input
 from workbench.workspace.model_choice import GoesOffline
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from workbench.language.load import Loaded
     from workbench.tui.bench.presenter import Presenter
     from workbench.tui.bench.stage import Stage
@@ -265,9 +269,36 @@ class Running:
         def filled(values: Mapping[str, Any] | None) -> None:
             if values is not None:
                 services.given = {**services.given, **values}
+                self._keep_inputs(session.file, services.given)
                 self._launch(services.given, mode)
 
         services.push_screen(InputForm(declared, services.given), filled)
+
+    def change_inputs(self) -> None:
+        """Show what the next run is given, to be changed and saved."""
+        if (live := self._stage.live()) is None:
+            return
+        session, services = live[0], self._stage.services
+        runnable = session.runnable or session.opened
+        declared = runnable.cascade.inputs_schema if runnable.cascade is not None else {}
+        if not declared:
+            self._say("This cascade declares no inputs (inputs_schema).")
+            return
+
+        def filled(values: Mapping[str, Any] | None) -> None:
+            if values is not None:
+                others = {name: value for name, value in services.given.items() if name not in declared}
+                services.given = {**others, **values}
+                self._keep_inputs(session.file, services.given)
+
+        services.push_screen(InputForm(declared, services.given, kept=input_file(session.file).name), filled)
+
+    def _keep_inputs(self, file: Path, given: Mapping[str, Any]) -> None:
+        """Save them beside the file, where the next run takes them from."""
+        try:
+            self._say(told("Inputs saved in {name}; {run.inputs} changes them.", name=write_input(file, given).name))
+        except CannotOpen as fault:
+            self._say(f"The inputs are used and not saved: {fault}", "warning")
 
     def _launch(self, given: Mapping[str, Any], mode: Mode) -> None:
         if (live := self._stage.live()) is None:

@@ -288,6 +288,9 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     def action_start(self) -> None:
         self.controllers.running.start()
 
+    def action_inputs(self) -> None:
+        self.controllers.running.change_inputs()
+
     def action_pause(self) -> None:
         self.controllers.running.pause()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
 from textual import on, work
@@ -13,6 +14,8 @@ from textual.worker import get_current_worker
 from workbench.language.clean import clean
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.tui.screens.inputs import InputForm
 from workbench.tui.screens.sized import Grip, SizedScreen
 from workbench.tui.widgets.line import SpanLine
 from workbench.tui.widgets.rowview import RowView
@@ -23,12 +26,15 @@ from workbench.views.numbers import plural
 from workbench.views.runs import RunRows
 from workbench.workspace.folders import at_home
 from workbench.workspace.home import TOUR, cascade_files, checked, copy_examples, example_files
+from workbench.workspace.input_file import CannotOpen, default_input, input_file
+from workbench.workspace.input_values import write_input
 from workbench.workspace.project import Project
 from workbench.workspace.runs_poller import Listing, RunsPoller, RunsRequest
+from workbench.workspace.starting import TEMPLATES, create, free_name
 from workbench.workspace.view_states import load_views
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from workbench.store.summary import RunSummary
     from workbench.workspace.home import CheckedCascade, ListedCascade
@@ -57,6 +63,8 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
         self._checked: dict[str, CheckedCascade] = {}
         self._last: dict[str, RunSummary] = {}
         self._opened = ""
+        self._proposed = workspace.proposed
+        """A file that is to be made, until that was offered."""
         self.poller = RunsPoller(workspace.project.store, self._published)
 
     def compose(self) -> ComposeResult:
@@ -117,7 +125,13 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
         self._show_files(at)
         if first and not listed and len(self.recent.rows):
             self.recent.focus()
+        if self._proposed and self.services.session is None and not (self._root / self._proposed).exists():
+            self.action_new()
         self.services.press_early_keys()
+
+    @property
+    def _root(self) -> Path:
+        return self._workspace.project.root
 
     def _take_check(self, shown: str, found: CheckedCascade) -> None:
         self._checked[shown] = found
@@ -166,6 +180,71 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
         members = self._listing.members
         if event.index < len(members):
             self.services.navigation.show_run(members[event.index].run.run_id)
+
+    # -- new cascades, and their inputs ------------------------------------------------------------------------------
+
+    def action_new(self) -> None:
+        """Ask for a template and a file, make it, ask for its inputs, and open it."""
+        answers = [(one.name, str(number), f"{one.name}: {one.about}") for number, one in enumerate(TEMPLATES, 1)]
+        text = "Each runs at once, with scripted replies. Choose what comes nearest; the file says what each line does."
+        proposed, self._proposed = self._proposed, ""
+        heading = f"New cascade {flat(proposed, 40)}" if proposed else "New cascade from a template"
+
+        def chosen(template: str | None) -> None:
+            if template is not None:
+                self._ask_for_file(template, proposed or free_name(template, self._root))
+
+        self.app.push_screen(ChoiceDialog(heading, text, answers), chosen)
+
+    def _ask_for_file(self, template: str, proposed: str) -> None:
+        def done(text: str) -> str | None:
+            name = text.strip()
+            if not name:
+                return "A file, such as flow.yaml"
+            file = self._root / (name if Path(name).suffix else f"{name}.yaml")
+            try:
+                written = create(template, file, self._workspace.project.shown(file))
+            except CannotOpen as fault:
+                return str(fault)
+            others = ", ".join(path.name for path in written[1:])
+            self.services.say(f"{written[0].name} is made, with {others}.")
+            self._ask_for_inputs(file, lambda: self.services.navigation.show_file(file))
+            return None
+
+        self.ask("file", value=proposed, placeholder="flow.yaml", done=done)
+
+    def action_inputs(self) -> None:
+        """Show the inputs of the file under the cursor, to be changed and saved."""
+        if self._listed and 0 <= self.cascades.cursor < len(self._listed):
+            self._ask_for_inputs(self._listed[self.cascades.cursor].file)
+
+    @work(thread=True, exit_on_error=False, exclusive=True, group="inputs")
+    def _ask_for_inputs(self, file: Path, then: Callable[[], object] = lambda: None) -> None:
+        """Read what a file declares, ask, and save; then call ``then``, whatever was answered."""
+        later = self.app.call_later
+        found = checked(self._workspace.project, file)
+        try:
+            given = default_input(file)
+        except CannotOpen as fault:
+            later(self.services.say, str(fault), "error")
+            later(then)
+            return
+
+        def filled(values: Mapping[str, Any] | None) -> None:
+            if values is not None:
+                others = {name: value for name, value in given.items() if name not in found.inputs}
+                try:
+                    self.services.say(f"Saved in {write_input(file, {**others, **values}).name}.")
+                except CannotOpen as fault:
+                    self.services.say(str(fault), "error")
+            then()
+
+        if found.inputs:
+            later(self.app.push_screen, InputForm(found.inputs, given, kept=input_file(file).name), filled)
+        else:
+            why = found.first or "it declares none (inputs_schema)"
+            later(self.services.say, f"No inputs of {file.name}: {why}")
+            later(then)
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="demo")
     def action_demo(self) -> None:

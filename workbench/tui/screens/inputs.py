@@ -9,7 +9,7 @@ from textual import on
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from workbench.language.clean import clean
+from workbench.language.clean import clean, clean_line
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
 from workbench.tui.widgets.entry import LineInput
@@ -22,8 +22,12 @@ class InputForm(Dialog[Mapping[str, Any]]):
     heading = "Inputs of the run"
     offered = (("tab", "next"), ("enter", "go on"))
 
-    def __init__(self, declared: Mapping[str, str], given: Mapping[str, Any]) -> None:
+    def __init__(self, declared: Mapping[str, str], given: Mapping[str, Any], *, kept: str = "") -> None:
+        """``kept`` names the file that the values go to, where they are only saved; else a run begins with them."""
         super().__init__()
+        self._kept = kept
+        if kept:
+            self.heading = "Inputs of the next run"
         self._declared = dict(declared)
         self._given = dict(given)
 
@@ -34,7 +38,14 @@ class InputForm(Dialog[Mapping[str, Any]]):
             value = as_line(self._given[name]) if name in self._given else ""
             parts.append(LineInput(value, placeholder=clean(description), id=f"input-{number}"))
         parts.append(Static(plain("JSON is taken as JSON, everything else as text."), classes="muted"))
-        parts.append(Button(plain("Run"), id="run", classes="go", compact=True))
+        parts.append(
+            Button(
+                plain(f"Save to {clean_line(self._kept)}" if self._kept else "Run"),
+                id="run",
+                classes="go",
+                compact=True,
+            )
+        )
         return parts
 
     def on_mount(self) -> None:
