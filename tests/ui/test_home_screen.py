@@ -194,6 +194,17 @@ async def test_n_makes_a_cascade_from_a_template_asks_for_its_inputs_and_opens_i
         assert (folder / "taken.yaml").read_text() == "mine"
 
 
+async def test_n_goes_to_the_next_match_while_a_search_is_marked(tmp_path: Path) -> None:
+    for name in ("a", "b", "a2"):
+        (tmp_path / f"{name}.yaml").write_text(TRIAGE)
+    async with home(tmp_path) as (it, screen):
+        await it.press("slash", *"a", "enter", "n")
+        assert screen.cascades.cursor > 0
+        assert it.app.screen is screen
+        await it.press("escape", "n")
+        await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "no template was asked for")
+
+
 async def test_inputs_are_changed_where_a_file_has_them_already_at_home_and_in_the_bench(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

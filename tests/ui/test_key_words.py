@@ -55,7 +55,7 @@ async def test_a_rebound_key_is_what_every_sentence_says(tmp_path: Path) -> None
 def test_the_first_words_in_an_empty_folder_name_the_key_that_is_bound() -> None:
     take_keys(resolve({"home.demo": "f12"})[0])
     try:
-        assert CascadeRows((), {}, {}).empty[2].startswith("f12  opens the tour")
+        assert CascadeRows((), {}, {}).empty[3].startswith("f12  opens the tour")
         assert CascadeRows(None, {}, {}).empty == ("Looking …",)
     finally:
         take_keys(KEYS)

@@ -464,7 +464,8 @@ SETTINGS_KEYS: tuple[Key, ...] = (
 ROOM_KEYS: tuple[Key, ...] = (*FIND_KEYS, *EDITOR_KEYS, *SQL_KEYS, *SETTINGS_KEYS)
 
 ROOM_CONTEXTS: dict[str, tuple[str, ...]] = {
-    "find": ("app", "list", "home", "snapshots", "sql", "editor", "text"),
+    # Not with home: there, n goes to the next match only while a search is marked.
+    "find": ("app", "list", "snapshots", "sql", "editor", "text"),
     "editor": ("app", "text", "list"),
     "text": ("editor", "sql"),
     "sql": ("app", "text", "list"),

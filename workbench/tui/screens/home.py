@@ -48,7 +48,7 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
     CLEARS: ClassVar[str] = "home.close"
     needs_focus: ClassVar[bool] = True
     VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012 - declared by Textual without ClassVar
-    BINDINGS: ClassVar[list[BindingType]] = [*bindings("home"), *bindings("find"), *bindings("borders")]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("find"), *bindings("home"), *bindings("borders")]
     PALETTE = ("home", "find", "borders", "list")
 
     def __init__(self, workspace: Workspace) -> None:
@@ -156,6 +156,10 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
         self._show_files()
 
     # -- keys --------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The key that goes to the next match means another command until a search is marked."""
+        return action != "find_again" or any(view.needle for view in self.query(RowView))
 
     def action_pane(self, step: int) -> None:
         """To the other list."""
