@@ -130,13 +130,6 @@ _NAMES: dict[str, tuple[str, str]] = {
     "home.new": ("New cascade", "template create author begin"),
     "home.inputs": ("Change inputs", "input values save"),
     "run.inputs": ("Change inputs", "input values save next run"),
-    # Annotations
-    "annotate.tag": ("Tag", "label mark annotate tags"),
-    "annotate.note": ("Write note", "comment remark annotate"),
-    "annotate.score": ("Score", "rate rating number annotate"),
-    "annotate.up": ("Thumb up", "good like annotate"),
-    "annotate.down": ("Thumb down", "bad dislike annotate"),
-    "note.save": ("Save note", ""),
     "home.close": ("Back to the Bench", "close escape"),
     # Compare, sweep, candidates
     "compare.next": ("Next difference", ""),
