@@ -62,7 +62,7 @@ class LogRows(Rows):
     @property
     def empty(self) -> tuple[str, ...]:  # type: ignore[override]
         """What a log without a line says."""
-        runs = "{run.start} runs the cascade; {run.over} runs it to the first call and holds there."
+        runs = "{run.start} runs the cascade; {run.over} runs it to the first call and pauses there."
         how = told(
             runs if self.can_run else "The file cannot run as it is: {tab.problems} says why, {view.edit} opens it."
         )

@@ -531,7 +531,9 @@ class Nodes:
         mark = sign("held") if held else sign("recorded") if call.recorded else self._mark(status)
         tools = ", ".join(dict.fromkeys(flat(tool.tool) for tool in call.tools))
         edited: tuple[Span, ...] = ((" ", "plain"), sign("edited")) if place in self._edited else ()
-        extra: Span = (f"  {view.held_kind}", "held") if held else (f"  {tools}" if tools else "", "dim")
+        extra: Span = (
+            (f"  {view.held_kind}", "held") if held and view.held_kind else (f"  {tools}" if tools else "", "dim")
+        )
         said: Span = (extra[0][1:], extra[1])
         begun = call.started or (call.finished if call.answer is not None else "")
         return Node(

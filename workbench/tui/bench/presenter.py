@@ -90,7 +90,6 @@ class Presenter:
             broken=tuple(f"{point} (disabled)" if point.disabled else str(point) for point in self.breakpoints),
             stopped_at=frozenset(point.phase for point in self.breakpoints if not point.disabled),
             held=state.held.place if state.held else None,
-            held_kind=state.held.words if state.held else "",
             selected=state.selected,
             selected_run=state.selected_run,
             held_run=state.held_run,
@@ -197,7 +196,7 @@ class Presenter:
         elif self.file is not None and any(problem.severity is Severity.ERROR for problem in self.file.problems):
             hint = told("The file has errors: it opens, but it does not run. {tab.problems} lists them.")
         else:
-            hint = told("{run.over} runs to the first call and holds before it is sent; {run.start} runs to the end.")
+            hint = told("{run.over} runs to the first call and pauses before it is sent; {run.start} runs to the end.")
         return CardRows(cascade, phase, hint, self.model)
 
     @property

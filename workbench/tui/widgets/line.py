@@ -75,7 +75,7 @@ KEPT = "app.help"
 
 MOST_LINES = 4
 """That messages may take at the foot of a screen."""
-FIRST_SHARE = 0.62
+FIRST_SHARE = 0.72
 """How much of the footer the keys of the first group may take while those of the second have no room."""
 MARKS = {"information": (" ", "plain"), "warning": (" ⚠ ", "warning"), "error": (" ✗ ", "error")}
 """What stands before a message, by its severity."""
