@@ -230,6 +230,17 @@ def test_what_has_no_answer_cannot_be_accepted(frozen: Path) -> None:
     assert "cannot be accepted" in text
 
 
+def test_a_changed_text_points_at_the_line_inside_the_block_that_differs(greeted: Path) -> None:
+    file = greeted / "greet.yaml"
+    edit(file, "instructions: Greet them.", "instructions: |\n      Greet them.\n      Be short.\n      Be kind.")
+    assert run_cli("run", "greet.yaml", "--session", "block", "-q").code == 0
+    assert run_cli("test", "freeze", "block", "--name", "block").code == 0
+    edit(file, "Be kind.", "Be very kind.")
+    wanted = file.read_text().splitlines().index("      Be very kind.") + 1
+    (changed,) = run_cli("test", "review", "-k", "block", "--json").json
+    assert changed["differences"][0]["line"] == wanted
+
+
 def test_without_a_terminal_a_review_prints_and_changes_nothing(frozen: Path) -> None:
     assert run_cli("test", "review").code == 0
     edit(Path("greet.yaml"), "Greet them.", "Greet them warmly.")

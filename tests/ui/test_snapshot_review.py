@@ -116,16 +116,22 @@ async def test_accepting_writes_and_rejecting_does_not(tmp_path: Path) -> None:
         await it.press("k", "s")
         await it.until(lambda: screen.board.items[1].status == "skipped", "what was accepted cannot be taken back")
         assert second.read_bytes() == before[second]
-        await it.until(lambda: "Taken back: snapshots/second.json" in screen_text(it.app))
+        await it.until(lambda: "Restored: snapshots/second.json" in screen_text(it.app))
         await it.press("a")
         await it.until(lambda: screen.board.items[1].status == "accepted", "a decision cannot be changed")
-        assert "s on it takes it back" in screen_text(it.app)
+        assert "u undoes it" in screen_text(it.app)
         await it.press("c")
         await it.until(lambda: screen.board.items[1].status == "passed" and not screen.board.busy)
         assert [item.status for item in screen.board.items] == ["changed", "passed", "changed"]
         await it.press("A")
         await it.until(lambda: all(item.status == "accepted" for item in screen.board.items[::2]))
         assert third.read_bytes() != before[third]
+        assert "u undo" in screen_text(it.app).splitlines()[-1]
+        await it.press("u")
+        await it.until(lambda: all(item.status == "changed" for item in screen.board.items[::2]), "nothing was undone")
+        assert (first.read_bytes(), third.read_bytes()) == (before[first], before[third])
+        await it.press("u")
+        assert "There is no decision to undo." in screen_text(it.app)
 
 
 async def test_what_cannot_be_accepted_says_why_and_stays(tmp_path: Path) -> None:

@@ -228,7 +228,25 @@ class _Comparison:
         before, after = ("", "") if told or not rule.line else self._values(rule, is_recorded)
         if before == after:
             before = after = ""
+        if kind == ChangeKind.REWORDED and not is_recorded:
+            rule = self._pointed(rule)
         return ChangedPart(kind, words, was, now, rule, is_recorded, before, after, old, new)
+
+    def _pointed(self, rule: Rule) -> Rule:
+        """The same rule, at the first line of its text that is another one, where the text goes on over lines."""
+        path = path_of(rule.path)
+        if not rule.line or self.recorded is None or not path:
+            return rule
+        there = self._moved.get(path[1]) if len(path) > 1 and path[0] == "phases" and isinstance(path[1], int) else None
+        was = _text(self.recorded, ("phases", there, *path[2:]) if there is not None else path)
+        now = _text(self.today, path)
+        if was is None or now is None or was == now:
+            return rule
+        before, after = was.split("\n"), now.split("\n")
+        pairs = zip(before, after, strict=False)
+        at = next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(before), len(after)))
+        at = min(at, len(after) - 1 - (not after[-1] and len(after) > 1))
+        return Rule(rule.path, self.today.source.inner_span(path, at + 1, 1).line)
 
     def _values(self, rule: Rule, is_recorded: bool) -> tuple[str, str]:
         """What a rule says in the recorded text and in today's; nothing for what is no single value."""
@@ -344,6 +362,17 @@ def _value(definition: Definition, path: Path) -> str:
             return "not set"
     is_plain = isinstance(value, str | int | float | bool) and len(str(value)) <= WINDOW
     return ("true" if value else "false") if isinstance(value, bool) else str(value) if is_plain else ""
+
+
+def _text(definition: Definition, path: Path) -> str | None:
+    """A text of the file; None for what is none."""
+    value = definition.source.data
+    for part in path:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value if isinstance(value, str) else None
 
 
 def _by_name(schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -282,6 +282,7 @@ REVIEW_KEYS: tuple[Key, ...] = (
     ),
     Key("snapshots.reject_all", "R", "decide_all('rejected')", "snapshots", "Reject all that are open", "Snapshots"),
     Key("snapshots.skip_all", "S", "decide_all('skipped')", "snapshots", "Skip all that are open", "Snapshots"),
+    Key("snapshots.undo", "u", "undo", "snapshots", "Undo the last decision", "Snapshots", "undo"),
     Key("snapshots.full", "d", "full", "snapshots", "Both requests in full, side by side", "Snapshots", "full text"),
     Key("snapshots.edit", "o", "edit", "snapshots", "Open the cascade file at the line", "Snapshots", "open file"),
     Key(

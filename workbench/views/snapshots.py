@@ -257,6 +257,21 @@ class SnapshotBoard(Struct):
                 item.decision, item.objection = decision, ""
         return objections
 
+    def undo(self, review: Review, indices: Sequence[int]) -> list[str]:
+        """Leave snapshots undecided again; the objections of those that stay as they are."""
+        objections: list[str] = []
+        for index in indices:
+            item = self.items[index]
+            if item.verdict is None or item.decision is None:
+                continue
+            try:
+                review.undo(item.verdict)
+            except SnapshotError as fault:
+                objections.append(str(fault))
+            else:
+                item.decision, item.objection = None, ""
+        return objections
+
     def counts(self) -> tuple[tuple[Span, ...], ...]:
         """``3 passed``, ``1 changed`` …, each on its own."""
         found = Counter(item.status for item in self.items)

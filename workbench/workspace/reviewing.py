@@ -202,6 +202,12 @@ class Review:
             self._snapshots.take_back(verdict, self._written[verdict.name])
         self.decided[verdict.name] = decision
 
+    def undo(self, verdict: SnapshotResult) -> None:
+        """Leave one undecided again; its file becomes what it was. Raises SnapshotError where that was written
+        meanwhile."""
+        self.decide(verdict, Decision.SKIPPED)
+        del self.decided[verdict.name]
+
     def decide_rest(self, decision: Decision) -> list[SnapshotError]:
         """Decide about all that are open; the reasons why some could not be accepted, which count as skipped."""
         faults: list[SnapshotError] = []

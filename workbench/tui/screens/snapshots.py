@@ -61,6 +61,8 @@ class SnapshotsScreen(WorkbenchScreen[None]):
         self._left = False
         self._round = 0
         """The number of the check that is listened to."""
+        self._done: list[list[int]] = []
+        """Which snapshots each decision was about, the last decision last."""
         self.board = SnapshotBoard(f"{project.shown(self._snapshots.folder)}/")
         self.list_pane = RowView(self.board.list(), id="list", edge=True)
         self.review_pane = RowView(Lines(), id="review")
@@ -103,6 +105,7 @@ class SnapshotsScreen(WorkbenchScreen[None]):
     def _begin(self) -> None:
         """Check everything; a check that goes on is given up, and what it still says is not heard."""
         self._round += 1
+        self._done.clear()
         self._check(self._round)
 
     @work(thread=True, exclusive=True, group="check", exit_on_error=False)
@@ -180,6 +183,8 @@ class SnapshotsScreen(WorkbenchScreen[None]):
     def _offer(self) -> None:
         item = self.item
         offered = (*(TO_DECIDE if item is not None and item.is_open else ()), *TO_LOOK)
+        if self._done:
+            offered = ("snapshots.undo", *offered)
         if self.board.busy:
             offered = ("snapshots.stop", *offered)
         self.offer(offered, ALWAYS[:2])
@@ -284,7 +289,7 @@ class SnapshotsScreen(WorkbenchScreen[None]):
         item = self.item
         if item is None or not item.can_be(Decision(decision)):
             words = "{snapshots.next} goes to the next changed snapshot, {snapshots.check} checks all again."
-            self.services.say(told("There is nothing to decide here: " + words))
+            self.services.say(told("This snapshot has not changed. " + words))
             return
         self._decide([self.list_pane.cursor], Decision(decision))
 
@@ -292,11 +297,11 @@ class SnapshotsScreen(WorkbenchScreen[None]):
         """Decide about every changed snapshot that is open."""
         indices = [index for index, item in enumerate(self.board.items) if item.is_open]
         if self.board.busy:
-            self.services.say("The check is not over: it may find more. Press the key again then.", "warning")
+            self.services.say("The check still runs and may find more. Press the key again when it is done.", "warning")
         elif indices:
             self._decide(indices, Decision(decision))
         else:
-            self.services.say(told("There is nothing left to decide about: {snapshots.check} checks all again."))
+            self.services.say(told("All changed snapshots are decided. {snapshots.check} checks all again."))
 
     @work(thread=True, group="decide", exit_on_error=False)
     def _decide(self, indices: list[int], decision: Decision) -> None:
@@ -304,6 +309,29 @@ class SnapshotsScreen(WorkbenchScreen[None]):
             back = [one.listed.file for at, one in enumerate(self.board.items) if at in indices and one.is_written]
             objections = self.board.decide(self._review, indices, decision)
         self.app.call_later(self._decided, indices, decision, objections, back)
+
+    def action_undo(self) -> None:
+        """Take the last decision back; a file that it wrote becomes what it was."""
+        if not self._done:
+            self.services.say("There is no decision to undo.")
+            return
+        self._undo(self._done.pop())
+
+    @work(thread=True, group="decide", exit_on_error=False)
+    def _undo(self, indices: list[int]) -> None:
+        with self._lock:
+            objections = self.board.undo(self._review, indices)
+        self.app.call_later(self._undone, indices, objections)
+
+    def _undone(self, indices: list[int], objections: list[str]) -> None:
+        for objection in objections[:3]:
+            self.services.say(objection, "error")
+        if len(objections) < len(indices):
+            names = ", ".join(self.board.items[index].listed.name for index in indices[:3])
+            more = f" and {len(indices) - 3} more" if len(indices) > 3 else ""
+            self.services.say(f"Undone: {names}{more}")
+        self.list_pane.cursor = indices[0]
+        self._refresh()
 
     def _decided(self, indices: list[int], decision: Decision, objections: list[str], back: list[str]) -> None:
         for objection in objections[:3]:
@@ -314,9 +342,11 @@ class SnapshotsScreen(WorkbenchScreen[None]):
             done = [self.board.items[index] for index in indices if self.board.items[index].decision is decision]
             names = ", ".join(item.listed.file for item in done[:3])
             more = f" and {len(done) - 3} more" if len(done) > 3 else ""
-            self.services.say(told("Written: {names}; {snapshots.skip} on it takes it back.", names=names + more))
+            self.services.say(told("Written: {names}. {snapshots.undo} undoes it.", names=names + more))
         elif back and not objections:
-            self.services.say(f"Taken back: {', '.join(back)}")
+            self.services.say(f"Restored: {', '.join(back)}")
+        if any(self.board.items[index].decision is decision for index in indices):
+            self._done.append(indices)
         if not objections and (following := self.board.next_open(indices[-1])) is not None:
             self.list_pane.cursor = following
         self._refresh()
@@ -325,7 +355,7 @@ class SnapshotsScreen(WorkbenchScreen[None]):
         """To the next changed snapshot about which nothing was decided."""
         found = self.board.next_open(self.list_pane.cursor)
         if found is None:
-            self.services.say("No further snapshot is to be decided about.")
+            self.services.say("No other snapshot is open.")
         else:
             self.list_pane.move_to(found)
 
@@ -363,7 +393,7 @@ class SnapshotsScreen(WorkbenchScreen[None]):
         if self.board.busy:
             self.workers.cancel_group(self, "check")
         else:
-            self.services.say("No check is going on.")
+            self.services.say("No check is running.")
 
     def action_pane(self, step: int) -> None:
         panes = [view for view in (self.list_pane, self.review_pane, self.sides_pane) if view.display]
