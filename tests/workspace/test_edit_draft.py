@@ -240,3 +240,42 @@ def test_an_added_message_that_is_dropped_again_leaves_nothing(ran: Session) -> 
     assert (draft.rows, draft.edits) == (before, ())
     draft.do(AddMessage(1, Message("user", "y")))
     assert [c.what for c in draft.changes] == ["added"]
+
+
+NATIVE = {
+    "cascade_id": "c",
+    "phases": [
+        {
+            "name": "look",
+            "instructions": "Look.",
+            "tackle": ["read_file"],
+            "use_native_tools": True,
+            "rules": {"max_turns": 3},
+        }
+    ],
+}
+
+
+def test_a_tool_result_without_its_call_is_refused_and_both_can_go_together(folder: Path) -> None:
+    (folder / "c.json").write_text(json.dumps(NATIVE))
+    session = make(folder)
+    try:
+        session.start({}, Mode.OVER)
+        first = held(session)
+        session.go(Mode.OVER)
+        stop = held(session, but=first)
+        draft = EditDraft(target_of(stop))
+        roles = [row.message.role for row in draft.rows]
+        assert roles == ["user", "assistant", "tool"]
+        draft.do(DropMessage(1))
+        with pytest.raises(EditError, match=r"answers no call .*rule 1: every tool result"):
+            session.edit(*draft.edits)
+        assert session.stepper.held is stop
+        draft.write("call:1:0", '{"path": "c.json"}')
+        assert draft.undo()
+        draft.do(DropMessage(2))
+        again = saved(session, draft, stop)
+        assert again.assembly is not None
+        assert [message.role for message in again.assembly.request.messages] == ["user"]
+    finally:
+        session.close()

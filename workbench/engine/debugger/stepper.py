@@ -106,7 +106,7 @@ class Stepper:
         thread. Raises EditError where they make no sense there, or nothing is held."""
         stop = self.held
         if stop is None or self._loop is None:
-            raise EditError("the run is not held: there is nothing to edit")
+            raise EditError("the run is not paused: there is nothing to edit")
         check_edits(edits, stop)
         self._edits = edits
         self._loop.call_soon_threadsafe(self._let_go)
