@@ -30,6 +30,7 @@ SCREENS: Mapping[str, str] = {
     "EditScreen": "edit",
     "EditorScreen": "editor",
     "FeedbackDialog": "feedback",
+    "FlowSheet": "flow",
     "FormDialog": "form",
     "FreezeForm": "freeze",
     "HomeScreen": "home",

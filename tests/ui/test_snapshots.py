@@ -110,6 +110,9 @@ async def looks_elsewhere(it: Bench, folder: Path) -> None:
     it.session.stepper.breakpoints += [Breakpoint("crash", disabled=True), phase, Breakpoint(tool="read_log")]
     await it.press("s")
     await check_sizes(it, "breakpoints")
+    await it.press("escape", "v")
+    await check_sizes(it, "flow")
+    await it.press("escape")
     it.session.stepper.breakpoints.clear()
     it.screen.redraw()
     for name, dialog in (

@@ -20,6 +20,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "run.stop": ("Stop run", "cancel abort kill interrupt"),
     "run.answer": ("Answer question", "human form approval sign off"),
     "run.breakpoint": ("Toggle breakpoint", "stop break debugger"),
+    "view.flow": ("Show flow", "graph phases walk diagram"),
     "run.condition": ("Set conditional breakpoint", "stop break tool tokens state"),
     "run.breakpoints": ("List breakpoints", "edit disable delete condition"),
     "run.again": ("Re-run", "reuse recorded answers file changed again"),

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from workbench.context.place import Place
+from workbench.engine.journal.parts import VisitState
+from workbench.engine.journal.state import RunState
 from workbench.language.graph import Graph
+from workbench.views.cells import Row, Span, crop, flat, justify
+from workbench.views.model import Rows
+from workbench.views.signs import sign, status_sign
+from workbench.views.tree import figures, fitted
 from workbench.views.value import Block, Cell, View
 from workbench.workspace.mermaid import RunPath, why
 
@@ -66,3 +73,90 @@ def _graph_json(graph: Graph, walked: RunPath) -> dict[str, Any]:
 
 def _status(name: str, walked: RunPath) -> Mapping[str, Any]:
     return {"status": walked.status.get(name), "visits": walked.visits[name]} if walked.known else {}
+
+
+class FlowRows(Rows):
+    """The graph with the walk of a run on it: below each phase its ways out, those that were taken first in sight, and
+    beside it its visits, tokens, cost and time."""
+
+    empty = ("The file holds no cascade that can be shown.",)
+
+    def __init__(self, graph: Graph, run: RunState | None) -> None:
+        """``run`` is None before one began."""
+        self.walked = RunPath(run)
+        self.title = (("Flow", "title"), (f"  {flat(graph.id)}", "name"))
+        self._visits: dict[str, list[VisitState]] = {}
+        for visit in run.visits if run is not None else ():
+            if not visit.branch:
+                self._visits.setdefault(visit.phase, []).append(visit)
+        self._calls: dict[str, list[Any]] = {}
+        for call in run.calls if run is not None else ():
+            self._calls.setdefault(call.place.phase, []).append(call)
+        self._lines: list[tuple[str, tuple[Span, ...]]] = []
+        """Of each row the phase that it leads to, and of a way out its spans; a phase is laid out for the width."""
+        for node in graph.nodes:
+            self._lines.append((node.id, ()))
+            ways = graph.out(node.id)
+            for number, edge in enumerate(ways, 1):
+                taken = self.walked.steps[(edge.src, edge.dst)]
+                corner = "└" if number == len(ways) else "├"
+                arrow = f"{corner}━▶ " if taken else f"{corner}╌▶ "
+                times = f"  taken ×{taken}" if taken > 1 else "  taken" if taken else ""
+                back = "↑ " if self._is_before(graph, edge.dst, node.id) else ""
+                token = "ok" if taken else "faint"
+                words: tuple[Span, ...] = (
+                    ("     ", "plain"),
+                    (arrow, token),
+                    (back + flat(edge.dst), "bold" if taken else "dim"),
+                )
+                self._lines.append((edge.dst, (*words, (f"  {flat(why(edge))}", "dim"), (times, token))))
+        self._kinds = {node.id: node.kind for node in graph.nodes}
+
+    @staticmethod
+    def _is_before(graph: Graph, dst: str, src: str) -> bool:
+        """Whether a way leads back."""
+        names = [node.id for node in graph.nodes]
+        return names.index(dst) <= names.index(src)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        if not self._calls:
+            return ()
+        names = {name: (name, "head") for name in ("calls", "in", "cached", "out", "cost", "time")}
+        return (Row(justify(((" phase", "head"),), fitted(names, self._columns(width)), width)),)
+
+    def _columns(self, width: int) -> int:
+        """What the columns of the tree take a width for: all of them, or the three of a narrow one."""
+        return 100 if width >= 100 else 80 if width >= 80 else 50
+
+    def row(self, index: int, width: int) -> Row:
+        name, spans = self._lines[index]
+        if spans:
+            return Row(crop(spans, width))
+        visits = self._visits.get(name, [])
+        mark = status_sign(visits[-1].status) if visits else sign("pending")
+        kind = "" if self._kinds[name] == "llm" else f"  {self._kinds[name]}"
+        times = f"  ×{len(visits)}" if len(visits) > 1 else ""
+        left: tuple[Span, ...] = (
+            (" ", "plain"),
+            mark,
+            (f" {flat(name)}", "bold" if visits else "plain"),
+            (f"{kind}{times}", "dim"),
+        )
+        if not self._calls:
+            return Row(crop(left, width))
+        known = [visit.seconds for visit in visits if visit.seconds is not None]
+        took = sum(known) if known else None
+        right = figures(self._calls.get(name, []), took, self._columns(width), counted=True) if visits else ()
+        return Row(justify(left, right, width))
+
+    def phase(self, index: int) -> str:
+        """The phase of a row, or the one that a way out leads to."""
+        return self._lines[index][0] if 0 <= index < len(self._lines) else ""
+
+    def call(self, index: int) -> Place | None:
+        """The last call of that phase; None where it made none."""
+        calls = self._calls.get(self.phase(index))
+        return calls[-1].place if calls else None

@@ -846,6 +846,7 @@ KEYS: tuple[Key, ...] = (
     Key("run.freeze", "t", "freeze", "bench", "Freeze the run as a test", "Run", "freeze"),
     Key("found.next", "n", "match(1)", "found", "The next match, while a search is marked", "Look", "next match"),
     Key("found.previous", "N", "match(-1)", "found", "The match before", "Look", "previous"),
+    Key("view.flow", "v", "flow", "bench", "The flow: the graph of phases, with the walk on it", "Look", "flow"),
     Key(
         "view.previous", "left_square_bracket", "call(-1)", "bench", "Look at the call before", "Look", "previous call"
     ),

@@ -7,16 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from workbench.context.strategy import SpecError
-from workbench.engine.definition import DefinitionError
+from workbench.engine.definition import Definition, DefinitionError
 from workbench.store.faults import StoreError
 from workbench.tui.bench.tabs import Tab
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.tui.screens.flow import FlowSheet
 from workbench.tui.screens.message import MessageSheet
 from workbench.tui.screens.sheet import Sheet
 from workbench.views import documents
 from workbench.views.candidates import no_candidates
+from workbench.views.graph import FlowRows
 from workbench.views.json_tree import JsonRows
 from workbench.views.keys import told
 from workbench.views.summary import SummaryRows
@@ -26,12 +28,20 @@ from workbench.workspace.comparing import source_of
 
 if TYPE_CHECKING:
     from workbench.context.place import Place
+    from workbench.engine.journal.state import RunState
+    from workbench.language.graph import Graph
     from workbench.tui.bench.presenter import Detail, Presenter
     from workbench.tui.bench.stage import Stage
     from workbench.tui.widgets.rowview import RowView
     from workbench.views.model import Rows
     from workbench.views.result import FoundPlace
     from workbench.views.timeline import Bar
+
+
+def graph_of(run: RunState) -> Graph:
+    """The graph of the text that a run began with. Raises DefinitionError."""
+    return Definition.of(run.cascade_text, run.cascade_file).graph
+
 
 NO_CALL = "There is no call yet: {run.over} runs to the first one."
 
@@ -302,6 +312,36 @@ class Inspecting:
             presenter.phase = bar.place.phase
         self._stage.redraw()
         self._stage.focus_pane("context")
+
+    # -- the flow ----------------------------------------------------------------------------------------------------
+
+    def flow(self) -> None:
+        """Show the graph of the phases, with what the run did on it."""
+        if (live := self._stage.live()) is None:
+            return
+        session, presenter = live
+        state = presenter.state
+        try:
+            graph = graph_of(state.run) if state.started and state.run.cascade_text else session.opened.graph
+        except DefinitionError as fault:
+            self._say(str(fault), "error")
+            return
+        if graph is None:
+            self._say(told("The file has errors: there is no graph of it. {tab.problems} lists them."), "error")
+            return
+
+        def made() -> tuple[object, FlowRows]:
+            run = state.run if state.started else None
+            return (id(run), run.seq if run is not None else 0), FlowRows(graph, run)
+
+        def go_to(phase: str, call: Place | None) -> None:
+            presenter.phase = phase
+            if call is None or not state.select_in("", call):
+                state.selected, state.selected_run, state.following, state.summary = None, "", False, False
+            self._stage.redraw()
+            self._stage.focus_pane("context")
+
+        self._stage.services.push_screen(FlowSheet(made, go_to))
 
     # -- copy, edit --------------------------------------------------------------------------------------------------
 

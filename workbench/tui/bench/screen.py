@@ -366,6 +366,9 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         elif self.is_zoomed:
             self.zoom()
 
+    def action_flow(self) -> None:
+        self.controllers.inspecting.flow()
+
     def action_jump(self) -> None:
         def chosen(name: str | None) -> None:
             if name is not None:
