@@ -35,7 +35,7 @@ INTERNAL = frozenset(
 COLUMNS: Mapping[str, str] = {
     "actions": "What became of each message that changed: kept, masked, truncated, summarized, injected or dropped.",
     "added_at": "When the row was written, in UTC.",
-    "annotated": "How many annotations of the run are in the tables.",
+    "annotated": "Bytes of the run's annotations that are in the tables.",
     "annotation_id": "Id of the annotation.",
     "applied_at": "When the tables got this version, in UTC.",
     "attempt_number": "Attempt at a phase, from 1.",
@@ -94,7 +94,7 @@ COLUMNS: Mapping[str, str] = {
     "is_winner": "Whether this candidate won.",
     "journal_rows": "Number of events in the journal.",
     "keywords": "Keywords of the message.",
-    "kind": "Kind of the event or of the body.",
+    "kind": "Kind of the event, of the body, or of the annotation.",
     "message_id": "Id of the row.",
     "message_timestamp": "When the message was made, in UTC.",
     "metadata_json": "Details that depend on node_type, as JSON: the tool's name, sizes, reasons.",
