@@ -36,6 +36,8 @@ class StateFile(Generic[T]):
             return msgspec.convert(json.loads(text), self._shape)
         except RecursionError as fault:
             raise ValueError("it is nested too deeply") from fault
+        except msgspec.ValidationError as fault:  # No ValueError before msgspec 0.21.
+            raise ValueError(str(fault)) from fault
 
     def read_or_none(self) -> T | None:
         """The same; None where it cannot be read, is damaged, or was never written."""

@@ -79,6 +79,10 @@ class _Named(GenerateJsonSchema):
         model = getattr(schema["function"]["function"], "__self__")  # noqa: B009 - mypy knows no methods here
         return {_MODEL: model.__name__}
 
+    def encode_default(self, dft: Any) -> Any:
+        # A default that is a mapping is not shown. Pydantic before 2.14 cannot convert one without a serializer.
+        return {} if isinstance(dft, Model) else super().encode_default(dft)
+
 
 def _object(model: type[Model]) -> dict[str, Any]:
     """The schema of a mapping, without what only pydantic needs."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from msgspec import DecodeError
 from msgspec.json import decode as from_json
 
 from workbench.engine.journal.event import Event
@@ -80,7 +81,7 @@ def _body(line: bytes) -> Any:
     if line.startswith(b"{") and line.isascii():
         try:
             return from_json(line)
-        except ValueError:
+        except (DecodeError, ValueError):  # The first is no ValueError before msgspec 0.21.
             pass  # A lone surrogate or a number out of range. Python's own reader takes both, and decides the rest.
     text = line.decode("ascii")
     body, end = _decode(text)
