@@ -16,6 +16,7 @@ from pydantic import (
     Discriminator,
     Field,
     GetCoreSchemaHandler,
+    SerializerFunctionWrapHandler,
     Strict,
     Tag,
     WithJsonSchema,
@@ -23,7 +24,7 @@ from pydantic import (
 )
 from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError
-from pydantic_core.core_schema import no_info_plain_validator_function
+from pydantic_core.core_schema import no_info_plain_validator_function, wrap_serializer_function_ser_schema
 
 Tier = Literal["1", "2·run", "2·load", "W"]
 """1: must run. 2·run: an extension that runs. 2·load: loads, is kept, does not run yet. W: the workbench's own."""
@@ -51,6 +52,16 @@ def _no_plugins() -> Iterator[None]:
 
 _PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 _one_at_a_time = threading.RLock()
+
+
+def _serialized(value: Any, handler: SerializerFunctionWrapHandler) -> Any:
+    """Pydantic before 2.14 cannot write a default that was made without a validator: its class has no serializer yet."""
+    if isinstance(value, Model) and not value.__pydantic_complete__:
+        type(value).model_rebuild()
+    return handler(value)
+
+
+_WITH_SERIALIZER = wrap_serializer_function_ser_schema(_serialized)
 
 
 class Model(BaseModel):
@@ -88,7 +99,7 @@ class Model(BaseModel):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         if _built.get() is not cls:
-            return no_info_plain_validator_function(cls._validated)
+            return no_info_plain_validator_function(cls._validated, serialization=_WITH_SERIALIZER)
         _built.set(None)
         return handler(source)
 
