@@ -55,7 +55,7 @@ _one_at_a_time = threading.RLock()
 
 
 def _serialized(value: Any, handler: SerializerFunctionWrapHandler) -> Any:
-    """Pydantic before 2.14 cannot write a default that was made without a validator: its class has no serializer yet."""
+    """Pydantic before 2.14 cannot write a default whose class has no validator yet: it has no serializer either."""
     if isinstance(value, Model) and not value.__pydantic_complete__:
         type(value).model_rebuild()
     return handler(value)
