@@ -52,13 +52,12 @@ def send_with(recording: RecordingClient) -> RecordingClient:
     ask the cache of clients for a handler."""
     global _client
     litellm = imported()
-    from litellm.caching.llm_caching_handler import LLMClientCache
-    from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
-
-    handler = AsyncHTTPHandler()
+    handler = litellm.llms.custom_httpx.http_handler.AsyncHTTPHandler()
     handler.client = recording
 
-    class Clients(LLMClientCache):  # type: ignore[misc]
+    cache: Any = litellm.caching.llm_caching_handler.LLMClientCache
+
+    class Clients(cache):  # type: ignore[misc]
         def get_cache(self, key: str, **more: Any) -> Any:
             return handler if key.startswith("async_httpx_client") else super().get_cache(key, **more)
 

@@ -55,10 +55,7 @@ def imported() -> Any:
 def declared(prefix: str) -> Any:
     """How litellm declares a provider of OpenAI's kind in its table of them (``api_key_env`` is the variable of its
     key); None where it does not."""
-    imported()
-    from litellm.llms.openai_like.json_loader import JSONProviderRegistry
-
-    return JSONProviderRegistry.get(prefix)
+    return imported().llms.openai_like.json_loader.JSONProviderRegistry.get(prefix)
 
 
 def is_argument(name: str) -> bool:

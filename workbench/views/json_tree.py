@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -102,8 +103,6 @@ class JsonRows(TextRows):
         self.lay_out(width if width > 0 else 400)
 
     def _line_at(self, row: int) -> int:
-        from bisect import bisect_right
-
         return max(0, min(bisect_right(self._starts, row) - 1, len(self.lines) - 1))
 
     def find(self, needle: str, start: int, step: int = 1) -> int | None:

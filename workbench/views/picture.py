@@ -129,22 +129,21 @@ def scaled(data: bytes, size: Callable[[int, int], tuple[int, int]]) -> Pillow.I
     """An image on white, in the size that is named for its own. Raises CannotDraw for what is too large or damaged."""
     if absent := missing("images"):
         raise CannotDraw(absent)
-    from PIL import Image as Pillow
-    from PIL import UnidentifiedImageError
+    import PIL.Image  # Of an extra.
 
     try:
-        with Pillow.open(io.BytesIO(data), formats=FORMATS) as picture:
+        with PIL.Image.open(io.BytesIO(data), formats=FORMATS) as picture:
             if picture.width * picture.height > MAX_PIXELS:
                 raise CannotDraw(f"{picture.width:,} × {picture.height:,} pixels are more than {MAX_PIXELS:,}")
             columns, lines = size(picture.width, picture.height)
             picture.draft("RGB", (columns * 2, lines * 2))
             colours = picture.convert("RGBA")
-            paper = Pillow.new("RGBA", colours.size, "white")
+            paper = PIL.Image.new("RGBA", colours.size, "white")
             paper.alpha_composite(colours)
-            return paper.convert("RGB").resize((columns, lines), Pillow.Resampling.BOX)
+            return paper.convert("RGB").resize((columns, lines), PIL.Image.Resampling.BOX)
     except CannotDraw:
         raise
-    except UnidentifiedImageError as fault:
+    except PIL.UnidentifiedImageError as fault:
         raise CannotDraw("it is no PNG, JPEG, GIF or WebP image") from fault
     except Exception as fault:
         raise CannotDraw(f"it cannot be decoded: {fault}") from fault

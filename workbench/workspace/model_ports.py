@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from workbench.engine.contracts import Embedder, Model
-from workbench.models.embeddings import LexicalEmbedder
+from workbench.models.embeddings import LexicalEmbedder, LiteLLMEmbedder
 from workbench.models.encodings import encodings
+from workbench.models.litellm import LiteLLM
 from workbench.models.names import NoKey, Resolved, answered_at, resolve
 from workbench.models.offline import Offline
 from workbench.models.prices import PriceTable, answered_by
@@ -34,8 +35,6 @@ def model_for(
     if choice.offline:
         placeholders = project.settings.unscripted == "ok"
         return Offline(replies_of(file), SystemClock(), encodings(), prices, placeholders=placeholders, why=choice.why)
-    # litellm takes seconds to load: offline runs do without it.
-    from workbench.models.litellm import LiteLLM
 
     def resolved(name: str) -> Resolved:
         if choice.missing and name == choice.default_model:
@@ -56,7 +55,5 @@ def embedder_for(project: Project, choice: ModelChoice, env: Mapping[str, str], 
     """Offline there is no model: texts are embedded by their words, and the vectors say so."""
     if choice.offline:
         return LexicalEmbedder()
-    from workbench.models.embeddings import LiteLLMEmbedder
-
     timeout = project.settings.timeout
     return LiteLLMEmbedder(lambda name: resolve(name, choice.base_url, env), prices, env=env, timeout_s=timeout)
