@@ -33,8 +33,7 @@ TESTS = (
     *("tests/models/test_prices.py", "tests/models/test_encodings.py", "tests/store/test_asking.py"),
     *("tests/store/test_store.py", "tests/workspace/test_stored_files.py", "tests/workspace/test_watch.py"),
     *("tests/snapshots/test_plugin.py", "tests/tools/test_mcp_servers.py", "tests/tools/test_chart.py"),
-    *("tests/cli/test_run.py", "tests/cli/test_compare.py", "tests/cli/test_look.py"),
-    *("tests/ui/test_bench.py", "tests/ui/test_reload.py"),
+    *("tests/cli/test_run.py", "tests/cli/test_compare.py", "tests/ui/test_bench.py"),
 )
 """What opens, runs, steps, compares, stores, replays and asks: all that touches a dependency."""
 EXAMPLE = "snapshots/log_triage.json"
