@@ -84,11 +84,16 @@ async def test_a_call_and_its_run_are_annotated_on_the_bench(tmp_path: Path) -> 
         def said() -> Annotations:
             return store.annotations(run.run_id)
 
+        it.presenter.state.summary = False
         await it.press("minus")
         await it.until(lambda: said().at(place).thumb == "down", "the call has no thumb")
         await answer(it, "number_sign", "odd")
         await it.until(lambda: run.annotations.at(place).tags == ("odd",), "the call has no tag")
         assert "#odd ↓" in it.text()
+        it.presenter.state.summary = True
+        await answer(it, "asterisk", "2")
+        await it.until(lambda: said().run.score == 2, "the score is not the run's where its summary shows")
+        it.presenter.state.summary = False
         it.screen.tree_pane.focus()
         await it.press("g")
         await answer(it, "number_sign", "whole")

@@ -25,7 +25,8 @@ class Annotating:
         self._annotator = Annotator(stage)
 
     def annotate(self, what: What) -> None:
-        """Say something of the selected call; in the tree on a row that is no call, of the run."""
+        """Say something of the selected call; where the summary shows, or in the tree on a row that is no call, of the
+        run."""
         if (live := self._stage.live()) is None:
             return
         session, presenter = live
@@ -33,7 +34,7 @@ class Annotating:
         if not run.run_id:
             self._stage.services.say(told("There is no run yet: {run.start} makes one."))
             return
-        place = Place() if selected is None or self._on_no_call() else selected
+        place = Place() if selected is None or presenter.shows_summary or self._on_no_call() else selected
         name = call_words(place) if place != Place() else f"the run {run.session_id or run.run_id}"
         labels = run.annotations.at(place)
         target = AnnotationTarget(session.project, run.run_id, name, labels, partial(self._taken, presenter), place)
