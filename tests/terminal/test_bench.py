@@ -69,7 +69,7 @@ def test_saves_are_seen_however_an_editor_saves(terminal: Terminal, folder: Path
     step(terminal, "intake · turn 1/3")
 
     file.write_text(good.replace("At most eight lines.", "At most nine lines."), "utf-8")
-    terminal.until("●", "taken over: intake changed")
+    terminal.until("●", "File reloaded: intake changed")
 
     beside = folder / ".log_triage.yaml.new"
     beside.write_text(good.replace("  - name: noise", "  - name: quiet").replace("target: noise", "target: quiet"))
@@ -178,8 +178,17 @@ def test_the_essentials_fit_every_size(terminal: Terminal) -> None:
     step(terminal, "intake · turn 2/3")
     for columns, lines in reversed(SIZES):
         terminal.resize(columns, lines)
-        spent = "1 call" if columns > 60 else "offline           <$0.0001"
-        fits(terminal, columns, spent, "sends ~", "Tool result: read_file", "^p palette", "q quit")
+        spent = ("1 call",) if columns > 60 else ("offline", "<$0.0001")
+        fits(
+            terminal,
+            columns,
+            *spent,
+            "PAUSED before intake:2",
+            "sends ~",
+            "Tool result: read_file",
+            "^p palette",
+            "q quit",
+        )
         coloured = terminal.text(colours=True)
         codes = {code for found in re.findall(r"\x1b\[([\d;]*)m", coloured) for code in found.split(";")}
         assert codes <= ATTRIBUTES, "NO_COLOR leaves no colour"

@@ -143,7 +143,7 @@ def test_nothing_hostile_reaches_a_real_terminal(terminal: Terminal, folder: Pat
     terminal.run("open", "evil.yaml")
     terminal.until("NOT RUN", "No model is called")
     terminal.press("r")
-    shown = terminal.until("success", "shown")
+    shown = terminal.until(" DONE ", "@click=app.quit")
     assert "[@click=app.quit]x[/]" in shown
     assert "[/]" in shown
     assert terminal.ask("display-message", "-p", "#{pane_title}").strip() != "owned"
