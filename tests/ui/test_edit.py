@@ -67,6 +67,10 @@ async def test_a_message_is_edited_reviewed_sent_and_marked_everywhere(tmp_path:
     async with paused(tmp_path) as it:
         screen = await editing(it)
         assert "Say in one line" in screen.area.text
+        await it.press("f6")
+        assert screen.area.has_focus
+        await it.press("f6")
+        assert screen.view.has_focus
         await it.press("enter", "end")
         await it.type(" Mind the queue.")
         await review(it)
@@ -226,6 +230,8 @@ async def test_what_can_be_edited_follows_the_stop(tmp_path: Path) -> None:
             assert str(held.kind) == stop
             screen = await editing(it)
             assert [part.key for part in screen.draft.parts][: len(keys)] == list(keys)
+            footer = it.text().splitlines()[-1]
+            assert ("drop" in footer, "error" in footer) == (False, stop == "after_tool")
             await it.press("escape")
             await step(it, "i")
 

@@ -725,7 +725,7 @@ EDIT_KEYS: tuple[Key, ...] = (
     Key(
         "edit.external", "ctrl+e,f4", "external", "edit", "Write the text in $EDITOR", "Edit", "$EDITOR", priority=True
     ),
-    Key("edit.pane", "f6,tab", "pane", "edit", "From the list to the text and back", "Edit", "text"),
+    Key("edit.pane", "f6", "pane", "edit", "From the list to the text and back", "Edit", "text", priority=True),
     Key(
         "run.playground",
         "P",
@@ -769,6 +769,7 @@ EDIT_FOOTERS: dict[str, tuple[str, ...]] = {
         "edit.role",
         "edit.external",
         "edit.state",
+        "edit.error",
     ),
     "playground": (
         "playground.send",

@@ -42,6 +42,10 @@ SHOWN = 4_000
 """Characters that are shown of a text that is too long for a text area."""
 
 
+OF_MESSAGES = {"edit.add", "edit.drop", "edit.request", "edit.up", "edit.role"}
+"""Commands that need the messages of a request."""
+
+
 class Making(Protocol):
     """What becomes of the edits that are saved."""
 
@@ -232,7 +236,11 @@ class EditScreen(WorkbenchScreen[bool]):
             self._status.show(((" ✓ JSON", "ok"),))
 
     def _offer_keys(self) -> None:
-        self.offer(FOOTERS["edit text" if self.focused is self.area else "edit"])
+        target, offered = self.draft.target, FOOTERS["edit text" if self.focused is self.area else "edit"]
+        left_out = {"edit.state"} if target.as_sent else set()
+        left_out |= OF_MESSAGES if target.draft is None else {"edit.error"}
+        left_out |= {"edit.error"} if self.draft.part("result") is None else set()
+        self.offer(command for command in offered if command not in left_out)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         self.set_class(event.widget is self.area, "-writing")
