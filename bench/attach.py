@@ -28,6 +28,8 @@ STREAMS = 200
 PIECES = 20
 PAUSE = 0.05
 """Seconds between two pieces of a stream."""
+LITELLM = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": "sk-bench-key-of-nothing"}
+"""It starts with a key only, and would fetch a list of prices."""
 TICKS = os.sysconf("SC_CLK_TCK")
 CONFIG = """\
 model_list:
@@ -77,7 +79,7 @@ def _free() -> int:
 def _process(words: list[str], folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
     """A proxy of its own, once it listens; it ends with the block."""
     with (folder / f"{port}.log").open("wb") as log:
-        process = subprocess.Popen(words, cwd=folder, env=alone(folder), stdout=log, stderr=log)
+        process = subprocess.Popen(words, cwd=folder, env={**alone(folder), **LITELLM}, stdout=log, stderr=log)
     try:
         until = time.monotonic() + 2 * PATIENCE
         while True:
@@ -174,7 +176,9 @@ def _litellm(python: str | None, folder: Path, straight: str) -> Iterator[dict[s
 async def _table(sides: dict[str, tuple[str, int]], calls: int) -> None:
     taken: dict[str, list[float]] = {name: [] for name in sides}
     connector = aiohttp.TCPConnector(limit=0)
-    async with aiohttp.ClientSession(connector=connector, headers={"Authorization": "Bearer k"}) as client:
+    async with aiohttp.ClientSession(
+        connector=connector, headers={"Authorization": f"Bearer {LITELLM['LITELLM_MASTER_KEY']}"}
+    ) as client:
         for url, _ in sides.values():
             for _ in range(20):
                 await _call(client, url)

@@ -9,6 +9,8 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Mapping, Set
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector, web
 from yarl import URL
@@ -59,6 +61,7 @@ class Proxy:
         """``addresses``: where each provider is. ``hosts``: names that clients may call this server by; empty with a
         token, which is asked for instead."""
         self._addresses = addresses
+        self._proxies = {name: _proxy_for(address) for name, address in addresses.items()}
         self._witness = witness
         self._answers = answers
         self._hosts = hosts
@@ -74,12 +77,10 @@ class Proxy:
         return application
 
     async def _connections(self, _: web.Application) -> AsyncIterator[None]:
-        """Connections to providers, as long as the server runs; ``HTTPS_PROXY`` and its kin count."""
+        """Connections to providers, as long as the server runs."""
         timeout = ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
         connector = TCPConnector(limit=0)
-        async with ClientSession(
-            connector=connector, timeout=timeout, trust_env=True, auto_decompress=False
-        ) as self._session:
+        async with ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as self._session:
             yield
 
     # -- one request ---------------------------------------------------------------------------------------------------
@@ -201,6 +202,7 @@ class Proxy:
             headers=headers,
             data=body or None,
             allow_redirects=False,
+            proxy=self._proxies[provider.name],
             skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
         )
         async with sending as upstream:
@@ -273,6 +275,13 @@ class _Passing:
             except zlib.error:
                 return b""
         return data
+
+
+def _proxy_for(address: str) -> str | None:
+    """The proxy that the environment names for an address (``HTTPS_PROXY`` and its kin); None for none. It is looked up
+    once: aiohttp's ``trust_env`` would do so in a thread for each request, and add credentials of ``~/.netrc``."""
+    parts = urlsplit(address)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
 
 
 def _readable(accepted: str) -> str:

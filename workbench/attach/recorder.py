@@ -36,8 +36,8 @@ from workbench.language.clean import clean_line
 FORMAT = "attach"
 """What ``ports.imported`` of such a run says."""
 PHASE = "agent"
-MOST_CONTEXTS = 400
-"""That calls may still go on with: the newest. An older one is over."""
+MOST_CONTEXTS = 200
+"""That calls may still go on with: those used last. An older one is over."""
 _SHAPING = ("response_format",)
 """Parameters that count among the tokens of every request of a context."""
 
@@ -216,9 +216,8 @@ class Recorder:
 
     def _forget(self) -> None:
         """End the contexts that no call can go on with any more."""
-        if len(self._open) > MOST_CONTEXTS:
-            for growing in [one for one in self._open if not one.waiting and one not in self._contexts]:
-                self._end(self._open.pop(growing))
+        for growing in self._contexts.forgotten():
+            self._end(self._open.pop(growing))
 
     def _end(self, context: _Open) -> None:
         self._output = context.writer.end("success") or self._output

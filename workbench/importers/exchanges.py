@@ -52,6 +52,8 @@ _IN_CONFIG = {
 }
 _KEPT = ("conversation", "container", "mcp_servers")
 """Fields that name what a provider has beside the request: messages of a conversation, files, tools of servers."""
+_MOST_KEPT = 2_000
+"""Responses whose messages are remembered, the newest: later requests may name them instead of sending them."""
 _IN_URL = re.compile(r"/(?:models?|deployments|engines)/([^/:?]+)")
 
 
@@ -294,6 +296,8 @@ class Exchanges:
         )
         if key := string(response.get("id")):
             self._kept[key] = [*asked.input, answer]
+            if len(self._kept) > _MOST_KEPT:
+                del self._kept[next(iter(self._kept))]
         return answer, full
 
     def refused(

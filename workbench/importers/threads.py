@@ -74,38 +74,42 @@ class Contexts:
     """The contexts of one program, while its calls come in: which one each call goes on with."""
 
     def __init__(self, most: int = 0) -> None:
-        """``most``: that are remembered, the newest; 0 for all of them."""
-        self._growing: list[Growing] = []
+        """``most``: that are remembered, those used last; 0 for all of them."""
+        self._growing: dict[Growing, None] = {}
+        """Those used last at the end."""
         self._most = most
 
     def asked(
         self, input: Sequence[ImportedMessage], model: str, tools: tuple[Mapping[str, Any], ...]
     ) -> tuple[Growing, Sequence[ImportedMessage]]:
-        """The newest context that the input of a call begins with, else a new one, and the messages that are new in
+        """The context used last that the input of a call begins with, else a new one, and the messages that are new in
         it. The context waits for the call's answer then."""
         context = next((one for one in reversed(self._growing) if _goes_on(one, input, model, tools)), None)
         if context is None:
             context = Growing(model, tools)
-            self._growing.append(context)
-        elif context is not self._growing[-1]:
-            self._growing.remove(context)
-            self._growing.append(context)
-        if self._most and len(self._growing) > self._most:
-            self._growing.pop(0)
+        else:
+            del self._growing[context]
+        self._growing[context] = None
         added = input[len(context.seen) :]
         context.seen += added
         context.waiting = True
         return context, added
+
+    def forgotten(self) -> Sequence[Growing]:
+        """The contexts beyond those that are remembered: no call can go on with them any more."""
+        if not self._most or len(self._growing) <= self._most:
+            return ()
+        idle = [one for one in self._growing if not one.waiting]
+        gone = idle[: len(self._growing) - self._most]
+        for one in gone:
+            del self._growing[one]
+        return gone
 
     def answered(self, context: Growing, answer: ImportedMessage | None) -> None:
         """The answer to the call that a context waits for; None where none came."""
         context.waiting = False
         if answer is not None:
             context.seen.append(answer)
-
-    def __contains__(self, context: Growing) -> bool:
-        """Whether a call may still go on with a context."""
-        return context in self._growing
 
     def compacted(self, new: Growing) -> Growing | None:
         """The newest context that a new one takes the place of: it begins with the same instructions, has the same

@@ -37,6 +37,8 @@ PORT = 8333
 LOOPBACK = "127.0.0.1"
 STAND_IN = "workbench"
 """The key of clients that refuse to start without one, where no provider is asked."""
+SWITCH_SECONDS = 0.001
+"""How long the recorder may compute while a client waits: Python's own 5 ms would be added to every other call."""
 OPEN_SECONDS = 30.0
 """How long the app waits for the recording to begin."""
 
@@ -122,6 +124,7 @@ async def _serve(
     run: AttachedRun, where: Mapping[str, str], listener: socket.socket, command: Sequence[str], token: str
 ) -> _Ended:
     """Serve while the command runs, or until a signal."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     host, port = listener.getsockname()[:2]
     names = frozenset() if token else frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"})
     proxy = Proxy(where, run.recorder, run.answers, hosts=names, token=token)
