@@ -13,9 +13,11 @@ from workbench.snapshots.freeze import Label as RunLabel
 from workbench.snapshots.snapshot import MODES
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.text import plain
+from workbench.tui.widgets.choices import Choices
 from workbench.tui.widgets.entry import LineInput
 
-FIELDS = ("name", "description", "mode")
+FIELDS = ("name", "description")
+MEANS = {"strict": "every request must match", "plumbing": "phases, state and status must match"}
 
 
 class FreezeForm(Dialog[RunLabel]):
@@ -32,7 +34,7 @@ class FreezeForm(Dialog[RunLabel]):
     def content(self) -> Sequence[Widget]:
         about = (
             f"The file goes to {self._folder}NAME.json, to be committed beside the cascade. Secrets are replaced "
-            "before anything is written. strict: every request must match; plumbing: phases, state and status."
+            "before anything is written."
         )
         return (
             Static(plain(about), classes="muted"),
@@ -41,7 +43,9 @@ class FreezeForm(Dialog[RunLabel]):
             Static(plain("description"), classes="label"),
             LineInput(placeholder="what it is a test of", id="freeze-description"),
             Static(plain("mode"), classes="label"),
-            LineInput("strict", id="freeze-mode"),
+            Choices(
+                [(mode, [(mode, "bold"), (f"  {MEANS[mode]}", "")]) for mode in MODES], ("strict",), id="freeze-mode"
+            ),
             Static(plain(""), id="objection"),
             Button(plain("Freeze"), id="freeze", classes="go", compact=True),
         )
@@ -57,17 +61,18 @@ class FreezeForm(Dialog[RunLabel]):
         if at + 1 < len(FIELDS):
             self.query_one(f"#freeze-{FIELDS[at + 1]}", Input).focus()
         else:
-            self._done()
+            self.query_one("#freeze", Button).focus()
 
     @on(Button.Pressed)
     def _done(self) -> None:
-        name, description, mode = (self.query_one(f"#freeze-{field}", Input).value.strip() for field in FIELDS)
-        known = next((each for each in MODES if each == mode), None)
-        if known is None:
-            self._object(f"'{mode}' is no mode: {' or '.join(MODES)}", "mode")
+        name, description = (self.query_one(f"#freeze-{field}", Input).value.strip() for field in FIELDS)
+        chosen = self.query_one(Choices).chosen
+        mode = next((each for each in MODES if each in chosen), None)
+        if mode is None:
+            self._object("choose a mode", "mode")
             return
         try:
-            label = RunLabel(name, description, known)
+            label = RunLabel(name, description, mode)
         except SnapshotError as fault:
             self._object(str(fault), "name")
         else:
@@ -77,4 +82,4 @@ class FreezeForm(Dialog[RunLabel]):
         objection = self.query_one("#objection", Static)
         objection.update(plain(words))
         objection.display = True
-        self.query_one(f"#freeze-{field}", Input).focus()
+        self.query_one(f"#freeze-{field}").focus()
