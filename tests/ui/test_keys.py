@@ -300,7 +300,7 @@ def test_the_help_of_the_bench_fits_one_screen_in_columns() -> None:
 
 
 async def test_the_palette_the_help_and_the_themes_are_at_hand_on_a_sheet(tmp_path: Path) -> None:
-    async with bench(tmp_path, events=triage_story(finished=True).events) as it:
+    async with bench(tmp_path, events=triage_story().events) as it:
         from textual.command import CommandPalette
 
         await it.press("enter")
@@ -327,7 +327,7 @@ def test_a_key_that_works_on_sheets_cannot_be_taken_by_one() -> None:
 
 
 async def test_a_command_of_the_palette_goes_where_its_key_works(tmp_path: Path) -> None:
-    async with bench(tmp_path, events=triage_story(finished=True).events) as it:
+    async with bench(tmp_path, events=triage_story().events) as it:
         unfolded = len(it.screen.tree_pane.rows)
         assert it.app.focused is not it.screen.tree_pane
         await it.app.run_command("tree.fold")
