@@ -116,11 +116,11 @@ def test_what_is_over_is_not_looked_at_again() -> None:
     calls = [record for turn in range(1, 2001) for record in one_call(turn, turn, turn, turn + 0.9)]
     state, timeline = timed(START, PHASE, *calls), Timeline()
     begun = process_time()
-    timeline.update(state, {})
+    timeline.absorb(state, {})
     first = process_time() - begun
     begun = process_time()
     for _ in range(5):
-        timeline.update(state, {})
+        timeline.absorb(state, {})
     assert (process_time() - begun) / 5 < first / 3
     assert [bar.place.turn for bar in timeline.bars if bar.kind == "call"] == list(range(1, 2001))
 
@@ -130,7 +130,7 @@ def test_events_one_by_one_make_the_same_bars_as_all_at_once() -> None:
     state, timeline = RunState(), Timeline()
     for event in events:
         state.read(event)
-        timeline.update(state, {})
+        timeline.absorb(state, {})
     assert timeline.bars == Timeline.of(RunState.of(events)).bars
     assert sum(bar.kind == "tool" for bar in timeline.bars) == 60
 

@@ -138,7 +138,7 @@ class Timeline:
     def of(cls, run: RunState, children: Mapping[str, RunState] | None = None) -> Timeline:
         """The timeline of a run as it is now; ``children`` by run id."""
         made = cls()
-        made.update(run, children or {})
+        made.absorb(run, children or {})
         return made
 
     @property
@@ -158,7 +158,7 @@ class Timeline:
         start, end, before = self._still[at]
         return second - before - (min(second, end) - start)
 
-    def update(self, run: RunState, children: Mapping[str, RunState]) -> None:
+    def absorb(self, run: RunState, children: Mapping[str, RunState]) -> None:
         """Take what happened since the last time; another run begins anew."""
         if run is not self._run:
             self._begin(run)

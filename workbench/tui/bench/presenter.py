@@ -380,7 +380,7 @@ class Presenter:
     def timeline(self) -> Timeline:
         """The run and its children on one axis of time, as they are now."""
         if self.state.started:
-            self._timeline.update(self.state.run, self.state.children)
+            self._timeline.absorb(self.state.run, self.state.children)
         return self._timeline
 
     def tabs(self, current: Tab) -> tuple[Span, ...]:
