@@ -216,8 +216,16 @@ async def coloured(it: Bench) -> None:
     await drawn(it)
 
 
+def leave_summary(it: Bench) -> None:
+    """Show the last call of a run that is over, in the place of its summary."""
+    if it.presenter.state.summary:
+        it.presenter.state.move(-1)
+        it.screen.redraw()
+
+
 async def look_at(it: Bench, entry: int) -> None:
     """Put the cursor on an entry of the context."""
+    leave_summary(it)
     rows = it.screen.context_pane.rows
     assert isinstance(rows, ContextRows)
     it.screen.context_pane.move_to(
@@ -308,7 +316,7 @@ async def test_keys_change_the_form_and_say_why_there_is_none(tmp_path: Path) ->
 async def test_the_wire_form_is_the_message_as_it_was_sent(tmp_path: Path) -> None:
     async with bench(tmp_path, events=triage_story(finished=True).events) as it:
         call = it.presenter.state.run.calls[-1]
-        it.presenter.context(compact=False)
+        leave_summary(it)
         view = it.presenter.viewed(0)
         assert view is not None
         assert view.wire is not None
