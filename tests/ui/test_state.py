@@ -224,7 +224,7 @@ def test_every_kind_of_event_reads_without_failing_even_when_its_data_is_damaged
 
 
 def test_what_a_person_wants_to_know_has_a_line() -> None:
-    silent = {"call_started", "tool_started", "blob", "card", "cost_known"}
+    silent = {"call_started", "tool_started", "blob", "card", "cost_known", "exchange"}
     run = RunState()
     for kind in set(KINDS) - silent:
         assert words_of(Event(1, "", "r", kind, Place(), {}), run) is not None, kind
