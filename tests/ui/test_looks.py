@@ -72,7 +72,7 @@ def test_a_drawing_is_made_anew_for_another_width() -> None:
 def test_the_order_of_settings_is_said_whole_or_not_at_all(room: int) -> None:
     words = order_words(room)
     assert len(words) <= room
-    assert not words or words.endswith(("default", "counts"))
+    assert not words or words.endswith(("default", "wins"))
 
 
 def test_markdown_of_a_form_shows_no_marks() -> None:
