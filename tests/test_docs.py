@@ -66,7 +66,9 @@ def test_every_room_has_its_place_on_the_page_on_architecture() -> None:
 
 def test_every_module_that_the_page_on_architecture_names_is_there() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    modules = [f"/{file.relative_to(ROOT)}" for top in ("workbench", "tests") for file in (ROOT / top).rglob("*.py")]
+    modules = [
+        f"/{file.relative_to(ROOT)}" for top in ("workbench", "tests", "scripts") for file in (ROOT / top).rglob("*.py")
+    ]
     named = set(re.findall(r"`([\w/]+\.py)`", page))
     assert sorted(name for name in named if not any(module.endswith(f"/{name}") for module in modules)) == []
 

@@ -84,7 +84,7 @@ def test_what_cannot_be_used_in_a_list_or_a_mapping_is_named_with_its_file(
 @pytest.mark.parametrize(
     ("command", "keys", "said"),
     [
-        ("run.over", "c", "'c' already means 'Go on to the next breakpoint or the end'"),
+        ("run.over", "c", "'c' already means 'Continue to the next breakpoint or the end'"),
         ("run.fly", "f", "there is no such command"),
         ("run.ovre", "f9", "there is no such command (did you mean 'run.over'?)"),
         ("run.over", "f9,crtl+r", "there is no key 'crtl+r' (did you mean 'ctrl+r'?)"),
@@ -105,7 +105,7 @@ def test_a_key_that_cannot_be_used_is_named_with_its_line_and_column(
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("keys.run.over", "c", "'c' already means 'Go on to the next breakpoint or the end' (run.continue)"),
+        ("keys.run.over", "c", "'c' already means 'Continue to the next breakpoint or the end' (run.continue)"),
         ("keys.run.ovre", "f9", "there is no such command (did you mean 'run.over'?)"),
         ("keys.run.over", "f9,crtl+r", "there is no key 'crtl+r' (did you mean 'ctrl+r'?)"),
         ("theme", "workbench-lihgt", "there is no theme 'workbench-lihgt'; there are ansi-dark,"),

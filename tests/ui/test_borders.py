@@ -189,15 +189,15 @@ async def test_the_card_below_the_runs_is_dragged_moved_by_keys_and_stays_so(tmp
         card = screen.card_pane
         await it.until(lambda: card.size.height)
         height, y = card.size.height, card.region.y
-        await drag(it, (60, y), (60, y - 3), (60, y - 6))
-        await it.until(lambda: card.size.height == height + 6)
+        await drag(it, (60, y), (60, y + 3), (60, y + 6))
+        await it.until(lambda: card.size.height == height - 6)
         await it.press("alt+down")
-        await it.until(lambda: card.size.height == height + 4)
+        await it.until(lambda: card.size.height == height - 8)
         await take(it, (60, card.region.y))
         await it.pilot.hover(offset=(60, 5))
-        await it.until(lambda: card.size.height > height + 4)
+        await it.until(lambda: card.size.height > height - 8)
         await it.press("escape")
-        await it.until(lambda: card.size.height == height + 4)
+        await it.until(lambda: card.size.height == height - 8)
         assert it.app.screen is screen, "escape ends the drag, and no more"
         await it.pilot.mouse_up(offset=(60, 5))
         for to, wanted in (((60, 0), 40 - 8), ((60, 39), 3)):

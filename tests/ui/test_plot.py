@@ -66,4 +66,4 @@ def test_the_heads_of_a_sweep_and_of_runs_stand_whole_or_not_at_all(width: int) 
     more = {39: [], 59: ["dollars"]}.get(width, ["dollars", "peak", "invalid"])
     assert sweep == ["strategy", "tokens", "cost", *more]
     runs = RunRows(Listing(wanted=RunsRequest())).heads(width)[0].text.split()
-    assert width == 39 or "cost" in runs
+    assert width < 79 or "cost" in runs
