@@ -196,6 +196,8 @@ def test_a_price_that_comes_late_is_the_price_of_its_call() -> None:
     state, fold = RunState.of(told), Summarizer(run_id)
     for event in told:
         fold.apply(event)
-    assert (state.tokens_in, state.tokens_out) == (fold.summary().tokens_in, fold.summary().tokens_out) == (70, 9)
+    assert (
+        (state.own.tokens_in, state.own.tokens_out) == (fold.summary().tokens_in, fold.summary().tokens_out) == (70, 9)
+    )
     nowhere = RunState.of([*played.events, Event(seq, "", run_id, "cost_known", Place(), {"digest": "x", "cost": 1.0})])
-    assert nowhere.cost == before.cost
+    assert nowhere.own == before.own

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from tests.store.examples import RUN, Writer, plain_run, rich_run
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.event import Event
 from workbench.store.catalog import Catalog
 from workbench.store.run_filter import RunMatch, find_runs, parse_filter
@@ -126,10 +125,10 @@ def test_the_list_and_the_run_itself_tell_the_same_cost(tmp_path: Path, events: 
     store = Store(tmp_path)
     saved(store, events)
     run_id = events[0].run_id
-    assert store.summary(run_id).spent == CostSum.of(store.state(run_id).calls, store.state(run_id).embedded)
+    assert store.summary(run_id).spent == store.state(run_id).figures().spent
 
 
-@pytest.mark.parametrize(("price", "words"), [(0.5, "~$1.0000"), (None, "~$0.5000 and 1 unknown"), (0.0, "~$0.5000")])
+@pytest.mark.parametrize(("price", "words"), [(0.5, "~$1.0000"), (None, "~$0.5000, 1 unpriced"), (0.0, "~$0.5000")])
 def test_embeddings_are_in_the_cost_of_a_run_and_unknown_where_their_price_is(
     tmp_path: Path, price: float | None, words: str
 ) -> None:
@@ -139,7 +138,7 @@ def test_embeddings_are_in_the_cost_of_a_run_and_unknown_where_their_price_is(
     event = replace(events[-1], kind="embedded", data={**made, "cost": price}, seq=len(events) + 1)
     saved(store, [*events, event])
     summary, state = store.summary(RUN), store.state(RUN)
-    assert summary.spent == CostSum.of(state.calls, state.embedded)
+    assert summary.spent == state.figures().spent
     assert spent_words(summary.spent) == words
     assert (summary.calls, summary.unknown_costs) == (2, int(price is None))
 

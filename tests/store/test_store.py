@@ -40,7 +40,7 @@ def test_a_stored_run_folds_to_its_state(tmp_path: Path) -> None:
     store = Store(tmp_path)
     _saved(store, plain_run())
     state = store.state(RUN)
-    assert (state.status, state.session_id, len(state.calls), state.cost) == ("success", "demo", 2, 0.5)
+    assert (state.status, state.session_id, len(state.calls), state.own.cost) == ("success", "demo", 2, 0.5)
     assert state.calls[0].answer is not None
     assert state.calls[0].answer.text.startswith("Turn 1")
 
@@ -70,11 +70,11 @@ def test_a_summary_says_what_the_fold_says(tmp_path: Path) -> None:
         state.seq,
     )
     assert (run.tokens_in, run.grade_in, run.tokens_out, run.cost, run.unknown_costs, run.calls) == (
-        state.tokens_in,
-        state.grade_in,
-        state.tokens_out,
-        state.cost,
-        state.unknown_costs,
+        state.own.tokens_in,
+        state.own.grade_in,
+        state.own.tokens_out,
+        state.own.cost,
+        state.own.spent.unbilled,
         len(state.calls),
     )
     assert run.phases == ("sort",)

@@ -71,7 +71,9 @@ def test_calls_and_their_tools_stand_in_the_order_in_which_they_began() -> None:
 
 
 def test_a_stretch_between_a_request_and_its_sending_is_a_pause_and_any_other_is_idle() -> None:
-    run = timed(START, PHASE, *one_call(1, 2.0, 2.0, 3.0), *one_call(2, 3.1, 63.1, 64.0))
+    assembled, *sent = one_call(2, 3.1, 63.1, 64.0)
+    paused: Record = (63.1, "paused", assembled[2], {"stop": "before_call", "seconds": 60.0})
+    run = timed(START, PHASE, *one_call(1, 2.0, 2.0, 3.0), assembled, paused, *sent)
     timeline = Timeline.of(run)
     assert [(bar.kind, bar.start, bar.end) for bar in timeline.bars] == [
         ("idle", 0.0, 2.0),
@@ -139,8 +141,8 @@ def test_print_and_json_agree_with_the_run() -> None:
     state = RunState.of(triage_story(finished=True).events)
     told = TimelineView(state).json()
     calls = [bar for bar in told["bars"] if bar["kind"] == "call"]
-    assert sum(bar["tokens_in"] for bar in calls) == state.tokens_in
-    assert round(sum(bar["cost"] for bar in calls), 9) == round(state.cost, 9)
+    assert sum(bar["tokens_in"] for bar in calls) == state.own.tokens_in
+    assert round(sum(bar["cost"] for bar in calls), 9) == round(state.own.cost or 0.0, 9)
     assert told["seconds"] == state.seconds
 
 

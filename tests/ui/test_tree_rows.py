@@ -244,7 +244,7 @@ def test_a_wide_tree_has_its_numbers_in_columns_near_the_names() -> None:
 def test_a_wide_tree_keeps_what_is_wrong_beside_the_name_and_counts_only_what_was_answered() -> None:
     run = RunState.of(triage_story().events)
     lines = shown(TreeRows(run, TreeView(OUTLINE, selected=run.calls[-1].place)), 120)
-    assert lines[1].split()[:6] == ["▾", "⠋", "triage", "⚠1", "3", "1,974"]
+    assert lines[1].split()[:6] == ["▾", "⠋", "triage", "⚠1", "2", "1,974"]
     assert lines[4].split()[-1] == "602", "it is not sent yet: it has no cost and no time"
 
 

@@ -12,8 +12,8 @@ from workbench.context.assembly import Grade
 from workbench.context.place import Place
 from workbench.engine.candidates.trade_off import frontier, with_known_costs
 from workbench.engine.journal.candidate_rounds import CandidateRounds, Entrant, Round, candidate_number
-from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.event import Event
+from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
 
@@ -60,7 +60,7 @@ class RankedCandidate(Struct, frozen=True):
     @property
     def tokens_grade(self) -> Grade:
         """How far ``tokens`` can be trusted."""
-        return Grade.of_sum(call.grade_in for call in self.calls if call.answer is not None)
+        return Figures.of(self.calls).grade_in
 
     @property
     def number(self) -> str:
@@ -178,7 +178,7 @@ def _spent(entrant: Entrant, calls: Sequence[CallState]) -> tuple[int | None, fl
     """Tokens and US dollars: as journaled at its end, else of the calls so far, else what the forecasts said of those
     without a bill, with what the others cost."""
     answered = [call for call in calls if call.answer is not None]
-    tokens = sum(call.tokens_in + (call.usage.output or 0) for call in answered)
+    tokens = Figures.of(calls).tokens
     if entrant.cost is not None:
         return (entrant.tokens if entrant.tokens is not None else tokens), entrant.cost, "billed"
     known = [call.cost for call in answered if call.cost is not None]
@@ -186,7 +186,7 @@ def _spent(entrant: Entrant, calls: Sequence[CallState]) -> tuple[int | None, fl
     if answered and len(known) == len(answered):
         return tokens, sum(known), "billed" if ended else "so far"
     total = entrant.tokens if entrant.tokens is not None else tokens if answered else None
-    spent = CostSum.of(calls)
+    spent = Figures.of(calls).spent
     if answered and not spent.unknown:
         return total, spent.total, "predicted"
     return total, None, "unknown"

@@ -89,6 +89,8 @@ class Decision(Struct, frozen=True):
     """Send a request although it breaks an invariant."""
     edits: tuple[Edit, ...] = ()
     """Edits to make here. The run then comes to the same stop again, so that what they did can be seen."""
+    held: bool = False
+    """Whether the run was paused here: that time is none of its own."""
 
 
 _GO_ON = Decision()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -18,7 +19,7 @@ from workbench.engine.definition import Definition, Options
 from workbench.engine.edits import Edit, SetState, name_of, to_json
 from workbench.engine.engine_tools import bank_spec, cascade_spec, engine_spec
 from workbench.engine.forecasting import Forecaster, Lines, line_of
-from workbench.engine.gate import EDITS_AT, Decision, EditFault, RunStopped, Stop, StopKind
+from workbench.engine.gate import EDITS_AT, Decision, EditFault, RunStopped, Stop, StopKind, open_gate
 from workbench.engine.journal.journal_writer import JournalWriter
 from workbench.engine.lifecycle import where
 from workbench.engine.world import World
@@ -123,6 +124,10 @@ class Services:
         """Tokens and US dollars, by branch, phase and visit; of walks of the whole cascade by branch alone. The name of
         a branch says nothing by itself: each phase with candidates has an ``s0``, at each of its visits."""
         self._beside: Counter[tuple[str, str, int]] = Counter()
+        self.paused = 0.0
+        """Seconds at the gate, its own and those of the runs inside it."""
+        self.outer: Callable[[float], None] | None = None
+        """Told when this run was paused, with the seconds; None for a run inside no other."""
         self._began = ports.clock.monotonic()
         self._warned: set[tuple[str, str, str]] = set()
 
@@ -130,10 +135,36 @@ class Services:
 
     async def gate(self, stop: Stop) -> Decision:
         """Wait at a stop until the run may go on. Raises EditFault for edits where nothing can be edited."""
-        decision = await self.ports.gate(stop)
+        decision = await (open_gate(stop) if self.ports.gate is open_gate else self._attended(stop))
         if decision.edits and stop.kind not in EDITS_AT:
             raise EditFault(f"{stop.place}: nothing can be edited at {stop.kind}")
         return decision
+
+    async def _attended(self, stop: Stop) -> Decision:
+        """Wait at a gate that may pause the run, and journal for how long it did."""
+        clock = self.ports.clock
+        began = clock.monotonic()
+        try:
+            decision = await self.ports.gate(stop)
+        except asyncio.CancelledError:  # Only a gate that pauses the run waits, so the run was paused until now.
+            self._was_paused(stop.place, str(stop.kind), clock.monotonic() - began)
+            raise
+        if decision.held:
+            self._was_paused(stop.place, str(stop.kind), clock.monotonic() - began)
+        return decision
+
+    def _was_paused(self, place: Place, stop: str, seconds: float) -> None:
+        """Journal that the run was paused until now, here and in the runs that it is inside of."""
+        self.paused += seconds
+        if self.journal.repeats:
+            return  # Nothing has happened yet since it was resumed: the journal begins again behind this pause.
+        self.journal.emit("paused", place, stop=stop, seconds=round(seconds, 6))
+        if self.outer is not None:
+            self.outer(seconds)
+
+    def paused_inside(self, place: Place) -> Callable[[float], None]:
+        """What a run that is started at a place calls when it was paused, with the seconds."""
+        return lambda seconds: self._was_paused(place, "child", seconds)
 
     def journal_edit(self, stop: Stop, edit: Edit, before: Any, after: Any, **more: Any) -> None:
         """Journal one ``edited`` event."""
@@ -277,7 +308,7 @@ class Services:
     def check_limits(self) -> None:
         """Raises RunStopped when a limit of the settings is reached; the run can be resumed."""
         options = self.options
-        seconds = self.ports.clock.monotonic() - self._began
+        seconds = self.ports.clock.monotonic() - self._began - self.paused
         limits = (
             ("calls", self.calls, options.max_calls),
             ("tokens", self.tokens, options.max_tokens),

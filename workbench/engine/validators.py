@@ -14,6 +14,7 @@ from workbench.engine.contracts import CascadeNotFound, ValidatorFault, Validato
 from workbench.engine.current import calling
 from workbench.engine.definition import Definition, Outcome
 from workbench.engine.faults import TRUST, PhaseFailed
+from workbench.engine.journal.figures import Figures
 from workbench.engine.services import Services
 from workbench.engine.toolcalls import balanced_objects, first_fenced
 from workbench.engine.world import World
@@ -42,6 +43,8 @@ class Child(Struct, frozen=True):
     """US dollars, of all that is known."""
     unpriced: int
     """How often the cost of something was not known."""
+    took: Figures = Figures()
+    """With the runs inside it."""
 
 
 class Validation:

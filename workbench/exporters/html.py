@@ -13,7 +13,7 @@ from workbench.context.message import Image, Message
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin, turns_before
 from workbench.engine.contracts import Images
-from workbench.engine.journal.costs import EXACT
+from workbench.engine.journal.costs import EXACT, money
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean
@@ -40,11 +40,6 @@ summary { cursor: pointer; } img { max-width: 100%; max-height: 28rem; display: 
 ol.tree, ol.tree ol { list-style: none; padding-left: 1.2rem; } ol.tree { padding-left: 0; }
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-
-
-def _about(*grades: str) -> str:
-    """The sign before a sum of costs of these grades: ``~`` unless all are stated by the provider or its price list."""
-    return "" if EXACT.issuperset(grades) else "~"
 
 
 def run_html(state: RunState, images: Images) -> str:
@@ -95,17 +90,18 @@ class _Page:
         yield state.cascade_id or "no cascade"
         yield f"{state.started[:19].replace('T', ' ')} UTC"
         if (took := state.seconds) is not None:
-            yield f"{took:,.1f} s"
-        yield f"{len(state.calls):,} calls"
-        out = "–" if (told := state.told_out) is None else f"{told:,}"
-        counted = "" if state.grade_in is Grade.EXACT else "~"
-        yield f"{counted}{state.tokens_in:,} tokens in, {out} out"
-        if any(call.cost is not None for call in state.calls):
-            unknown = f" and {state.unknown_costs:,} calls of unknown cost" if state.unknown_costs else ""
-            sign = _about(*(call.cost_grade for call in state.calls if call.cost is not None))
-            yield f"{sign}${state.cost:,.4f}{unknown}"
-        elif state.calls:
-            yield "cost unknown"
+            yield f"{took:,.1f} s" + (f" + {state.paused:,.1f} s paused" if state.paused >= 0.05 else "")
+        sums = state.figures()
+        kept = f" ({sums.recorded:,} from the recording)" if sums.recorded else ""
+        inside = f" with {sums.runs:,} runs inside" if sums.runs else ""
+        yield f"{sums.calls:,} calls{kept}{inside}"
+        out = "–" if (told := sums.told_out) is None else f"{told:,}"
+        yield f"{'' if sums.grade_in is Grade.EXACT else '~'}{sums.tokens_in:,} tokens in, {out} out"
+        if sums.calls and sums.spent.total is None:
+            yield "cost unpriced"
+        elif sums.calls:
+            unpriced = f", {sums.spent.unknown:,} unpriced" if sums.spent.unknown else ""
+            yield money(sums.spent.total, exact=sums.spent.exact) + unpriced
 
     def _said(self, place: Place) -> Iterator[str]:
         """What people say of the run, or of a call."""
@@ -165,7 +161,7 @@ class _Page:
             facts.append(f"{predicted.cached:,} cached predicted")
         if call.usage.input is not None:
             facts.append(f"{call.usage.input:,} in, {call.usage.output or 0:,} out")
-        facts.append("cost unknown" if call.cost is None else f"{_about(call.cost_grade)}${call.cost:,.4f}")
+        facts.append("cost unpriced" if call.cost is None else money(call.cost, exact=call.cost_grade in EXACT))
         yield f'<h3 id="c{self.numbers[id(call)]}"><a id="{text(str(call.place))}">{text(name)}</a></h3>'
         yield f'<p class="dim">{text(" · ".join(fact for fact in facts if fact))}</p>'
         yield from self._said(call.place)

@@ -14,20 +14,18 @@ from zlib import crc32
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from workbench.context.assembly import Grade
 from workbench.context.place import Place
 from workbench.engine.journal.annotations import NO_LABELS, Labels
-from workbench.engine.journal.costs import CallCost, CostSum, Embeddings
+from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.elapsed import Elapsed
 from workbench.engine.journal.event import Event
-from workbench.engine.journal.parts import expected_of
+from workbench.engine.journal.figures import FiguresFold
 from workbench.engine.journal.repeats import Repeats
-from workbench.engine.journal.usage import StatedUsage
 from workbench.store.journal import annotation_file
 from workbench.store.journal.reading import Health, segments, written
 
 FILE = "summary.json"
-_FORMAT = 11
+_FORMAT = 12
 
 EXCERPT = 2000
 """Characters of an input and of an output that a summary holds."""
@@ -72,7 +70,15 @@ class RunSummary(Struct, frozen=True):
     """That answered; where an answer names none, as in many imported files, the one that was asked."""
     model: str = ""
     """The models that its calls were sent to; another one may have answered."""
+    paused: float = 0.0
+    """Seconds for which it was paused, which are no part of ``seconds``."""
+    inside: int = 0
+    """Runs that it started, and those that they started: what they took is in the numbers below."""
+    missing: int = 0
+    """Such runs that are not, because nobody knows what they took."""
     calls: int = 0
+    recorded: int = 0
+    """Of the calls, answered from a recording."""
     tools: int = 0
     tokens_in: int = 0
     grade_in: str = "exact"
@@ -81,12 +87,13 @@ class RunSummary(Struct, frozen=True):
     cost: float = 0.0
     """Of all calls and embeddings whose cost is known."""
     unknown_costs: int = 0
+    """Calls that have no bill, and one more for each run whose embeddings have no price."""
     predicted: float = 0.0
     """For the input of calls whose cost is not known."""
     unpredicted: int = 0
     """Calls whose cost is neither known nor predicted, and one more where a price of embeddings is not known."""
     embedded: int = 0
-    """1 where texts were embedded."""
+    """1 for each run that embedded texts."""
     exact: bool = False
     """Every call was billed."""
     warnings: int = 0
@@ -125,7 +132,9 @@ class RunSummary(Struct, frozen=True):
     @property
     def spent(self) -> CostSum:
         """Money, billed and predicted."""
-        return CostSum(self.cost, self.predicted, self.exact, self.unpredicted, self.calls, self.embedded)
+        return CostSum(
+            self.cost, self.predicted, self.exact, self.unpredicted, self.unknown_costs, self.calls, self.embedded
+        )
 
     @property
     def told_out(self) -> int | None:
@@ -168,34 +177,14 @@ class Summarizer(Struct):
     values: dict[str, Any] = field(default_factory=dict)
     phases: dict[str, None] = field(default_factory=dict)
     models: dict[str, None] = field(default_factory=dict)
-    sent: dict[Place, int] = field(default_factory=dict)
-    grades: dict[Place, str] = field(default_factory=dict)
-    """Of what was sent."""
-    unmeasured: dict[str, str] = field(default_factory=dict)
-    """Grades of the inputs that no provider counted, by the keys of ``paid``."""
     asked: dict[Place, str] = field(default_factory=dict)
     """The model that each call was sent to."""
-    forecasts: dict[Place, float | None] = field(default_factory=dict)
-    paid: dict[str, CallCost] = field(default_factory=dict)
-    """By request digest and sequence number, for costs that arrive later."""
-    paid_at: dict[Place, str] = field(default_factory=dict)
-    """Keys of ``paid`` by the place of the call; of several at one place (a resumed run), the last."""
-    counted: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Tokens in and out of each call, by the keys of ``paid``."""
-    embedded: list[Mapping[str, Any]] = field(default_factory=list)
-    """What each embedding took, without what it gave."""
-    calls: int = 0
-    tools: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
+    figures: FiguresFold = field(default_factory=FiguresFold)
     warnings: int = 0
     edited: int = 0
     seq: int = 0
     elapsed: Elapsed = field(default_factory=Elapsed)
     repeats: Repeats = field(default_factory=Repeats)
-    stated: StatedUsage = StatedUsage()
-    measured: dict[int, None] = field(default_factory=dict)
-    """Inputs that a provider counted."""
     senseless: bool = False
     """A record was not what its kind promises: the summary leaves it out."""
 
@@ -211,6 +200,7 @@ class Summarizer(Struct):
 
     def _take(self, event: Event) -> None:
         data = event.data
+        self.figures.take(event)
         match event.kind:
             case "run_started":
                 parent = data.get("parent") or {}
@@ -220,7 +210,6 @@ class Summarizer(Struct):
                 self.values |= {"started": event.at, "imported": bool(source), "source": source}
                 self._excerpt("input", input_text(data.get("input")))
                 self.values["depth"] = int(parent.get("depth") or 0)
-                self.stated = StatedUsage.of(data.get("imported") or {})
             case "run_resumed":
                 self.values |= {"status": "", "reason": "", "finished": "", "output": ""}
             case "run_finished":
@@ -229,23 +218,12 @@ class Summarizer(Struct):
             case "phase_started":
                 self.phases.setdefault(event.place.phase)
             case "context_assembled":
-                self.sent[event.place] = expected_of(data)
-                self.grades[event.place] = str(data.get("grade") or Grade.EXACT)
-                self.forecasts[event.place] = (data.get("forecast") or {}).get("cost")
                 if event.place.turn:
                     self.values["at"] = f"{event.place.phase}:{event.place.turn}"
             case "call_started":
                 self.asked[event.place] = str(data.get("model") or "")
             case "call_finished":
-                self._call(event)
-            case "cost_known":
-                self._late(event.place, data)
-            case "tool_finished":
-                self.tools += 1
-                if embedded := data.get("embedded"):
-                    self.embedded.append(embedded)
-            case "embedded":
-                self.embedded.append({key: value for key, value in data.items() if key != "vectors"})
+                self._asked(event)
             case "warning":
                 self.warnings += 1
             case "edited":
@@ -255,51 +233,15 @@ class Summarizer(Struct):
         self.values[name] = text[:EXCERPT]
         self.values["excerpt"] = self.values.get("excerpt", False) or len(text) > EXCERPT
 
-    def _call(self, event: Event) -> None:
-        data = event.data
-        usage = data.get("usage") or {}
-        self.calls += 1
-        counted = self._counted(event.place, usage)
-        self.tokens_in += counted[0]
-        self.tokens_out += counted[1]
-        paid = CallCost(data.get("cost"), data.get("cost_grade", "unknown"), self.forecasts.get(event.place))
-        key = f"{data.get('digest', '')} {event.seq}"
-        self.paid[key], self.paid_at[event.place], self.counted[key] = paid, key, counted
-        if usage.get("input") is None:
-            self.unmeasured[key] = self.grades.get(event.place, Grade.EXACT)
-        if model := data.get("model") or self.asked.get(event.place):
+    def _asked(self, event: Event) -> None:
+        if model := event.data.get("model") or self.asked.get(event.place):
             self.models.setdefault(model)
-
-    def _counted(self, place: Place, usage: Mapping[str, Any], known: tuple[int, int] | None = None) -> tuple[int, int]:
-        """Tokens in and out of a call: the provider's count; without one what is ``known``, else what was expected."""
-        measured = usage.get("input")
-        self.measured |= {} if measured is None else {measured: None}
-        expected, said = known or (self.sent.get(place, 0), 0)
-        return expected if measured is None else measured, said if usage.get("output") is None else usage["output"]
-
-    def _late(self, place: Place, data: Mapping[str, Any]) -> None:
-        """A price or usage belongs to the call at its place; where none is named, to the first of that request without
-        a price."""
-        digest, cost = data.get("digest", ""), data.get("cost")
-        waiting = (key for key, paid in self.paid.items() if paid.billed is None and key.partition(" ")[0] == digest)
-        key = self.paid_at.get(place) or next(waiting, None)
-        if key is None:
-            return
-        if cost is not None:
-            self.paid[key] = self.paid[key]._replace(billed=cost)
-        usage, before = data.get("usage") or {}, self.counted[key]
-        now = self.counted[key] = self._counted(place, usage, before)
-        if usage.get("input") is not None:
-            self.unmeasured.pop(key, None)
-        self.tokens_in += now[0] - before[0]
-        self.tokens_out += now[1] - before[1]
 
     def summary(self) -> RunSummary:
         """What is known so far; ``status`` is ``interrupted`` until a ``run_finished`` has been seen."""
         values = self.values | {"status": self.values.get("status") or "interrupted"}
-        embeddings = Embeddings.of(self.embedded)
-        spent = CostSum.sum(self.paid.values(), embeddings).as_stated(self.stated.cost)
-        unpriced = embeddings is not None and embeddings.cost is None
+        took = self.figures.whole
+        spent = took.spent
         return RunSummary(
             self.run_id,
             **values,
@@ -307,13 +249,17 @@ class Summarizer(Struct):
             phases=tuple(self.phases),
             models=tuple(self.models),
             model=", ".join(dict.fromkeys(filter(None, self.asked.values()))),
-            calls=self.calls,
-            tools=self.tools,
-            tokens_in=self.stated.tokens_in(self.measured, self.tokens_in),
-            grade_in=str(Grade.EXACT if self.stated.covers(self.measured) else Grade.of_sum(self.unmeasured.values())),
-            tokens_out=self.stated.tokens_out((self.tokens_out,)),
+            paused=self.elapsed.paused,
+            inside=took.runs,
+            missing=took.missing,
+            calls=took.calls,
+            recorded=took.recorded,
+            tools=took.tools,
+            tokens_in=took.tokens_in,
+            grade_in=str(took.grade_in),
+            tokens_out=took.tokens_out,
             cost=spent.billed,
-            unknown_costs=0 if spent.exact else sum(paid.billed is None for paid in self.paid.values()) + unpriced,
+            unknown_costs=spent.unbilled,
             predicted=spent.predicted,
             unpredicted=spent.unknown,
             embedded=spent.embedded,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
-from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import Span, Target, crop, fit, flat, joined, width_of
 from workbench.views.keys import told
-from workbench.views.numbers import count, money, plural
+from workbench.views.numbers import count, plural, spent_cell
 from workbench.views.signs import sign
 
 ROOMY = 100
@@ -39,6 +41,8 @@ class HeaderState(Struct, frozen=True):
     stepping: bool = False
     unsaved: bool = False
     """The disk does not take the run."""
+    inside: Mapping[str, Figures] = {}
+    """What the runs inside it took that have not ended, by run id."""
     tick: int = 0
 
 
@@ -55,7 +59,7 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
     file, brief = _file(facts), _file(facts, brief=True)
     # An offline run must never be taken for a real one: that it is offline gives way last.
     who = short if model.startswith("offline") else []
-    whole, fewer, cost = _totals(run)
+    whole, fewer, cost = _totals(run, facts.inside)
     spans: tuple[Span, ...] = ()
     for parts, right in (
         ((name, told_why, file, long, where), whole),
@@ -81,9 +85,11 @@ def header(run: RunState | None, facts: HeaderState, width: int) -> tuple[Span, 
     return ((" ", "plain"), *crop(spans, width - 1))
 
 
-def _totals(run: RunState | None) -> tuple[tuple[Span, ...], tuple[Span, ...], tuple[Span, ...]]:
+def _totals(
+    run: RunState | None, known: Mapping[str, Figures]
+) -> tuple[tuple[Span, ...], tuple[Span, ...], tuple[Span, ...]]:
     """The totals, the totals without tokens, and the cost alone."""
-    whole = totals(run)
+    whole = totals(run, known)
     if not whole:
         return (), (), ()
     calls, _, (cost, token), more = whole
@@ -144,20 +150,20 @@ def run_label(run: RunState) -> str:
     return (short or name)[:24] if name else run.run_id[-4:]
 
 
-def totals(run: RunState | None) -> tuple[Span, ...]:
-    """``3 calls  9,204 tok  ~$0.0131``; a call counts when it is answered, its cost as billed or else as predicted,
-    and embeddings cost what they did. Costs that are neither are said to be missing."""
+def totals(run: RunState | None, known: Mapping[str, Figures] | None = None) -> tuple[Span, ...]:
+    """``3 calls  9,204 tok  ~$0.0131``, with the runs inside it (``known``: what those took that have not ended); a
+    call counts when it is answered, its cost as billed or else as predicted, and embeddings cost what they did. Costs
+    that are neither are said to be missing."""
     if run is None:
         return ()
-    answered = sum(1 for call in run.calls if call.answer is not None)
-    if not answered:
+    took = run.figures(known)
+    if not took.calls:
         return ()
-    calls: Span = (Target(plural(answered, "call"), "app.runs"), "dim")
-    spent = CostSum.of(run.calls, run.embedded).as_stated(run.stated.cost)
-    cost = money(spent.total, exact=spent.exact)
-    more: Span = (" +?", "warning") if 0 < spent.unknown < answered + spent.embedded else ("", "plain")
-    tokens = Target(f"  {count(run.tokens_in + run.tokens_out, run.grade_in)} tok", "app.runs")
-    return (calls, (tokens, "dim"), (Target(f"  {cost}", "app.runs"), "plain"), more)
+    calls: Span = (Target(plural(took.calls, "call"), "app.runs"), "dim")
+    cost = Target(f"  {spent_cell(took.spent)}", "app.runs")
+    more: Span = (" +?", "warning") if took.missing else ("", "plain")
+    tokens = Target(f"  {count(took.tokens, took.grade_in)} tok", "app.runs")
+    return (calls, (tokens, "dim"), (cost, "plain"), more)
 
 
 def waiting(since_s: float, tries: int, pause_s: float = 0.0) -> str:

@@ -14,6 +14,7 @@ from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import clock
+from workbench.views.signs import sign
 from workbench.views.words import brief, words_of
 
 KEPT_LINES = 10_000
@@ -29,6 +30,8 @@ class LogLine(Struct, frozen=True):
     sort: str
     text: str
     token: str = "plain"
+    recorded: bool = False
+    """It is of a recorded past, and keeps the time of then."""
 
 
 def where(place: Place) -> str:
@@ -45,7 +48,7 @@ def where(place: Place) -> str:
 def log_line(event: Event, run: RunState) -> LogLine | None:
     """The line of an event, after ``run`` took it; None where there is nothing to tell."""
     words = words_of(event, run)
-    return LogLine(event.at, event.place, *words) if words is not None else None
+    return LogLine(event.at, event.place, *words, event.at < run.started) if words is not None else None
 
 
 class LogRows(Rows):
@@ -83,7 +86,8 @@ class LogRows(Rows):
         line = self.lines[index]
         place = 18 if width > 100 else 14
         spans: tuple[Span, ...] = (
-            (f" {fit(clock(line.at), 12)}  ", "faint"),
+            sign("recorded") if line.recorded else (" ", "plain"),
+            (f"{fit(clock(line.at), 12)}  ", "faint" if line.recorded else "dim"),
             (fit(where(line.place), place) + " ", "dim"),
             (fit(line.sort, 9) + " ", "head"),
             (flat(line.text), line.token),

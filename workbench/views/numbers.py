@@ -1,15 +1,30 @@
-"""Numbers as they are shown everywhere: thousands separated, money with four digits, seconds with one."""
+"""Numbers as they are shown everywhere: thousands separated, money with two digits that count, seconds with one."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.costs import CostSum, money
+
+__all__ = [
+    "UNKNOWN",
+    "UNPRICED",
+    "clock",
+    "count",
+    "day_and_time",
+    "money",
+    "plural",
+    "seconds",
+    "spent_cell",
+    "spent_in_full",
+    "spent_words",
+    "took_words",
+]
 
 UNKNOWN = "–"
+UNPRICED = "unpriced"
+"""In the place of a sum of money of which no part has a price."""
 
 GRADE_SIGN = {"": "", "exact": "", "calibrated": "≈", "estimate": "~"}
 """By the value of ``Grade``."""
@@ -20,21 +35,38 @@ def count(value: int | None, grade: str = "exact") -> str:
     return UNKNOWN if value is None else f"{GRADE_SIGN[grade] if value else ''}{value:,}"
 
 
-def money(value: float | None, *, exact: bool = False) -> str:
-    """US dollars: ``~$0.0041``, without the sign when billed."""
-    if value is None:
-        return f"${UNKNOWN}"
-    if 0 < value < 0.00005:
-        return "<$0.0001"
-    return f"{'' if exact else '~'}${value:,.4f}"
-
-
 def spent_words(spent: CostSum) -> str:
-    """``$0.0123`` billed, ``~$0.0123`` with a predicted part, ``–`` when nothing is known; nothing without a call."""
+    """``$0.0123`` billed, ``~$0.0123`` where a part is predicted or goes by another price list, ``unpriced`` where no
+    price is known; nothing without a call."""
     if spent.total is None:
-        return UNKNOWN if spent.calls else ""
-    more = f" and {spent.unknown} unknown" if spent.unknown else ""
+        return UNPRICED if spent.calls + spent.embedded else ""
+    more = f", {spent.unknown:,} {UNPRICED}" if spent.unknown else ""
     return money(spent.total, exact=spent.exact) + more
+
+
+def spent_cell(spent: CostSum) -> str:
+    """The same in a column: ``~$0.0123+?`` where a part has no price."""
+    if spent.total is None:
+        return spent_words(spent)
+    return money(spent.total, exact=spent.exact) + ("+?" if spent.unknown else "")
+
+
+def spent_in_full(spent: CostSum) -> str:
+    """The same with what is billed and what is predicted told apart: ``$0.0123 billed + ~$0.0039 predicted in, out
+    unpriced``."""
+    if spent.total is None or not spent.predicted:
+        return spent_words(spent)
+    predicted = f"{money(spent.predicted)} predicted in, out {UNPRICED}"
+    parts = [money(spent.billed, exact=spent.exact) + " billed"] if spent.billed else []
+    unpriced = f", {plural(spent.unknown, 'call')} {UNPRICED}" if spent.unknown else ""
+    return " + ".join((*parts, predicted)) + unpriced
+
+
+def took_words(took: float | None, paused: float = 0.0) -> str:
+    """How long it ran, and how long it was paused beside that: ``4.2s + 2m 00s paused``; nothing where nobody knows."""
+    if took is None:
+        return ""
+    return seconds(took) + (f" + {seconds(paused)} paused" if paused >= 0.0005 else "")
 
 
 def seconds(value: float | None) -> str:

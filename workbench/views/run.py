@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -11,15 +11,16 @@ from msgspec import to_builtins
 from workbench.analysis.prediction import PredictedUsage, Residual
 from workbench.context.assembly import Grade
 from workbench.context.place import Place
-from workbench.engine.journal.costs import CostSum, Embeddings
+from workbench.engine.journal.costs import Embeddings
 from workbench.engine.journal.event import Event
+from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.problem import Severity
 from workbench.store.store import INTERRUPTED
 from workbench.store.summary import RunSummary
 from workbench.views.annotations import AnnotationsView, label_words
-from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_words
+from workbench.views.numbers import UNKNOWN, count, money, plural, seconds, spent_cell, spent_in_full, took_words
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.value import BLANK, Block, Cell, Column, Line, Piece, Table, TextBlock, View
 from workbench.views.words import words_of
@@ -143,9 +144,9 @@ def totals_line(run: RunSummary) -> str:
     if not run.calls:
         return ""
     tokens = f"in {count(run.tokens_in, run.grade_in)}"
-    cost = spent_words(run.spent) or UNKNOWN
+    cost = spent_in_full(run.spent) or UNKNOWN
     parts = (plural(run.calls, "call"), tokens, f"out {count(run.told_out)}", f"cost {cost}")
-    return "   ".join((*parts, *([seconds(run.seconds)] if run.seconds is not None else [])))
+    return "   ".join(filter(None, (*parts, took_words(run.seconds, run.paused))))
 
 
 def answered_by(state: RunState) -> str:
@@ -156,7 +157,7 @@ def answered_by(state: RunState) -> str:
 
 def _head(state: RunState) -> Iterator[Line]:
     """Who, what, when, how it ended."""
-    took = state.seconds
+    passed = state.seconds
     yield (
         Cell(state.session_id or state.run_id, "head"),
         "  ",
@@ -168,20 +169,17 @@ def _head(state: RunState) -> Iterator[Line]:
         yield ("reason   ", Cell(state.reason, status_sign(state.status)[1]))
     yield (
         f"started  {local_time(state.started)}",
-        f"   took {seconds(took)}" if took is not None else "",
+        f"   took {took_words(passed, state.paused)}" if passed is not None else "",
         f"   {answered_by(state)}",
     )
     if state.parent:
         yield (f"from     {_parent(state)}",)
     for event in state.edits:
         yield ("edited   ", f"{stop_words(str(event.place))}   ", Cell(edit_words(event, state), "changed"))
-    spent = CostSum.of(state.calls, state.embedded).as_stated(state.stated.cost)
-    note = " (predicted for the input, where no bill is known)" if spent.predicted else ""
-    cost = spent_words(spent) or UNKNOWN
-    recorded = sum(call.recorded for call in state.calls)
-    kept = f" ({recorded:,} from the recording)" if recorded else ""
-    tokens = f"in {count(state.tokens_in, state.grade_in)}   out {count(state.told_out)}"
-    yield (f"calls    {spent.calls}{kept}   {tokens}   cost {cost}", Cell(note, "dim"))
+    took = state.figures()
+    yield (f"calls    {figures_words(took)}",)
+    if took.runs or took.missing:
+        yield (f"         {figures_words(state.own)}", Cell(" (its own)", "dim"))
     if unanswered := str(state.unanswered):
         yield ("besides  ", Cell(unanswered, "warning"))
     if told := state.stated.to_json():
@@ -199,7 +197,15 @@ def _head(state: RunState) -> Iterator[Line]:
         )
     if children := [child for visit in state.visits for child in visit.children]:
         named = ", ".join(f"{child.get('session_id', '?')} {child.get('status', 'started')}" for child in children)
-        yield (f"children {named}", Cell(" (not counted above)", "dim"))
+        missing = f"   {plural(took.missing, 'run')} not counted above: nothing says what it took"
+        yield (f"children {named}", Cell(missing if took.missing else "", "warning"))
+
+
+def figures_words(took: Figures) -> str:
+    """``8 (3 from the recording)   in 5,116   out 230   cost $0.0038``."""
+    kept = f" ({took.recorded:,} from the recording)" if took.recorded else ""
+    tokens = f"in {count(took.tokens_in, took.grade_in)}   out {count(took.told_out)}"
+    return f"{took.calls:,}{kept}   {tokens}   cost {spent_in_full(took.spent) or UNKNOWN}"
 
 
 def _parent(state: RunState) -> str:
@@ -222,7 +228,7 @@ def steps(state: RunState) -> Iterator[Table]:
     rows: list[list[Piece]] = []
     edited = state.edited_places
     for visit in state.visits:
-        rows.append(_visit_row(visit))
+        rows.append(_visit_row(visit, state))
         rows += [
             _call_row(call, label_words(state.annotations.at(call.place)), edited=call.place in edited)
             for call in visit.calls
@@ -251,25 +257,20 @@ def visit_name(visit: VisitState) -> str:
     return f"{visit.branch}/{name}" if visit.branch else name
 
 
-def _visit_row(visit: VisitState) -> list[Piece]:
+def _visit_row(visit: VisitState, state: RunState) -> list[Piece]:
+    took = state.figures_of([visit])
     way = f"{visit.route} ({visit.route_rule})" if visit.route else ""
     return [
         Cell(visit_name(visit), "name"),
         status_cell(visit.status),
-        count(visit.tokens_in, visit.grade_in) if visit.calls else "",
+        count(took.tokens_in, took.grade_in) if took.calls else "",
         "",
         "",
-        _sum_of([call.usage.output for call in visit.calls]),
-        spent_words(CostSum.of(visit.calls)),
+        count(took.told_out) if took.calls else "",
+        spent_cell(took.spent),
         seconds(visit.seconds),
         visit.reason or (Cell(f"→ {way}", "", f"then {way}") if way else ""),
     ]
-
-
-def _sum_of(values: Sequence[int | None]) -> str:
-    """Of the numbers that are known; empty without any value at all."""
-    found = [value for value in values if value is not None]
-    return count(sum(found) if found else None) if values else ""
 
 
 def call_name(call: CallState) -> str:
@@ -298,7 +299,7 @@ def _call_row(call: CallState, said: str, *, edited: bool) -> list[Piece]:
         off_by(found.share) if found is not None and not call.beside else "",
         _cached(call),
         count(call.usage.output),
-        spent_words(CostSum.of([call])),
+        spent_cell(Figures.of([call]).spent),
         seconds(call.duration_s),
         "   ".join(filter(None, (said, failure or tools))),
     ]
@@ -323,9 +324,7 @@ def _warnings(state: RunState) -> Iterator[Line]:
 
 def run_json(state: RunState) -> dict[str, Any]:
     """All that ``show`` prints, and the answers; money in US dollars, null where it is unknown."""
-    calls = sum(1 for call in state.calls if call.answer is not None)
-    spent, made = CostSum.of(state.calls, state.embedded).as_stated(state.stated.cost), Embeddings.of(state.embedded)
-    unknown = state.unknown_costs + (made is not None and made.cost is None)
+    made = Embeddings.of(state.embedded)
     return {
         "run_id": state.run_id,
         "session_id": state.session_id,
@@ -337,6 +336,7 @@ def run_json(state: RunState) -> dict[str, Any]:
         "started": state.started,
         "finished": state.finished or None,
         "seconds": state.seconds,
+        "paused_s": state.paused,
         "model": state.ports.get("model", ""),
         "models": list(dict.fromkeys(call.model for call in state.calls if call.model)),
         "parent": dict(state.parent) or None,
@@ -345,20 +345,34 @@ def run_json(state: RunState) -> dict[str, Any]:
         "output": state.output,
         "state": state.state,
         "totals": {
-            "calls": calls,
-            "tokens_in": state.tokens_in,
-            "tokens_out": state.told_out,
-            "cost": None if unknown and unknown == calls + spent.embedded else spent.billed,
-            "predicted_cost": spent.predicted or None,
-            "unknown_costs": unknown,
+            **figures_json(state.figures()),
+            "own": figures_json(state.own),
             "unanswered": state.unanswered.to_json(),
             "embeddings": None if made is None else to_builtins(made),
         },
-        "phases": [visit_json(visit) for visit in state.visits],
+        "phases": [visit_json(visit, state) for visit in state.visits],
         "edited": state.edited,
         "edits": [{"at": str(event.place), "said": edit_words(event, state), **event.data} for event in state.edits],
         "warnings": [dict(event.data) for event in state.warnings],
         "annotations": state.annotations.to_json(),
+    }
+
+
+def figures_json(took: Figures) -> dict[str, Any]:
+    """What was taken, money in US dollars; null where nothing is known. ``runs`` inside are in the numbers, those of
+    ``missing_runs`` are not."""
+    return {
+        "calls": took.calls,
+        "recorded_calls": took.recorded,
+        "tools": took.tools,
+        "tokens_in": took.tokens_in,
+        "tokens_in_grade": str(took.grade_in),
+        "tokens_out": took.told_out,
+        "cost": took.cost,
+        "predicted_cost": took.spent.predicted or None,
+        "unknown_costs": took.spent.unbilled,
+        "runs": took.runs,
+        "missing_runs": took.missing,
     }
 
 
@@ -375,8 +389,9 @@ def imported_json(state: RunState) -> dict[str, Any] | None:
     }
 
 
-def visit_json(visit: VisitState) -> dict[str, Any]:
-    """One visit with its calls."""
+def visit_json(visit: VisitState, state: RunState) -> dict[str, Any]:
+    """One visit with its calls; its sums are with the runs that it started."""
+    took = state.figures_of([visit])
     return {
         "branch": visit.branch,
         "name": visit.phase,
@@ -386,7 +401,10 @@ def visit_json(visit: VisitState) -> dict[str, Any]:
         "reason": visit.reason,
         "model": visit.model,
         "attempts": visit.attempts,
-        "tokens_in": visit.tokens_in,
+        "tokens_in": took.tokens_in,
+        "tokens_out": took.told_out,
+        "cost": took.cost,
+        "predicted_cost": took.spent.predicted or None,
         "started": visit.started,
         "finished": visit.finished or None,
         "seconds": visit.seconds,

@@ -16,7 +16,7 @@ from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.filter_result import marked
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import UNKNOWN, day_and_time, plural, seconds, spent_words
+from workbench.views.numbers import UNKNOWN, day_and_time, plural, seconds, spent_cell, spent_in_full, took_words
 from workbench.views.run import counted, local_time, note_of, origin_words
 from workbench.views.signs import sign, status_cell, status_sign
 from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
@@ -172,7 +172,7 @@ def _took(run: RunSummary) -> str:
 
 
 def _cost(run: RunSummary) -> str:
-    return spent_words(run.spent) or UNKNOWN
+    return (spent_cell(run.spent) or UNKNOWN) + ("+?" if run.missing else "")
 
 
 def _note_token(run: RunSummary) -> str:
@@ -448,12 +448,14 @@ def _where(hit: Hit) -> str:
 
 
 def _head(run: RunSummary) -> list[tuple[str, str]]:
-    took = "" if run.seconds is None else f", took {seconds(run.seconds)}"
+    took = "" if run.seconds is None else f", took {took_words(run.seconds, run.paused)}"
     by = f", by {', '.join(run.models)}" if run.models else ""
     numbers = [counts(run, run.calls, "call"), counts(run, run.tools, "tool call")]
     tokens_out = UNKNOWN if run.told_out is None else counted(run, run.told_out)
     numbers += [f"{counted(run, run.tokens_in, run.grade_in)} tokens in", f"{tokens_out} out"]
-    numbers += [spent_words(run.spent) or UNKNOWN]
+    numbers += [spent_in_full(run.spent) or UNKNOWN]
+    numbers += [f"with {plural(run.inside, 'run')} inside"] if run.inside else []
+    numbers += [f"without {plural(run.missing, 'run')} inside, unknown"] if run.missing else []
     numbers += [plural(run.warnings, "warning")] if run.warnings else []
     numbers += [plural(run.edited, "edit")] if run.edited else []
     ended = f"{run.status}: {run.reason}" if run.reason and not _is_torn(run) else ""

@@ -11,12 +11,12 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from workbench.context.place import Place
-from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.model import Rows
-from workbench.views.numbers import count, seconds, spent_words
+from workbench.views.numbers import count, seconds, spent_cell, took_words
 from workbench.views.signs import status_cell, status_sign
 from workbench.views.value import BLANK, Block, Cell, Column, Table, View
 
@@ -143,8 +143,8 @@ class Timeline:
 
     @property
     def paused(self) -> float:
-        """Seconds of all pauses."""
-        return sum(bar.seconds or 0.0 for bar in self.bars if bar.kind == "pause")
+        """Seconds for which the run was paused, as its journal says; an old journal does not."""
+        return self._run.paused if self._run is not None else 0.0
 
     def seconds_at(self, time: str) -> float | None:
         """The second of the run at which an event happened."""
@@ -309,7 +309,7 @@ def placed(
     return ((" " * begin, "plain"), (fill * (until - begin), token), (" " * (width - until), "plain"))
 
 
-WHAT, AT, TOOK, SIZE, COST = 30, 9, 9, 9, 10
+WHAT, AT, TOOK, SIZE, COST = 30, 9, 9, 9, 13
 """Cells of the columns."""
 
 
@@ -375,7 +375,7 @@ def numbers_of(bar: Bar) -> dict[str, str]:
     texts["time"] = seconds(bar.seconds) if bar.seconds is not None else ""
     if bar.call is not None:
         texts["tokens"] = count(bar.call.tokens_in, bar.call.grade_in)
-        texts["cost"] = spent_words(CostSum.of([bar.call]))
+        texts["cost"] = spent_cell(Figures.of([bar.call]).spent)
     return texts
 
 
@@ -391,9 +391,8 @@ class TimelineView(View):
 
     def blocks(self) -> Iterator[Block]:
         line = self.timeline
-        paused = f"   paused {seconds(line.paused)}" if line.paused else ""
-        took = line.end if self.run.seconds is None else self.run.seconds
-        yield (Cell(self.run.session_id or self.run.run_id, "head"), f"   took {seconds(took)}{paused}")
+        took = self.run.elapsed.seconds if self.run.seconds is None else self.run.seconds
+        yield (Cell(self.run.session_id or self.run.run_id, "head"), f"   took {took_words(took, line.paused)}")
         yield BLANK
         columns = (
             Column("what", flexible=True, least=16),
@@ -446,5 +445,5 @@ def bar_json(bar: Bar) -> dict[str, Any]:
         "end_s": bar.end,
         "seconds": bar.seconds,
         "tokens_in": call.tokens_in if call is not None else None,
-        "cost": CostSum.of([call]).total if call is not None else None,
+        "cost": Figures.of([call]).spent.total if call is not None else None,
     }

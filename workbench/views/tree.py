@@ -13,12 +13,13 @@ from workbench.views.annotations import label_spans
 from workbench.views.cells import Row, Span, Target, crop, fit, flat, justify, width_of
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import count, plural, seconds, spent_words
+from workbench.views.numbers import count, plural, seconds, spent_cell
 from workbench.views.signs import sign, status_sign
 
 if TYPE_CHECKING:
     from workbench.context.place import Place
     from workbench.engine.journal.candidate_rounds import VisitKey
+    from workbench.engine.journal.figures import Figures
     from workbench.engine.journal.parts import CallState, VisitState
     from workbench.engine.journal.state import RunState
     from workbench.views.timeline import Timeline
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 MEDIUM = 44
 """Cells from which on a tree has columns: the tokens, the cost and the time."""
-WIDE = 76
+WIDE = 77
 """Cells from which on it has more of them."""
-ROOMY = 92
+ROOMY = 93
 """Cells from which on it has all of them."""
-COLUMNS = {"calls": 6, "in": 9, "cached": 9, "out": 8, "cost": 10, "time": 8}
-NARROW = {"in": 8, "cost": 9, "time": 7}
+COLUMNS = {"calls": 6, "in": 9, "cached": 9, "out": 8, "cost": 11, "time": 8}
+NARROW = {"in": 8, "cost": 10, "time": 7}
 """The same in a tree that is not wide."""
 LEAVES = "cached"
 """The column that leaves where it is narrower."""
@@ -93,39 +94,21 @@ def sparkline(values: Sequence[int], width: int) -> str:
     return "".join(LEVELS[min(len(LEVELS) - 1, value * len(LEVELS) // most)] if most else LEVELS[0] for value in shown)
 
 
-def figures(calls: Sequence[CallState], took: float | None, width: int, *, counted: bool) -> list[Span]:
-    """The columns for some calls that took so many seconds; ``counted`` where there may be more than one. What nobody
-    knows is left empty."""
-    from workbench.context.assembly import Grade
-    from workbench.engine.journal.costs import CostSum  # Not before there is a run: the first tree needs no engine.
-
+def figures(node: Node, width: int) -> list[Span]:
+    """The columns of a node. What nobody knows is left empty."""
+    took, texts = node.sums, dict[str, Span]()
+    token = "bold" if node.total is not None else "plain"
+    calls = node.calls if node.total is None else node.total.calls
     answered = [call for call in calls if call.answer is not None]
-    texts: dict[str, Span] = {"calls": (f"{len(calls):,}" if counted and calls else "", "dim")}
-    texts["time"] = (seconds(took) if took is not None else "", "dim")
-    if shown := answered if counted else calls:
-        grade = Grade.of_sum(call.grade_in for call in shown)
-        texts["in"] = (count(sum(_sent(call) for call in shown), grade), "plain")
-    if answered:
+    texts["time"] = (seconds(node.took) if node.took is not None else "", "dim" if node.total is None else token)
+    if took is not None:
+        texts["calls"] = (f"{took.calls:,}" if node.several and took.calls else "", "dim")
+        texts["in"] = (count(took.tokens_in, took.grade_in) if took.calls else "", token)
         texts["cached"] = (_known([call.usage.cached for call in answered]), "cached")
-        texts["out"] = (_known([call.usage.output for call in answered]), "plain")
-        texts["cost"] = (spent_words(CostSum.of(answered)), "plain")
-    return fitted(texts, width)
-
-
-def total_figures(run: RunState, width: int) -> list[Span]:
-    """The columns for a whole run."""
-    from workbench.engine.journal.costs import CostSum
-
-    answered = [call for call in run.calls if call.answer is not None]
-    spent = CostSum.of(run.calls, run.embedded).as_stated(run.stated.cost)
-    texts: dict[str, Span] = {
-        "calls": (f"{len(run.calls):,}", "dim"),
-        "in": (count(run.tokens_in, run.grade_in), "bold"),
-        "cached": (_known([call.usage.cached for call in answered]), "cached"),
-        "out": (count(run.told_out) if answered else "", "bold"),
-        "cost": (spent_words(spent), "bold"),
-        "time": (seconds(run.seconds) if run.seconds is not None else "", "bold"),
-    }
+        texts["out"] = (count(took.tokens_out) if took.tokens_out else "", token)
+        texts["cost"] = (spent_cell(took.spent), token)
+    if not answered and not node.several:
+        texts["in"] = (count(_sent(calls[0]), calls[0].grade_in), token)
     return fitted(texts, width)
 
 
@@ -223,6 +206,8 @@ class Node(Struct, frozen=True):
     """The nested run that it is of, or stands for; empty for the run itself."""
     calls: tuple[CallState, ...] = ()
     """What a wide tree counts of it."""
+    sums: Figures | None = None
+    """What it took with all that is below it, runs inside it too; None for a row that takes nothing."""
     took: float | None = None
     """Seconds; None while it runs, and where nobody knows."""
     several: bool = True
@@ -247,6 +232,7 @@ class Nodes:
         self._is_selected = view.selected_run == nested
         self._is_held = view.held_run == nested
         self._line = _line_of(view.selected_run, view.children)
+        self._inside_it = inside_it(view.children)
         self._edited = run.edited_places if run is not None else frozenset()
         self._phase_ran = ("", "")
         """From when to when the phase ran whose nodes are made: its bars are drawn within that time."""
@@ -260,10 +246,13 @@ class Nodes:
         for phase in (*self.view.outline, *unknown):
             yield from self._phase(phase, visits.get(phase.name, []))
         yield from self._walks()
+        yield from self._rest()
         if self.run is not None and self.run.calls and not self._nested:
             tone = "selected" if self.view.shows_total else ""
-            tokens = (count(self.run.tokens_in, self.run.grade_in), "dim")
-            yield Node(("total",), 0, (("Σ", "dim"), (" total", "bold")), (tokens,), total=self.run, tone=tone)
+            sums = self.run.figures(self._inside_it)
+            tokens = (count(sums.tokens_in, sums.grade_in), "dim")
+            left, took = (("Σ", "dim"), (" total", "bold")), self.run.seconds
+            yield Node(("total",), 0, left, (tokens,), total=self.run, tone=tone, sums=sums, took=took)
         if self.view.broken:
             yield Node(("gap",), 0, ())
             yield Node(("breakpoints",), 0, (("Breakpoints", "head"),))
@@ -299,12 +288,8 @@ class Nodes:
         if visits and self.run is not None:
             ends = [visit.finished for visit in own or visits]
             self._phase_ran = (visits[0].started, self.run.last_at if "" in ends else max(ends))
-        tokens = sum(visit.tokens_in for visit in visits)
-        sent = ""
-        if tokens:
-            from workbench.context.assembly import Grade  # The first tree has no visits, and is drawn before it loads.
-
-            sent = count(tokens, Grade.of_sum(visit.grade_in for visit in visits))
+        sums = self._sums(visits)
+        sent = count(sums.tokens_in, sums.grade_in) if sums is not None and sums.tokens_in else ""
         yield Node(
             id,
             0,
@@ -315,6 +300,7 @@ class Nodes:
             calls[-1].place if calls else None,
             phase.name,
             calls=tuple(calls),
+            sums=sums,
             took=_wall(own or visits),
         )
         if unfolded:
@@ -330,6 +316,23 @@ class Nodes:
                 yield Node(("walks", contest.place.branch), 0, (self._mark(status), (words, "plain")))
                 calls = [call for call in run.calls if call.place.visit_key == contest.place.visit_key]
                 yield from (self._call("", call, 1, many=False) for call in calls)
+
+    def _rest(self) -> Iterator[Node]:
+        """What belongs to no phase and to no contest: embeddings, and calls beside the phases."""
+        run = self.run
+        if run is None or self._nested:
+            return
+        whole = {contest.place.visit_key for contest in run.contests if contest.is_whole}
+        calls = [c for c in run.calls if run.visit_of(c.place) is None and c.place.visit_key not in whole]
+        if not calls and not run.embedded:
+            return
+        sums = run.beside_the_phases(calls)
+        left = (self._mark("success"), (" beside the phases", "plain"))
+        place = calls[-1].place if calls else None
+        yield Node(("rest",), 0, left, ((count(sums.tokens_in, sums.grade_in), "dim"),), place=place, sums=sums)
+
+    def _sums(self, visits: Sequence[VisitState]) -> Figures | None:
+        return self.run.figures_of(visits, self._inside_it) if self.run is not None and visits else None
 
     def _mark(self, status: str) -> Span:
         """The sign of a status; in a run that is over nothing goes on any more."""
@@ -391,6 +394,7 @@ class Nodes:
         here = selected is not None and selected.visit_key == (visit.branch, visit.phase, visit.visit)
         here = here or self._holds_selected(visit)
         below = bool(visit.calls or candidates or visit.tool_tries or visit.children)
+        sums = self._sums([visit, *candidates])
         unfolded = below and self.view.unfolds(id, here)
         mark = winners.get((visit.branch, visit.phase, visit.visit)) or winners.get((visit.branch, "", 0))
         won: tuple[Span, ...] = ((" ", "plain"), sign(mark)) if mark else ()
@@ -398,13 +402,14 @@ class Nodes:
             id,
             depth,
             (self._mark(visit.status), (f" {flat(label)}", "plain"), *won),
-            ((count(visit.tokens_in, visit.grade_in) if visit.calls else "", "dim"),),
+            ((count(sums.tokens_in, sums.grade_in) if sums is not None and sums.calls else "", "dim"),),
             below,
             unfolded,
             visit.calls[-1].place if visit.calls else None,
             visit.phase,
             run=self._nested,
             calls=tuple(visit.calls),
+            sums=sums,
             took=visit.seconds,
         )
         if unfolded:
@@ -462,16 +467,18 @@ class Nodes:
         unfolded = self.view.unfolds(id, False)
         names = f"… {_turn_of(hidden[0], many=many)}–{_turn_of(hidden[-1], many=many)}"
         took = [call.duration_s for call in hidden if call.duration_s is not None]
+        sums = self.run.figures_of_calls(hidden) if self.run is not None else None
         yield Node(
             id,
             depth,
             ((names, "dim"),),
-            ((count(sum(c.tokens_in for c in hidden)), "faint"),),
+            ((count(sums.tokens_in, sums.grade_in) if sums is not None else "", "faint"),),
             True,
             unfolded,
             phase=visit.phase,
             run=self._nested,
             calls=tuple(hidden),
+            sums=sums,
             took=sum(took) if took else None,
             ran=Stretch(hidden[0].started, hidden[-1].finished, *self._phase_ran, "between"),
         )
@@ -487,7 +494,11 @@ class Nodes:
         mark = self._mark(str(child.get("status") or (state.status if state is not None else "running")))
         unfolded = state is not None and self.view.unfolds(id, run_id in self._line)
         place = state.calls[-1].place if state is not None and state.calls else None
-        tokens = ((count(state.tokens_in, state.grade_in), "dim"),) if state is not None else ()
+        # What its own journal says is newer than what this run's says of it, which comes with its end.
+        sums = state.figures(self._inside_it) if state is not None else None
+        if sums is None and self.run is not None:
+            sums = self.run.children.figures(self._inside_it, [run_id])
+        tokens = ((count(sums.tokens_in, sums.grade_in), "dim"),) if sums is not None else ()
         calls = tuple(state.calls) if state is not None else ()
         left, passed = (mark, (label, "dim")), state.seconds if state is not None else None
         started, ended = visit.child_times.get(run_id, ("", ""))
@@ -495,7 +506,7 @@ class Nodes:
         own = str(child.get("session_id", "")).removeprefix(self.run.session_id if self.run is not None else "")
         brief = (mark, (f" ↳ {flat(own).lstrip('_-')}", "dim"))
         yield Node(
-            *(id, depth, left, tokens, True, unfolded, place, visit.phase, "", run_id, calls, passed),
+            *(id, depth, left, tokens, True, unfolded, place, visit.phase, "", run_id, calls, sums, passed),
             brief=brief,
             ran=ran,
         )
@@ -546,6 +557,7 @@ class Nodes:
             tone="selected" if place == view.selected and self._is_selected else "",
             run=self._nested,
             calls=(call,),
+            sums=self.run.figures_of_calls([call]) if self.run is not None and call.answer is not None else None,
             took=call.duration_s if call.answer is not None else None,
             several=False,
             brief=(mark, (f" {label.removeprefix('turn ')}", "plain"), *edited, said, *self._said(place))
@@ -606,6 +618,14 @@ def _line_of(run_id: str, children: Mapping[str, RunState]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def inside_it(children: Mapping[str, RunState]) -> dict[str, Figures]:
+    """What each of some runs took so far, by run id; a run comes before those that it started."""
+    known: dict[str, Figures] = {}
+    for run_id, child in reversed(list(children.items())):
+        known[run_id] = child.figures(known)
+    return known
+
+
 def _is_candidate(visit: VisitState) -> bool:
     return bool(visit.branch)
 
@@ -650,10 +670,7 @@ class TreeRows(Rows):
         if not node.calls and not node.right:
             return Row(crop(_left(node), width), node.tone)
         label = self._label(width)
-        if node.total is not None:
-            numbers = total_figures(node.total, width)
-        else:
-            numbers = figures(node.calls, node.took, width, counted=node.several)
+        numbers = figures(node, width)
         name = _left(node) if width >= WIDE else _brief(node)
         bars = self._bar(node, bar_width(label, width))
         return _columned((*name, *_noted(node)), (*numbers, *bars), label, width, node.tone)

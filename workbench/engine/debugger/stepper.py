@@ -90,9 +90,9 @@ class Stepper:
             self._on_release(stop)
         edits, self._edits = self._edits, ()
         if edits:
-            return Decision(edits=edits)
+            return Decision(edits=edits, held=True)
         self._diverged = self._diverged or stop.answered_by == "changed"
-        return Decision(send_anyway=bool(stop.problems))
+        return Decision(send_anyway=bool(stop.problems), held=True)
 
     def go(self, mode: Mode) -> None:
         """Set the mode, and go on if held. From any thread."""

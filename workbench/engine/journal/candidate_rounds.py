@@ -8,6 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from workbench.context.place import Place
+from workbench.engine.journal.elapsed import Stretches
 from workbench.engine.journal.event import Event, seconds_between
 
 VisitKey = tuple[str, str, int]
@@ -62,12 +63,14 @@ class Entrant(Struct):
     finished: str = ""
     away: float = 0.0
     """Seconds while it was open and nothing ran."""
+    pauses: Stretches = field(default_factory=Stretches)
+    """When the run was paused in it."""
 
     @property
     def seconds(self) -> float | None:
         """How long it ran; None until it has ended."""
         passed = seconds_between(self.started, self.finished)
-        return None if passed is None else max(passed - self.away, 0.0)
+        return None if passed is None else max(passed - self.away - self.pauses.seconds, 0.0)
 
 
 class Round(Struct):
@@ -216,6 +219,13 @@ class RunCandidateRounds:
         for entrant in self._entrants.values():
             if entrant.started and not entrant.finished:
                 entrant.away += away
+
+    def paused(self, branch: str, start: float, end: float) -> None:
+        """The run was paused on a branch, between two times in seconds since 1970."""
+        for entrant in self._entrants.values():
+            inside = branch == entrant.branch or branch.startswith(f"{entrant.branch}/")
+            if inside and entrant.started and not entrant.finished:
+                entrant.pauses.add(start, end)
 
     def finished(self, event: Event, data: Mapping[str, Any]) -> None:
         """``candidate_finished``."""

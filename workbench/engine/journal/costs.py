@@ -3,18 +3,27 @@ and its embeddings."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-if TYPE_CHECKING:
-    from workbench.engine.journal.parts import CallState
-
-
 EXACT = frozenset({"exact", "billed"})
 """Grades of a bill: by the provider's own price list, or stated by the provider."""
+
+
+def money(value: float | None, *, exact: bool = False) -> str:
+    """US dollars with four decimals, or more for two digits that count: ``$0.0123``, ``$0.00039``. ``~`` stands before
+    what no provider and no price list of one states; ``$–`` is unknown."""
+    if value is None:
+        return "$–"
+    decimals = 4
+    if value and abs(value) < 0.001:
+        decimals = min(1 - math.floor(math.log10(abs(value))), 12)
+    whole, _, rest = f"{value:,.{decimals}f}".partition(".")
+    return f"{'' if exact else '~'}${whole}.{rest.rstrip('0').ljust(4, '0')}"
 
 
 class CallCost(NamedTuple):
@@ -37,18 +46,11 @@ class CostSum(Struct, frozen=True):
     """No part is predicted or estimated."""
     unknown: int = 0
     """Calls with neither, and one more where a price of embeddings is not known."""
+    unbilled: int = 0
+    """Calls without a bill, predicted or not, and one more where a price of embeddings is not known."""
     calls: int = 0
     embedded: int = 0
-    """1 where texts were embedded: all embeddings of a run count as one request."""
-
-    @classmethod
-    def of(cls, calls: Iterable[CallState], embedded: Iterable[Mapping[str, Any]] = ()) -> CostSum:
-        """Of the calls that were answered, and of ``embedded`` data."""
-        answered = (call for call in calls if call.answer is not None)
-        paid = (
-            CallCost(call.cost, call.cost_grade, call.forecast.cost if call.forecast else None) for call in answered
-        )
-        return cls.sum(paid, Embeddings.of(embedded))
+    """1 for each run that embedded texts: all embeddings of a run count as one request."""
 
     @classmethod
     def sum(cls, paid: Iterable[CallCost], embeddings: Embeddings | None = None) -> CostSum:
@@ -62,15 +64,27 @@ class CostSum(Struct, frozen=True):
             sum(cost for cost in unbilled if cost is not None),
             not unbilled and cost is not None and all(call.grade in EXACT for call in calls),
             sum(1 for cost in unbilled if cost is None) + (cost is None),
+            len(unbilled) + (cost is None),
             len(calls),
             int(made),
+        )
+
+    def __add__(self, other: CostSum) -> CostSum:
+        return CostSum(
+            self.billed + other.billed,
+            self.predicted + other.predicted,
+            self.exact and other.exact,
+            self.unknown + other.unknown,
+            self.unbilled + other.unbilled,
+            self.calls + other.calls,
+            self.embedded + other.embedded,
         )
 
     def as_stated(self, cost: float | None) -> CostSum:
         """The same, or where no call has a bill and the source states one of the whole run, US dollars, that one."""
         if not cost or self.billed or not self.calls:
             return self
-        return replace(self, billed=cost, predicted=0.0, exact=True, unknown=0)
+        return replace(self, billed=cost, predicted=0.0, exact=True, unknown=0, unbilled=0)
 
     @property
     def total(self) -> float | None:

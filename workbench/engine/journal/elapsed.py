@@ -1,35 +1,110 @@
-"""How long a run ran: the one rule for lists, screens, SQL and exports."""
+"""How long a run ran, and how long it was paused: the one rule for lists, screens, SQL and exports."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from bisect import bisect_left
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from workbench.engine.journal.event import Event
+
+
+class Stretches:
+    """Stretches of time as seconds since 1970, merged where they meet."""
+
+    def __init__(self, stretches: Iterable[tuple[float, float]] = ()) -> None:
+        self._all: list[tuple[float, float]] = []
+        for start, end in stretches:
+            self.add(start, end)
+
+    def add(self, start: float, end: float) -> None:
+        """One more; it may lie over others. Nothing where it has no length."""
+        if end <= start:
+            return
+        at = bisect_left(self._all, start, key=lambda one: one[1])
+        last = at
+        while last < len(self._all) and self._all[last][0] <= end:
+            last += 1
+        met = self._all[at:last]
+        start, end = min([start, *(one[0] for one in met)]), max([end, *(one[1] for one in met)])
+        self._all[at:last] = [(start, end)]
+
+    @property
+    def seconds(self) -> float:
+        """Of all of them."""
+        return sum(end - start for start, end in self._all)
+
+    def between(self, start: str, end: str) -> None:
+        """One more, from one ``Event.at`` to another; nothing where one of them is no time."""
+        try:
+            self.add(datetime.fromisoformat(start).timestamp(), datetime.fromisoformat(end).timestamp())
+        except ValueError:
+            return
+
+    def join(self, others: Stretches) -> None:
+        """All of the others."""
+        for start, end in others._all:
+            self.add(start, end)
+
+    def within(self, start: float, end: float) -> float:
+        """Seconds of them between two times."""
+        first = bisect_left(self._all, start, key=lambda one: one[1])
+        total = 0.0
+        for a, b in self._all[first:]:
+            if a >= end:
+                break
+            total += min(b, end) - max(a, start)
+        return total
+
+    def without(self, others: Stretches) -> float:
+        """Seconds of them that lie in none of the others."""
+        return sum(end - start - others.within(start, end) for start, end in self._all)
 
 
 class Elapsed:
     """Adds up the stretches of a run: from its start, and from each resume, to the last event before the next.
 
-    What lies between two stretches is no time of the run, and neither is the recorded past of a fork, whose events are
-    older than its start. A stretch that was killed ends with its last event. The times of one stretch are of one
-    monotonic clock (``SystemClock``); where an old journal's go back, nothing is taken off.
+    What lies between two stretches is no time of the run, nor is the recorded past of a fork, whose events are older
+    than its start, nor the time for which the run was paused. A stretch that was killed ends with its last event. The
+    times of one stretch are of one monotonic clock (``SystemClock``); where an old journal's go back, nothing is taken
+    off.
     """
 
     def __init__(self) -> None:
-        self.seconds = 0.0
+        self._passed = 0.0
+        """Seconds with the pauses."""
         self._before = 0.0
         """Of the stretches before."""
         self._since: datetime | None = None
+        self.pauses = Stretches()
+        """When the run was paused, by the clock of the events."""
+        self.paused = 0.0
+        """Seconds for which it was."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it ran so far, without its pauses."""
+        return max(self._passed - self.paused, 0.0)
 
     def take(self, event: Event) -> None:
         """The next event of the journal; one whose time is none adds nothing."""
         try:
             at = datetime.fromisoformat(event.at)
             if event.kind in ("run_started", "run_resumed") or self._since is None:
-                self._before, self._since = self.seconds, at
-            self.seconds = max(self.seconds, self._before + (at - self._since).total_seconds())
-        except (TypeError, ValueError):
+                self._before, self._since = self._passed, at
+            self._passed = max(self._passed, self._before + (at - self._since).total_seconds())
+            if event.kind == "paused":
+                self._pause(at, self._since, event.data.get("seconds"))
+        except (TypeError, ValueError, OverflowError):
             return
+
+    def _pause(self, at: datetime, since: datetime, seconds: object) -> None:
+        """Paused until ``at``; one of a fork's recorded past is none of its own. Candidates can be paused at once."""
+        if not isinstance(seconds, int | float) or isinstance(seconds, bool) or at <= since:
+            return
+        start, end = max(at - timedelta(seconds=seconds), since).timestamp(), at.timestamp()
+        self.paused += max(end - start, 0.0) - self.pauses.within(start, end)
+        self.pauses.add(start, end)
 
     def whole(self, *, finished: bool, imported: bool) -> float | None:
         """Seconds of the run; None until it has ended, and where an imported file names no times."""

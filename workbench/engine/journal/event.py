@@ -86,6 +86,7 @@ KINDS: dict[str, str] = {
         "stop, index (of a tool call), what (change, drop, add, move, state, model, answer, arguments, skip, result), "
         "before, after, edit (as it was asked for), own and at (messages: the visit's own, and where), tool"
     ),
+    "paused": "stop (its kind; child where a run inside this one was paused), seconds (until this record)",
     "callout": "name, target, content_hash, body_hash",
     "tools_listed": (
         "server (of MCP), tools (hash), names (of the server, by those that a model sees), read_only, refused (why "
@@ -97,7 +98,8 @@ KINDS: dict[str, str] = {
     "phase_finished": "status, output, reason, check, turns, attempts, tokens_in, tokens_out, cost",
     "run_finished": "status, output, state, reason",
     "child_started": "run_id, session_id, kind, key, cascade_id",
-    "child_finished": "run_id, session_id, kind, key, status, output, outputs, state, reason",
+    "child_finished": "run_id, session_id, kind, key, status, output, outputs, state, reason, "
+    "took {calls, recorded, tools, tokens_in, grade_in, tokens_out, spent, runs, missing} (with the runs inside it)",
     "blob": "hash, kind (message | tools | wire | image | text), body, size, media_type; "
     "images and texts lie in files so named",
     "card": "content_hash, summary, generator_model, fault (of a message that a model was to sum up)",

@@ -96,6 +96,11 @@ class JournalWriter:
             if wire := event.data.get("wire"):
                 self._wired(event.place.branch, wire)
 
+    @property
+    def repeats(self) -> bool:
+        """Whether the run is resumed and all that it emitted so far was in the journal before."""
+        return self._past is not None and not self._resumed
+
     def emit(self, kind: str, place: Place = Place(), /, **data: Any) -> Event:
         """Journal one event, or find it in the journal of the run that is resumed."""
         stops = kind == "run_finished" or data.get("status") == "stopped"  # Where the run went on, it stops anew.

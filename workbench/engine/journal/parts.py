@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
@@ -11,6 +11,8 @@ from workbench.context.assembly import BrokenInvariant, Entry, Grade, Item
 from workbench.context.cache import Forecast
 from workbench.context.message import Image, Message
 from workbench.context.place import Place
+from workbench.engine.journal.costs import CallCost
+from workbench.engine.journal.elapsed import Stretches
 from workbench.engine.journal.event import seconds_between
 from workbench.engine.journal.usage import Usage
 
@@ -68,6 +70,22 @@ class ToolState(Struct):
     started: str = ""
     finished: str = ""
     """When its events were written."""
+
+
+class CallFigures(NamedTuple):
+    """One answered call."""
+
+    tokens_in: int
+    """As the provider counted them, else as predicted."""
+    grade_in: Grade
+    """How far ``tokens_in`` can be trusted: what a provider counted is exact."""
+    tokens_out: int | None
+    """None where the provider did not say."""
+    cost: CallCost
+    measured: bool = True
+    """Whether a provider counted ``tokens_in``."""
+    recorded: bool = False
+    """Answered from a recording."""
 
 
 class CallState(Struct):
@@ -131,6 +149,18 @@ class CallState(Struct):
     """When it was first sent; empty before that."""
     finished: str = ""
     """When its answer, or its last failure, was written."""
+    earlier: list[CallFigures] = field(default_factory=list)
+    """Of answers that it got before a resume asked it again: they were paid too."""
+
+    @property
+    def figures(self) -> list[CallFigures]:
+        """Of each answer that it got."""
+        if self.answer is None:
+            return self.earlier
+        predicted = self.forecast.cost if self.forecast is not None else None
+        cost, counted = CallCost(self.cost, self.cost_grade, predicted), self.usage.input is not None
+        newest = CallFigures(self.tokens_in, self.grade_in, self.usage.output, cost, counted, self.recorded)
+        return [*self.earlier, newest]
 
     @property
     def expected(self) -> int:
@@ -210,22 +240,14 @@ class VisitState(Struct):
     """Of its ``phase_finished`` event."""
     away: float = 0.0
     """Seconds while it was open and nothing ran: between a stop, or the recorded past of a fork, and its going on."""
+    pauses: Stretches = field(default_factory=Stretches)
+    """When the run was paused in it."""
 
     @property
     def seconds(self) -> float | None:
-        """How long it ran, without the time while nothing ran; None while it does."""
+        """How long it ran, without the time while nothing ran or the run was paused; None while it does."""
         passed = seconds_between(self.started, self.finished)
-        return None if passed is None else max(passed - self.away, 0.0)
-
-    @property
-    def tokens_in(self) -> int:
-        """Input tokens: the provider's count where it is known, else ours."""
-        return sum(call.tokens_in for call in self.calls if call.answer)
-
-    @property
-    def grade_in(self) -> Grade:
-        """How far ``tokens_in`` can be trusted."""
-        return Grade.of_sum(call.grade_in for call in self.calls if call.answer)
+        return None if passed is None else max(passed - self.away - self.pauses.seconds, 0.0)
 
     @property
     def attempts(self) -> int:

@@ -7,6 +7,7 @@ fails on an unknown kind, and ``read`` on nothing at all, because a damaged or n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from workbench.engine.journal.annotations import Annotations
 from workbench.engine.journal.candidate_rounds import RunCandidateRounds
 from workbench.engine.journal.elapsed import Elapsed
 from workbench.engine.journal.event import KINDS, MALFORMED, Event, seconds_between, unpacked
+from workbench.engine.journal.figures import ChildFigures, Figures
 from workbench.engine.journal.parts import (
     WINDOW,
     Bodies,
@@ -112,6 +114,14 @@ class RunState:
         """Questions to people, in order."""
         self.gaps: list[tuple[str, str]] = []
         """Stretches in which nothing ran: between a stop, or the recorded past of a fork, and its going on."""
+        self.children = ChildFigures({}, {})
+        """What the runs that it started took."""
+        self._own: tuple[int, Figures] | None = None
+        """``own``, and after how many events."""
+        self._taken = 0
+        """Events that were taken."""
+        self.tools_ended = 0
+        """Calls of tools that have ended."""
         self._last_at = ""
         """When the event before happened."""
         self._visits: dict[tuple[str, str, int], VisitState] = {}
@@ -186,43 +196,43 @@ class RunState:
         return StatedUsage.of(self.imported)
 
     @property
-    def tokens_in(self) -> int:
-        return self.stated.tokens_in((call.usage.input for call in self.calls), sum(v.tokens_in for v in self.visits))
+    def own(self) -> Figures:
+        """What the run took itself, without the runs that it started."""
+        if self._own is None or self._own[0] != self._taken:
+            calls = (one for call in self.calls for one in call.figures)
+            took = Figures.sum(calls, tools=self.tools_ended, embedded=self.embedded, stated=self.stated)
+            self._own = self._taken, took
+        return self._own[1]
 
-    @property
-    def grade_in(self) -> Grade:
-        """How far ``tokens_in`` can be trusted: what a provider counted or a file states is exact."""
-        stated = self.stated.covers(call.usage.input for call in self.calls)
-        return Grade.EXACT if stated else Grade.of_sum(visit.grade_in for visit in self.visits)
+    def figures(self, known: Mapping[str, Figures] | None = None) -> Figures:
+        """What the run took with the runs that it started. ``known`` says what those took that have not ended."""
+        return self.own + self.children.figures(known)
 
-    @property
-    def tokens_out(self) -> int:
-        return self.stated.tokens_out(call.usage.output for call in self.calls)
+    def figures_of_calls(self, calls: Sequence[CallState]) -> Figures:
+        """What some calls took."""
+        return Figures.of(calls)
 
-    @property
-    def told_out(self) -> int | None:
-        """Tokens of the answers; None where there are answers and no provider said how many."""
-        answered = any(call.answer is not None for call in self.calls)
-        return self.tokens_out or (None if answered else 0)
+    def beside_the_phases(self, calls: Sequence[CallState]) -> Figures:
+        """What some calls took, and the embeddings of the run, which belong to no call."""
+        return Figures.sum((one for call in calls for one in call.figures), embedded=self.embedded)
 
-    @property
-    def cost(self) -> float:
-        """US dollars of all calls whose cost is known, or as stated of the whole run where none is."""
-        known = [call.cost for call in self.calls if call.cost is not None]
-        return sum(known) if any(known) else self.stated.cost or 0.0
+    def figures_of(self, visits: Sequence[VisitState], known: Mapping[str, Figures] | None = None) -> Figures:
+        """What some visits took with the runs that they started."""
+        total = Figures.of(call for visit in visits for call in visit.calls)
+        total = replace(total, tools=total.tools + sum(tool.finished != "" for v in visits for tool in v.tool_tries))
+        inside = [str(child.get("run_id", "")) for visit in visits for child in visit.children]
+        return total + self.children.figures(known, inside)
 
     @property
     def seconds(self) -> float | None:
-        """How long it ran, without the time between a stop and its going on; None until it has ended, and where an
-        imported file names no times."""
+        """How long it ran, without its pauses and the time between a stop and its going on; None until it has ended,
+        and where an imported file names no times."""
         return self.elapsed.whole(finished=bool(self.finished), imported="imported" in self.ports)
 
     @property
-    def unknown_costs(self) -> int:
-        """How many answered calls have no known cost; none where the whole run's is stated in their place."""
-        if self.stated.cost and not any(call.cost for call in self.calls):
-            return 0
-        return sum(1 for call in self.calls if call.answer is not None and call.cost is None)
+    def paused(self) -> float:
+        """Seconds for which it was paused, which are no part of ``seconds``."""
+        return self.elapsed.paused
 
     @property
     def nonsense(self) -> str:
@@ -237,11 +247,13 @@ class RunState:
     def apply(self, event: Event) -> bool:
         """Take the next event. False for one that a resume wrote once more: it is counted and shown once."""
         self.seq = max(self.seq, event.seq)
+        self._taken += 1
         self.elapsed.take(event)
         if self._repeats.takes(event):
             self._again(event, event.data)
             return False
         self.unanswered.take(event)
+        self.children.take(event)
         if event.kind == "run_resumed" or self._last_at < self.started <= event.at:
             self._went_on(event.at)
         self._last_at = event.at
@@ -385,6 +397,17 @@ class RunState:
         if visit.status == "success" and not visit.branch:
             self.outputs[visit.phase] = visit.output
 
+    def _paused(self, event: Event, data: Mapping[str, Any]) -> None:
+        """The run was paused until now, on one branch, and what that branch is inside of waited with it."""
+        end = datetime.fromisoformat(event.at).timestamp()
+        start, branch = end - data["seconds"], event.place.branch
+        for visit in self.visits:
+            inside = not visit.branch or branch == visit.branch or branch.startswith(f"{visit.branch}/")
+            if inside and not visit.finished:
+                began = datetime.fromisoformat(visit.started).timestamp() if visit.started else start
+                visit.pauses.add(max(start, began), end)
+        self.contests.paused(branch, start, end)
+
     def _run_finished(self, event: Event, data: Mapping[str, Any]) -> None:
         self.status = data.get("status", "failed")
         self.reason = data.get("reason", "")
@@ -476,6 +499,7 @@ class RunState:
             return
         # What a selector or an evaluator says enters no history.
         items = self._items(data) if call.beside else self._added(event, data)
+        call.earlier = call.figures
         call.status, call.finished = "done", event.at
         call.answer = items[0].message if items else self.bodies.get(data.get("message", ""))
         call.usage = Usage(**data.get("usage", {}))
@@ -535,6 +559,7 @@ class RunState:
 
     def _tool_finished(self, event: Event, data: Mapping[str, Any]) -> None:
         items = self._added(event, data)
+        self.tools_ended += 1
         key = (event.place, data["index"])
         tools = self._tools_at(event.place)
         tool = next((t for t in tools if (t.place, t.index) == key), None)

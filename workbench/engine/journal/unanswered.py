@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.context.place import Place
+from workbench.engine.journal.costs import money
 from workbench.engine.journal.event import Event
 
 
@@ -56,7 +57,7 @@ class Unanswered:
         """In words; empty where there is nothing to say."""
         said = []
         if self.tries:
-            cost = "cost unknown" if self.cost is None else f"~${self.cost:,.4f}"
+            cost = "unpriced" if self.cost is None else money(self.cost)
             which = "1 failed try" if self.tries == 1 else f"{self.tries:,} failed tries"
             said.append(f"{which}: {self.tokens_in:,} tokens in, {self.tokens_out:,} out reported, {cost}")
         if self.again:

@@ -353,12 +353,12 @@ _MOVING = {
     "embedded": ("duration_s",),
     "human_asked": (),
     "child_started": ("run_id", "session_id"),
-    "child_finished": ("run_id", "session_id"),
+    "child_finished": ("run_id", "session_id", "took"),
 }
 
 
 def comparable(events: Iterable[Event]) -> list[tuple[str, Place, Mapping[str, Any]]]:
-    """Events without what may differ between two equal runs: ids, times, and the names of the ports.
+    """Events without what may differ between two equal runs: ids, times, pauses, and the names of the ports.
 
     The main line's order is kept; parallel branches are put one after another, because only the order within a
     branch means anything; so are bodies, which belong to no branch.
@@ -366,6 +366,8 @@ def comparable(events: Iterable[Event]) -> list[tuple[str, Place, Mapping[str, A
     by_branch: dict[str, list[tuple[str, Place, Mapping[str, Any]]]] = defaultdict(list)
     blobs: dict[str, tuple[str, Place, Mapping[str, Any]]] = {}
     for event in events:
+        if event.kind == "paused":
+            continue
         if event.kind == "blob":
             blobs[event.data["hash"]] = (event.kind, event.place, event.data)
             continue

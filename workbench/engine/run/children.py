@@ -16,6 +16,7 @@ from workbench.engine.definition import Definition, Outcome, Parent
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import RunStopped
 from workbench.engine.journal.event import Event
+from workbench.engine.journal.figures import FiguresFold
 from workbench.engine.services import Services
 from workbench.engine.validators import Child
 from workbench.language.problem import Path
@@ -155,6 +156,12 @@ class ChildRun:
         """Run it to its end, whatever that is."""
         parent, services = self.parent, self.parent.services
         with services.ports.library.child_ports(services.ports, self.run_id, self.about["key"]) as ports:
+            took = FiguresFold()
+
+            def observe(event: Event) -> None:
+                took.take(event)
+                parent.observe(event)
+
             child = parent.start(
                 self.definition,
                 self.input,
@@ -169,12 +176,14 @@ class ChildRun:
                     prompt_id=f"{services.prompt_id}_{self.about['key']}",
                 ),
                 chain=parent.chain,
-                observe=parent.observe,
+                observe=observe,
                 observe_child=parent.observe,
             )
+            child.services.outer = services.paused_inside(self.place)
             outcome = await child.execute()
-        took = child.services
-        return Child(self.run_id, self.session_id, outcome, took.world.outputs, took.tokens, took.cost, took.unpriced)
+        of = child.services
+        paid = (of.tokens, of.cost, of.unpriced)
+        return Child(self.run_id, self.session_id, outcome, of.world.outputs, *paid, took.whole)
 
     def finished(self, child: Child) -> None:
         """Journal its end in the parent."""
@@ -188,6 +197,7 @@ class ChildRun:
             state=dict(outcome.state),
             outputs=dict(child.outputs),
             reason=outcome.reason,
+            took=child.took.to_json(),
         )
 
 

@@ -76,9 +76,11 @@ CREATE TABLE IF NOT EXISTS {name} (
   cascade_id LowCardinality(String), cascade_file String, cascade_hash String, strategy String,
   status LowCardinality(String), failed_check String, reason String,
   started Nullable(DateTime64(6,'UTC')), finished Nullable(DateTime64(6,'UTC')),
-  seconds Nullable(Float64),
-  visits UInt32, calls UInt32, tools UInt32, tokens_in UInt64, tokens_out Nullable(UInt64), cost Nullable(Float64),
-  unknown_costs UInt32, model String,
+  seconds Nullable(Float64), paused_seconds Float64,
+  visits UInt32, calls UInt32, recorded_calls UInt32, tools UInt32,
+  tokens_in UInt64, tokens_out Nullable(UInt64), cost Nullable(Float64), predicted_cost Float64, unknown_costs UInt32,
+  inside_runs UInt32, inside_calls UInt32, inside_tokens_in UInt64, inside_tokens_out Nullable(UInt64),
+  inside_cost Nullable(Float64), inside_predicted_cost Float64, model String,
   input String CODEC(ZSTD(3)), output String CODEC(ZSTD(3)), imported Bool, journal_rows UInt32,
   tags Array(String), note String, score Nullable(Float64), thumb LowCardinality(String), row_version UInt64
 ) ENGINE=ReplacingMergeTree(row_version) ORDER BY run_id"""

@@ -260,6 +260,8 @@ class LateRows(CardRows):
         said: dict[str, Any] = {"cost": number(data.get("cost")), "cost_grade": data.get("cost_grade", "billed")}
         names = {"tokens_in": "input", "tokens_out": "output", "tokens_cached": "cached", "tokens_written": "written"}
         said |= {column: value for column, name in names.items() if (value := count(usage.get(name))) is not None}
+        if "tokens_in" in said:
+            said["token_grade"] = "reported"
         row = row.changed(**said, row_version=event.seq)
         known = row.tokens_in is not None and row.tokens_out is not None
         return [row.changed(total_tokens=(row.tokens_in or 0) + (row.tokens_out or 0) if known else None)]

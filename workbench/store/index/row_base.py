@@ -17,7 +17,6 @@ from workbench.context.assembly import Item, Kind
 from workbench.context.message import Message, canonical
 from workbench.context.place import Place
 from workbench.engine.journal.annotations import Labels
-from workbench.engine.journal.costs import Embeddings
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.store.branches import Branch, Branches
@@ -170,12 +169,7 @@ class RowBase:
     def run_row(self) -> RunRow:
         """The run so far, as a row of its own; part of every batch."""
         state = self.state
-        made = Embeddings.of(state.embedded)
-        embedding = made.cost if made is not None and made.texts else 0.0
-        costs = [row.cost for row in self._paid()] + ([embedding] if embedding != 0.0 else [])
-        known = [cost for cost in costs if cost is not None]
-        if state.stated.cost and not any(known):
-            costs, known = [state.stated.cost], [state.stated.cost]
+        own, inside = state.own, state.children.figures()
         return RunRow(
             run_id=self.run_id,
             session_id=state.session_id,
@@ -192,13 +186,22 @@ class RowBase:
             started=time_of(state.started) if state.started else None,
             finished=time_of(state.finished) if state.finished else None,
             seconds=state.seconds,
+            paused_seconds=state.paused,
             visits=len(state.visits),
-            calls=sum(1 for call in state.calls if call.answer is not None),
-            tools=sum(len(call.tools) for call in state.calls),
-            tokens_in=state.tokens_in,
-            tokens_out=state.told_out,
-            cost=sum(known) if known or not costs else None,
-            unknown_costs=len(costs) - len(known),
+            calls=own.calls,
+            recorded_calls=own.recorded,
+            tools=own.tools,
+            tokens_in=own.tokens_in,
+            tokens_out=own.told_out,
+            cost=own.cost,
+            predicted_cost=own.spent.predicted,
+            unknown_costs=own.spent.unbilled,
+            inside_runs=inside.runs,
+            inside_calls=inside.calls,
+            inside_tokens_in=inside.tokens_in,
+            inside_tokens_out=inside.told_out,
+            inside_cost=inside.cost,
+            inside_predicted_cost=inside.spent.predicted,
             model=", ".join(dict.fromkeys(call.model for call in state.calls if call.model)),
             input=json_text(dict(state.input)) if state.input else "",
             output=state.output,

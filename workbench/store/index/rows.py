@@ -377,8 +377,7 @@ class RowMaker(LateRows):
         usage, message, purpose = call.usage, items[0].message, str(data.get("purpose", ""))
         response = {name: data.get(name) for name in ("provider_id", "model", "provider", "finish_reason", "usage")}
         body = sorted_json({**response, "message": message.to_json()})
-        tokens_in, tokens_out = count(usage.input), count(usage.output)
-        known = None not in (tokens_in, tokens_out)
+        tokens_in, tokens_out = count(call.tokens_in), count(usage.output)
         row = self._message_row(
             event,
             items[0],
@@ -395,13 +394,13 @@ class RowMaker(LateRows):
             duration_ms=_milliseconds(data.get("duration_s")),
             tokens_in=tokens_in,
             tokens_out=tokens_out,
-            total_tokens=(tokens_in or 0) + (tokens_out or 0) if known else None,
+            total_tokens=None if tokens_in is None or tokens_out is None else tokens_in + tokens_out,
             tokens_cached=count(usage.cached),
             tokens_written=count(usage.written),
             tokens_reasoning=count(usage.reasoning),
             cost=number(data.get("cost")),
             cost_grade=data.get("cost_grade", "unknown"),
-            token_grade="reported" if tokens_in is not None else str(call.grade),
+            token_grade="reported" if usage.input is not None else str(call.grade),
             estimated_tokens=call.expected,
             semantic_actor=_ACTORS.get(purpose, "framework" if purpose else "main"),
             semantic_purpose=purpose or "turn",

@@ -209,13 +209,22 @@ class RunRow(Row, kw_only=True):
     started: str | None
     finished: str | None
     seconds: float | None
+    paused_seconds: float
     visits: int
     calls: int
+    recorded_calls: int
     tools: int
     tokens_in: int
     tokens_out: int | None
     cost: float | None
+    predicted_cost: float
     unknown_costs: int
+    inside_runs: int
+    inside_calls: int
+    inside_tokens_in: int
+    inside_tokens_out: int | None
+    inside_cost: float | None
+    inside_predicted_cost: float
     model: str
     input: str
     output: str

@@ -28,7 +28,7 @@ from workbench.views.sides import SideRows
 from workbench.views.summary import SummaryRows
 from workbench.views.text import TextRows
 from workbench.views.timeline import Timeline, TimelineRows
-from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, nested_title
+from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, inside_it, nested_title
 
 if TYPE_CHECKING:
     from workbench.tui.bench.file_view import FileView
@@ -422,6 +422,7 @@ class Presenter:
             waiting=awaited,
             stepping=self.stepping,
             unsaved=state.unsaved,
+            inside=inside_it(state.children),
             tick=self.tick,
         )
         return header(state.run if state.started else None, facts, width)
