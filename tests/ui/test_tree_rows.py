@@ -10,7 +10,6 @@ from tests.ui.support import Story, entry, triage_story
 from workbench.context.assembly import Grade, Kind
 from workbench.context.message import Message
 from workbench.context.place import Place
-from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.state import RunState
 from workbench.tui.bench.preview import outline_of
 from workbench.views.cells import Row
@@ -295,9 +294,9 @@ def test_a_phase_has_a_line_of_its_tokens_and_a_call_the_time_in_which_it_ran() 
 def test_the_total_row_says_what_the_header_says() -> None:
     run = RunState.of(triage_story(finished=True).events)
     (line,) = (line for line in shown(TreeRows(run, TreeView(OUTLINE)), 86) if "total" in line)
-    spent = CostSum.of(run.calls, run.embedded)
-    out, cost, took = f"{run.told_out:,}", spent_words(spent), seconds(run.seconds)
-    assert line.split() == ["Σ", "total", str(len(run.calls)), f"{run.tokens_in:,}", out, cost, took]
+    took = run.figures()
+    out, cost, passed = f"{took.tokens_out:,}", spent_words(took.spent), seconds(run.seconds)
+    assert line.split() == ["Σ", "total", str(took.calls), f"{took.tokens_in:,}", out, cost, passed]
 
 
 def test_a_sparkline_keeps_the_greatest_of_what_shares_a_cell() -> None:

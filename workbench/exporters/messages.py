@@ -12,8 +12,8 @@ from workbench.engine.journal.state import RunState
 
 def conversations(state: RunState, images: Images, *, details: bool = False) -> Iterator[dict[str, Any]]:
     """What the last answered call of each visit was sent, and its answer, with the tools: the form that fine-tuning
-    takes, without any other key. ``details`` adds the session, the place, the model, what people say of the run and of
-    the call, and what providers put beside their answers (reasoning, signatures).
+    takes, without any other key. ``details`` adds the session, the place, the model, what the visit took with the
+    runs inside it (tokens, US dollars, seconds), what people say of the run and of the call, and what providers put beside their answers (reasoning, signatures).
 
     Messages that a strategy had dropped by then are not in it. Images are data URLs.
     """
@@ -27,11 +27,13 @@ def conversations(state: RunState, images: Images, *, details: bool = False) -> 
         assert last.answer is not None
         messages = [to_wire(message, images) for message in (*sent, last.answer)]
         said = {"run": state.annotations.run.to_json(), "call": state.annotations.at(last.place).to_json()}
+        took = state.figures_of([visit]).brief() | {"seconds": visit.seconds}
         about = {
             "session_id": state.session_id,
             "at": str(last.place),
             "model": last.model,
             "edited": any(call.place in state.edited_places for call in visit.calls),
+            "took": took,
             "annotations": said,
         }
         named = {"tools": [dict(tool) for tool in tools]} if tools else {}

@@ -16,6 +16,7 @@ from workbench.context.message import Image, Message, TextPart, sha256
 from workbench.context.rope import Rope
 from workbench.engine.contracts import Images
 from workbench.engine.journal.annotations import Labels
+from workbench.engine.journal.elapsed import Stretches
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.repeats import Repeats
@@ -77,12 +78,17 @@ class _Spans(Struct):
     _last: dict[str, CallState] = field(default_factory=dict)
     """By branch, the call before."""
     _sizes: dict[int, int] = field(default_factory=dict)
+    still: Stretches | None = None
+    """When the run was paused or stopped."""
 
     def all(self) -> Iterator[dict[str, Any]]:
         state = self.state
         attributes = {
             "gen_ai.operation.name": "invoke_workflow",
             "gen_ai.workflow.name": state.cascade_id,
+            **{f"workbench.{name}": value for name, value in state.figures().brief().items()},
+            "workbench.seconds": state.seconds,
+            "workbench.paused_s": state.paused or None,
             "gen_ai.conversation.id": state.session_id,
             "workbench.edits": state.edited or None,
             **_said(state.annotations.run),
@@ -226,7 +232,7 @@ class _Spans(Struct):
     ) -> dict[str, Any]:
         """Ids follow from the run and the place, so the same run exports to the same spans."""
         run = self.state.run_id
-        start = _nanoseconds(began or self.state.started)
+        start = self._passed(began or self.state.started)
         body: dict[str, Any] = {
             "traceId": sha256(run)[:32],
             "spanId": sha256(f"{run} {key}")[:16],
@@ -234,7 +240,7 @@ class _Spans(Struct):
             "name": name,
             "kind": kind,
             "startTimeUnixNano": str(start),
-            "endTimeUnixNano": str(max(_nanoseconds(ended), start)),
+            "endTimeUnixNano": str(max(self._passed(ended), start)),
             "attributes": _attributes(attributes),
         }
         if not failure:
@@ -242,6 +248,19 @@ class _Spans(Struct):
         if not any(one["key"] == "error.type" for one in body["attributes"]):
             body["attributes"] += _attributes({"error.type": failure.partition(":")[0]})
         return body | {"status": {"code": _ERROR, "message": failure}}
+
+    def _passed(self, at: str) -> int:
+        """A time of the journal in nanoseconds since 1970, less the time before it for which the run was paused or
+        stopped: a span is as long as what it stands for ran. The recorded past of a fork keeps its times."""
+        time, state = _nanoseconds(at), self.state
+        if not time or not state.started or at <= state.started:
+            return time
+        if self.still is None:
+            self.still = Stretches()
+            self.still.join(state.elapsed.pauses)
+            for gap in state.gaps:
+                self.still.between(*gap)
+        return time - round(self.still.within(_nanoseconds(state.started) / 1e9, time / 1e9) * 1e9)
 
     # -- messages ----------------------------------------------------------------------------------------------------
 

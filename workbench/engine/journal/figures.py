@@ -83,6 +83,16 @@ class Figures(Struct, frozen=True):
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
 
+    def brief(self) -> dict[str, Any]:
+        """Calls, tokens and US dollars by name; None where nothing of it is known."""
+        return {
+            "calls": self.calls,
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.told_out,
+            "cost": self.cost,
+            "predicted_cost": self.spent.predicted or None,
+        }
+
     @property
     def told_out(self) -> int | None:
         """Tokens of the answers; None where there are answers and no provider said how many."""

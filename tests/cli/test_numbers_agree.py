@@ -1,0 +1,216 @@
+"""One quantity, one number: every place that states tokens, money or time of a run states the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet
+import pytest
+
+from tests.support.command import Cli, run_cli
+from tests.support.loopback import Loopback, Reply
+from tests.support.waiting import until
+from workbench.engine.debugger.stepper import Mode
+from workbench.engine.journal.state import RunState
+from workbench.engine.journal.time_split import time_split
+from workbench.store.store import Store
+from workbench.views.cells import Row
+from workbench.views.header import totals
+from workbench.views.log import log_line
+from workbench.views.numbers import count, spent_cell, spent_in_full, took_words
+from workbench.views.run import figures_words, totals_line
+from workbench.views.timeline import Timeline
+from workbench.views.tree import TreeRows, TreeView
+from workbench.workspace.project import Project
+from workbench.workspace.session import Session
+
+INNER = "cascade_id: inner\nphases:\n  - {name: deep, instructions: Deep.}\n"
+OUTER = """\
+cascade_id: outer
+phases:
+  - name: first
+    instructions: First.
+    sub_cascades: [{ref: inner.yaml}]
+  - name: second
+    instructions: Second.
+    async_cascades: [{ref: inner.yaml, trigger: on_start}]
+    soundings: {factor: 2, evaluator_instructions: Best.}
+  - name: third
+    instructions: Third.
+"""
+TWO = "cascade_id: two\nphases:\n  - {name: a, instructions: A.}\n  - {name: b, instructions: B.}\n"
+LIVE = "openai/gpt-4.1-mini"
+MODES = ["live", "offline", "retried", "silent", "resumed", "forked", "paused", "stopped"]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+    """A workspace with a run of each kind, and their ids by kind."""
+    folder = tmp_path_factory.mktemp("numbers")
+    for name, text in (("inner", INNER), ("outer", OUTER), ("two", TWO)):
+        (folder / f"{name}.yaml").write_text(text)
+    with pytest.MonkeyPatch.context() as patch, Loopback(lambda asked: Reply('{"winner": 1}')) as provider:
+        patch.chdir(folder)
+        for name in ("STATE_DIR", "CONFIG_DIR"):
+            patch.setenv(f"WORKBENCH_{name}", str(folder / name.lower()))
+        patch.setenv("WORKBENCH_BASE_URL", provider.url)
+        patch.setenv("OPENAI_API_KEY", "sk-none")
+        offline = ("-m", "offline", "--unscripted", "ok")
+        assert run_cli("run", "outer.yaml", "-m", LIVE, "--session", "live").code == 0
+        assert run_cli("run", "outer.yaml", *offline, "--session", "offline").code == 0
+        assert run_cli("run", "two.yaml", "-m", "openai/503html@1", "--session", "retried").code == 0
+        assert run_cli("run", "two.yaml", "-m", "openai/nousage", "--session", "silent").code == 0
+        patch.setenv("WORKBENCH_TRIES", "1")
+        assert run_cli("run", "two.yaml", "-m", "openai/500@1", "--session", "resumed").code == 1
+        assert run_cli("resume", "resumed").code == 0
+        assert run_cli("fork", "live", "--at", "second", "--session", "forked").code == 0
+        project = Project.at(folder)
+        stepped(project, "paused", stop=False)
+        stepped(project, "stopped", stop=True)
+        yield folder, {run.session_id: run.run_id for run in map(project.store.summary, project.store.run_ids())}
+
+
+def stepped(project: Project, session_id: str, *, stop: bool) -> None:
+    """A run that is paused at every stop, to its end, or until it is stopped while it is paused."""
+    session = Session(project, Path("outer.yaml"), model="offline")
+    try:
+        session.start({}, Mode.INTO, session=session_id)
+        for step in range(200):
+            until(lambda: session.stepper.held is not None or not session.running)
+            if not session.running:
+                return
+            if stop and step == 3:
+                session.stop()
+                until(lambda: not session.running)
+                return
+            session.go(Mode.INTO)
+        raise AssertionError("it never ends")
+    finally:
+        session.close()
+
+
+@pytest.fixture
+def work(stored: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = stored[0]
+    monkeypatch.chdir(folder)
+    for name in ("STATE_DIR", "CONFIG_DIR"):
+        monkeypatch.setenv(f"WORKBENCH_{name}", str(folder / name.lower()))
+    return folder
+
+
+@pytest.fixture
+def cli(work: Path) -> Cli:
+    return run_cli
+
+
+def state_of(work: Path, session: str) -> RunState:
+    store: Store = Project.at(work).store
+    return next(store.state(one) for one in store.run_ids() if store.summary(one).session_id == session)
+
+
+def brief(of: dict[str, Any]) -> list[Any]:
+    """Calls, tokens in and out, US dollars billed and predicted, from an object that names them."""
+    money = [round(of.get(name) or 0.0, 12) for name in ("cost", "predicted_cost")]
+    return [of["calls"], of["tokens_in"], of["tokens_out"], *money]
+
+
+@pytest.mark.parametrize("kind", MODES)
+def test_screens_and_commands_say_the_same_of_a_run(work: Path, cli: Cli, kind: str) -> None:
+    state = state_of(work, kind)
+    took = state.figures()
+    want = brief(took.brief())
+    shown, tree = cli("show", kind, "--json").json, cli("tree", kind, "--json").json
+    (listed,) = cli("runs", f"session:{kind}", "--json").json
+    assert [brief(one) for one in (shown["totals"], listed, tree["totals"])] == [want] * 3
+    times = [(one["seconds"], one["paused_s"]) for one in (shown, tree["totals"])]
+    assert [(listed["seconds"], listed["paused"]), *times] == [(state.seconds, state.paused)] * 3
+
+    summary = Project.at(work).store.summary(state.run_id)
+    text = cli("show", kind, "--plain").out
+    assert f"calls    {figures_words(took)}" in text
+    assert f"took {took_words(state.seconds, state.paused)}" in text
+    line = totals_line(summary)
+    assert spent_in_full(took.spent) in line and count(took.tokens_in, took.grade_in) in line
+    head = Row(totals(state)).text
+    assert f"  {count(took.tokens, took.grade_in)} tok  {spent_cell(took.spent)}" in head
+
+    nodes = TreeRows(state, TreeView()).nodes
+    rows = [node.sums for node in nodes if node.depth == 0 and node.total is None and node.sums is not None]
+    summed = rows[0]
+    for row in rows[1:]:
+        summed += row
+    assert brief(summed.brief()) == want, "the rows of the tree add up to its total"
+    assert [brief(node.sums.brief()) for node in nodes if node.total is not None and node.sums] == [want]
+    visits = [brief(visit | {"calls": 0}) for visit in shown["phases"]]
+    assert [sum(visit[1] for visit in visits), round(sum(visit[3] for visit in visits), 9)] == [want[1], round(want[3], 9)]
+
+
+@pytest.mark.parametrize("kind", MODES)
+def test_tables_and_exports_say_the_same_of_a_run(work: Path, cli: Cli, kind: str, tmp_path: Path) -> None:
+    state = state_of(work, kind)
+    own, whole = brief(state.own.brief()), brief(state.figures().brief())
+    (row,) = cli("sql", f"SELECT * FROM runs FINAL WHERE run_id = '{state.run_id}'", "--format", "json").json
+    assert brief(row) == own
+    assert [row[n] + (row[f"inside_{n}"] or 0) for n in ("calls", "tokens_in", "tokens_out")] == whole[:3]
+    assert isclose((row["cost"] or 0) + (row["inside_cost"] or 0), whole[3], abs_tol=1e-12)
+    assert (row["seconds"], row["paused_seconds"]) == (state.seconds, state.paused)
+
+    summed = "count() AS calls, sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out, sum(cost) AS cost"
+    asked = f"SELECT {summed} FROM all_data WHERE run_id = '{state.run_id}' AND response_hash != ''"
+    (sums,) = cli("sql", asked, "--format", "json").json
+    assert brief(sums | {"predicted_cost": own[4]}) == [*own[:3], round(sums["cost"] or 0.0, 12), own[4]]
+    assert isclose(sums["cost"] or 0.0, own[3], abs_tol=1e-12)
+
+    file = tmp_path / "run.parquet"
+    assert cli("export", kind, "--as", "parquet", "-o", file).code == 0
+    answers = [one for one in pyarrow.parquet.read_table(file).to_pylist() if one["response_hash"]]
+    assert [len(answers), sum(one["tokens_in"] or 0 for one in answers)] == own[:2]
+
+    spans = json.loads(cli("export", kind, "--as", "otel").out)["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    told = {one["key"]: next(iter(one["value"].values())) for one in spans[0]["attributes"]}
+    named = {name: float(told.get(f"workbench.{name}", 0)) for name in ("calls", "tokens_in", "tokens_out", "cost")}
+    assert brief({**named, "predicted_cost": whole[4]}) == whole
+    length = (int(spans[0]["endTimeUnixNano"]) - int(spans[0]["startTimeUnixNano"])) / 1e9
+    assert state.seconds is not None
+    assert length == pytest.approx(state.seconds, abs=0.002) or kind in ("live", "offline"), "async runs end after it"
+
+    lines = cli("export", kind, "--as", "messages", "--details").lines
+    assert all(isclose(one["took"]["seconds"], visit.seconds or 0.0) for one, visit in pairs(lines, state))
+    page = cli("export", kind, "--as", "html").out
+    assert f"{'' if state.figures().grade_in == 'exact' else '~'}{whole[1]:,} tokens in" in page
+
+
+def pairs(lines: list[Any], state: RunState) -> Iterator[tuple[Any, Any]]:
+    answered = [visit for visit in state.visits if any(c.answer is not None and not c.beside for c in visit.calls)]
+    return zip(lines, answered, strict=True)
+
+
+@pytest.mark.parametrize("kind", MODES)
+def test_time_adds_up_and_never_runs_backwards(work: Path, kind: str) -> None:
+    state, store = state_of(work, kind), Project.at(work).store
+    split = time_split(state)
+    assert split is not None and state.seconds is not None
+    assert min(split.busy, split.people, split.overhead) >= 0
+    assert split.busy + split.people + split.overhead == pytest.approx(state.seconds)
+    fold = RunState()
+    lines = [line for event in store.events(state.run_id) if fold.apply(event) and (line := log_line(event, fold))]
+    live = [line.at for line in lines if not line.recorded]
+    assert live == sorted(live), "what came from a recording says so, and keeps its own clock"
+    assert any(line.recorded for line in lines) == (kind == "forked")
+    bars = [bar.call for bar in Timeline.of(state).bars if bar.kind == "call" and bar.call is not None]
+    assert sum(call.tokens_in for call in bars if call.answer) == state.own.tokens_in
+    assert (state.paused > 0) == (kind in ("paused", "stopped"))
+
+
+def test_a_run_inside_another_counts_in_it_and_says_its_own(work: Path) -> None:
+    state = state_of(work, "live")
+    inside = [one for one in map(Project.at(work).store.summary, state.children.ended) if one]
+    took = state.figures()
+    assert (took.runs, took.missing, len(inside)) == (2, 0, 2)
+    assert took.tokens_in == state.own.tokens_in + sum(run.tokens_in for run in inside)
+    assert took.spent.billed == pytest.approx(state.own.spent.billed + sum(run.cost for run in inside))
+    assert took.spent.exact
