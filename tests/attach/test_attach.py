@@ -40,7 +40,7 @@ def test_bytes_pass_unchanged_and_the_calls_of_a_conversation_are_one_context(pr
     state = attached.state()
     assert [(call.place.visit, call.place.turn) for call in state.calls] == [(1, 1), (1, 2)]
     assert [entry.item.message.text for entry in state.calls[1].entries] == ["Hello", "two", "And now?"]
-    assert (state.status, state.output, state.tokens_in) == ("success", "two", 22)
+    assert (state.status, state.output, state.own.tokens_in) == ("success", "two", 22)
 
 
 @pytest.mark.parametrize(

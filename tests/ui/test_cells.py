@@ -66,7 +66,7 @@ def test_numbers_read_as_the_visual_language_says() -> None:
     assert [money(0.00411), money(0.00411, exact=True), money(0.00001), money(None)] == [
         "~$0.0041",
         "$0.0041",
-        "<$0.0001",
+        "~$0.00001",
         "$–",
     ]
     assert [seconds(x) for x in (1.94, 0.038, 0.0, 119.0, 125.2, None)] == [

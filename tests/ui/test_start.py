@@ -82,6 +82,7 @@ def test_the_first_frame_and_the_first_tree_import_neither_the_language_nor_the_
     heavy, ours = done.stdout.strip().split("\n")[-2:]
     assert heavy == "[]"
     small = (
+        "workbench.dollars",
         "workbench.language",
         "workbench.language.clean",
         "workbench.plain_file",

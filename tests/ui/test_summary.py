@@ -9,7 +9,6 @@ import pytest
 from tests.ui.bench import bench
 from tests.ui.support import triage_story
 from tests.ui.test_hostile import ALL, assert_harmless, hostile_story
-from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.state import RunState
 from workbench.views.numbers import spent_words
 from workbench.views.summary import SummaryRows
@@ -27,8 +26,8 @@ def test_the_summary_says_the_output_the_sums_the_dearest_call_and_what_masking_
     assert found[0].strip() == "output"
     assert run.output.split("\n")[0][:20] in text
     (total,) = (line for line in found if line.strip().startswith("total"))
-    assert f"{run.tokens_in:,}" in total
-    assert spent_words(CostSum.of(run.calls, run.embedded)) in total
+    assert f"{run.own.tokens_in:,}" in total
+    assert spent_words(run.figures().spent) in total
     assert sum("most expensive" in line for line in found) == 1
     saved = sum(call.held_back for call in run.calls if call.answer is not None)
     assert f"{saved:,} tokens saved" in text

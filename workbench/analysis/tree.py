@@ -11,7 +11,8 @@ from workbench.engine.journal.state import RunState
 
 
 def execution_tree(state: RunState) -> dict[str, Any]:
-    """``session_id``, ``totals`` with the runs inside it (US dollars, seconds), ``phases``, ``annotations`` where there are any (of the run and of its calls, by place), and
+    """``session_id``, ``totals`` with the runs inside it (US dollars, seconds), ``phases``,
+    ``annotations`` where there are any (of the run and of its calls, by place), and
     where whole walks competed their ``soundings`` with the phases of each.
 
     A phase has a name, a visit, a status and a type: ``deterministic``, ``simple``, ``soundings`` or ``reforge``. With

@@ -12,8 +12,9 @@ from workbench.context.assembly import Action, Entry, Grade
 from workbench.context.message import Image, Message
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin, turns_before
+from workbench.dollars import money
 from workbench.engine.contracts import Images
-from workbench.engine.journal.costs import EXACT, money
+from workbench.engine.journal.costs import EXACT
 from workbench.engine.journal.parts import CallState, ToolState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-from workbench.engine.journal.costs import CostSum, money
+from workbench.dollars import money
+
+if TYPE_CHECKING:
+    from workbench.engine.journal.costs import CostSum
+
 
 __all__ = [
     "UNKNOWN",

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from workbench.context.place import Place
-from workbench.engine.journal.costs import CostSum
+from workbench.engine.journal.figures import Figures
 from workbench.engine.journal.parts import CallState, VisitState
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import count, plural, seconds, spent_words
+from workbench.views.numbers import count, plural, spent_words, took_words
 from workbench.views.run import visit_name
 from workbench.views.signs import sign, status_sign
 from workbench.views.text import text_lines, wrapped
 from workbench.views.timeline import place_words
-from workbench.views.tree import figures, fitted, total_figures
+from workbench.views.tree import fitted, inside_it, sum_cells
 
 LINES = 8
 """Lines of the output that show here."""
@@ -88,11 +88,11 @@ class SummaryRows(Rows):
         yield ((" " + fit("phase", room - 1), "head"), *_named(heads, columns)), None, ""
         for visit in self.run.visits:
             left = self._name(visit, room)
-            numbers = figures(visit.calls, visit.seconds, columns, counted=True)
+            numbers = sum_cells(self.run.figures_of([visit], self.known), visit.calls, visit.seconds, columns)
             yield (*left, *numbers), visit.calls[-1].place if visit.calls else None, ""
             for child in visit.children:
                 yield from self._child(str(child.get("run_id", "")), room, columns)
-        yield ((" " + fit("total", room - 1), "bold"), *total_figures(self.run, columns)), None, ""
+        yield ((" " + fit("total", room - 1), "bold"), *self._total(self.run, columns)), None, ""
 
     def _name(self, visit: VisitState, room: int) -> tuple[Span, ...]:
         return ((" ", "plain"), status_sign(visit.status), (" " + fit(visit_name(visit), room - 3), "plain"))
@@ -103,7 +103,7 @@ class SummaryRows(Rows):
             name = fit(f" ↳ {flat(child.session_id)}", room - 3)
             place = child.calls[-1].place if child.calls else None
             left: tuple[Span, ...] = (("   ", "plain"), status_sign(child.status), (name[: room - 4], "dim"))
-            yield (*left, *total_figures(child, columns)), place, run_id
+            yield (*left, *self._total(child, columns)), place, run_id
 
     def _facts(self) -> Iterator[tuple[str, tuple[Span, ...], CallState | None]]:
         run = self.run
@@ -116,7 +116,7 @@ class SummaryRows(Rows):
                 said += ((f"   {len(bad):,} failed", "error"), (f"   last: {reason}" if reason else "", "dim"))
             yield "checks", said, None
         if (call := self.dearest) is not None:
-            cost = spent_words(CostSum.of([call]))
+            cost = spent_words(run.figures_of_calls([call]).spent)
             words = f"{place_words(call.place)}   {count(call.tokens_in, call.grade_in)} tokens in   {cost}"
             yield "most expensive", ((words, "plain"),), call
         saved = sum(call.held_back for call in run.calls if call.answer is not None)
@@ -130,13 +130,25 @@ class SummaryRows(Rows):
         if failed:
             yield "failed tries", ((f"{failed:,}", "error"),), None
         if run.seconds is not None:
-            yield "time", ((seconds(run.seconds), "plain"),), None
+            yield "time", ((took_words(run.seconds, run.paused), "plain"),), None
+
+    @cached_property
+    def known(self) -> Mapping[str, Figures]:
+        """What the runs inside it took."""
+        return inside_it(self.children)
+
+    def _total(self, run: RunState, columns: int) -> Sequence[Span]:
+        return sum_cells(run.figures(self.known), run.calls, run.seconds, columns, "bold")
 
     @cached_property
     def dearest(self) -> CallState | None:
         """The answered call that cost most; by its tokens where no cost is known."""
         answered = [call for call in self.run.calls if call.answer is not None]
-        return max(answered, key=lambda call: (CostSum.of([call]).total or 0.0, call.tokens_in), default=None)
+        return max(
+            answered,
+            key=lambda call: (self.run.figures_of_calls([call]).spent.total or 0.0, call.tokens_in),
+            default=None,
+        )
 
 
 def _named(names: Mapping[str, str], columns: int) -> Sequence[Span]:

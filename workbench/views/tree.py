@@ -96,19 +96,31 @@ def sparkline(values: Sequence[int], width: int) -> str:
 
 def figures(node: Node, width: int) -> list[Span]:
     """The columns of a node. What nobody knows is left empty."""
-    took, texts = node.sums, dict[str, Span]()
-    token = "bold" if node.total is not None else "plain"
     calls = node.calls if node.total is None else node.total.calls
-    answered = [call for call in calls if call.answer is not None]
-    texts["time"] = (seconds(node.took) if node.took is not None else "", "dim" if node.total is None else token)
+    if not node.several and all(call.answer is None for call in calls):
+        return fitted({"in": (count(_sent(calls[0]), calls[0].grade_in), "plain")}, width)
+    token = "plain" if node.total is None else "bold"
+    return sum_cells(node.sums, calls, node.took, width, token, several=node.several)
+
+
+def sum_cells(
+    took: Figures | None,
+    calls: Sequence[CallState],
+    passed: float | None,
+    width: int,
+    token: str = "plain",
+    *,
+    several: bool = True,
+) -> list[Span]:
+    """The columns for what some calls and the runs that they started took, in so many seconds."""
+    texts: dict[str, Span] = {"time": (seconds(passed) if passed is not None else "", token)}
     if took is not None:
-        texts["calls"] = (f"{took.calls:,}" if node.several and took.calls else "", "dim")
+        cached = [call.usage.cached for call in calls if call.answer is not None]
+        texts["calls"] = (f"{took.calls:,}" if several and took.calls else "", "dim")
         texts["in"] = (count(took.tokens_in, took.grade_in) if took.calls else "", token)
-        texts["cached"] = (_known([call.usage.cached for call in answered]), "cached")
+        texts["cached"] = (_known(cached), "cached")
         texts["out"] = (count(took.tokens_out) if took.tokens_out else "", token)
         texts["cost"] = (spent_cell(took.spent), token)
-    if not answered and not node.several:
-        texts["in"] = (count(_sent(calls[0]), calls[0].grade_in), token)
     return fitted(texts, width)
 
 

@@ -267,6 +267,11 @@ def _run_finished(it: AppliedEvent) -> Words:
     return "run", f"{status}{reason}", "ok" if status == "success" else "warning" if status == "stopped" else "error"
 
 
+def _paused(it: AppliedEvent) -> Words:
+    where = "in a run inside it" if it.data.get("stop") == "child" else str(it.data.get("stop", "")).replace("_", " ")
+    return "paused", f"{seconds(it.data.get('seconds'))} {where}".strip(), "dim"
+
+
 def _child_started(it: AppliedEvent) -> Words:
     return "child", f"{it.data.get('kind', '')} {it.data.get('session_id', '')} started", "dim"
 
@@ -277,6 +282,7 @@ def _child_finished(it: AppliedEvent) -> Words:
 
 _WORDS: dict[str, Callable[[AppliedEvent], Words]] = {
     "run_started": _run_started,
+    "paused": _paused,
     "run_resumed": lambda _: ("run", "resumed; times are those of now again", "bold"),
     "phase_started": _phase_started,
     "context_assembled": _context,

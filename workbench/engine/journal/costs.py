@@ -3,7 +3,6 @@ and its embeddings."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -12,18 +11,6 @@ from msgspec.structs import replace
 
 EXACT = frozenset({"exact", "billed"})
 """Grades of a bill: by the provider's own price list, or stated by the provider."""
-
-
-def money(value: float | None, *, exact: bool = False) -> str:
-    """US dollars with four decimals, or more for two digits that count: ``$0.0123``, ``$0.00039``. ``~`` stands before
-    what no provider and no price list of one states; ``$–`` is unknown."""
-    if value is None:
-        return "$–"
-    decimals = 4
-    if value and abs(value) < 0.001:
-        decimals = min(1 - math.floor(math.log10(abs(value))), 12)
-    whole, _, rest = f"{value:,.{decimals}f}".partition(".")
-    return f"{'' if exact else '~'}${whole}.{rest.rstrip('0').ljust(4, '0')}"
 
 
 class CallCost(NamedTuple):

@@ -46,7 +46,7 @@ class PastEvents:
                 self._blobs[str(event.data.get("hash"))] = event
             elif event.kind == "run_resumed":
                 self._resumed.append(event.seq)
-            else:
+            elif event.kind != "paused":  # The engine does not pause again in what it repeats.
                 self._branches.setdefault(event.place.branch, []).append(event)
                 if event.kind == "call_finished":
                     self._answered.add(event.place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.context.place import Place
-from workbench.engine.journal.costs import money
+from workbench.dollars import money
 from workbench.engine.journal.event import Event
 
 

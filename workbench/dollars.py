@@ -1,0 +1,17 @@
+"""US dollars as they are shown everywhere. By itself, so that the first frame and exports can say them."""
+
+from __future__ import annotations
+
+import math
+
+
+def money(value: float | None, *, exact: bool = False) -> str:
+    """Four decimals, or more for two digits that count: ``$0.0123``, ``$0.00039``. ``~`` stands before what no provider
+    and no price list of one states; ``$–`` is unknown."""
+    if value is None:
+        return "$–"
+    decimals = 4
+    if value and abs(value) < 0.001:
+        decimals = min(1 - math.floor(math.log10(abs(value))), 12)
+    whole, _, rest = f"{value:,.{decimals}f}".partition(".")
+    return f"{'' if exact else '~'}${whole}.{rest.rstrip('0').ljust(4, '0')}"
