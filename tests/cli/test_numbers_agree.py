@@ -183,9 +183,8 @@ def test_tables_and_exports_say_the_same_of_a_run(work: Path, cli: Cli, kind: st
     assert brief({**named, "predicted_cost": whole[4]}) == whole
     length = (int(spans[0]["endTimeUnixNano"]) - int(spans[0]["startTimeUnixNano"])) / 1e9
     assert state.seconds is not None
-    assert length == pytest.approx(state.seconds, abs=0.002) or kind in ("live", "offline", "forked"), (
-        "async runs end after it"
-    )
+    if kind not in ("live", "offline", "forked"):  # Their async runs end after them.
+        assert length == pytest.approx(state.seconds, abs=0.002)
 
     lines = cli("export", kind, "--as", "messages", "--details").lines
     assert all(isclose(one["took"]["seconds"], visit.seconds or 0.0) for one, visit in pairs(lines, state))

@@ -10,7 +10,6 @@ from tests.ui.bench import bench
 from tests.ui.support import TRIAGE, triage_story
 from tests.ui.test_hostile import ALL, assert_harmless, hostile_story
 from workbench.engine.definition import Definition
-from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.state import RunState
 from workbench.tui.screens.flow import FlowSheet
 from workbench.views.graph import FlowRows
@@ -35,9 +34,9 @@ def test_the_ways_that_were_taken_stand_out_and_phases_have_their_numbers() -> N
     (way,) = (line for line in found if line.split()[:2] == ["└━▶", "triage"])
     assert "taken" in way
     assert any("╌▶ noise" in line and "taken" not in line for line in found)
-    spent = spent_words(CostSum.of(run.visits[1].calls))
+    spent = spent_words(run.figures_of(run.visits[1:2]).spent)
     assert spent in found[2]
-    assert f"{run.visits[1].tokens_in:,}" in found[2]
+    assert f"{run.figures_of(run.visits[1:2]).tokens_in:,}" in found[2]
 
 
 def test_before_a_run_there_is_the_graph_alone() -> None:

@@ -12,7 +12,7 @@ from workbench.language.graph import Graph
 from workbench.views.cells import Row, Span, crop, flat, justify
 from workbench.views.model import Rows
 from workbench.views.signs import sign, status_sign
-from workbench.views.tree import figures, fitted
+from workbench.views.tree import fitted, sum_cells
 from workbench.views.value import Block, Cell, View
 from workbench.workspace.mermaid import RunPath, why
 
@@ -85,6 +85,7 @@ class FlowRows(Rows):
         """``run`` is None before one began."""
         self.walked = RunPath(run)
         self.title = (("Flow", "title"), (f"  {flat(graph.id)}", "name"))
+        self._run = run
         self._visits: dict[str, list[VisitState]] = {}
         for visit in run.visits if run is not None else ():
             if not visit.branch:
@@ -149,7 +150,8 @@ class FlowRows(Rows):
             return Row(crop(left, width))
         known = [visit.seconds for visit in visits if visit.seconds is not None]
         took = sum(known) if known else None
-        right = figures(self._calls.get(name, []), took, self._columns(width), counted=True) if visits else ()
+        sums = self._run.figures_of(visits) if self._run is not None else None
+        right = sum_cells(sums, self._calls.get(name, []), took, self._columns(width)) if visits else ()
         return Row(justify(left, right, width))
 
     def phase(self, index: int) -> str:
