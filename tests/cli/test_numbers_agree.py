@@ -45,20 +45,19 @@ phases:
 TWO = "cascade_id: two\nphases:\n  - {name: a, instructions: A.}\n  - {name: b, instructions: B.}\n"
 REPLIES = "replies: {a: [{text: one}], b: [{text: two}]}\n"
 LIVE = "openai/gpt-4.1-mini"
+Table = dict[str, dict[str, Any]]
 MODES = ["live", "offline", "retried", "silent", "resumed", "forked", "paused", "stopped"]
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """A workspace with a run of each kind, and their ids by kind."""
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A workspace with a run of each kind."""
     folder = tmp_path_factory.mktemp("numbers")
     for name, text in (("inner", INNER), ("outer", OUTER), ("two", TWO)):
         (folder / f"{name}.yaml").write_text(text)
     (folder / "two.replies.yaml").write_text(REPLIES)
     with pytest.MonkeyPatch.context() as patch, Loopback(lambda asked: Reply('{"winner": 1}')) as provider:
-        patch.chdir(folder)
-        for name in ("STATE_DIR", "CONFIG_DIR"):
-            patch.setenv(f"WORKBENCH_{name}", str(folder / name.lower()))
+        at(folder, patch)
         patch.setenv("WORKBENCH_BASE_URL", provider.url)
         patch.setenv("OPENAI_API_KEY", "sk-none")
         offline = ("-m", "offline", "--unscripted", "ok")
@@ -73,7 +72,14 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dic
         project = Project.at(folder)
         stepped(project, "paused", stop=False)
         stepped(project, "stopped", stop=True)
-        yield folder, {run.session_id: run.run_id for run in map(project.store.summary, project.store.run_ids())}
+        yield folder
+
+
+def at(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """Work in ``folder``, with its own state and settings."""
+    patch.chdir(folder)
+    for name in ("STATE_DIR", "CONFIG_DIR"):
+        patch.setenv(f"WORKBENCH_{name}", str(folder / name.lower()))
 
 
 def stepped(project: Project, session_id: str, *, stop: bool) -> None:
@@ -97,13 +103,24 @@ def stepped(project: Project, session_id: str, *, stop: bool) -> None:
         session.close()
 
 
+@pytest.fixture(scope="module")
+def tables(stored: Path) -> list[Table]:
+    """The rows of the runs, and the sums of their answers, as SQL gives them, by run id."""
+    summed = "count() AS calls, sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out, sum(cost) AS cost"
+    asked = [
+        "SELECT * FROM runs FINAL",
+        f"SELECT run_id, {summed} FROM all_data WHERE response_hash != '' GROUP BY run_id",
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        at(stored, patch)
+        answers = [run_cli("sql", query, "--format", "json").json for query in asked]
+    return [{row["run_id"]: row for row in rows} for rows in answers]
+
+
 @pytest.fixture
-def work(stored: tuple[Path, dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = stored[0]
-    monkeypatch.chdir(folder)
-    for name in ("STATE_DIR", "CONFIG_DIR"):
-        monkeypatch.setenv(f"WORKBENCH_{name}", str(folder / name.lower()))
-    return folder
+def work(stored: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    at(stored, monkeypatch)
+    return stored
 
 
 @pytest.fixture
@@ -157,18 +174,17 @@ def test_screens_and_commands_say_the_same_of_a_run(work: Path, cli: Cli, kind: 
 
 
 @pytest.mark.parametrize("kind", MODES)
-def test_tables_and_exports_say_the_same_of_a_run(work: Path, cli: Cli, kind: str, tmp_path: Path) -> None:
+def test_tables_and_exports_say_the_same_of_a_run(
+    work: Path, cli: Cli, tables: list[Table], kind: str, tmp_path: Path
+) -> None:
     state = state_of(work, kind)
     own, whole = brief(state.own.brief()), brief(state.figures().brief())
-    (row,) = cli("sql", f"SELECT * FROM runs FINAL WHERE run_id = '{state.run_id}'", "--format", "json").json
+    row, sums = (table[state.run_id] for table in tables)
     assert brief(row) == own
     assert [(row[n] or 0) + (row[f"inside_{n}"] or 0) for n in ("calls", "tokens_in", "tokens_out")] == whole[:3]
     assert isclose((row["cost"] or 0) + (row["inside_cost"] or 0), whole[3], abs_tol=1e-12)
     assert (row["seconds"], row["paused_seconds"]) == (state.seconds, state.paused)
 
-    summed = "count() AS calls, sum(tokens_in) AS tokens_in, sum(tokens_out) AS tokens_out, sum(cost) AS cost"
-    asked = f"SELECT {summed} FROM all_data WHERE run_id = '{state.run_id}' AND response_hash != ''"
-    (sums,) = cli("sql", asked, "--format", "json").json
     assert brief(sums | {"predicted_cost": own[4]}) == [*own[:3], round(sums["cost"] or 0.0, 12), own[4]]
     assert isclose(sums["cost"] or 0.0, own[3], abs_tol=1e-12)
 
