@@ -161,7 +161,7 @@ def test_tokens_of_a_try_that_broke_off_are_said_and_in_no_sum(
     with Loopback([Reply("Hello.")]) as provider:
         ran = cli("run", "one.yaml", "-m", "cut@1", "--base-url", provider.url, "--session", "s")
     assert ran.out == "Hello.\n"
-    said = "not in the sums: 1 failed try: 1,000 tokens in, 3 out reported, cost unknown"
+    said = "not in the sums: 1 failed try: 1,000 tokens in, 3 out reported, unpriced"
     assert said in ran.err
     assert said in cli("show", "s").out
 
