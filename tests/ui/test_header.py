@@ -11,11 +11,13 @@ from rich.cells import cell_len
 from tests.engine.support import play
 from tests.ui.support import triage_story
 from workbench.engine.definition import Options
+from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.state import RunState
 from workbench.tui.bench.presenter import Presenter
 from workbench.tui.bench.state import BenchState
 from workbench.views.cells import Row, Target, target_at
 from workbench.views.header import HeaderState, header, run_label, totals, waiting
+from workbench.views.numbers import spent_cell
 
 FACTS = HeaderState(
     cascade="log_triage", file="log_triage.yaml", saved="14:02:11", model="offline as openai/gpt-4.1-mini"
@@ -90,6 +92,10 @@ def test_costs_that_are_not_known_are_said_to_be_missing() -> None:
     known = RunState.of(story.events[:-1])
     known.embedded += [{"keys": ["a"], "cost": 0.5}, {"keys": ["b"], "cost": None}]
     assert Row(totals(known)).text.endswith("~$0.0048+?")
+    took = known.own.spent
+    assert (spent_cell(took, 2), spent_cell(CostSum(), 1)) == (spent_cell(took), ""), "said once"
+    whole = RunState.of(story.events[:-1]).own.spent
+    assert (spent_cell(whole), spent_cell(whole, 1)) == ("$0.0048", "$0.0048+?"), "a run inside is not in it"
 
 
 def test_a_run_is_named_by_its_session_without_the_name_of_the_cascade() -> None:

@@ -92,8 +92,8 @@ def _totals(
     whole = totals(run, known)
     if not whole:
         return (), (), ()
-    calls, _, (cost, token), more = whole
-    return whole, (calls, (cost, token), more), ((Target(cost.strip(), "app.runs"), token), more)
+    calls, _, (cost, token) = whole
+    return whole, (calls, (cost, token)), ((Target(cost.strip(), "app.runs"), token),)
 
 
 def _file(facts: HeaderState, *, brief: bool = False) -> list[Span]:
@@ -160,10 +160,9 @@ def totals(run: RunState | None, known: Mapping[str, Figures] | None = None) -> 
     if not took.calls:
         return ()
     calls: Span = (Target(plural(took.calls, "call"), "app.runs"), "dim")
-    cost = Target(f"  {spent_cell(took.spent)}", "app.runs")
-    more: Span = (" +?", "warning") if took.missing else ("", "plain")
+    cost = Target(f"  {spent_cell(took.spent, took.missing)}", "app.runs")
     tokens = Target(f"  {count(took.tokens, took.grade_in)} tok", "app.runs")
-    return (calls, (tokens, "dim"), (cost, "plain"), more)
+    return (calls, (tokens, "dim"), (cost, "plain"))
 
 
 def waiting(since_s: float, tries: int, pause_s: float = 0.0) -> str:

@@ -49,11 +49,12 @@ def spent_words(spent: CostSum) -> str:
     return money(spent.total, exact=spent.exact) + more
 
 
-def spent_cell(spent: CostSum) -> str:
-    """The same in a column: ``~$0.0123+?`` where a part has no price."""
+def spent_cell(spent: CostSum, missing: int = 0) -> str:
+    """The same in a column: ``~$0.0123+?`` where a part has no price, or ``missing`` runs inside are not in it."""
     if spent.total is None:
-        return spent_words(spent)
-    return money(spent.total, exact=spent.exact) + ("+?" if spent.unknown else "")
+        words = spent_words(spent)
+        return f"{words}+?" if words and missing else words
+    return money(spent.total, exact=spent.exact) + ("+?" if spent.unknown or missing else "")
 
 
 def spent_in_full(spent: CostSum) -> str:

@@ -267,7 +267,7 @@ def _visit_row(visit: VisitState, state: RunState) -> list[Piece]:
         "",
         "",
         count(took.told_out) if took.calls else "",
-        spent_cell(took.spent),
+        spent_cell(took.spent, took.missing),
         seconds(visit.seconds),
         visit.reason or (Cell(f"→ {way}", "", f"then {way}") if way else ""),
     ]

@@ -172,7 +172,7 @@ def _took(run: RunSummary) -> str:
 
 
 def _cost(run: RunSummary) -> str:
-    return (spent_cell(run.spent) or UNKNOWN) + ("+?" if run.missing else "")
+    return spent_cell(run.spent, run.missing) or UNKNOWN
 
 
 def _note_token(run: RunSummary) -> str:

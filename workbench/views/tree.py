@@ -120,7 +120,7 @@ def sum_cells(
         texts["in"] = (count(took.tokens_in, took.grade_in) if took.calls else "", token)
         texts["cached"] = (_known(cached), "cached")
         texts["out"] = (count(took.tokens_out) if took.tokens_out else "", token)
-        texts["cost"] = (spent_cell(took.spent), token)
+        texts["cost"] = (spent_cell(took.spent, took.missing), token)
     return fitted(texts, width)
 
 
