@@ -280,7 +280,7 @@ def test_an_expression_that_never_ends_is_ended(workspace: Workspace, monkeypatc
     started = time.monotonic()
     with pytest.raises(TimeoutError, match="longer than"):
         find(workspace, r"(a+)+$")
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
 
 
 def test_a_wrong_expression_is_named(workspace: Workspace) -> None:
