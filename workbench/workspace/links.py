@@ -61,7 +61,7 @@ class SharedLinks:
         token, now = secrets.token_urlsafe(24), datetime.now(UTC)
         until = (now + timedelta(days=days)).isoformat(timespec="seconds")
         link = SharedLink(
-            secrets.token_hex(3), run_id, session_id, _digest(token), now.isoformat(timespec="seconds"), until
+            f"k{secrets.token_hex(3)}", run_id, session_id, _digest(token), now.isoformat(timespec="seconds"), until
         )
         self._file.write(_Kept((*self.all(), link)))
         return link, token
