@@ -12,8 +12,12 @@ from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.problem import Path, Span
 from workbench.language.read.source import Source
 
-NodeKind = Literal["llm", "tool"]
-EdgeKind = Literal["handoff", "routed"]
+Format = Literal["cascade", "dot", "decomposition"]
+"""The language that a file is written in."""
+Scheduling = Literal["walk", "dataflow"]
+"""``walk``: one position that moves along edges; ``dataflow``: a node starts when all before it are done."""
+NodeKind = Literal["start", "exit", "llm", "tool", "human", "route", "parallel", "join", "subgraph", "synthesis"]
+EdgeKind = Literal["handoff", "routed", "dependency", "restart"]
 NOWHERE = Span(1, 1, 1, 1)
 
 NEXT = "next"
@@ -21,6 +25,48 @@ NEXT = "next"
 ROUTING, ON_ERROR, DECISION, ESCALATION = "routing", "on_error", "decision", "escalation"
 """Labels of the edges that the fields of those names (``human_input.escalate_to``) give; their condition is the key
 in the file."""
+
+
+class NodeRules(Struct, frozen=True):
+    """How a node runs, as its file says or its format defaults to."""
+
+    max_retries: int = 0
+    """Further executions after one that failed: N gives N + 1."""
+    retry_policy: str = ""
+    """none, standard, aggressive, linear or patient; empty for what ``max_retries`` says."""
+    goal_gate: bool = False
+    """The run ends well only if the node did, should it have been visited."""
+    retry_target: str = ""
+    fallback_retry_target: str = ""
+    timeout: float | None = None
+    """Seconds."""
+    auto_status: bool = False
+    allow_partial: bool = False
+    """A node whose retries are used up counts as a partial success."""
+    max_visits: int = 100
+    default_choice: str = ""
+    """What a person who does not answer in time has chosen: key, label or target of an edge."""
+    freeform: bool = False
+    """A person answers with a text of their own."""
+    join_policy: str = "wait_all"
+    """wait_all or first_success."""
+    max_parallel: int = 4
+    command: str = ""
+    """Of a tool node: a command of the shell."""
+    child: str = ""
+    """Of a subgraph node: the file of the graph it runs; empty for that of the whole graph."""
+    child_workdir: str = ""
+    child_autostart: bool = True
+    once: bool = False
+    """A subgraph that runs its child once, without a supervisor."""
+    poll_interval: float = 45.0
+    """Seconds."""
+    max_cycles: int = 1000
+    stop_condition: str = ""
+    actions: tuple[str, ...] = ("observe", "wait")
+    pre_hook: str = ""
+    """A command before each tool call of the node."""
+    post_hook: str = ""
 
 
 class Node(Struct, frozen=True):
@@ -31,32 +77,79 @@ class Node(Struct, frozen=True):
     model: str | None = None
     tools: tuple[str, ...] = ()
     span: Span = NOWHERE
+    label: str = ""
+    """What a person reads; the id where the file has none."""
+    prompt: str = ""
+    """The task, before variables are filled in. Of a cascade's phase empty: its instructions are a template."""
+    type: str = ""
+    """The handler that a DOT file means: ``codergen``, ``wait.human``, ``stack.manager_loop``, ..."""
+    classes: tuple[str, ...] = ()
+    group: str = ""
+    """The class derived from the label of the innermost enclosing subgraph: it can key a thread."""
+    fidelity: str = ""
+    """How much of the run the node sees, where the node itself says so."""
+    thread_id: str = ""
+    rules: NodeRules = NodeRules()
+    raw: Mapping[str, str] = {}
+    """Attributes that nothing reads, as written."""
 
 
 class Edge(Struct, frozen=True):
-    """One way on. ``handoff``: chosen inside the phase; ``routed``: taken by the engine after it."""
+    """One way on. ``handoff``: chosen inside the phase; ``routed``: taken by the engine after it; ``restart``: the
+    same, into a new run; ``dependency``: all of them must be done."""
 
     src: str
     dst: str
     kind: EdgeKind
     label: str = ""
-    """Of a handoff its description; of a routed edge ``next``, ``routing``, ``on_error``, ``decision`` or
+    """Of a handoff its description; of a routed edge of a cascade ``next``, ``routing``, ``on_error``, ``decision`` or
     ``escalation``."""
     condition: str = ""
     span: Span = NOWHERE
+    weight: int = 0
+    fidelity: str = ""
+    thread_id: str = ""
+    implied: bool = False
+    """A dependency that a placeholder names and the list of dependencies does not."""
+    raw: Mapping[str, str] = {}
+
+
+class GraphRules(Struct, frozen=True):
+    """What holds for a whole graph."""
+
+    goal: str = ""
+    label: str = ""
+    retry_target: str = ""
+    fallback_retry_target: str = ""
+    default_fidelity: str = ""
+    default_thread: str = ""
+    child: str = ""
+    """The file of the child graph of nodes that name none."""
+    child_workdir: str = ""
+    pre_hook: str = ""
+    post_hook: str = ""
+    raw: Mapping[str, str] = {}
 
 
 class Graph(Struct, frozen=True, dict=True):
-    """A definition as the engine walks it. Edges lead only to nodes that exist."""
+    """A definition as the engine walks it. Edges lead only to nodes that exist, and stand in the order of the file."""
 
     id: str
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
+    format: Format = "cascade"
+    scheduling: Scheduling = "walk"
+    rules: GraphRules = GraphRules()
 
     @property
     def start(self) -> str:
         """Where a run begins; empty without nodes."""
-        return self.nodes[0].id if self.nodes else ""
+        started = next((node.id for node in self.nodes if node.kind == "start"), "")
+        return started or (self.nodes[0].id if self.nodes else "")
+
+    def node(self, id: str) -> Node | None:
+        """The node of that id."""
+        return self._by_id.get(id)
 
     def out(self, id: str) -> tuple[Edge, ...]:
         """The edges from a node, in the order of the file."""
@@ -70,6 +163,14 @@ class Graph(Struct, frozen=True, dict=True):
             seen |= following
             waiting += following
         return id in seen
+
+    def into(self, id: str) -> tuple[Edge, ...]:
+        """The edges to a node, in the order of the file."""
+        return tuple(edge for edge in self.edges if edge.dst == id)
+
+    @cached_property
+    def _by_id(self) -> Mapping[str, Node]:
+        return {node.id: node for node in reversed(self.nodes)}
 
     @cached_property
     def _out(self) -> Mapping[str, tuple[Edge, ...]]:
