@@ -1,0 +1,1 @@
+"""Attractor pipelines: graphs written in DOT."""
