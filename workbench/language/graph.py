@@ -67,6 +67,8 @@ class NodeRules(Struct, frozen=True):
     pre_hook: str = ""
     """A command before each tool call of the node."""
     post_hook: str = ""
+    max_turns: int = 0
+    """Turns of a node that calls tools; 0: the format's own number."""
 
 
 class Node(Struct, frozen=True):
@@ -89,6 +91,10 @@ class Node(Struct, frozen=True):
     fidelity: str = ""
     """How much of the run the node sees, where the node itself says so."""
     thread_id: str = ""
+    effort: str = ""
+    """The reasoning effort that the file asks for."""
+    origins: Mapping[str, str] = {}
+    """What set the model, the provider and the effort: ``node``, ``stylesheet .fast`` or ``graph``."""
     rules: NodeRules = NodeRules()
     raw: Mapping[str, str] = {}
     """Attributes that nothing reads, as written."""
@@ -128,6 +134,8 @@ class GraphRules(Struct, frozen=True):
     child_workdir: str = ""
     pre_hook: str = ""
     post_hook: str = ""
+    allow: tuple[str, ...] = ()
+    """Errors of the lint that count as warnings."""
     raw: Mapping[str, str] = {}
 
 

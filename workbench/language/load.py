@@ -1,20 +1,22 @@
-"""Text to a cascade, or to problems with file, line and column. A file with errors still gives all it can."""
+"""Text to a cascade or a graph, or to problems with file, line and column. A file with errors gives all it can."""
 
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import PurePath
 from typing import Any
 
 from msgspec import Struct
 from pydantic import ValidationError
 
-from workbench.language.check import checked
+from workbench.language.check import checked, slug
 from workbench.language.diagnose import diagnosed, without
+from workbench.language.dot.build import read_pipeline
 from workbench.language.graph import Graph, lower
 from workbench.language.model.cascade import Cascade
 from workbench.language.problem import Path, Problem, Severity
 from workbench.language.read.source import Source
-from workbench.language.read.text import read_source
+from workbench.language.read.text import read_source, unread_source
 
 _ROUNDS = 8
 """How often what is wrong is left out before a draft is given up."""
@@ -30,6 +32,10 @@ class Loaded(Struct, frozen=True, dict=True):
     """Name and line of each phase, as far as they could be read."""
     draft: Cascade | None = None
     """The cascade without what is wrong, to be shown and checked further; never to be run."""
+    own: Graph | None = None
+    """The graph that the file itself is, where it is no cascade."""
+    broken: bool = False
+    """Parts of a graph were not understood: what is said of it as a whole would be wrong."""
 
     @property
     def ok(self) -> bool:
@@ -39,12 +45,18 @@ class Loaded(Struct, frozen=True, dict=True):
     @cached_property
     def graph(self) -> Graph | None:
         """The graph of the cascade, or of its draft; None when there is neither."""
+        if self.own is not None:
+            return self.own
         cascade = self.cascade or self.draft
         return lower(cascade, self.source) if cascade is not None else None
 
 
 def load(text: str | bytes, file: str = "") -> Loaded:
-    """Read a cascade file: YAML, or JSON by its name or its first character. Never raises for what the text holds."""
+    """Read a file: a pipeline in DOT, or a cascade in YAML or JSON, by its name or its first words. Never raises for
+    what the text holds."""
+    source, problems = unread_source(text, file)
+    if source.format == "dot":
+        return _pipeline(source, problems)
     source, problems = read_source(text, file)
     if source.data is None:
         if not problems:
@@ -61,6 +73,17 @@ def load(text: str | bytes, file: str = "") -> Loaded:
     problems += checked(source)
     problems.sort(key=lambda p: (p.span, p.code))
     return Loaded(source, cascade, tuple(problems), _outline(source), cascade or draft)
+
+
+def _pipeline(source: Source, problems: list[Problem]) -> Loaded:
+    if problems:
+        return Loaded(source, None, tuple(problems), ())
+    stem = slug(PurePath(source.file).name.partition(".")[0]) if source.file else "pipeline"
+    read = read_pipeline(source.text, source.file, stem, source.bom)
+    sound = all(problem.severity is not Severity.ERROR for problem in read.problems)
+    outline = tuple((node.id, node.span.line) for node in read.graph.nodes) if read.graph is not None else ()
+    cascade = read.cascade if sound else None
+    return Loaded(read.source, cascade, read.problems, outline, read.cascade, read.graph, read.broken)
 
 
 def _validated(source: Source) -> tuple[Cascade | None, Cascade | None, list[Problem]]:

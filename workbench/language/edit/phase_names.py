@@ -154,7 +154,7 @@ def _scalar_use(source: Source, path: Path, *, is_definition: bool = False) -> P
     if spot is None or spot.shared:
         raise EditError("the name is shared through an alias; change it where the anchor stands")
     value = _value(source, path)
-    offsets = value_offsets(source.text, spot.start, spot.end, spot.style, value, source.format == "json")
+    offsets = value_offsets(source.text, spot.start, spot.end, spot.style, value, source.format)
     if offsets is None:
         raise EditError(f"the name is written in a form that cannot be changed (line {source.position(spot.start)[0]})")
     return PhaseUse(offsets[0], offsets[-1], is_definition=is_definition, plain=not spot.style)
@@ -198,7 +198,7 @@ def _template_use(source: Source, path: Path, text: str, use: NameUse, shift: in
         raise EditError(f"{use.text} is written in a form that cannot be changed")
     if spot.shared:
         raise EditError("a template that names it is shared through an alias; change it where the anchor stands")
-    offsets = value_offsets(source.text, spot.start, spot.end, spot.style, text, source.format == "json")
+    offsets = value_offsets(source.text, spot.start, spot.end, spot.style, text, source.format)
     if offsets is None:
         raise EditError(f"{use.text} is written in a form that cannot be changed")
     begin = accessed.end() - len(name)

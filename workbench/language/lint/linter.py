@@ -59,6 +59,8 @@ def _left_out(loaded: Loaded) -> frozenset[str]:
 
 
 def _found(loaded: Loaded, around: LintEnvironment) -> Iterator[Problem]:
+    if loaded.own is not None:
+        return
     cascade, graph = loaded.cascade or loaded.draft, loaded.graph
     if cascade is None or graph is None or not cascade.phases:
         return

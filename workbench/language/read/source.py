@@ -18,16 +18,24 @@ Piece = tuple[str, int]
 """Characters of the value and the offset in the file of what they were written as."""
 
 
-def value_offsets(text: str, start: int, end: int, style: str, value: str, json: bool = False) -> list[int] | None:
+Format = Literal["yaml", "json", "dot"]
+
+
+def value_offsets(text: str, start: int, end: int, style: str, value: str, form: Format = "yaml") -> list[int] | None:
     """The file offset of each character of ``value``, and of its end, for a scalar at ``text[start:end]``.
 
     ``style`` is ``|``, ``>``, ``"``, ``'`` or nothing for plain. None when the text does not spell the value.
     """
+    if form == "dot":
+        spelled, offsets = _collected(
+            _dot(text, start + 1, end - 1) if style else ((text[i], i) for i in range(start, end))
+        )
+        return [*offsets, end - 1 if style else end] if spelled == value else None
     start = _after_properties(text, start, end, style)
     if style in ("|", ">"):
         return _block_offsets(text, start, end, value, folded=style == ">")
     if style == '"':
-        pieces = _double(text, start + 1, end - 1, folds=not json)
+        pieces = _double(text, start + 1, end - 1, folds=form != "json")
     elif style == "'":
         pieces = _single(text, start + 1, end - 1)
     else:
@@ -122,6 +130,17 @@ def _double(text: str, start: int, end: int, *, folds: bool) -> Iterator[Piece]:
         else:
             yield char, at
             at += 1
+
+
+_DOT_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
+
+
+def _dot(text: str, start: int, end: int) -> Iterator[Piece]:
+    at = start
+    while at < end:
+        meant = _DOT_ESCAPES.get(text[at + 1 : at + 2]) if text[at] == "\\" and at + 1 < end else None
+        yield meant or text[at], at
+        at += 2 if meant else 1
 
 
 def _single(text: str, start: int, end: int) -> Iterator[Piece]:
@@ -224,9 +243,6 @@ def _indent(lines: list[tuple[int, str, bool]]) -> int:
     return next((len(content) - len(content.lstrip(" ")) for _, content, _ in lines if content.strip(" ")), 0)
 
 
-Format = Literal["yaml", "json"]
-
-
 class Spot(NamedTuple):
     """Where one value stands, as offsets into the text; ends exclusive."""
 
@@ -309,7 +325,7 @@ class Source(Struct, frozen=True, eq=False, dict=True):
         if spot is None or not isinstance(value, str):
             return self.span(path)
         at = _index(value, line, column)
-        offsets = value_offsets(self.text, spot.start, spot.end, spot.style, value, self.format == "json")
+        offsets = value_offsets(self.text, spot.start, spot.end, spot.style, value, self.format)
         if offsets is None or not 0 <= at < len(offsets):
             return self.span(path)
         start = offsets[at]

@@ -1,6 +1,9 @@
-"""YAML or JSON text to its data with their places. Loads no model of a cascade: what only wants the data is quick."""
+"""YAML or JSON text to its data with their places; DOT has its own reader (``dot.py``). Loads no model of a cascade:
+what only wants the data is quick."""
 
 from __future__ import annotations
+
+import re
 
 from workbench.language.problem import Problem, Severity
 from workbench.language.read.json import read_json
@@ -9,17 +12,20 @@ from workbench.language.read.source import Format, Source
 from workbench.language.read.yaml import read_yaml
 
 _BOM = "\ufeff"
+DOT_ENDINGS = (".dot", ".gv", ".fabro")
+"""Of files that are read as DOT whatever they hold."""
+_GRAPH = re.compile(
+    r"(?:\s+|(?://|#)[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/)*+(?:strict\s+)?(?:di)?graph\b(?:\s*+\"[^\"]*+\"|[^\n\"{:]*+)\s*+\{"
+).match
 
 
 def read_source(text: str | bytes, file: str = "") -> tuple[Source, list[Problem]]:
-    """The text with its places, and what is wrong with it as YAML or JSON. ``data`` is None when it cannot be read."""
-    text, refused = _text(text)
-    bom = _BOM if text.startswith(_BOM) else ""
-    text = text.removeprefix(_BOM)
-    form = _format(text, file)
-    if refused is not None:
-        source = Source(text, file, form, bom=bom)
-        return source, [_problem(source, refused)]
+    """The text with its places, and what is wrong with it as YAML or JSON. ``data`` is None when it cannot be read, and
+    for DOT."""
+    source, problems = unread_source(text, file)
+    if problems or source.format == "dot":
+        return source, problems
+    text, form, bom = source.text, source.format, source.bom
     reading = _read(text, form)
     if form == "yaml" and reading.faults and _looks_like_json(text):
         # YAML has no surrogate pairs, so "\ud83d\ude00" is valid JSON and a fault in YAML.
@@ -28,6 +34,15 @@ def read_source(text: str | bytes, file: str = "") -> tuple[Source, list[Problem
             reading, form = as_json, "json"
     source = Source(text, file, form, reading.data, bom, reading.layout)
     return source, [_problem(source, fault) for fault in reading.faults]
+
+
+def unread_source(text: str | bytes, file: str = "") -> tuple[Source, list[Problem]]:
+    """The characters of a file and the format they are in, without data; and why they cannot be read further."""
+    text, refused = _text(text)
+    bom = _BOM if text.startswith(_BOM) else ""
+    text = text.removeprefix(_BOM)
+    source = Source(text, file, _format(text, file), bom=bom)
+    return source, [] if refused is None else [_problem(source, refused)]
 
 
 def _text(text: str | bytes) -> tuple[str, Fault | None]:
@@ -54,6 +69,8 @@ def _whole(text: str) -> str:
 
 def _format(text: str, file: str) -> Format:
     name = file.lower()
+    if name.endswith(DOT_ENDINGS) or _GRAPH(text) is not None:
+        return "dot"
     if name.endswith(".json"):
         return "json"
     if name.endswith((".yaml", ".yml")):

@@ -1,0 +1,201 @@
+"""The attributes of a pipeline in DOT: one table for reading, checking, completing and documenting them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Literal
+
+from msgspec import Struct
+
+Scope = Literal["graph", "node", "edge"]
+ValueKind = Literal["text", "count", "number", "switch", "duration", "words"]
+MODES = ("full", "truncate", "compact", "summary:low", "summary:medium", "summary:high")
+
+
+class AttributeRow(Struct, frozen=True):
+    """One attribute."""
+
+    name: str
+    kind: ValueKind
+    about: str
+    default: str = ""
+    choices: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    """Spellings of the specification."""
+    dialects: tuple[str, ...] = ()
+    """Spellings of other programs: each is told."""
+
+
+_MODEL = (
+    AttributeRow("llm_model", "text", "Name of the model.", dialects=("model",)),
+    AttributeRow("llm_provider", "text", "Provider of the model.", dialects=("provider",)),
+    AttributeRow(
+        "reasoning_effort", "text", "How long the model thinks.", choices=("low", "medium", "high", "none", "minimal")
+    ),
+)
+_CHILD = (
+    AttributeRow(
+        "stack.child_dotfile",
+        "text",
+        "File of the child graph, beside this one.",
+        dialects=("dot_file", "stack.child_workflow"),
+    ),
+    AttributeRow("stack.child_workdir", "text", "Folder that the child graph works in."),
+)
+_HOOKS = (
+    AttributeRow("tool_hooks.pre", "text", "Command before each tool call; a failure skips the call."),
+    AttributeRow("tool_hooks.post", "text", "Command after each tool call."),
+)
+_RETRY = (
+    AttributeRow("retry_target", "text", "Node to go to after a failure, or when a goal gate is not met."),
+    AttributeRow("fallback_retry_target", "text", "Node to go to where retry_target names none."),
+)
+
+GRAPH = (
+    AttributeRow("goal", "text", "What the run is for; $goal in prompts."),
+    AttributeRow("label", "text", "What a person reads."),
+    AttributeRow("model_stylesheet", "text", "Rules that set models: selector { property: value; }"),
+    AttributeRow(
+        "default_max_retries", "count", "Retries of nodes that say nothing.", "0", also=("default_max_retry",)
+    ),
+    *_RETRY,
+    AttributeRow(
+        "default_fidelity",
+        "text",
+        "How much of the run nodes see that say nothing.",
+        "compact",
+        MODES,
+        also=("context_fidelity_default",),
+    ),
+    AttributeRow(
+        "default_thread",
+        "text",
+        "Conversation that nodes with fidelity full continue.",
+        also=("default_thread_id", "thread_id", "context_thread_default"),
+    ),
+    *_MODEL,
+    *_CHILD,
+    *_HOOKS,
+    AttributeRow("workbench.tools", "words", "Tools of the model phases that name none."),
+    AttributeRow("workbench.allow", "words", "Errors of the lint that count as warnings in this file."),
+    AttributeRow("workbench.shapes", "words", "What shapes mean in this file: house=wait.human,tab=codergen."),
+)
+
+NODE = (
+    AttributeRow("label", "text", "What a person reads; the id by default."),
+    AttributeRow("shape", "text", "What the node does.", "box"),
+    AttributeRow("type", "text", "What the node does; beats shape.", dialects=("node_type", "handler")),
+    AttributeRow(
+        "prompt", "text", "The task; the label by default. $goal stands for the goal.", dialects=("llm_prompt",)
+    ),
+    AttributeRow("prompt_file", "text", "File beside the graph that holds the task."),
+    AttributeRow("max_retries", "count", "Further executions after one that failed."),
+    AttributeRow(
+        "retry_policy",
+        "text",
+        "How often and how soon to try again.",
+        choices=("none", "standard", "aggressive", "linear", "patient"),
+    ),
+    AttributeRow("goal_gate", "switch", "The run ends well only if this node did.", "false"),
+    *_RETRY,
+    AttributeRow("fidelity", "text", "How much of the run the node sees.", choices=MODES),
+    AttributeRow("thread_id", "text", "Conversation that the node continues with fidelity full."),
+    AttributeRow("class", "words", "Classes for the stylesheet, with commas."),
+    AttributeRow("timeout", "duration", "Time limit."),
+    *_MODEL,
+    AttributeRow("workbench.tools", "words", "Tools that the model may call, with commas."),
+    AttributeRow(
+        "workbench.max_turns", "count", "Turns at most, where it has tools.", "30", dialects=("max_agent_turns",)
+    ),
+    AttributeRow("auto_status", "switch", "The node writes no outcome of its own: success.", "false"),
+    AttributeRow("allow_partial", "switch", "Retries used up count as a partial success.", "false"),
+    AttributeRow("max_visits", "count", "Visits after which the run fails.", "100"),
+    AttributeRow(
+        "human.default_choice",
+        "text",
+        "Choice of a person who does not answer in time.",
+        dialects=("human_default_choice", "default_choice"),
+    ),
+    AttributeRow("mode", "text", "freeform: a person answers in their own words."),
+    AttributeRow(
+        "join_policy", "text", "When branches count as done.", "wait_all", choices=("wait_all", "first_success")
+    ),
+    AttributeRow("max_parallel", "count", "Branches at once.", "4"),
+    AttributeRow("tool_command", "text", "Command of the shell that the node runs.", dialects=("script",)),
+    AttributeRow("manager.poll_interval", "duration", "Time between two looks at the child.", "45s"),
+    AttributeRow("manager.max_cycles", "count", "Looks after which the node fails.", "1000"),
+    AttributeRow("manager.stop_condition", "text", "Condition that ends the supervision."),
+    AttributeRow("manager.actions", "words", "What the manager does: observe, steer, wait.", "observe,wait"),
+    AttributeRow("stack.child_autostart", "switch", "The node starts its child.", "true"),
+    *_CHILD,
+    *_HOOKS,
+)
+
+EDGE = (
+    AttributeRow("label", "text", "What a person reads, and what preferred_label is compared with."),
+    AttributeRow("condition", "text", "When the edge is taken: outcome=success && context.key!=value."),
+    AttributeRow("weight", "count", "Of several possible edges the heaviest is taken.", "0"),
+    AttributeRow("fidelity", "text", "How much of the run the target sees; beats the target's own.", choices=MODES),
+    AttributeRow("thread_id", "text", "Conversation that the target continues with fidelity full."),
+    AttributeRow("loop_restart", "switch", "A new run begins at the target.", "false"),
+)
+
+TABLE: Mapping[Scope, tuple[AttributeRow, ...]] = MappingProxyType({"graph": GRAPH, "node": NODE, "edge": EDGE})
+BY_NAME: Mapping[Scope, Mapping[str, AttributeRow]] = MappingProxyType(
+    {
+        scope: MappingProxyType({name: row for row in rows for name in (row.name, *row.also, *row.dialects)})
+        for scope, rows in TABLE.items()
+    }
+)
+# fmt: off
+DRAWING = frozenset(
+    (
+        "rankdir", "rank", "ranksep", "nodesep", "splines", "color", "fillcolor", "fontcolor", "fontname",
+        "fontsize", "style", "penwidth", "margin", "width", "height", "bgcolor", "dir", "arrowhead", "arrowtail",
+        "arrowsize", "constraint", "minlen", "labelloc", "labeljust", "compound", "concentrate", "pad", "dpi",
+        "size", "ratio", "tooltip", "URL", "href", "xlabel", "headlabel", "taillabel", "lhead", "ltail",
+        "peripheries", "fixedsize", "group", "ordering", "overlap", "layout", "pos", "image", "comment", "newrank",
+        "clusterrank", "colorscheme", "gradientangle", "decorate", "labelfontcolor", "labelfontname",
+        "labelfontsize", "headport", "tailport", "samehead", "sametail", "nojustify", "sides", "skew", "distortion",
+        "orientation", "regular", "id", "samplepoints", "sep", "esep", "center", "charset", "landscape", "rotate",
+        "target", "edgetooltip", "labelangle", "labeldistance", "labelfloat", "labeltooltip",
+    )
+)
+# fmt: on
+"""Attributes that only draw: kept, and of no interest here."""
+
+_DURATION = re.compile(r"(\d+)(ms|s|m|h|d)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def duration(text: str) -> float | None:
+    """Seconds of ``900s``, ``15m`` or a bare number; None for what is none."""
+    match = _DURATION.fullmatch(text)
+    if match is not None:
+        return int(match[1]) * _UNITS[match[2]]
+    return float(text) if re.fullmatch(r"\d+(\.\d+)?", text) else None
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a list with commas."""
+    return tuple(word for part in text.split(",") if (word := part.strip()))
+
+
+def expected(row: AttributeRow, value: str) -> str:
+    """What a value should have been, in words; empty for a good one."""
+    if row.kind == "count":
+        return "" if re.fullmatch(r"-?\d+" if row.name == "weight" else r"\d+", value) else "a whole number"
+    if row.kind == "switch":
+        return "" if value in ("true", "false") else "true or false"
+    if row.kind == "duration":
+        return "" if duration(value) is not None else "a duration such as 900s, 15m or 2h"
+    return ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that a misspelt one probably stands for; empty where there is none."""
+    near = get_close_matches(word, list(known), 1, 0.75)
+    return near[0] if near else ""
