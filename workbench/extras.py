@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Final, Literal
 
-Extra = Literal["browser", "charts", "data", "images", "mcp", "serve"]
+Extra = Literal["browser", "charts", "data", "images", "mcp", "otel", "serve", "server"]
 
 MODULES: Final[dict[Extra, str]] = {
     "browser": "playwright",
@@ -13,7 +13,9 @@ MODULES: Final[dict[Extra, str]] = {
     "data": "duckdb",
     "images": "PIL",
     "mcp": "mcp",
+    "otel": "opentelemetry.exporter.otlp",
     "serve": "textual_serve",
+    "server": "clickhouse_connect",
 }
 """The module that each extra of ``pyproject.toml`` is wanted for."""
 

@@ -82,10 +82,8 @@ class Progress:
 
     def notice(self, notice: Notice) -> None:
         """Something for the screen only: in a terminal the moving line counts a wait down, and then up again."""
-        if notice.kind in ("unsaved", "saved"):
-            self._line(
-                notice.place, Cell(str(notice.data.get("message", "")), "error" if notice.kind == "unsaved" else "")
-            )
+        if notice.kind in _SAID:
+            self._line(notice.place, Cell(str(notice.data.get("message", "")), _SAID[notice.kind]))
         elif notice.kind == "retry":
             self._waits(notice.place, f"tries again (try {notice.data.get('try')})", float(notice.data["seconds"]))
         elif notice.kind == "waiting" and notice.data.get("try", 1) > 1:
@@ -253,6 +251,8 @@ def _context_assembled(_: Place, data: Mapping[str, Any]) -> Cells:
     )
 
 
+_SAID = {"unsaved": "error", "saved": "", "spans": "warning"}
+"""Notices whose message is a line, and its style."""
 _LINES = {
     "context_assembled": _context_assembled,
     "phase_started": _phase_started,

@@ -32,6 +32,7 @@ from workbench.store.faults import UnknownRun
 from workbench.views.numbers import count
 from workbench.views.run import totals_line
 from workbench.workspace.input_file import default_input
+from workbench.workspace.live_spans import finish_spans
 from workbench.workspace.model_choice import OFFLINE, ModelChoice, choose_model, chosen_for, goes_offline
 from workbench.workspace.model_place import DOUBTED, model_words
 from workbench.workspace.offline_replies import require_fitting
@@ -315,6 +316,7 @@ def driven(
         _name_the_largest(project, verdict.run_id)
     elif unanswered.get("kind") in DOUBTED:
         _name_the_model(project, verdict.run_id)
+    finish_spans()
     return code
 
 

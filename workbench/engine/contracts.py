@@ -335,7 +335,7 @@ class Notice(Struct, frozen=True):
 
     Kinds: ``text`` (a piece of a streaming answer), ``held`` (at a stop), ``released``, ``retry`` (waiting before
     another try), ``waiting`` (for a provider), ``unsaved`` and ``saved`` (what the disk takes of the run),
-    ``offline`` (no provider is known any more).
+    ``offline`` (no provider is known any more), ``spans`` (why they are not sent).
     """
 
     kind: str

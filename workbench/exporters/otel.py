@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from workbench import __version__
 from workbench.context.assembly import Entry
 from workbench.context.message import Image, Message, TextPart, sha256
+from workbench.context.place import Place
 from workbench.context.rope import Rope
 from workbench.engine.contracts import Images
 from workbench.engine.journal.annotations import Labels
@@ -34,7 +35,39 @@ _FINISHED = {"tool_calls": "tool_call", "function_call": "tool_call", "tool_use"
 """Words of providers for the reasons that the conventions name (stop, length, content_filter, tool_call, error)."""
 
 
-class _Times(Struct):
+class Span(Struct, frozen=True):
+    """One span. Ids in hex, times in nanoseconds since 1970."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str
+    """Empty for the run itself."""
+    name: str
+    client: bool
+    """Whether something outside answered: a model."""
+    start: int
+    end: int
+    attributes: dict[str, Any]
+    """What is unknown or empty is left out."""
+    failure: str = ""
+    """Why it failed; empty where it did not."""
+
+    def otlp(self) -> dict[str, Any]:
+        """As OTLP JSON writes it."""
+        body: dict[str, Any] = {
+            "traceId": self.trace_id,
+            "spanId": self.span_id,
+            "parentSpanId": self.parent_id,
+            "name": self.name,
+            "kind": _CLIENT if self.client else _INTERNAL,
+            "startTimeUnixNano": str(self.start),
+            "endTimeUnixNano": str(self.end),
+            "attributes": _attributes(self.attributes),
+        }
+        return body | {"status": {"code": _ERROR, "message": self.failure}} if self.failure else body
+
+
+class CallTimes(Struct):
     """When calls and tools began and ended, by the journal."""
 
     began: dict[tuple[Any, int], str] = field(default_factory=dict)
@@ -42,38 +75,48 @@ class _Times(Struct):
     providers: dict[Any, str] = field(default_factory=dict)
     ids: dict[Any, str] = field(default_factory=dict)
     """The provider's own ids of answers."""
+    _repeats: Repeats = field(default_factory=Repeats)
 
-    @classmethod
-    def of(cls, events: Sequence[Event]) -> _Times:
-        times, repeats = cls(), Repeats()
-        for event in events:
-            kind, _, what = event.kind.partition("_")
-            if repeats.takes(event) or kind not in ("call", "tool") or what not in ("started", "finished", "failed"):
-                continue
-            key = (event.place, event.data.get("index", 0))
-            if what == "started":
-                times.began.setdefault(key, event.at)
-            else:
-                times.ended[key] = event.at
-                if told := event.data.get("provider_id"):
-                    times.ids[event.place] = str(told)
-                times.providers[event.place] = str(event.data.get("provider") or times.providers.get(event.place, ""))
-        return times
+    def take(self, event: Event) -> None:
+        """The next event of the run."""
+        kind, _, what = event.kind.partition("_")
+        if self._repeats.takes(event) or kind not in ("call", "tool") or what not in ("started", "finished", "failed"):
+            return
+        key = (event.place, event.data.get("index", 0))
+        if what == "started":
+            self.began.setdefault(key, event.at)
+            return
+        self.ended[key] = event.at
+        if told := event.data.get("provider_id"):
+            self.ids[event.place] = str(told)
+        self.providers[event.place] = str(event.data.get("provider") or self.providers.get(event.place, ""))
+
+
+SCOPE = "workbench"
+"""Who made the spans."""
+
+
+def service_of(state: RunState) -> str:
+    """What the resource of a run's spans is named."""
+    return state.cascade_id or SCOPE
 
 
 def spans_of_run(state: RunState, events: Sequence[Event], images: Images) -> dict[str, Any]:
     """The run as one OTLP JSON document. Spans of what has not ended end where they began."""
-    spans = list(_Spans(state, _Times.of(events), images).all())
-    scope = {"scope": {"name": "workbench", "version": __version__}, "spans": spans}
-    resource = {"attributes": _attributes({"service.name": state.cascade_id or "workbench"})}
+    times = CallTimes()
+    for event in events:
+        times.take(event)
+    spans = [span.otlp() for span in RunSpans(state, times, images).all()]
+    scope = {"scope": {"name": SCOPE, "version": __version__}, "spans": spans}
+    resource = {"attributes": _attributes({"service.name": service_of(state)})}
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
 
 
-class _Spans(Struct):
-    """The spans of one run."""
+class RunSpans(Struct):
+    """The spans of one run: all of them at once, or one by one while it goes on."""
 
     state: RunState
-    times: _Times
+    times: CallTimes
     images: Images
     _last: dict[str, CallState] = field(default_factory=dict)
     """By branch, the call before."""
@@ -81,7 +124,23 @@ class _Spans(Struct):
     still: Stretches | None = None
     """When the run was paused or stopped."""
 
-    def all(self) -> Iterator[dict[str, Any]]:
+    def all(self) -> Iterator[Span]:
+        """The run's, then those of each phase, its calls and their tools."""
+        yield self.run()
+        for visit in self.state.visits:
+            yield self.visit(visit)
+            for call in visit.calls:
+                yield self.call(call)
+                for tool in call.tools:
+                    yield self.tool(tool)
+            for tool in visit.tool_tries:
+                yield self.tool(tool)
+        for call in self.state.calls:
+            if self.state.visit_of(call.place) is None:
+                yield self.call(call)
+
+    def run(self) -> Span:
+        """The whole run, as far as it has come."""
         state = self.state
         attributes = {
             "gen_ai.operation.name": "invoke_workflow",
@@ -94,34 +153,27 @@ class _Spans(Struct):
             **_said(state.annotations.run),
         }
         name = f"invoke_workflow {state.cascade_id}".strip()
-        yield self._span(
+        return self._span(
             name, "run", "", state.started, state.finished, attributes, failure=_failure(state.status, state.reason)
         )
-        for visit in state.visits:
-            yield from self._visit(visit)
-        for call in state.calls:
-            if state.visit_of(call.place) is None:
-                yield self._call(call, "run")
 
-    def _visit(self, visit: VisitState) -> Iterator[dict[str, Any]]:
-        key = f"visit {visit.branch}/{visit.phase}/{visit.visit}"
+    def visit(self, visit: VisitState) -> Span:
+        """A visit of a phase."""
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": visit.phase,
             "gen_ai.conversation.id": self.state.session_id,
         }
         failure = _failure(visit.status, visit.reason)
-        yield self._span(
-            f"invoke_agent {visit.phase}", key, "run", visit.started, visit.finished, attributes, failure=failure
-        )
-        for call in visit.calls:
-            yield self._call(call, key)
-            for tool in call.tools:
-                yield self._tool(tool, key)
-        for tool in visit.tool_tries:
-            yield self._tool(tool, key)
+        name, key = f"invoke_agent {visit.phase}", _key(visit)
+        return self._span(name, key, "run", visit.started, visit.finished, attributes, failure=failure)
 
-    def _call(self, call: CallState, parent: str) -> dict[str, Any]:
+    def _above(self, place: Place) -> str:
+        """The key of the span that what happens at a place is a part of."""
+        visit = self.state.visit_of(place)
+        return "run" if visit is None else _key(visit)
+
+    def call(self, call: CallState) -> Span:
         """A model call; the context is what was sent, so messages that were left out are not in it.
 
         A context of more than ``WHOLE`` messages is told by what follows those that the call before it began with too:
@@ -169,7 +221,8 @@ class _Spans(Struct):
         failure = f"{error.get('kind', '')}: {error.get('message', '')}" if error else ""
         attributes["error.type"] = str(error.get("kind", "")) if error else None
         name = f"chat {call.model}".strip()
-        return self._span(name, f"call {call.place}", parent, began, ended, attributes, kind=_CLIENT, failure=failure)
+        parent = self._above(call.place)
+        return self._span(name, f"call {call.place}", parent, began, ended, attributes, client=True, failure=failure)
 
     def _sent(self, call: CallState) -> tuple[list[Message], list[Message], int, str]:
         """What was sent: the system message it began with, if any, the others as they are told, how many of those that
@@ -200,7 +253,8 @@ class _Spans(Struct):
             known = self._sizes[id(part)] = sum(1 for entry in part if entry.sent is not None)
         return known
 
-    def _tool(self, tool: ToolState, parent: str) -> dict[str, Any]:
+    def tool(self, tool: ToolState) -> Span:
+        """A call of a tool."""
         attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": tool.tool,
@@ -210,13 +264,13 @@ class _Spans(Struct):
             "gen_ai.tool.call.arguments": tool.arguments,
             "gen_ai.tool.call.result": tool.text,
         }
-        key = (tool.place, tool.index)
-        began, ended = self.times.began.get(key, ""), self.times.ended.get(key, "")
+        at = (tool.place, tool.index)
+        began, ended = self.times.began.get(at, ""), self.times.ended.get(at, "")
         failure = tool.text[:500] if tool.status == "failed" else ""
         if failure:
             attributes["error.type"] = "tool_error"
-        name = f"tool {tool.place} {tool.index}"
-        return self._span(f"execute_tool {tool.tool}", name, parent, began, ended, attributes, failure=failure)
+        key, parent = f"tool {tool.place} {tool.index}", self._above(tool.place)
+        return self._span(f"execute_tool {tool.tool}", key, parent, began, ended, attributes, failure=failure)
 
     def _span(
         self,
@@ -227,27 +281,26 @@ class _Spans(Struct):
         ended: str,
         attributes: Mapping[str, Any],
         *,
-        kind: int = _INTERNAL,
+        client: bool = False,
         failure: str = "",
-    ) -> dict[str, Any]:
+    ) -> Span:
         """Ids follow from the run and the place, so the same run exports to the same spans."""
         run = self.state.run_id
         start = self._passed(began or self.state.started)
-        body: dict[str, Any] = {
-            "traceId": sha256(run)[:32],
-            "spanId": sha256(f"{run} {key}")[:16],
-            "parentSpanId": sha256(f"{run} {parent}")[:16] if parent else "",
-            "name": name,
-            "kind": kind,
-            "startTimeUnixNano": str(start),
-            "endTimeUnixNano": str(max(self._passed(ended), start)),
-            "attributes": _attributes(attributes),
-        }
-        if not failure:
-            return body
-        if not any(one["key"] == "error.type" for one in body["attributes"]):
-            body["attributes"] += _attributes({"error.type": failure.partition(":")[0]})
-        return body | {"status": {"code": _ERROR, "message": failure}}
+        known = {name: value for name, value in attributes.items() if value is not None and value != ""}
+        if failure:
+            known.setdefault("error.type", failure.partition(":")[0])
+        return Span(
+            trace_id=sha256(run)[:32],
+            span_id=sha256(f"{run} {key}")[:16],
+            parent_id=sha256(f"{run} {parent}")[:16] if parent else "",
+            name=name,
+            client=client,
+            start=start,
+            end=max(self._passed(ended), start),
+            attributes=known,
+            failure=failure,
+        )
 
     def _passed(self, at: str) -> int:
         """A time of the journal in nanoseconds since 1970, less the time before it for which the run was paused or
@@ -290,6 +343,10 @@ class _Spans(Struct):
             return {"type": "text", "content": part.text}
         data = base64.b64encode(self.images[part.digest]).decode()
         return {"type": "blob", "modality": "image", "mime_type": part.media_type, "content": data}
+
+
+def _key(visit: VisitState) -> str:
+    return f"visit {visit.branch}/{visit.phase}/{visit.visit}"
 
 
 def _said(labels: Labels) -> dict[str, Any]:
@@ -358,8 +415,8 @@ def _nanoseconds(at: str) -> int:
 
 
 def _attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """OTLP's list of keys and typed values; what is unknown or empty is left out."""
-    return [{"key": key, "value": _value(value)} for key, value in values.items() if value is not None and value != ""]
+    """OTLP's list of keys and typed values."""
+    return [{"key": key, "value": _value(value)} for key, value in values.items()]
 
 
 def _value(value: Any) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from workbench.store.restore import rescued, restore
 from workbench.tools.hooks import RegisteredHooks
 from workbench.workspace.cascade_library import CascadeLibrary
 from workbench.workspace.input_file import CannotOpen
+from workbench.workspace.live_spans import live_spans
 from workbench.workspace.model_ports import embedder_for, model_for, prices_of
 from workbench.workspace.people import NoHuman
 from workbench.workspace.project import Project, new_session_id
@@ -324,9 +325,12 @@ class RunJournal:
         note = project.notes.append
         self._child_pictures = Pictures(project.store, note)
         self._makers: list[Callable[[Event], None]] = [Pictures(project.store, note), Frontiers(project.graphs, note)]
-        """What makes files of the events: names of images, graphs."""
+        """What makes something of the events: names of images, graphs, spans."""
         if project.settings.graphs or project.settings.graph_dir:
             self._makers.append(Diagrams(project.store, project.graphs, note))
+        self._spans = live_spans(project.env, project.store, attached.notify)
+        if self._spans is not None:
+            self._makers.append(self._spans)
 
     def __enter__(self) -> RunJournal:
         return self
@@ -378,8 +382,10 @@ class RunJournal:
             self._saving(event)
 
     def observe_child(self, event: Event) -> None:
-        """Tell of an event of a nested run: what gives images their names, and whoever is attached."""
+        """Tell of an event of a nested run: what names images and sends spans, and whoever is attached."""
         self._child_pictures(event)
+        if self._spans is not None:
+            self._spans(event)
         self._attached.observe_child(event)
 
     def append(self, event: Event) -> None:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 EVENTS_PER_FRAME = 2000
 TURNS_PER_SECOND = 8
 """Of the spinner."""
+SAID = {"failed": "error", "unsaved": "error", "offline": "warning", "spans": "warning"}
+"""Notices whose message is said, and how grave they are."""
 
 
 def known_names(presenter: Presenter) -> KnownNames:
@@ -85,8 +87,8 @@ class Running:
         arrived = [session.events.popleft() for _ in range(min(len(session.events), EVENTS_PER_FRAME))]
         noticed = [session.notices.popleft() for _ in range(len(session.notices))]
         for notice in noticed:
-            if notice.kind in ("failed", "unsaved", "offline"):
-                self._say(str(notice.data.get("message", "")), "warning" if notice.kind == "offline" else "error")
+            if (severity := SAID.get(notice.kind)) is not None:
+                self._say(str(notice.data.get("message", "")), severity)
         if not presenter.state.absorb(arrived, noticed, monotonic()):
             return False
         self._catch_up(session, presenter)
