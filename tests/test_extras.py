@@ -18,7 +18,7 @@ from importlib.abc import MetaPathFinder
 blocked = sys.argv[1]
 class Without(MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name.partition(".")[0] == blocked:
+        if name == blocked or name.startswith(f"{blocked}."):
             raise ModuleNotFoundError(f"no module {name}", name=name)
 sys.meta_path.insert(0, Without())
 """

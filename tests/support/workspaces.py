@@ -49,10 +49,14 @@ GREETING: Mapping[str, Any] = {
 """The files of a workspace where ``greet.yaml`` can run."""
 
 
+_PREFIXES = ("WORKBENCH_", "WINDLASS_", "OTEL_")
+"""Of variables that a test sets itself."""
+
+
 def alone(patch: pytest.MonkeyPatch, home: Path, folder: Path) -> None:
     """Make a folder the current one; no key, no setting and no store of the machine is seen from it."""
     for name in list(os.environ):
-        if name.startswith(("WORKBENCH_", "WINDLASS_", "OTEL_")) or name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL")):
+        if name.startswith(_PREFIXES) or name.endswith(("_API_KEY", "_API_BASE", "_BASE_URL")):
             patch.delenv(name)
     patch.setenv("WORKBENCH_CONFIG_DIR", str(home / "config"))
     patch.setenv("WORKBENCH_STATE_DIR", str(home / "state"))
