@@ -162,9 +162,9 @@ def test_an_unknown_key_has_its_fix() -> None:
 
 
 def test_a_file_of_another_kind_is_named() -> None:
-    loaded = load('{"sub_tasks": [], "original_request": "x"}', "job.json")
+    loaded = load('{"userStories": [], "project": "x"}', "stories.json")
     assert [p.code for p in loaded.problems] == ["L203"]
-    assert loaded.problems[0].hint == "it looks like a task decomposition"
+    assert loaded.problems[0].hint == "it looks like a list of user stories"
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "~"])

@@ -188,6 +188,7 @@ def _scope(
         task=next((item.message.text for item in visit.items if item.kind is Kind.TASK), ""),
         choices=tuple(state.choices),
         vectors=_vectors(state),
+        graph=definition.graph,
         run_id=state.prompt_id,
     )
 

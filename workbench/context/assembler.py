@@ -38,7 +38,15 @@ from workbench.context.invariants import (
 from workbench.context.ledger import Ledger, Work, request_digest, seed_digest, worse
 from workbench.context.message import Message, canonical
 from workbench.context.own_messages import RecentImages, own_verdict
-from workbench.context.part import WHOLE, DecisionInput, EnteredMessages, EnteringPart, MessageDecision, Survivor
+from workbench.context.part import (
+    WHOLE,
+    DecisionInput,
+    EnteredMessages,
+    EnteringPart,
+    MessageDecision,
+    Survivor,
+    TaskPart,
+)
 from workbench.context.place import Place
 from workbench.context.scope import PhaseScope, Summary
 from workbench.context.strategy import Strategy
@@ -248,7 +256,7 @@ class Assembler:
         An answer's own verdict names the tools that it called, so all are found when all messages are known.
         """
         pending, self._pending = self._pending, []
-        scope, history, table, survivors = self._scope, self._history, self._table, tuple(self._survivors.values())
+        history, table, survivors = self._history, self._table, tuple(self._survivors.values())
         fresh = range(len(history.items), len(history.items) + len(pending))
         undecided: list[int] = []
         for item in pending:
@@ -259,13 +267,21 @@ class Assembler:
             if item.kind is Kind.TASK:
                 self._tasks.append(row)
         for index in (*undecided, *fresh):
-            table.rows[table.head + index].base = own_verdict(scope, history, index)
+            table.rows[table.head + index].base = self._base(index)
         self._dirty.update(table.head + index for index in undecided)
         history.late = partial(self._settle, tally)
         for index in fresh:
             if history.items[index].edited != "dropped":
                 for survivor in survivors:
                     survivor.added(index)
+
+    def _base(self, index: int) -> MessageDecision:
+        """The verdict on one of the visit's own messages where no part that survives decides."""
+        entering, item = self.strategy.enters, self._history.items[index]
+        first = item.kind is Kind.TASK and self._tasks[0] == self._table.head + index
+        if first and item.edited != "dropped" and isinstance(entering, TaskPart):
+            return entering.task(self._scope, item.message, self._counting())
+        return own_verdict(self._scope, self._history, index)
 
     def _add_row(self, row: FittingRow, tally: Tally) -> int:
         tally.add(row.item.message)
@@ -352,7 +368,7 @@ class Assembler:
         reason, rule = verdict.reason, verdict.rule
         if row.item.edited and sent is row.item.message:
             reason, rule = Reason("edited", (row.item.edited,)), EDIT_RULE
-        return Entry(row.item, sent, verdict.action, reason, rule, row.tokens_full, tokens, grade)
+        return Entry(row.item, sent, verdict.action, reason, rule, row.tokens_full, tokens, grade, verdict.parts)
 
     def _size(self, sent: Message | None, row: FittingRow) -> tuple[int, Grade]:
         """Tokens of what is sent, and the worse grade of both counts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -132,6 +132,24 @@ class Rule(NamedTuple):
     line: int = 0
 
 
+class MessagePart(NamedTuple):
+    """What a message was put together from: one value, one output, one line of a preamble."""
+
+    origin: str
+    """``entity Area``, ``fetch.output``, ``fix#2.stage``."""
+    action: Action
+    """kept, truncated or dropped."""
+    reason: str = ""
+    """Why it is not whole."""
+    tokens_full: int = 0
+    tokens_sent: int = 0
+
+    @classmethod
+    def from_json(cls, body: Sequence[Any]) -> MessagePart:
+        origin, action, reason, full, sent = body
+        return cls(origin, _ACTIONS.get(action) or Action(action), reason, full, sent)
+
+
 class Entry(NamedTuple):
     """One message in one context. ``sent`` is None when the message was dropped, else what went out.
 
@@ -146,6 +164,8 @@ class Entry(NamedTuple):
     tokens_full: int
     tokens_sent: int
     grade: Grade = Grade.EXACT
+    parts: tuple[MessagePart, ...] = ()
+    """Where a strategy put the message together: of what, what was left out included."""
 
     def to_json(self) -> dict[str, Any]:
         """The journal's form: bodies by hash; ``s`` is left out where the message was sent as it is."""
@@ -162,6 +182,8 @@ class Entry(NamedTuple):
             body["s"] = None
         elif self.sent is not self.item.message and self.sent != self.item.message:
             body["s"] = self.sent.body_hash
+        if self.parts:
+            body["parts"] = [list(part) for part in self.parts]
         return body
 
     @classmethod
@@ -179,6 +201,7 @@ class Entry(NamedTuple):
             body["full"],
             body["sent"],
             _GRADES.get(body["grade"]) or Grade(body["grade"]),
+            tuple(MessagePart.from_json(part) for part in body["parts"]) if "parts" in body else (),
         )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, Self, TypeVar, overload
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -137,6 +138,15 @@ class Message(Struct, frozen=True, eq=False, dict=True):
         if isinstance(self.content, str):
             return self.content
         return "\n".join(part.text for part in self.content if isinstance(part, TextPart))
+
+    def with_text_before(self, text: str) -> Message:
+        """The same message with more text before its own."""
+        if isinstance(self.content, str):
+            return replace(self, content=text + self.content)
+        first, *rest = self.content
+        if isinstance(first, TextPart):
+            return replace(self, content=(TextPart(text + first.text), *rest))
+        return replace(self, content=(TextPart(text), *self.content))
 
     @remembered
     def images(self) -> tuple[Image, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import cache
-from typing import ClassVar, Final, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 from msgspec.structs import fields
 
-from workbench.context.assembly import Action, Item, Reason, Rule
+from workbench.context.assembly import Action, Item, MessagePart, Reason, Rule
 from workbench.context.history import History
 from workbench.context.message import Message
 from workbench.context.scope import PhaseScope
@@ -36,6 +36,8 @@ class MessageDecision(NamedTuple):
     action: Action
     reason: Reason
     rule: Rule
+    parts: tuple[MessagePart, ...] = ()
+    """Where the part put the message together: of what."""
 
 
 WHOLE: Final = MessageDecision(None, Action.KEPT, Reason("result"), Rule())
@@ -118,6 +120,15 @@ class EnteringPart(Protocol):
 
         ``count`` gives the tokens of a message.
         """
+        ...
+
+
+@runtime_checkable
+class TaskPart(Protocol):
+    """A part that enters and has a say on how the task itself is sent."""
+
+    def task(self, scope: PhaseScope, message: Message, count: Callable[[Message], int]) -> MessageDecision:
+        """The verdict on the message that opens the visit."""
         ...
 
 

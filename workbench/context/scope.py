@@ -14,6 +14,7 @@ from workbench.language.problem import Path, path_text
 
 if TYPE_CHECKING:
     from workbench.context.cards import Choice
+    from workbench.language.graph import Graph
     from workbench.language.model.cascade import Cascade, Phase
 
 
@@ -123,6 +124,8 @@ class PhaseScope(Struct, frozen=True):
     """What selectors have chosen: those of this run, or of its recording."""
     vectors: Vectors | None = None
     """Embeddings that exist already; None where no model makes any."""
+    graph: Graph | None = None
+    """What the run walks; None where nobody has to know."""
     run_id: str = ""
     """The run as its prompts name it: a fork or replay keeps the name of the run that it came from."""
 

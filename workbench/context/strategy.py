@@ -17,6 +17,7 @@ from workbench.context.parts.auto import Auto
 from workbench.context.parts.budget import Budget
 from workbench.context.parts.clear import Clear
 from workbench.context.parts.entering import Inject, Selective, Snowball
+from workbench.context.parts.entities import Entities
 from workbench.context.parts.fidelity import Fidelity
 from workbench.context.parts.loop import Loop
 from workbench.context.parts.mask import Mask
@@ -40,7 +41,8 @@ FROM_FILE: tuple[Callable[[PhaseInFile], Part | None], ...] = (
 """What a file can write, without ``strategy:``. Of the parts that enter or fit, the first that applies counts."""
 
 PARTS: dict[str, type[Part]] = {
-    part.NAME: part for part in (Selective, Snowball, Inject, Fidelity, Auto, Mask, Slide, Clear, Loop, Budget)
+    part.NAME: part
+    for part in (Selective, Snowball, Inject, Fidelity, Entities, Auto, Mask, Slide, Clear, Loop, Budget)
 }
 """What a spec can name."""
 

@@ -54,6 +54,8 @@ class VisitSetup(Struct):
     """What the first phase of a refined walk is told to improve."""
     given: tuple[Image, ...] = ()
     """The images of what it improves."""
+    wave: int = 0
+    """Which wave of a decomposition it is in, from 1; 0 in a walk."""
 
     @property
     def tool_names(self) -> list[str]:

@@ -99,6 +99,9 @@ _GO_ON = Decision()
 class RunStopped(Exception):
     """Raised by a gate or a port to end the run with status ``stopped``; it can be resumed."""
 
+    output = ""
+    """The output of the run, where it has one all the same: a question that nobody answered."""
+
 
 class Gate(Protocol):
     """Decides whether the run goes on."""

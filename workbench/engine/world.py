@@ -143,6 +143,26 @@ class World(Struct):
             self.cache.copy(),
         )
 
+    def join(self, other: World) -> None:
+        """Take over what a copy of this world has seen since it was made, beside what others have brought here."""
+        fresh = other.records[self._shared(self.records, other.records) :]
+        self.records += fresh
+        self.lineage += other.lineage[self._shared(self.lineage, other.lineage) :]
+        written = other.writes[self._shared(self.writes, other.writes) :]
+        self.writes += written
+        self.state |= {write.key: other.state[write.key] for write in written if write.key in other.state}
+        for record in fresh:
+            self.visits[record.phase] = max(self.visits[record.phase], record.visit)
+            if record.status == "success":
+                self.outputs[record.phase] = other.outputs[record.phase]
+        self.error = other.error or self.error
+
+    @staticmethod
+    def _shared(own: Sequence[Any], others: Sequence[Any]) -> int:
+        """How many values both begin with."""
+        pairs = enumerate(zip(own, others, strict=False))
+        return next((i for i, (a, b) in pairs if a is not b), min(len(own), len(others)))
+
     @property
     def came_from(self) -> str:
         """The phase of the visit just before; empty for the first."""

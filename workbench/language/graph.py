@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from workbench.language.model.cascade import Cascade, Phase
+from workbench.language.model.job import Job
 from workbench.language.problem import Path, Span
 from workbench.language.read.source import Source
 
@@ -148,6 +149,8 @@ class Graph(Struct, frozen=True, dict=True):
     format: Format = "cascade"
     scheduling: Scheduling = "walk"
     rules: GraphRules = GraphRules()
+    job: Job | None = None
+    """What a task decomposition says beside its edges."""
 
     @property
     def start(self) -> str:
@@ -175,6 +178,15 @@ class Graph(Struct, frozen=True, dict=True):
     def into(self, id: str) -> tuple[Edge, ...]:
         """The edges to a node, in the order of the file."""
         return tuple(edge for edge in self.edges if edge.dst == id)
+
+    @cached_property
+    def needs(self) -> Mapping[str, tuple[str, ...]]:
+        """Of each node the nodes that a dependency makes it wait for, each once, in the order of the edges."""
+        found: dict[str, dict[str, None]] = {node.id: {} for node in self.nodes}
+        for edge in self.edges:
+            if edge.kind == "dependency":
+                found[edge.dst][edge.src] = None
+        return {id: tuple(needs) for id, needs in found.items()}
 
     @cached_property
     def _by_id(self) -> Mapping[str, Node]:

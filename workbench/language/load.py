@@ -7,9 +7,11 @@ from pathlib import PurePath
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from workbench.language.check import checked, slug
+from workbench.language.decomposition.lowering import is_decomposition, lowered, unfenced
 from workbench.language.diagnose import diagnosed, without
 from workbench.language.dot.build import read_pipeline
 from workbench.language.graph import Graph, lower
@@ -52,18 +54,24 @@ class Loaded(Struct, frozen=True, dict=True):
 
 
 def load(text: str | bytes, file: str = "") -> Loaded:
-    """Read a file: a pipeline in DOT, or a cascade in YAML or JSON, by its name or its first words. Never raises for
-    what the text holds."""
+    """Read a file: a pipeline in DOT, or a cascade or task decomposition in YAML or JSON, by its name, its first words
+    or its keys. Never raises for what the text holds."""
     source, problems = unread_source(text, file)
     if source.format == "dot":
         return _pipeline(source, problems)
-    source, problems = read_source(text, file)
+    source, problems = _read(source.text, text, file)
     if source.data is None:
         if not problems:
             problems = [
                 Problem(Severity.ERROR, "L203", "the file is empty; a cascade has 'cascade_id' and 'phases'", file)
             ]
         return Loaded(source, None, tuple(problems), ())
+    if is_decomposition(source.data):
+        made = lowered(source)
+        problems = sorted((*problems, *made.problems), key=lambda p: (p.span, p.code))
+        outline = tuple((node.id, node.span.line) for node in made.graph.nodes)
+        cascade = made.cascade if all(problem.severity is not Severity.ERROR for problem in problems) else None
+        return Loaded(made.source, cascade, tuple(problems), outline, made.cascade, made.graph)
     if other := _other_kind(source.data):
         message = "this is no cascade: 'cascade_id' and 'phases' are missing"
         wrong_kind = Problem(Severity.ERROR, "L203", message, file, source.span(()), hint=f"it looks like {other}")
@@ -86,6 +94,14 @@ def _pipeline(source: Source, problems: list[Problem]) -> Loaded:
     return Loaded(read.source, cascade, read.problems, outline, read.cascade, read.graph, read.broken)
 
 
+def _read(plain: str, text: str | bytes, file: str) -> tuple[Source, list[Problem]]:
+    """The data of a file; a Markdown fence around all of it is looked over. ``plain``: its characters."""
+    if (bare := unfenced(plain)) != plain:
+        source, problems = read_source(bare, file)
+        return replace(source, text=plain), problems
+    return read_source(text, file)
+
+
 def _validated(source: Source) -> tuple[Cascade | None, Cascade | None, list[Problem]]:
     """The cascade, or else a draft without what is wrong, and the problems."""
     data: Any = source.data
@@ -105,7 +121,6 @@ def _validated(source: Source) -> tuple[Cascade | None, Cascade | None, list[Pro
 
 
 _OTHER_KINDS = {
-    "sub_tasks": "a task decomposition",
     "tool_id": "the definition of a tool",
     "snapshot_name": "a snapshot",
     "userStories": "a list of user stories",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -26,6 +26,7 @@ from workbench.language.model.cascade import InlineValidator, ModelShare, Soundi
 from workbench.language.model.parameters import laid_over, named_parameters
 from workbench.language.problem import Path
 
+T = TypeVar("T")
 STEPS = 8
 """Rounds of the event loop in which a connection is made and a request written on it."""
 REWRITER = "You rewrite instructions for another model. Answer with the rewritten instructions and nothing else."
@@ -114,13 +115,13 @@ async def run_candidates(base: Attempting) -> list[Candidate]:
     return candidates
 
 
-async def gather(work: Sequence[Coroutine[Any, Any, Candidate]]) -> list[Candidate]:
+async def gather(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Results in order. The first exception cancels the rest, and waits until they have ended.
 
     They begin in step with the loop: begun at once, all of them would make their requests before the first is sent, and
     all answers be there when the first is read.
     """
-    tasks: list[asyncio.Task[Candidate]] = []
+    tasks: list[asyncio.Task[T]] = []
     try:
         for one in work:
             tasks.append(asyncio.ensure_future(one))

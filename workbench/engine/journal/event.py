@@ -19,7 +19,9 @@ KINDS: dict[str, str] = {
         "imported {format, file, sha256, kept, left_out, stated} (of a run that another tool made)"
     ),
     "run_resumed": "ports, branch and after (where it went on: behind this record of this branch)",
-    "phase_started": "kind, model, conditions (of context sources), max_turns, tools, node_type, strategy",
+    "phase_started": (
+        "kind, model, conditions (of context sources), max_turns, tools, node_type, strategy, wave (of a decomposition)"
+    ),
     "context_assembled": (
         "strategy, splices, request {model, parameters, tools (hash)}, digest, tokens_full, tokens_sent, tools_tokens, "
         "overhead_tokens, grade, scale (of a calibrated estimate), forecast {tokens, low, high, cached, fresh, "

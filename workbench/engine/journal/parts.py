@@ -208,7 +208,9 @@ class VisitState(Struct):
     visit: int
     kind: str = "llm"
     status: str = "running"
-    """running, success, failed, blocked, stopped."""
+    """running, success, failed, blocked, stopped, skipped."""
+    wave: int = 0
+    """Which wave of a decomposition it is in, from 1; 0 in a walk."""
     model: str = ""
     max_turns: int = 1
     tools: tuple[str, ...] = ()

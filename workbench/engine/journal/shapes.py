@@ -68,6 +68,7 @@ class _Entry(Struct, kw_only=True):
     note: str = ""
     redacted: _Count = 0
     edited: str = ""
+    parts: list[tuple[str, Action, str, _Count, _Count]] = []
 
     def __post_init__(self) -> None:
         if not isinstance(self.reason[0], str):
@@ -221,7 +222,7 @@ _FIELDS: dict[str, Any] = {
     **_all("assumed needs_trust", bool | None),
     **_all(
         "at attempts column count factor index left line max_parallel max_turns number "
-        "overhead_tokens size step tokens_full tokens_sent tools_tokens turns try",
+        "overhead_tokens size step wave tokens_full tokens_sent tools_tokens turns try",
         _Count | None,
     ),
     **_all(

@@ -311,6 +311,7 @@ class RunState:
             tools=tuple(data.get("tools", ())),
             conditions=data.get("conditions", {}),
             started=event.at,
+            wave=data.get("wave", 0),
         )
         self.visits.append(visit)
         self._visits[place.visit_key] = visit
@@ -394,7 +395,7 @@ class RunState:
         visit.output = data.get("output", "")
         visit.reason = data.get("reason", "")
         visit.finished, visit.finished_seq = event.at, event.seq
-        if visit.status == "success" and not visit.branch:
+        if visit.status == "success" and (not visit.branch or visit.wave):
             self.outputs[visit.phase] = visit.output
 
     def _paused(self, event: Event, data: Mapping[str, Any]) -> None:

@@ -429,7 +429,9 @@ class Execution:
         return self._rendered(template, path, extra) if template else ""
 
     def _rendered(self, template: str, path: Path, extra: Mapping[str, Any], shift: int = 0) -> str:
-        """``shift``: columns of the template's first line that the file does not have."""
+        """``shift``: columns of the template's first line that the file does not have. Only cascades have templates."""
+        if self.engine.definition.graph.format != "cascade":
+            return template
         run, names = self.engine, self.world.names(remaining(self.items), template, extra)
         source = run.definition.source
         try:
@@ -467,6 +469,7 @@ class Execution:
             task=self._task,
             choices=self.choices,
             vectors=self.vectors,
+            graph=run.definition.graph,
             run_id=run.prompt_id,
         )
 

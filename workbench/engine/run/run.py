@@ -22,6 +22,7 @@ from workbench.engine.journal.journal_writer import JournalWriter
 from workbench.engine.journal.own_secrets import labels_in, without_secrets
 from workbench.engine.mutation import Mutation
 from workbench.engine.run.children import Children
+from workbench.engine.run.dataflow import DataflowWalk
 from workbench.engine.run.execution import Execution, RunParts
 from workbench.engine.run.flow import next_phase
 from workbench.engine.run.visit import Visit
@@ -89,7 +90,7 @@ class Run:
         except PhaseFailed as fault:
             status, reason = "failed", fault.reason
         except RunStopped as stop:
-            status, reason = "stopped", str(stop)
+            status, reason, output = "stopped", str(stop), stop.output
         except Divergence as fault:
             status, reason = "diverged", fault.message
         except asyncio.CancelledError:
@@ -139,6 +140,8 @@ class Run:
         what it refines.
         """
         self.services.begin_walk(branch)
+        if self.services.definition.graph.scheduling == "dataflow":
+            return await DataflowWalk(self._parts, world).run()
         phases = {phase.name: index for index, phase in enumerate(self.services.definition.cascade.phases)}
         name, output = self.services.definition.graph.start, ""
         while name:

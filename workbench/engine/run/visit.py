@@ -64,7 +64,9 @@ class Visit:
             model=world.sounding.model or phase.model or options.default_model,
             parameters=_parameters(cascade, phase),
             strategy=(
-                parse(options.strategy) if options.strategy else Strategy.of(cascade, phase, came_from=world.came_from)
+                parse(options.strategy)
+                if options.strategy
+                else Strategy.of(cascade, phase, ("phases", index), came_from=world.came_from)
             ),
             targets=[(handoff.target, handoff.description or "") for handoff in phase.handoffs],
             served=ServedTools(services, phase),
@@ -270,8 +272,14 @@ class Visit:
             conditions=self.setup.conditions,
             max_turns=self.phase.rules.max_turns,
             tools=self.setup.tool_names,
+            **({"wave": self.setup.wave} if self.setup.wave else {}),
         )
         self._started_at = event.at
+
+    def skip(self, reason: str) -> None:
+        """Record that the phase does not run."""
+        self._started()
+        self._leave(self.execution(), "skipped", reason)
 
     def _leave(self, execution: Attempting, status: str, reason: str = "", check: str = "") -> None:
         """Journal the end of the visit, and hand what it made to the phases that follow."""

@@ -1,0 +1,166 @@
+"""A task decomposition as a run: waves, what each task sees, placeholders, failures, a question first, and replays."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.engine.support import Played, Reply, play
+
+PAGE = "<!DOCTYPE html>\n<html>\n</html>"
+
+
+def task(id: str, *needs: str, prompt: str = "", **more: Any) -> dict[str, Any]:
+    body = {
+        "id": id,
+        "description": f"do {id}",
+        "thought": "t",
+        "action_type": "inference",
+        "tool_or_prompt": {"name": "inference", "params": {"prompt": prompt or f"prompt {id}"}},
+        "expected_output": "e",
+        "dependencies": list(needs),
+    }
+    return body | more
+
+
+def call(id: str, tool: str, params: dict[str, Any], *needs: str) -> dict[str, Any]:
+    return task(id, *needs) | {"action_type": "tool", "tool_or_prompt": {"name": tool, "params": params}}
+
+
+def job(*tasks: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"original_request": "r", "intent": {"primary": "p"}, "entities": [], "sub_tasks": list(tasks)} | more
+
+
+def seen(played: Played, phase: str) -> str:
+    """The one message that a phase's first call sent."""
+    ((role, text),) = next(played.texts(i) for i, (at, _) in enumerate(played.model.requests) if at.phase == phase)
+    assert role == "user"
+    return text
+
+
+def run(document: dict[str, Any], replies: dict[str, list[Reply]], **more: Any) -> Played:
+    return play(document, replies, **more)
+
+
+GOLDEN = f"""## Entity Constraints and Values
+- Game Area Dimensions: 10 wide x 20 high (constraint)
+- Output Format: Single standalone HTML file, vanilla JS/Canvas only (constraint)
+
+## Outputs from Dependent Tasks
+
+### Task 1: Generate the complete HTML structure...
+**Output:**
+{PAGE}
+
+---
+
+Generate CSS styles to be embedded in the <style> tag."""
+
+
+def test_an_inference_sees_entities_outputs_and_its_own_prompt_in_one_message() -> None:
+    entities = [
+        {
+            "entity_name": "Game Area Dimensions",
+            "grounded_value": "10 wide x 20 high",
+            "intent_relevance": "constraint",
+        },
+        {
+            "entity": "Output Format",
+            "grounded_value": "Single standalone HTML file, vanilla JS/Canvas only",
+            "intent_relevance": "constraint",
+        },
+    ]
+    document = job(
+        task("1", description="Generate the complete HTML structure..."),
+        task("2", "1", prompt="Generate CSS styles to be embedded in the <style> tag.", entity_context=entities),
+    )
+    played = run(document, {"1": [PAGE], "2": ["body {}"]})
+    assert played.outcome.status == "success", played.outcome.reason
+    assert seen(played, "1") == "prompt 1"
+    assert seen(played, "2") == GOLDEN
+    assert played.outcome.output == "body {}"
+    entry = next(c for c in played.state.calls if c.place.phase == "2").entries[0]
+    assert [(p.origin, str(p.action)) for p in entry.parts] == [
+        ("entity Game Area Dimensions", "kept"),
+        ("entity Output Format", "kept"),
+        ("1.output", "kept"),
+        ("prompt", "kept"),
+    ]
+
+
+def test_waves_run_side_by_side_and_the_synthesis_sees_every_result() -> None:
+    document = job(task("a"), task("b"), task("c", "a", "b"), synthesis_plan="Join them.")
+    played = run(document, {"a": ["A"], "b": ["B"], "c": ["C"], "synthesis": ["all"]})
+    assert played.outcome.output == "all"
+    assert [(v.phase, v.branch, v.wave) for v in played.state.visits] == [
+        ("a", "wave1.a", 1),
+        ("b", "wave1.b", 1),
+        ("c", "", 2),
+        ("synthesis", "", 3),
+    ]
+    block = "### Task {0}: do {0}\n**Output:**\n{1}\n\n---\n\n"
+    told = "".join(block.format(id, id.upper()) for id in "abc")
+    assert seen(played, "synthesis") == f"## Outputs from Dependent Tasks\n\n{told}Join them."
+    assert played.state.outputs == {"a": "A", "b": "B", "c": "C", "synthesis": "all"}
+
+
+def test_placeholders_become_whole_results_with_their_type() -> None:
+    got: list[Any] = []
+    long = "x" * 5000
+    document = job(
+        call("1", "count", {"of": "files"}),
+        call("2", "keep", {"value": "<Result from Task 1>", "deep": [{"text": "n=<results of task 01>!"}]}, "1"),
+        task("3", "2", "1", prompt="Say <Result of Task 2> or <Result of Task 9>"),
+    )
+
+    def keep(value: Any, deep: Any) -> str:
+        got.append((value, deep))
+        return long
+
+    played = run(document, {"3": ["done"]}, tools={"count": lambda of: "42", "keep": keep})
+    assert played.outcome.status == "success", played.outcome.reason
+    assert got == [(42, [{"text": "n=42!"}])]
+    text = seen(played, "3")
+    assert text.endswith(f"---\n\nSay {long} or <Result of Task 9>")
+    assert "### Task 1:" in text
+    assert "### Task 2:" not in text
+    entry = next(c for c in played.state.calls if c.place.phase == "3").entries[0]
+    left = next(part for part in entry.parts if part.origin == "2.output")
+    assert (str(left.action), left.reason) == ("dropped", "its result stands in the prompt")
+
+
+def test_dependants_of_a_failed_task_are_skipped_and_the_rest_runs() -> None:
+    document = job(
+        call("1", "nowhere", {}),
+        task("2", "1"),
+        task("3"),
+        task("4", "3"),
+        synthesis_plan="Join.",
+    )
+    played = run(document, {"3": ["three"], "4": ["four"]})
+    assert played.outcome.status == "failed"
+    assert "nowhere" in played.outcome.reason
+    assert played.outcome.reason.endswith("skipped: 2, synthesis")
+    ended = {v.phase: (v.status, v.reason) for v in played.state.visits}
+    assert ended["2"] == ("skipped", "1 failed")
+    assert ended["4"][0] == "success"
+    assert ended["synthesis"] == ("skipped", "1 failed, 2 was skipped")
+
+
+def test_without_a_synthesis_the_results_of_the_last_tasks_are_the_output() -> None:
+    played = run(job(task("a"), task("b", "a"), task("c", "a")), {"a": ["A"], "b": ["B"], "c": ["C"]})
+    assert json.loads(played.outcome.output) == {"b": "B", "c": "C"}
+
+
+ASKING = {"clarification_needed": True, "clarification_query": "Which format?"}
+
+
+def test_the_answer_to_a_clarification_is_an_entity_of_every_task() -> None:
+    played = run(job(task("1"), **ASKING), {"1": ["done"]}, answers=["Markdown"])
+    assert played.outcome.status == "success", played.outcome.reason
+    assert seen(played, "1") == "## Entity Constraints and Values\n- clarification: Markdown\n\nprompt 1"
+
+
+def test_a_clarification_without_a_person_stops_the_run_and_is_its_output() -> None:
+    played = run(job(task("1"), **ASKING), {"1": ["done"]})
+    assert (played.outcome.status, played.outcome.output) == ("stopped", "Which format?")
