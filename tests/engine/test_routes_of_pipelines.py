@@ -71,7 +71,7 @@ def test_the_edge_is_that_of_the_naive_rules(edges: list[Edge], outcome: PhaseOu
 
 @given(_EDGES, _OUTCOMES)
 def test_after_a_failure_only_a_true_condition_leads_on(edges: list[Edge], outcome: PhaseOutcome) -> None:
-    selection = choose_edge(edges, outcome, VALUES.get, by_default=False)
+    selection = choose_edge(edges, outcome, VALUES.get, allows=lambda edge: False)
     assert selection.index == -1 or selection.verdicts[selection.index].holds
 
 

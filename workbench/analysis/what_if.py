@@ -190,6 +190,8 @@ def _scope(
         vectors=_vectors(state),
         graph=definition.graph,
         run_id=state.prompt_id,
+        edge=visit.edge,
+        fresh_retries=definition.graph.format == "dot",
     )
 
 
@@ -263,6 +265,8 @@ def _records(state: RunState, visit: VisitState) -> Iterator[VisitRecord]:
                 str(c.get("body_hash", "")): str(c.get("name", "")) for c in (*other.callouts, *winner.callouts)
             },
             preamble=_preamble(winner),
+            outcome=other.outcome,
+            edge=other.edge,
         )
 
 

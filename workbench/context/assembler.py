@@ -37,7 +37,7 @@ from workbench.context.invariants import (
 )
 from workbench.context.ledger import Ledger, Work, request_digest, seed_digest, worse
 from workbench.context.message import Message, canonical
-from workbench.context.own_messages import RecentImages, own_verdict
+from workbench.context.own_messages import FreshAttempts, RecentImages, own_verdict
 from workbench.context.part import (
     WHOLE,
     DecisionInput,
@@ -241,6 +241,8 @@ class Assembler:
         keep, fixed = self._scope.keep_recent_images, self._table.fixed + self._table.total
         ground = DecisionInput(self._scope, self._history, self._counting(), fixed)
         survivors = {layer: part.start(ground) for layer, part in enumerate(self.strategy.survives, IMAGES + 1)}
+        if self._scope.fresh_retries:
+            survivors[IMAGES + 1 + len(self.strategy.survives)] = FreshAttempts(self._history)
         return survivors if keep is None else {IMAGES: RecentImages(keep, self._history)} | survivors
 
     def _fitting(self) -> Fitter | None:

@@ -69,6 +69,30 @@ def _rule(scope: PhaseScope, item: Item) -> Rule:
     return Rule()
 
 
+class FreshAttempts:
+    """Drops what attempts that failed said and did, so that the next one begins with the task alone."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._open: list[int] = []
+        """Messages of the newest attempt, which the next one drops."""
+
+    def added(self, index: int) -> None:
+        if self._history.items[index].kind is not Kind.TASK:
+            self._open.append(index)
+
+    def update(self, turn: int, attempt: int) -> Iterable[tuple[int, MessageDecision]]:
+        items = self._history.items
+        gone = [index for index in self._open if items[index].place.attempt < attempt]
+        if gone:
+            self._open = [index for index in self._open if items[index].place.attempt >= attempt]
+        return [(index, _dropped(items[index].place.attempt)) for index in gone]
+
+
+def _dropped(attempt: int) -> MessageDecision:
+    return MessageDecision(None, Action.DROPPED, Reason("failed_attempt", (attempt,)), Rule("retries"))
+
+
 class RecentImages:
     """Keeps the newest images of a visit; older ones become text (``keep_recent_images``). Those of its task are always
     sent: they are what it is to work on."""

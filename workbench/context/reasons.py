@@ -77,6 +77,7 @@ REASONS: dict[str, ReasonText] = {
     "window": ReasonText("shortened: age {age} > {0}", "Older than the window.", "shortened: age > {0}"),
     "slide": ReasonText("dropped: age {age} > {0}", "Older than the sliding window.", "dropped: age > {0}"),
     "cleared": ReasonText("masked: request was over {0}", "Cleared when the request passed the trigger."),
+    "failed_attempt": ReasonText("dropped: attempt {0} failed", "A pipeline's node runs again from its task."),
     "old_image": ReasonText("image not among the last {0}", "keep_recent_images."),
     "loop": ReasonText("dropped: attempt {0} failed", "A retry sees failed attempts as output and reason."),
     "loop_output": ReasonText("output of attempt {0}", "A retry sees what was rejected."),

@@ -45,6 +45,10 @@ class VisitRecord(Struct, frozen=True):
     """Under which name, by ``body_hash``."""
     preamble: str = ""
     """The preamble that it was given (``Fidelity``), as it was sent."""
+    outcome: Mapping[str, Any] = field(default_factory=dict)
+    """What it came to as a node of a pipeline (``PhaseOutcome.to_json``); empty for other phases."""
+    edge: int | None = None
+    """Index of the edge of the graph that led to it; None for the first and after a jump."""
 
     @property
     def label(self) -> str:
@@ -128,6 +132,10 @@ class PhaseScope(Struct, frozen=True):
     """What the run walks; None where nobody has to know."""
     run_id: str = ""
     """The run as its prompts name it: a fork or replay keeps the name of the run that it came from."""
+    edge: int | None = None
+    """Index of the edge of the graph that led to this visit; None for the first and after a jump."""
+    fresh_retries: bool = False
+    """Whether an attempt sees nothing of those before it but the task."""
 
     @property
     def came_from(self) -> str:

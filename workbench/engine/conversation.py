@@ -18,6 +18,7 @@ from workbench.engine.contracts import Question, ToolSpec
 from workbench.engine.edits import Edit
 from workbench.engine.gate import Stop
 from workbench.engine.mutation import Mutation
+from workbench.engine.routing.outcome import PhaseOutcome
 from workbench.engine.servers import ServedTools
 from workbench.engine.services import Services
 from workbench.engine.validators import Validation
@@ -56,6 +57,8 @@ class VisitSetup(Struct):
     """The images of what it improves."""
     wave: int = 0
     """Which wave of a decomposition it is in, from 1; 0 in a walk."""
+    edge: int | None = None
+    """Index of the edge of the graph that led here; None for the first and after a jump."""
 
     @property
     def tool_names(self) -> list[str]:
@@ -78,6 +81,8 @@ class Conversation(Protocol):
     route: str
     state_set: dict[str, Any]
     """What it put into the state."""
+    reported: PhaseOutcome | None
+    """The outcome that the model stated by a tool, if it did."""
     model: str
     parameters: dict[str, Any]
 

@@ -97,6 +97,10 @@ class Options(Struct, frozen=True):
     max_cost: float | None = None
     """US dollars."""
     max_seconds: float | None = None
+    start: str = ""
+    """Of a pipeline: the node that the run begins at; empty for its start."""
+    restarts: int = 0
+    """Of a pipeline: how often ``loop_restart`` has begun it anew."""
     strategy: str = ""
     """A strategy spec that replaces what the file says, for all phases; empty for the file's own."""
 
@@ -124,7 +128,7 @@ class Parent(Struct, frozen=True):
     run_id: str
     session_id: str
     kind: str
-    """fork, rerun, replay, sub, async, spawn, tool, validator or ward."""
+    """fork, rerun, replay, sub, async, spawn, tool, validator, ward, pipeline (a child graph) or restart."""
     depth: int = 0
     cascade_sha256: str = ""
     """Of the text that it ran, where this run starts from it (fork, rerun): another than this run's own says that

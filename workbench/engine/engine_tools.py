@@ -15,6 +15,9 @@ ASK_HUMAN = "ask_human"
 ASK_CUSTOM = "ask_human_custom"
 SPAWN = "spawn_cascade"
 SEARCH_CONTEXT = "search_context"
+REPORT_OUTCOME = "report_outcome"
+COMMAND = "command:pipeline"
+"""The tool that runs the commands of a pipeline, in a trusted folder alone; no model is offered it."""
 
 
 def own_spec(name: str, description: str, parameters: tuple[Parameter, ...], types: Mapping[str, object]) -> ToolSpec:
@@ -38,6 +41,29 @@ ENGINE_SPECS: Mapping[str, ToolSpec] = {
             "Choose which step comes next.",
             (Parameter("target", "str"),),
             {"target": {"type": "string", "description": "Name of the next step."}},
+        ),
+        own_spec(
+            REPORT_OUTCOME,
+            "State how this stage ended, once its work is done. What follows is chosen by it.",
+            (
+                Parameter("outcome", "str"),
+                Parameter("preferred_label", "str", required=False, default=""),
+                Parameter("suggested_next_ids", "list", required=False, default=[]),
+                Parameter("context_updates", "dict", required=False, default={}),
+                Parameter("notes", "str", required=False, default=""),
+                Parameter("failure_reason", "str", required=False, default=""),
+            ),
+            {
+                "outcome": {
+                    "type": "string",
+                    "description": "success, partial_success, retry, fail, or the word that this stage asks for.",
+                },
+                "preferred_label": {"type": "string", "description": "Label of the way on that you prefer."},
+                "suggested_next_ids": {"type": "array", "items": {"type": "string"}},
+                "context_updates": {"type": "object", "description": "Values that later stages can read."},
+                "notes": {"type": "string", "description": "What later stages should know of this one."},
+                "failure_reason": {"type": "string", "description": "Why it failed."},
+            },
         ),
         own_spec(
             SPAWN,

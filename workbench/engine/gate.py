@@ -31,6 +31,8 @@ class StopKind(StrEnum):
     AFTER_TOOL = "after_tool"
     AFTER_CHECK = "after_check"
     AFTER_PHASE = "after_phase"
+    AFTER_ROUTE = "after_route"
+    """Of a pipeline: the edge out of a phase is chosen, and not travelled yet."""
     BEFORE_CANDIDATES = "before_candidates"
     AFTER_EVALUATION = "after_evaluation"
     RUN_END = "run_end"
@@ -74,6 +76,12 @@ class Stop(Struct, frozen=True):
     """The same stop again, after feedback of a person."""
     paused: str = ""
     """Why a hook holds the run here."""
+    taken: str = ""
+    """At ``after_route``: the phase that follows."""
+    considered: tuple[str, ...] = ()
+    """At ``after_route``: the targets of all edges out of the phase."""
+    outcome: str = ""
+    """At ``after_route``: what the phase came to."""
 
     @property
     def level(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from workbench.engine.contracts import ToolResult, ToolSpec
 from workbench.engine.current import environment
+from workbench.engine.engine_tools import COMMAND
 from workbench.language.model.cascade import SCHEMES
 from workbench.tools.builtin.shell import MAX_TIMEOUT_S, ShellTools
 from workbench.tools.builtin.sql import TIMEOUT_S as SQL_TIMEOUT_S
@@ -25,6 +26,8 @@ from workbench.tools.schema import spec_of
 
 SCRIPT_TIMEOUT_S = 300
 MAX_SCRIPT_BYTES = 1_000_000
+LONGEST_COMMAND_S = 7 * 86_400.0
+"""Of a command of a pipeline, whatever time it is given."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 FUNCTION_NOT_ALLOWED = (
     "nobody has allowed that a cascade of this folder calls this function; `workbench trust FILE` lists it and asks"
@@ -65,6 +68,8 @@ class Schemes:
         module may raise anything as it is imported.
         """
         scheme, _, rest = name.partition(":")
+        if name == COMMAND:
+            return self._command()
         makers: dict[str, Callable[[str, str], Tool]] = {
             "python": self._function if by_file else self._python,
             "sql": self._sql_file,
@@ -158,6 +163,16 @@ class Schemes:
 
         spec = ToolSpec(name, f"The script {file}.", (), _ANY)
         return Tool(name, spec, run, Kind.BUILTIN, file, 1, timeout_s=MAX_TIMEOUT_S, needs_sandbox=True)
+
+    def _command(self) -> Tool:
+        """The commands of a pipeline: the file names them, so its folder has to be trusted."""
+
+        async def run(command: str, env: Mapping[str, str] | None = None, timeout: float | None = None) -> ToolResult:
+            return await self._shell.command(command, {**environment(), **(env or {})}, timeout or MAX_TIMEOUT_S)
+
+        refusal = "" if self._trusted else UNTRUSTED
+        spec = ToolSpec(COMMAND, "A command of the pipeline.", (), _ANY)
+        return Tool(COMMAND, spec, run, Kind.BUILTIN, timeout_s=LONGEST_COMMAND_S, needs_sandbox=True, refusal=refusal)
 
     def _read(self, file: str) -> str:
         real = self._find(file)

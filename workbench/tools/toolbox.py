@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from workbench.context.place import Place
 from workbench.engine.contracts import ToolResult, ToolSpec
-from workbench.engine.engine_tools import ENGINE_SPECS
+from workbench.engine.engine_tools import COMMAND, ENGINE_SPECS
 from workbench.extras import install_line, is_installed
 from workbench.language.json_schema import is_type, mismatch
 from workbench.language.lint.surroundings import ToolFacts, ToolKind, ValidatorFacts
@@ -277,7 +277,9 @@ class Toolbox:
         if ":" in name:
             scheme = name.partition(":")[0]
             return (
-                ToolSpec(name, "", (), {"type": "object"}, side_effects=scheme != "sql") if scheme in SCHEMES else None
+                ToolSpec(name, "", (), {"type": "object"}, side_effects=scheme != "sql")
+                if scheme in SCHEMES or name == COMMAND
+                else None
             )
         tool = self.registry.get(name)
         return tool.spec if tool else None

@@ -20,7 +20,8 @@ KINDS: dict[str, str] = {
     ),
     "run_resumed": "ports, branch and after (where it went on: behind this record of this branch)",
     "phase_started": (
-        "kind, model, conditions (of context sources), max_turns, tools, node_type, strategy, wave (of a decomposition)"
+        "kind, model, conditions (of context sources), max_turns, tools, node_type, strategy, wave (of a "
+        "decomposition), edge (of a graph: the index of the one that led here)"
     ),
     "context_assembled": (
         "strategy, splices, request {model, parameters, tools (hash)}, digest, tokens_full, tokens_sent, tools_tokens, "
@@ -55,7 +56,10 @@ KINDS: dict[str, str] = {
     "embedded {texts, by, tokens, cost}",
     "state_set": "key, value, by",
     "check_finished": "check, index, name, mode, valid, reason, score",
-    "route_chosen": "to, rule, candidates",
+    "route_chosen": (
+        "to, rule, candidates, edge (of a graph: the index of the one taken), verdicts [edge (from 0, among those out "
+        "of the phase), to, label, weight, condition, holds, values, fault], code and reason (why nothing follows)"
+    ),
     "candidates_started": (
         "factor, kind (soundings, cascade, reforge), step (of reforge), max_parallel, draws, plans [index, model, "
         "parameters, mutation_type, mutation_template]"
@@ -97,7 +101,11 @@ KINDS: dict[str, str] = {
     "tools_chosen": "tools, offered (how many), reason (the Quartermaster's choice)",
     "warning": "code, message, path, file, line, column",
     "remembered": "bank (of memory), count (messages of this run that it was given), fault",
-    "phase_finished": "status, output, reason, check, turns, attempts, tokens_in, tokens_out, cost",
+    "phase_finished": (
+        "status, output, reason, check, turns, attempts, tokens_in, tokens_out, cost, outcome {status, outcome, "
+        "preferred_label, suggested_next_ids, context_updates, notes, failure_reason, failure_class, stated_by} (of a "
+        "node of a pipeline)"
+    ),
     "run_finished": "status, output, state, reason",
     "child_started": "run_id, session_id, kind, key, cascade_id",
     "child_finished": "run_id, session_id, kind, key, status, output, outputs, state, reason, "

@@ -244,6 +244,14 @@ class VisitState(Struct):
     """Seconds while it was open and nothing ran: between a stop, or the recorded past of a fork, and its going on."""
     pauses: Stretches = field(default_factory=Stretches)
     """When the run was paused in it."""
+    outcome: Mapping[str, Any] = field(default_factory=dict)
+    """What it came to as a node of a pipeline (``PhaseOutcome.to_json``); empty for other phases."""
+    edge: int | None = None
+    """Index of the edge of the graph that led to it; None for the first and after a jump."""
+    verdicts: Sequence[Mapping[str, Any]] = ()
+    """What was found of each edge out of it, where a pipeline chose among them (``EdgeVerdict.to_json``)."""
+    route_edge: int | None = None
+    """Index of the edge of the graph that was taken from it; None where none was."""
 
     @property
     def seconds(self) -> float | None:

@@ -192,6 +192,17 @@ class _Parent(Struct):
     prompt_id: str = ""
 
 
+class _Verdict(Struct):
+    edge: _Count
+    to: str
+    label: str = ""
+    weight: _Count = 0
+    condition: str = ""
+    holds: bool | None = None
+    values: dict[str, str] = {}
+    fault: str = ""
+
+
 class _Form(Struct):
     layout: str = ""
     title: str = ""
@@ -238,6 +249,9 @@ _FIELDS: dict[str, Any] = {
     **_all("conditions edit includes input ports state", _Object),
     **_all("imported judged outputs took", _Object | None),
     "seconds": _Number,
+    "edge": _Count | None,
+    "verdicts": list[_Verdict] | None,
+    "outcome": _Object | None,
     "rejected": dict[str, str] | None,
     "made": dict[str, str | None] | None,
     "problems": list[list[_Scalar]],

@@ -312,6 +312,7 @@ class RunState:
             conditions=data.get("conditions", {}),
             started=event.at,
             wave=data.get("wave", 0),
+            edge=data.get("edge"),
         )
         self.visits.append(visit)
         self._visits[place.visit_key] = visit
@@ -351,6 +352,7 @@ class RunState:
     def _route_chosen(self, event: Event, data: Mapping[str, Any]) -> None:
         if (visit := self.visit_of(event.place)) is not None:
             visit.route, visit.route_rule = data.get("to", ""), data.get("rule", "")
+            visit.verdicts, visit.route_edge = data.get("verdicts") or (), data.get("edge")
 
     def _human_asked(self, event: Event, data: Mapping[str, Any]) -> None:
         self.questions.append(event)
@@ -394,6 +396,7 @@ class RunState:
         visit.status = data.get("status", "success")
         visit.output = data.get("output", "")
         visit.reason = data.get("reason", "")
+        visit.outcome = data.get("outcome") or {}
         visit.finished, visit.finished_seq = event.at, event.seq
         if visit.status == "success" and (not visit.branch or visit.wave):
             self.outputs[visit.phase] = visit.output

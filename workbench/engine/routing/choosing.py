@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -62,10 +62,15 @@ class Selection(Struct, frozen=True):
 
 
 def choose_edge(
-    edges: Sequence[Edge], outcome: PhaseOutcome, lookup: Lookup, *, chosen: int | None = None, by_default: bool = True
+    edges: Sequence[Edge],
+    outcome: PhaseOutcome,
+    lookup: Lookup,
+    *,
+    chosen: int | None = None,
+    allows: Callable[[Edge], bool] = lambda edge: True,
 ) -> Selection:
     """The edge out of a phase, by five steps. ``lookup`` gives the value of a key of a condition. ``chosen``: the edge
-    that a person picked. ``by_default``: whether an edge without a condition may be taken; not after a failure."""
+    that a person picked. ``allows``: which edges without a condition may be taken; after a failure few may."""
     verdicts = tuple(_verdict(index, edge, lookup) for index, edge in enumerate(edges))
 
     def taken(index: int, step: str) -> Selection:
@@ -75,8 +80,8 @@ def choose_edge(
         return taken(chosen, CHOSEN)
     if true := [verdict for verdict in verdicts if verdict.holds]:
         return taken(min(true, key=_rank).index, CONDITION)
-    free = [verdict for verdict in verdicts if verdict.holds is None]
-    if not by_default or not free:
+    free = [verdict for verdict in verdicts if verdict.holds is None and allows(edges[verdict.index])]
+    if not free:
         return taken(-1, "no edge can be taken")
     if wanted := normal_label(outcome.preferred_label):
         for verdict in free:

@@ -18,16 +18,6 @@ ALIASES: Mapping[str, Status] = {
     "failure": "fail",
 }
 """Other spellings of a status; in conditions they mean the same."""
-REPORT_OUTCOME = "report_outcome"
-FIELDS = (
-    "outcome",
-    "preferred_label",
-    "suggested_next_ids",
-    "context_updates",
-    "notes",
-    "failure_reason",
-)
-"""What a model may state."""
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _LINE = re.compile(r"^[\s*_`>-]*outcome\s*[=:]\s*[\"'`*]*([A-Za-z][\w.-]*)[\"'`*.\s]*$", re.IGNORECASE)

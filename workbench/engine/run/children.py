@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from workbench.context.place import Place
 from workbench.engine.contracts import CascadeNotFound, Divergence
 from workbench.engine.conversation import Conversation
-from workbench.engine.definition import Definition, Outcome, Parent
+from workbench.engine.definition import Definition, Options, Outcome, Parent
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import RunStopped
 from workbench.engine.journal.event import Event
@@ -20,6 +20,9 @@ from workbench.engine.journal.figures import FiguresFold
 from workbench.engine.services import Services
 from workbench.engine.validators import Child
 from workbench.language.problem import Path
+
+RESTART = "restart"
+"""Kind of a run that goes on in the place of the one that starts it."""
 
 
 class Startable(Protocol):
@@ -69,13 +72,21 @@ class Children:
         for _ in range(child.unpriced):
             self.services.spend(0, None, place)
 
-    async def run(self, definition: Definition, input: Mapping[str, Any], kind: str, place: Place) -> Child:
-        """Run a cascade as a child and wait for it.
+    async def run(
+        self,
+        definition: Definition,
+        input: Mapping[str, Any],
+        kind: str,
+        place: Place,
+        *,
+        options: Options | None = None,
+    ) -> Child:
+        """Run a cascade as a child and wait for it; ``options`` are those of this run if not given.
 
         Raises PhaseFailed beyond the depth limit; RunStopped and Divergence when the child was stopped or diverged. How
         it ended otherwise is for the caller to judge.
         """
-        started = ChildRun(self, definition, input, kind, place)
+        started = ChildRun(self, definition, input, kind, place, options=options)
         child = await started.execute()
         # What checks candidates is no part of what making one takes.
         self.paid(child, Place() if kind in ("validator", "ward") else place)
@@ -136,12 +147,22 @@ class ChildRun:
     candidate that starts it stands before the kind in its session id (``s0_sub_0``)."""
 
     def __init__(
-        self, parent: Children, definition: Definition, input: Mapping[str, Any], kind: str, place: Place
+        self,
+        parent: Children,
+        definition: Definition,
+        input: Mapping[str, Any],
+        kind: str,
+        place: Place,
+        *,
+        options: Options | None = None,
     ) -> None:
         """Journals ``child_started``. Raises PhaseFailed beyond the depth limit."""
         services = parent.services
         chain = (*parent.chain, definition.cascade.cascade_id)
-        if services.depth + 1 > services.options.max_depth:
+        # A run that goes on in the place of another is no deeper than that one.
+        self.depth = services.depth + (kind != RESTART)
+        self.options = options or replace(services.options, start="", restarts=0)
+        if self.depth > services.options.max_depth:
             raise PhaseFailed(f"cascades are nested deeper than {services.options.max_depth}: {' > '.join(chain)}")
         self.parent, self.definition, self.input, self.place = parent, definition, input, place
         # Candidates run at once: each counts its own, or the order in which they happen to start would tell in ids.
@@ -165,14 +186,14 @@ class ChildRun:
             child = parent.start(
                 self.definition,
                 self.input,
-                replace(services.options, session_id=self.session_id),
+                replace(self.options, session_id=self.session_id),
                 ports,
                 run_id=self.run_id,
                 parent=Parent(
                     services.journal.run_id,
                     services.options.session_id,
                     self.about["kind"],
-                    services.depth + 1,
+                    self.depth,
                     prompt_id=f"{services.prompt_id}_{self.about['key']}",
                 ),
                 chain=parent.chain,

@@ -17,7 +17,7 @@ from workbench.engine.contracts import ToolResult
 from workbench.engine.conversation import Conversation
 from workbench.engine.current import calling
 from workbench.engine.edits import SetResult, SetState
-from workbench.engine.engine_tools import ENGINE_SPECS
+from workbench.engine.engine_tools import COMMAND, ENGINE_SPECS
 from workbench.engine.faults import TRUST, PhaseFailed
 from workbench.engine.gate import Stop, StopKind, checked
 from workbench.engine.human.feedback import PhaseFeedback
@@ -54,7 +54,11 @@ class ToolFailed(PhaseFailed):
 class ToolPhase:
     """Runs the tool of one execution of a phase."""
 
-    def __init__(self, conversation: Conversation, children: Children, feedback: PhaseFeedback) -> None:
+    def __init__(
+        self, conversation: Conversation, children: Children, feedback: PhaseFeedback, *, tool: str = ""
+    ) -> None:
+        """``tool`` stands in for that of the phase."""
+        self._tool = tool
         self._conversation = conversation
         self._children = children
         self._feedback = feedback
@@ -65,7 +69,7 @@ class ToolPhase:
         tries = phase.retry.max_attempts if phase.retry else 1
         arguments = self._arguments()
         for attempt in range(1, tries + 1):
-            result = await self._call(arguments, self._conversation.place(attempt))
+            result = await self.call(arguments, self._conversation.place(attempt))
             if not result.is_error:
                 self._conversation.output = result.text
                 self._conversation.value = _value(result)
@@ -86,7 +90,7 @@ class ToolPhase:
 
     def _tool_of(self) -> str:
         """What the journal calls the work of the phase."""
-        return self._conversation.phase.tool or FOR_EACH_ROW
+        return self._tool or self._conversation.phase.tool or FOR_EACH_ROW
 
     def _argument(self, value: Any, path: Path) -> Any:
         """A text is a template, also inside lists and mappings; everything else is taken as it is."""
@@ -98,7 +102,8 @@ class ToolPhase:
             return {key: self._argument(item, (*path, key)) for key, item in value.items()}
         return value
 
-    async def _call(self, arguments: dict[str, Any], place: Place) -> ToolResult:
+    async def call(self, arguments: dict[str, Any], place: Place) -> ToolResult:
+        """Call the tool once; what it gave, as a person let it be. Never raises for what a tool does wrong."""
         run = self._conversation.engine
         name = self._tool_of()
         maybe = run.ports.tools.maybe_ran(place, 1)
@@ -165,7 +170,7 @@ class ToolPhase:
             return await CascadeMapping(self._conversation, self._children).map_cascade(arguments, place)
         if name in self._conversation.setup.served:
             return await self._conversation.setup.served.call(name, arguments, place, 1)
-        named_in_place = name.partition(":")[0] in SCHEMES and ":" in name
+        named_in_place = name == COMMAND or (name.partition(":")[0] in SCHEMES and ":" in name)
         if name in ENGINE_SPECS or (tools.spec(name) is None and not named_in_place):
             tooling = Tooling(self._conversation, self._children, self._feedback, place)
             result = await tooling.called(RequestedCall(name, arguments, text), 1)

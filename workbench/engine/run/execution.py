@@ -35,6 +35,7 @@ from workbench.engine.gate import EditFault, Stop, checked
 from workbench.engine.human.feedback import PhaseFeedback
 from workbench.engine.human.people import ask_person
 from workbench.engine.model_name import split_effort
+from workbench.engine.routing.outcome import PhaseOutcome
 from workbench.engine.run.checks import Checks, Failure, FinishedAttempt
 from workbench.engine.run.children import Children
 from workbench.engine.run.tools import RequestedCall, Tooling, native_calls, prompt_calls
@@ -83,6 +84,8 @@ class Execution:
         self.checked: Any = None
         """The JSON value of the output, where ``output_schema`` asked for one: templates read its keys."""
         self.route = ""
+        self.reported: PhaseOutcome | None = None
+        """The outcome that the model stated by a tool, if it did."""
         self.state_set: dict[str, Any] = {}
         """What this execution put into the state."""
         self.model, effort = split_effort(model or setup.model)
@@ -160,6 +163,12 @@ class Execution:
             return await self.run(self.task(), text)
         self.attempt += 1
         self.add(Kind.RETRY, text, self.place(self.attempt, 1), note=text)
+        return await self._attempts()
+
+    async def anew(self) -> str:
+        """One more attempt that sees nothing of those before it but the task; its text."""
+        self.attempt += 1
+        self.output, self.reported = "", None
         return await self._attempts()
 
     async def _attempts(self) -> str:
@@ -471,6 +480,8 @@ class Execution:
             vectors=self.vectors,
             graph=run.definition.graph,
             run_id=run.prompt_id,
+            edge=setup.edge,
+            fresh_retries=run.definition.graph.format == "dot",
         )
 
 
@@ -502,7 +513,9 @@ class Turns:
             failure = await self.execution.checks.after_turn(self._turn_text, self.attempt, turn)
             if not await self._goes_on(turn, wanted, failure):
                 break
-        if wanted and (not self.route or not self._answered_beside_calls):
+        if (reported := self.execution.reported) is not None:
+            self.text = self.text or reported.notes or reported.word
+        elif wanted and (not self.route or not self._answered_beside_calls):
             await self._closing_call(turn)
         await self._keep(counts=not self.execution.place().branch or self._is_judged)
         return FinishedAttempt(self.text, self.route, self.judged, failure)
@@ -592,7 +605,7 @@ class Turns:
     async def _goes_on(self, turn: int, wanted: Sequence[RequestedCall], failure: Failure | None) -> bool:
         """Whether another turn follows; an early check may say that the attempt is done."""
         rules = self.rules
-        if turn >= rules.max_turns or self.route:
+        if turn >= rules.max_turns or self.route or self.execution.reported is not None:
             return False
         if failure is not None:
             self.feedback = failure.reason

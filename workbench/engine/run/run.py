@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from workbench import __version__
 from workbench.context.message import Image
@@ -25,6 +25,7 @@ from workbench.engine.run.children import Children
 from workbench.engine.run.dataflow import DataflowWalk
 from workbench.engine.run.execution import Execution, RunParts
 from workbench.engine.run.flow import next_phase
+from workbench.engine.run.graph_walk import GraphWalk, PipelineRun, Restarted
 from workbench.engine.run.visit import Visit
 from workbench.engine.selection.context_selection import ContextSelection
 from workbench.engine.selection.remembering import remember
@@ -139,6 +140,8 @@ class Run:
         ``mutation`` and ``refine`` vary the first phase's task (soundings of a whole cascade), ``given`` are images of
         what it refines.
         """
+        if self.services.definition.graph.format == "dot":
+            return await self._pipeline(world, branch)
         self.services.begin_walk(branch)
         if self.services.definition.graph.scheduling == "dataflow":
             return await DataflowWalk(self._parts, world).run()
@@ -159,6 +162,26 @@ class Run:
             output = await visit.run()
             name = self._route(visit)
         return output
+
+    async def _pipeline(self, world: World, branch: str) -> str:
+        """Walk a pipeline from its start, or from where a run that it goes on for says; the last text."""
+        services, graph = self.services, self.services.definition.graph
+        rules = graph.rules
+        for key, value in {"goal": rules.goal, "label": rules.label, **rules.raw}.items():
+            if value:
+                world.wrote(services.journal.emit("state_set", key=f"graph.{key}", value=value, by="graph"))
+                world.state[f"graph.{key}"] = value
+        walk = GraphWalk(PipelineRun(self._parts, self._restart), world, branch)
+        await walk.walk(services.options.start or graph.start)
+        return walk.output
+
+    async def _restart(self, to: str, visit: Visit) -> Restarted:
+        services = self.services
+        options = replace(services.options, start=to, restarts=services.options.restarts + 1)
+        child = await self._children.run(
+            services.definition, services.world.input, "restart", visit.place(), options=options
+        )
+        return Restarted(child.outcome.status, child.outcome.output, child.outcome.reason)
 
     def _route(self, visit: Visit) -> str:
         targets = [target for target, _ in visit.setup.targets]

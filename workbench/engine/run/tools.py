@@ -17,14 +17,25 @@ from workbench.engine.contracts import CascadeNotFound, Source, ToolResult
 from workbench.engine.conversation import Conversation
 from workbench.engine.current import calling
 from workbench.engine.edits import Edit, SetArguments, SetResult, SetState, SkipTool
-from workbench.engine.engine_tools import ASK_CUSTOM, ASK_HUMAN, ROUTE_TO, SEARCH_CONTEXT, SET_STATE, SPAWN
+from workbench.engine.engine_tools import (
+    ASK_CUSTOM,
+    ASK_HUMAN,
+    ENGINE_SPECS,
+    REPORT_OUTCOME,
+    ROUTE_TO,
+    SEARCH_CONTEXT,
+    SET_STATE,
+    SPAWN,
+)
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import Stop, StopKind, checked
 from workbench.engine.human.custom_form import ask_custom, hinted, in_words
 from workbench.engine.human.feedback import PhaseFeedback
 from workbench.engine.human.people import ask_person
 from workbench.engine.journal.event import LEFT, TOO_LATE
+from workbench.engine.routing.outcome import stated
 from workbench.engine.run.children import Children
+from workbench.engine.run.command import AFTER, BEFORE, hooks_of, run_hook
 from workbench.engine.selection.remembering import source_of
 from workbench.engine.selection.search_context_tool import search_context
 from workbench.engine.services import Services
@@ -151,6 +162,11 @@ class Tooling:
         """Run one tool; durable that it began before it can have changed anything."""
         about = {"tool": call.name, "arguments": dict(call.arguments)}
         await self.engine.fire("tool_call", self.place, about, index=index)
+        before, after = hooks_of(self.engine.definition.graph, self.place.phase)
+        if before and call.name not in ENGINE_SPECS:
+            hook = await run_hook(self.conversation, before, call.name, self.place, BEFORE + index)
+            if hook.is_error:
+                return ToolResult(f"Not run: the hook before it failed: {hook.text}", is_error=True, sandbox=LEFT)
         spec = next((tool for tool in self.conversation.setup.tools if tool.name == call.name), None)
         spec = spec or self.engine.tool_spec(call.name)
         self.engine.journal.emit(
@@ -165,7 +181,10 @@ class Tooling:
         )
         if spec is not None and spec.side_effects:
             self.engine.journal.sync()
-        return await self._result(call, index)
+        result = await self._result(call, index)
+        if after and call.name not in ENGINE_SPECS:
+            await run_hook(self.conversation, after, call.name, self.place, AFTER + index, int(result.is_error))
+        return result
 
     async def _after(self, stop: Stop, call: RequestedCall) -> None:
         """Wait at the stop behind a tool, where its result may be edited."""
@@ -242,6 +261,8 @@ class Tooling:
         """What a tool of the engine, a cascade or a registered tool answers; the call itself is not journaled."""
         if call.name == ROUTE_TO:
             return self._route_to(call.arguments)
+        if call.name == REPORT_OUTCOME:
+            return self._report(call.arguments)
         if call.name == SET_STATE:
             return self._set_state(call.arguments)
         if call.name == ASK_HUMAN:
@@ -314,6 +335,13 @@ class Tooling:
             self.route = target
             return ToolResult(f"Routing to {target}")
         return ToolResult(f"Unknown target '{target}'. Valid targets: {', '.join(targets)}.", is_error=True)
+
+    def _report(self, arguments: Mapping[str, Any]) -> ToolResult:
+        found = stated(arguments, "tool")
+        if found is None:
+            return ToolResult("TypeError: 'outcome' must be a text that is not empty", is_error=True)
+        self.conversation.reported = found
+        return ToolResult(f"Reported: {found.word}.")
 
     def _set_state(self, arguments: Mapping[str, Any]) -> ToolResult:
         key = arguments.get("key")

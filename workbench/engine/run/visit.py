@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from textwrap import indent
-from typing import Any
+from typing import Any, Protocol
 
 import regex
 from msgspec.structs import replace
@@ -21,13 +22,14 @@ from workbench.engine.contracts import ToolSpec
 from workbench.engine.conversation import Attempting, Conversation, VisitSetup
 from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.edits import SetState
-from workbench.engine.engine_tools import RAG_SPECS, ROUTE_TO, engine_spec
+from workbench.engine.engine_tools import ENGINE_SPECS, RAG_SPECS, REPORT_OUTCOME, ROUTE_TO, engine_spec
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.gate import RunStopped, Stop, StopKind, checked
 from workbench.engine.human.decisions import decide
 from workbench.engine.human.human_input import PhaseQuestion
 from workbench.engine.journal.event import seconds_between
 from workbench.engine.model_name import split_effort
+from workbench.engine.routing.outcome import PhaseOutcome
 from workbench.engine.run.checks import checked_json
 from workbench.engine.run.deterministic import ToolFailed, ToolPhase
 from workbench.engine.run.execution import Execution, RunParts
@@ -43,13 +45,41 @@ from workbench.language.problem import Path, path_text
 from workbench.language.templates.sandbox import CheckedText
 
 
+class NodeWork(Protocol):
+    """What a node of a pipeline does in one visit."""
+
+    @property
+    def kind(self) -> str:
+        """Of the node, as the graph names it."""
+        ...
+
+    @property
+    def reports(self) -> bool:
+        """Whether the model may state an outcome by a tool."""
+        ...
+
+    async def run(self, execution: Execution) -> PhaseOutcome:
+        """Do it, in an execution of the node's phase. Raises PhaseFailed where that ends the run, RunStopped."""
+        ...
+
+
 class Visit:
     """A phase, being run. ``route`` and ``output`` are known when ``run`` returns."""
 
     def __init__(
-        self, parts: RunParts, world: World, index: int, visit: int, branch: str = "", *, phase: Phase | None = None
+        self,
+        parts: RunParts,
+        world: World,
+        index: int,
+        visit: int,
+        branch: str = "",
+        *,
+        phase: Phase | None = None,
+        work: NodeWork | None = None,
+        edge: int | None = None,
     ) -> None:
-        """The ``visit``-th of the phase with this ``index``; ``phase`` stands in for that of the file."""
+        """The ``visit``-th of the phase with this ``index``; ``phase`` stands in for that of the file. ``work`` is what
+        a node of a pipeline does, reached over the ``edge`` of the graph with that index."""
         services = parts.services
         cascade, options = services.definition.cascade, services.options
         phase = phase or cascade.phases[index]
@@ -74,6 +104,10 @@ class Visit:
         )
         self.route = ""
         self.output = ""
+        self.setup.edge = edge
+        self.work = work
+        self.outcome = PhaseOutcome()
+        """Of a node of a pipeline, when ``run`` returns."""
         self._started_at = ""
 
     @property
@@ -122,8 +156,13 @@ class Visit:
                 self.route, self.setup.route_rule = after
                 return ""
             raise
-        self._leave(execution, "success")
-        await self._tell(execution, "success")
+        except asyncio.CancelledError:
+            if self.work is not None:  # A branch that another has outrun ends here; the run goes on.
+                self._leave(execution, "stopped", "stopped")
+            raise
+        status, reason = ("failed", self.outcome.failure_reason) if self.outcome.status == "fail" else ("success", "")
+        self._leave(execution, status, reason)
+        await self._tell(execution, status, reason)
         self.world.cache.invalidate("phase_complete")
         self.output, self.route = execution.output, execution.route
         await self._wait_at(StopKind.AFTER_PHASE)
@@ -154,6 +193,9 @@ class Visit:
         """Wards, sub-cascades, work, extraction, decisions, questions, callouts; the execution whose result counts."""
         children = self.parts.children
         execution: Attempting = own
+        if self.work is not None:
+            self.outcome = await self.work.run(own)
+            return own
         await own.checks.before()
         children.start_async_cascades(own, "on_start")
         await children.run_sub_cascades(own)
@@ -266,13 +308,14 @@ class Visit:
         event = self.engine.journal.emit(
             "phase_started",
             self.place(),
-            kind="deterministic" if self.phase.deterministic else "llm",
+            kind=self._kind,
             model=split_effort(self.setup.model)[0],
             strategy=str(self.setup.strategy),
             conditions=self.setup.conditions,
             max_turns=self.phase.rules.max_turns,
             tools=self.setup.tool_names,
             **({"wave": self.setup.wave} if self.setup.wave else {}),
+            **({"edge": self.setup.edge} if self.setup.edge is not None else {}),
         )
         self._started_at = event.at
 
@@ -281,11 +324,22 @@ class Visit:
         self._started()
         self._leave(self.execution(), "skipped", reason)
 
+    @property
+    def _kind(self) -> str:
+        if self.work is not None and self.work.kind not in ("llm", "tool"):
+            return self.work.kind
+        return "deterministic" if self.phase.deterministic else "llm"
+
     def _leave(self, execution: Attempting, status: str, reason: str = "", check: str = "") -> None:
         """Journal the end of the visit, and hand what it made to the phases that follow."""
         world, passed = self.world, status == "success"
         journal, output = self.engine.journal, execution.output
-        event = journal.emit("phase_finished", self.place(), status=status, output=output, reason=reason, check=check)
+        # A visit that was stopped came to nothing yet.
+        outcome = self.outcome.to_json() if self.work is not None and status != "stopped" else {}
+        told = {"outcome": outcome} if outcome else {}
+        event = journal.emit(
+            "phase_finished", self.place(), status=status, output=output, reason=reason, check=check, **told
+        )
         journal.sync_soon()  # Its answer is durable already; a tool that follows syncs first.
         world.records.append(
             VisitRecord(
@@ -304,6 +358,8 @@ class Visit:
                 callouts=frozenset(execution.callouts),
                 callout_names=dict(execution.callouts),
                 preamble=execution.preamble,
+                outcome=outcome,
+                edge=self.setup.edge,
             )
         )
         self.parts.selection.vectors.visit_ended(world.records[-1])
@@ -337,6 +393,8 @@ class Visit:
         route_to = engine_spec(ROUTE_TO)
         if offers_choice(self.setup.targets) and route_to is not None:
             specs[ROUTE_TO] = route_to
+        if self.work is not None and self.work.reports:
+            specs[REPORT_OUTCOME] = ENGINE_SPECS[REPORT_OUTCOME]
         return tuple(specs.values())
 
     def _conditions(self, execution: Execution) -> dict[str, bool]:

@@ -62,6 +62,16 @@ class ShellTools:
         """Run a script of the workspace with these variables and this standard input."""
         return await self._run(["sh", "-c", text], timeout, stdin=stdin, env=env)
 
+    async def command(self, text: str, env: Mapping[str, str], timeout: float) -> ToolResult:
+        """Run a command line of a pipeline; its value holds stdout, stderr and the exit code apart."""
+        finished = await self.sandbox.run(["sh", "-c", text], timeout_s=timeout, env=env, folders=self.folders)
+        value = {
+            "stdout": bounded(finished.stdout, MAX_CHARS),
+            "stderr": bounded(finished.stderr, MAX_CHARS),
+            "exit_code": finished.exit_code,
+        }
+        return replace(reported(finished, timeout), value=value)
+
     async def interpreter(self, language: Language) -> tuple[list[str], list[Path]]:
         """The command that reads a program from standard input, and what must be readable for it.
 
