@@ -200,7 +200,8 @@ def test_only_tools_without_effects_may_be_repeated(box: Toolbox) -> None:
 
 def test_the_tools_of_the_engine_are_described(box: Toolbox) -> None:
     assert sorted(ENGINE_SPECS) == [
-        *("ask_human", "ask_human_custom", "route_to", "search_context", "set_state", "spawn_cascade")
+        *("ask_human", "ask_human_custom", "report_outcome", "route_to"),
+        *("search_context", "set_state", "spawn_cascade"),
     ]
     shown = {name: [p.name for p in spec.parameters] for name, spec in ENGINE_SPECS.items()}
     assert shown["set_state"] == ["key", "value"]

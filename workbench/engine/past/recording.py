@@ -111,6 +111,8 @@ class Recording:
         """Names of tools of MCP servers that may change something."""
         self.times: list[str] = []
         self._images: Mapping[str, bytes] = {} if images is None else images  # Counting stored ones reads the journal.
+        self._failing: dict[tuple[str, str, int], list[Effect]] = {}
+        """Calls that failed for good, by their visit."""
         self._closed: set[Effect] = set()
         """Effects whose newest outcome is whole: questions with an answer that fitted, and edits behind which the
         request was put together anew."""
@@ -164,9 +166,21 @@ class Recording:
     def _context(self, place: Place, data: Mapping[str, Any]) -> None:
         if (edit := Effect(Kind.EDIT, place, (str(StopKind.BEFORE_CALL), 0))) in self.effects:
             self._closed.add(edit)
+        if place.attempt > 1:
+            self._settled(place)
         call = self.state.call_at(place)
         self.calls[place] = RecordedCall(data["digest"], call.entries if call else ())
         self.effects.pop(Effect(Kind.MODEL, place), None)
+
+    def _route(self, place: Place, data: Mapping[str, Any]) -> None:
+        if data.get("to"):
+            self._settled(place)
+
+    def _settled(self, place: Place) -> None:
+        """Calls of a visit that had failed for good, and behind which the run went on by itself, stay as they were."""
+        for effect in self._failing.pop(place.visit_key, ()):
+            if (known := self.effects.get(effect)) is not None:
+                known[-1].failed = False
 
     def _answer(self, place: Place, data: Mapping[str, Any]) -> None:
         state = self.state.call_at(place)
@@ -211,7 +225,9 @@ class Recording:
             wire=wire_body(self.state, place) if data.get("wire") else None,
             wire_style=(data.get("wire") or {}).get("style", ""),
         )
-        self._add(Effect(Kind.MODEL, place), fault, self.calls[place].digest, failed=True)
+        effect = Effect(Kind.MODEL, place)
+        self._add(effect, fault, self.calls[place].digest, failed=True)
+        self._failing.setdefault(place.visit_key, []).append(effect)
 
     def _tool_started(self, place: Place, data: Mapping[str, Any]) -> None:
         self.started[(place, data["index"])] = (data["tool"], data["arguments"])
@@ -307,6 +323,7 @@ _AFTER_A_PAUSE = frozenset({"hook", "warning", "blob", "phase_finished", "run_fi
 
 _READERS = {
     "context_assembled": Recording._context,
+    "route_chosen": Recording._route,
     "call_finished": Recording._answer,
     "edited": Recording._edited,
     "call_failed": Recording._fault,

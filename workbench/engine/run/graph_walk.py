@@ -94,6 +94,10 @@ class GraphWalk:
         self._phases = {phase.name: index for index, phase in enumerate(self._services.definition.cascade.phases)}
         self._edges = {id(edge): index for index, edge in enumerate(run.graph.edges)}
 
+    @property
+    def graph(self) -> Graph:
+        return self.run.graph
+
     async def walk(self, start: str, until: str = "", edge: int | None = None) -> PhaseOutcome:
         """Visit nodes from ``start`` to the exit, or up to the node ``until``, which is not visited; the last outcome.
 

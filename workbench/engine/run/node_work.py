@@ -71,10 +71,10 @@ class PipelineWork:
     @property
     def reports(self) -> bool:
         edges = self.walk.graph.out(self.node.id)
-        return self._asks_model and (len(edges) > 1 or any(edge.condition for edge in edges))
+        return self.asks_model and (len(edges) > 1 or any(edge.condition for edge in edges))
 
     @property
-    def _asks_model(self) -> bool:
+    def asks_model(self) -> bool:
         return self.node.kind in ("llm", "synthesis") or (self.node.kind == "join" and bool(self.node.prompt))
 
     async def run(self, execution: Execution) -> PhaseOutcome:

@@ -54,6 +54,9 @@ class NodeWork(Protocol):
         ...
 
     @property
+    def asks_model(self) -> bool: ...
+
+    @property
     def reports(self) -> bool:
         """Whether the model may state an outcome by a tool."""
         ...
@@ -309,7 +312,7 @@ class Visit:
             "phase_started",
             self.place(),
             kind=self._kind,
-            model=split_effort(self.setup.model)[0],
+            model="" if self.work is not None and not self.work.asks_model else split_effort(self.setup.model)[0],
             strategy=str(self.setup.strategy),
             conditions=self.setup.conditions,
             max_turns=self.phase.rules.max_turns,

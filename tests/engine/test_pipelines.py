@@ -1,0 +1,347 @@
+"""Pipelines run: outcomes choose edges, failures have ways on, people decide, branches meet, and a replay is equal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tests.engine.support import Answers, ListSink, Played, Reply, ScriptedModel, play, ports
+from workbench.engine.contracts import ModelFault, ToolResult
+from workbench.engine.engine_tools import COMMAND
+from workbench.engine.gate import Decision, Stop, StopKind
+from workbench.engine.past.recording import Kind, Recording, comparable
+from workbench.engine.past.replay import RESUMED, Replay
+from workbench.engine.run.run import Run
+
+
+def dot(body: str) -> str:
+    return f'digraph p {{ goal="the goal"\n start [shape=Mdiamond]\n done [shape=Msquare]\n {body}\n}}'
+
+
+def run(
+    body: str,
+    replies: Mapping[str, Sequence[Reply]] | None = None,
+    *,
+    commands: Mapping[str, ToolResult] | None = None,
+    **more: Any,
+) -> Played:
+    """Run a pipeline, and replay it: no call, and an equal journal."""
+
+    def command(command: str, **rest: Any) -> ToolResult:
+        return (commands or {})[command]
+
+    played = play(dot(body), replies or {}, tools={COMMAND: command}, **more)
+    replay = Replay(Recording(played.events, played.blobs))
+    sink = ListSink()
+    base = ports(ScriptedModel([]), tools=played.tools, human=Answers(), sink=sink)
+    before = len(played.tools.called)
+    outcome = asyncio.run(Run(played.definition, {}, played.options, replay.ports(base)).execute())
+    assert (outcome.status, outcome.reason) == (played.outcome.status, played.outcome.reason)
+    assert sum(replay.asked.values()) == 0
+    assert len(played.tools.called) == before
+    assert comparable(sink.events) == comparable(played.events)
+    return played
+
+
+def said(text: str, code: int = 0, err: str = "") -> ToolResult:
+    return ToolResult(text, code != 0, value={"stdout": text, "stderr": err, "exit_code": code})
+
+
+def ways(played: Played) -> list[str]:
+    return [f"{event.place.phase}>{event.data['to']}" for event in played.of_kind("route_chosen")]
+
+
+def test_a_line_of_nodes_runs_from_start_to_exit() -> None:
+    played = run('a [prompt="Do $goal, $unknown"]\n start -> a -> done', {"a": ["made"]})
+    assert played.outcome.status == "success"
+    assert played.outcome.output == "made"
+    assert ways(played) == ["start>a", "a>done", "done>"]
+    assert played.texts(0)[-1] == ("user", "Do the goal, $unknown")
+    finished = played.of_kind("phase_finished")[1].data
+    assert finished["outcome"] == {"status": "success", "outcome": "success", "notes": "made"}
+    assert played.outcome.state["last_stage"] == "a"
+
+
+def test_a_stated_outcome_takes_the_true_condition_with_its_values_in_the_journal() -> None:
+    body = """a [prompt="x"]  b [prompt="y"]
+      start -> a
+      a -> done [condition="outcome=success"]
+      a -> b [condition="outcome=fail && context.n=3"]
+      b -> done"""
+    told = '```json\n{"outcome": "fail", "context_updates": {"n": 3}, "failure_reason": "no"}\n```'
+    played = run(body, {"a": [told], "b": ["fixed"]})
+    assert ways(played) == ["start>a", "a>b", "b>done", "done>"]
+    verdicts = played.of_kind("route_chosen")[1].data["verdicts"]
+    assert [verdict["holds"] for verdict in verdicts] == [False, True]
+    assert verdicts[1]["values"] == {"outcome": "fail", "context.n": "3"}
+    assert played.state.visit_of(played.of_kind("phase_finished")[1].place).status == "failed"
+
+
+def test_the_tool_states_an_outcome_and_ends_the_phase_without_a_closing_call() -> None:
+    body = 'a [prompt="x"]\n start -> a\n a -> done [label="Ship"]\n a -> a [label="Again"]'
+    reply = '```json\n{"tool": "report_outcome", "arguments": {"outcome": "success", "preferred_label": "ship"}}\n```'
+    played = run(body, {"a": [reply]})
+    assert played.outcome.status == "success", played.outcome.reason
+    assert played.of_kind("route_chosen")[1].data["rule"] == "preferred label"
+    assert len(played.model.requests) == 1
+
+
+def test_a_phase_runs_again_from_a_fresh_context_while_executions_remain() -> None:
+    body = 'a [prompt="x", max_retries=2]\n start -> a -> done'
+    played = run(body, {"a": ["outcome=retry", *[ModelFault("server", "503")] * 3, "outcome=fail"]})
+    assert played.outcome.status == "failed"
+    assert "after 3 executions" in played.outcome.reason
+    played = run(body, {"a": ["outcome=retry", "bad\noutcome=fail", "good"]})
+    assert played.outcome.status == "success"
+    requests = [request.messages for _, request in played.model.requests]
+    assert requests[0] == requests[1] == requests[2], "an execution sees nothing of those before it"
+    assert played.outcome.state["internal.retry_count.a"] == 2
+    waited = [seconds for seconds in played.clock.slept if seconds]
+    assert waited == [0.2, 0.4]
+
+
+def test_what_another_execution_would_meet_again_is_not_tried_again() -> None:
+    played = run('a [prompt="x", max_retries=5]\n start -> a -> done', {"a": [ModelFault("authentication", "401")]})
+    assert played.outcome.status == "failed"
+    assert len(played.model.requests) == 1
+
+
+def test_retries_that_are_used_up_may_count_as_a_partial_success() -> None:
+    body = 'a [prompt="x", max_retries=1, allow_partial=true]\n start -> a -> done'
+    played = run(body, {"a": ["outcome=fail", "outcome=fail"]})
+    assert played.outcome.status == "success"
+    assert played.of_kind("phase_finished")[1].data["outcome"]["status"] == "partial_success"
+
+
+@pytest.mark.parametrize(
+    ("extra", "last"),
+    [
+        ('a -> r\n r [shape=diamond]\n r -> b [condition="outcome!=success"]\n r -> done', "a>r"),
+        ('a [retry_target="b"]\n a -> done', "a>b"),
+        ('a [fallback_retry_target="b"]\n a -> done', "a>b"),
+        ('a -> b [condition="outcome=fail"]\n a -> done', "a>b"),
+    ],
+)
+def test_a_failure_has_its_own_ways_on(extra: str, last: str) -> None:
+    played = run(
+        f'a [prompt="x"]\n b [prompt="y"]\n start -> a\n b -> done\n {extra}', {"a": ["outcome=fail"], "b": ["ok"]}
+    )
+    assert last in ways(played)
+    assert "b>done" in ways(played)
+    assert played.outcome.status == "success", played.outcome.reason
+
+
+def test_a_failure_without_a_way_on_ends_the_run_with_its_reason() -> None:
+    told = '```json\n{"outcome": "fail", "failure_reason": "the tests are red"}\n```'
+    played = run('a [prompt="x"]\n start -> a -> done', {"a": [told]})
+    assert played.outcome.status == "failed"
+    assert "the tests are red" in played.outcome.reason
+    assert played.of_kind("route_chosen")[-1].data["code"] == "failed"
+
+
+def test_a_node_without_a_true_condition_ends_the_run_and_says_each_with_its_values() -> None:
+    body = 'a [prompt="x"]\n start -> a\n a -> done [condition="outcome=ready"]\n a -> a [condition="outcome=again"]'
+    played = run(body, {"a": ["hm"]})
+    assert played.outcome.status == "failed"
+    assert "outcome=ready is false (outcome is 'success')" in played.outcome.reason
+    assert played.of_kind("route_chosen")[-1].data["code"] == "no_matching_edge"
+
+
+def test_a_loop_ends_at_max_visits() -> None:
+    body = 'a [prompt="x", max_visits=3]\n start -> a\n a -> a [condition="outcome=success"]\n a -> done'
+    played = run(body, {"a": ["1", "2", "3"]})
+    assert played.outcome.status == "failed"
+    assert played.outcome.reason.startswith("max_visits: 'a' was visited 3 times")
+
+
+def test_a_goal_gate_that_did_not_pass_leads_back_and_ends_the_run_at_last() -> None:
+    body = """a [prompt="x", goal_gate=true, retry_target="a"]
+      start -> a
+      a -> done [condition="outcome=fail"]
+      a -> done [condition="outcome=success"]"""
+    played = run(body, {"a": ["outcome=fail", "good"]})
+    assert ways(played) == ["start>a", "a>done", "done>a", "a>done", "done>"]
+    assert played.outcome.status == "success"
+    played = run(body.replace(', retry_target="a"', ""), {"a": ["outcome=fail"]})
+    assert played.outcome.reason.startswith("goal_gate: 'a' is fail")
+
+
+# -- commands --------------------------------------------------------------------------------------------------------
+
+
+def test_a_command_leaves_its_output_in_the_context_and_its_exit_code_decides() -> None:
+    body = """t [shape=parallelogram, tool_command="make $goal"]
+      start -> t
+      t -> done [condition="outcome=success && context.tool.last_line=ok"]
+      t -> f [condition="outcome=fail"]
+      f [prompt="Fix: ${tool.stderr}"]
+      f -> done"""
+    played = run(body, commands={"make the goal": said("built\nok\n")})
+    assert ways(played) == ["start>t", "t>done", "done>"]
+    assert played.outcome.state["tool_stdout"] == "built\nok"
+    played = run(body, {"f": ["fixed"]}, commands={"make the goal": said("", 2, "boom")})
+    assert "t>f" in ways(played)
+    assert played.texts(0)[-1][1] == "Fix: boom"
+    assert played.outcome.state["tool.exit_code"] == 2
+
+
+def test_hooks_run_around_a_command_and_a_failing_one_before_it_prevents_it() -> None:
+    body = """t [shape=parallelogram, tool_command="work", tool_hooks.pre="before", tool_hooks.post="after"]
+      start -> t -> done"""
+    every = {"work": said("done"), "before": said(""), "after": said("")}
+    played = run(body, commands=every)
+    assert [arguments["command"] for _, arguments in played.tools.called] == ["before", "work", "after"]
+    assert played.tools.called[2][1]["env"]["EXIT_CODE"] == "0"
+    played = run(body, commands={**every, "before": said("not now", 1)})
+    assert [arguments["command"] for _, arguments in played.tools.called] == ["before"]
+    assert "not now" in played.outcome.reason
+
+
+# -- people ----------------------------------------------------------------------------------------------------------
+
+GATE = """a [prompt="x"]
+  ask [shape=hexagon, label="Ship it?"]
+  start -> a -> ask
+  ask -> done [label="[A] Approve"]
+  ask -> a [label="[R] Revise", condition="outcome=fail"]"""
+
+
+def test_a_person_takes_an_edge_whatever_its_condition_says() -> None:
+    played = run(GATE, {"a": ["one", "two"]}, answers=["what?", "r", "Approve"])
+    assert ways(played) == ["start>a", "a>ask", "ask>a", "a>ask", "ask>done", "done>"]
+    questions = played.of_kind("human_asked")
+    assert questions[0].data["options"] == ["[A] Approve", "[R] Revise"]
+    assert "'what?' is none of the choices" in questions[1].data["question"]
+    assert played.outcome.state["human.gate.selected"] == "A"
+    finished = [event.data for event in played.of_kind("phase_finished") if event.place.phase == "ask"]
+    assert [one["outcome"]["outcome"] for one in finished] == ["fail", "success"]
+
+
+def test_nobody_to_ask_stops_the_run_and_it_goes_on_where_it_was() -> None:
+    played = play(dot(GATE), {"a": ["one"]})
+    assert played.outcome.status == "stopped"
+    base = ports(ScriptedModel([]), human=Answers(["a"]))
+    replay = Replay(Recording(played.events, played.blobs), RESUMED, base)
+    outcome = asyncio.run(Run(played.definition, {}, played.options, replay.ports(base)).execute())
+    assert outcome.status == "success", outcome.reason
+    assert replay.asked[Kind.MODEL] == 0
+
+
+def test_a_skipped_gate_fails() -> None:
+    body = 'ask [shape=hexagon, label="ok?"]\n start -> ask\n ask -> done [label="yes"]'
+    assert "skipped" in run(body, answers=["skip"]).outcome.reason
+
+
+def test_a_gate_with_one_edge_without_a_label_takes_a_text() -> None:
+    body = 'q [shape=hexagon, label="Name?"]\n a [prompt="Greet ${human.gate.text}"]\n start -> q -> a -> done'
+    assert run(body, {"a": ["hello"]}, answers=["Ada"]).texts(0)[-1][1] == "Greet Ada"
+
+
+# -- branches --------------------------------------------------------------------------------------------------------
+
+FAN = """fan [shape=component]
+  left [prompt="l"]  right [prompt="r"]
+  join [shape=tripleoctagon]
+  start -> fan
+  fan -> left
+  fan -> right
+  left -> join
+  right -> join
+  join -> done"""
+
+
+def test_branches_walk_on_copies_and_meet_where_the_main_walk_goes_on() -> None:
+    scored = '```json\n{"outcome": "success", "context_updates": {"score": 2, "only": "here"}}\n```'
+    played = run(FAN, {"left": ["L"], "right": [scored]})
+    assert played.outcome.status == "success", played.outcome.reason
+    results = played.outcome.state["parallel.results"]
+    assert [(one["id"], one["status"], one["score"]) for one in results] == [
+        ("left", "success", None),
+        ("right", "success", 2),
+    ]
+    assert played.outcome.state["parallel.fan_in.best_id"] == "right"
+    assert "only" not in played.outcome.state, "contexts are not merged"
+    assert {event.place.branch for event in played.of_kind("phase_finished")} == {"", "fan.left", "fan.right"}
+    assert ways(played).count("fan>join") == 1
+
+
+def test_a_failed_branch_makes_a_partial_success_and_all_failed_fail_the_join() -> None:
+    played = run(FAN, {"left": ["L"], "right": ["outcome=fail"]})
+    assert played.outcome.status == "success"
+    fan = next(event.data for event in played.of_kind("phase_finished") if event.place.phase == "fan")
+    assert fan["outcome"]["status"] == "partial_success"
+    assert played.outcome.state["parallel.fan_in.best_id"] == "left"
+    played = run(FAN, {"left": ["outcome=fail"], "right": ["outcome=fail"]})
+    assert "every branch failed" in played.outcome.reason
+
+
+def test_a_join_with_a_prompt_lets_a_model_pick() -> None:
+    body = FAN.replace("join [shape=tripleoctagon]", 'join [shape=tripleoctagon, prompt="Pick one"]')
+    played = run(body, {"left": ["L"], "right": ["R"], "join": ["I take right, for it is short."]})
+    assert played.outcome.state["parallel.fan_in.best_id"] == "right"
+    assert "### left: success\nL" in played.texts(-1)[-1][1]
+
+
+def test_the_first_success_ends_the_other_branches() -> None:
+    body = FAN.replace("fan [shape=component]", 'fan [shape=component, join_policy="first_success"]')
+    played = run(body, {"left": ["outcome=fail"], "right": ["R"]})
+    assert played.outcome.status == "success", played.outcome.reason
+    assert played.outcome.state["parallel.fan_in.best_id"] == "right"
+    played = run(body, {"left": ["outcome=fail"], "right": ["outcome=fail"]})
+    assert "no branch succeeded" in played.outcome.reason
+
+
+def test_branches_of_branches_have_places_of_their_own() -> None:
+    body = """one [shape=component]  two [shape=component]
+      a [prompt="a"]  b [prompt="b"]  c [prompt="c"]  inner [shape=tripleoctagon]  outer [shape=tripleoctagon]
+      start -> one
+      one -> two
+      one -> c
+      two -> a
+      two -> b
+      a -> inner
+      b -> inner
+      inner -> outer
+      c -> outer
+      outer -> done"""
+    played = run(body, {"a": ["A"], "b": ["B"], "c": ["C"]})
+    assert played.outcome.status == "success", played.outcome.reason
+    assert "one.two/two.a" in {event.place.branch for event in played.events}
+
+
+# -- stepping --------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_can_be_held_where_an_edge_is_chosen() -> None:
+    stops: list[Stop] = []
+
+    async def gate(stop: Stop) -> Decision:
+        stops.append(stop)
+        return Decision()
+
+    run(GATE, {"a": ["one"]}, answers=["a"], gate=gate)
+    routes = [(stop.place.phase, stop.taken, stop.considered) for stop in stops if stop.kind is StopKind.AFTER_ROUTE]
+    assert ("ask", "done", ("done", "a")) in routes
+
+
+def test_a_resumed_run_takes_failed_executions_as_they_were() -> None:
+    """A call that failed and was followed by another execution is history, not something to ask again."""
+    body = (
+        'a [prompt="x", max_retries=1]\n ask [shape=hexagon, label="ok?"]\n start -> a -> ask\n ask -> done [label=yes]'
+    )
+    played = play(dot(body), {"a": [*[ModelFault("server", "503")] * 3, "good"]})
+    assert played.outcome.status == "stopped", played.outcome.reason
+    base = ports(ScriptedModel([]), human=Answers(["yes"]))
+    replay = Replay(Recording(played.events, played.blobs), RESUMED, base)
+    outcome = asyncio.run(Run(played.definition, {}, played.options, replay.ports(base)).execute())
+    assert outcome.status == "success", outcome.reason
+    assert replay.asked[Kind.MODEL] == 0
+
+
+def test_all_that_a_run_writes_is_plain_json() -> None:
+    played = run(FAN, {"left": ["L"], "right": ["R"]})
+    json.dumps([event.to_json() for event in played.events])
