@@ -147,7 +147,9 @@ async def test_two_outputs_and_two_prompts_stand_side_by_side(tmp_path: Path) ->
         assert "First, the data" in text
         assert "[b]bold[/b]" in text
         await it.press("escape", "D")
-        assert "⟦Give concrete examples⟧" in screen_text(it.app)
+        text = screen_text(it.app)
+        assert "− Work step by step" in text
+        assert "+ Give concrete examples" in text
         await it.press("escape", "enter")
         assert "Three charts, each with its axes" in screen_text(it.app)
         await it.press("escape", "v")
@@ -222,7 +224,10 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
     one, two = rows.rounds[0][1]
     documents = [candidate_doc(contest, one), evaluation_doc(run, contest, contest.rounds[0], [one, two])]
     shown = [rows.row(i, 160).text for i in range(len(rows))] + [line.text for doc in documents for line in doc.lines]
-    shown += [text for pair in beside(one, two, "outputs").texts() for text in pair]
+    for width in (38, 160):
+        sides = beside(one, two, "outputs")
+        sides.lay_out(width)
+        shown += [sides.row(i, width).text for i in range(len(sides))]
     assert any("owned" in text for text in shown)
     assert not [text for text in shown if re.search("[\x00-\x08\x0b-\x1f\x7f\u202e]", text)]
 

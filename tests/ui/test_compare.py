@@ -186,7 +186,7 @@ async def test_two_runs_are_compared_and_the_prompt_completes_their_names(tmp_pa
         assert "other-1a2b and log_triage-7f3a  as recorded" in shown
         assert "task: reworded" in shown
         await it.press("right_square_bracket")
-        assert "Dig. Go⟦ on⟧." in screen_text(it.app)
+        assert "Dig. Go on." in screen_text(it.app)
         await it.press("a")
         assert "no strategy" in screen_text(it.app)
 

@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from workbench.analysis.what_if import what_if
 from workbench.cli.errors import Exit, Failure
+from workbench.cli.printer import talk
 from workbench.context.strategy import SpecError
 from workbench.engine.journal.parts import CallState
+from workbench.extras import missing
 from workbench.models.encodings import encodings
 from workbench.models.prices import PriceTable
 from workbench.models.repricing import PricesError, lifetime_of, read_prices
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from workbench.context.cache import Prices
     from workbench.context.place import Place
     from workbench.engine.journal.state import RunState
+    from workbench.views.value import Form
     from workbench.workspace.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -109,6 +112,29 @@ def pricings_of(
         raise Failure(Exit.USAGE, str(fault)) from None
 
 
+def plotting(function: F) -> F:
+    """The options that draw: in the terminal, and into files."""
+    options = (
+        click.option("--plot", is_flag=True, help="Draw the plot in the terminal, too."),
+        click.option("--svg", metavar="FILE", help="Write the plot to an SVG file."),
+        click.option("--png", metavar="FILE", help="Write the plot to a PNG file."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def write_pictures(picture: Callable[[Form], bytes], svg: str | None, png: str | None) -> None:
+    """Draw a plot into the files that are named. Raises Failure."""
+    files: list[tuple[Form, str | None]] = [("svg", svg), ("png", png)]
+    for form, file in files:
+        if file is not None:
+            if absent := missing("charts"):
+                raise Failure(Exit.USAGE, absent)
+            write_bytes(Path(file), picture(form))
+            talk(f"written: {file}")
+
+
 def spec_failure(spec: str, fault: SpecError) -> Failure:
     """The complaint about a spec, in the one form."""
     hint = fault.hint or "for example selective+mask(after=3)"
@@ -117,8 +143,13 @@ def spec_failure(spec: str, fault: SpecError) -> Failure:
 
 def write_file(path: Path, text: str) -> None:
     """Write a result to a file. Raises Failure."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a result to a file. Raises Failure."""
     try:
-        write_whole(path, text.encode())
+        write_whole(path, data)
     except OSError as fault:
         raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=str(path)) from None
 

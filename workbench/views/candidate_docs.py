@@ -8,18 +8,17 @@ from typing import Any
 
 from workbench.analysis.ranking import RankedCandidate, evaluator_calls
 from workbench.context.message import Image
-from workbench.context.wording import passages
 from workbench.engine.candidates.previews import PICTURES, rendered
 from workbench.engine.journal.candidate_rounds import CandidateRounds, Round
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
-from workbench.views.candidates import CandidateRows, change_words, cost_words, priced_words, score_words, why_text
+from workbench.views.candidates import CandidateRows, change_words, cost_words, score_words, why_text
 from workbench.views.cells import Span, flat
+from workbench.views.diffs import DiffRows
 from workbench.views.documents import image_lines, message_lines, painter, pretty
 from workbench.views.model import Rows
-from workbench.views.numbers import UNKNOWN, count, seconds
+from workbench.views.numbers import UNPRICED, count, seconds
 from workbench.views.picture import Gallery
-from workbench.views.sides import SideRows
 from workbench.views.text import TextLine, TextRows, text_lines
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -115,7 +114,7 @@ def _facts(
         return
     words = ["held" if held else entrant.status if entrant.status != "pending" else "waits for its turn"]
     words += [f"score {score_words(row)}"] if row.score is not None else []
-    words += [f"cost {priced_words(row)}"] if cost_words(row) not in ("", UNKNOWN) else ["cost unknown"]
+    words += [f"cost {cost_words(row)}"] if cost_words(row) else []
     words += ["refined here"] if row.incumbent else []
     words += ["won" if row.decided else "stands, undecided"] if row.won else []
     words += ["on the frontier"] if row.on_front else []
@@ -144,26 +143,23 @@ def prompt_of(row: RankedCandidate) -> str:
 
 def beside(
     a: RankedCandidate, b: RankedCandidate, what: str, *, shown: Mapping[str, Any] = NOTHING, whole: bool = True
-) -> SideRows:
-    """Outputs (or ``prompts``) of two candidates, the words that only one has marked; without ``whole``, as much of an
+) -> DiffRows:
+    """Outputs (or ``prompts``) of two candidates, with what differs in red and green; without ``whole``, as much of an
     output as the file wants to be shown."""
     limit = None if whole else shown.get("limit")
     old, new = (prompt_of(a), prompt_of(b)) if what == "prompts" else (a.output[:limit], b.output[:limit])
-    found = passages(old, new)
-    left = "".join(p.old if p.same or not p.old else f"⟦{p.old}⟧" for p in found)
-    right = "".join(p.new if p.same or not p.new else f"⟦{p.new}⟧" for p in found)
     title: tuple[Span, ...] = ((what.capitalize(), "title"), (f"  {a.number} and {b.number}", "name"))
     bare = "metadata" in shown.get("hidden", ())
     labels = (a.number, b.number) if bare else (_label(a), _label(b))
-    note: tuple[Span, ...] = (("equal", "ok"),) if old == new else (("⟦ ⟧ only here", "dim"),)
+    note: tuple[Span, ...] = (("equal", "ok"),) if old == new else ()
     if (old, new) != (a.output, b.output) and what != "prompts":
         note = (*note, (f"   the first {limit:,} characters", "dim"))
-    return SideRows(text_lines(left, whole=True), text_lines(right, whole=True), labels, title, note, copy=right)
+    return DiffRows((old, new), labels, title, note, copy=new)
 
 
 def _label(row: RankedCandidate) -> str:
     score = f" · score {score_words(row)}" if row.score is not None else ""
-    return f"{row.number}: {flat(row.model)}{score} · {priced_words(row)}"
+    return f"{row.number}: {flat(row.model)}{score} · {cost_words(row) or UNPRICED}"
 
 
 def evaluation_doc(state: RunState, contest: CandidateRounds, of: Round, rows: Sequence[RankedCandidate]) -> TextRows:

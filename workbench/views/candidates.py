@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from msgspec import Struct
+from rich.cells import cell_len
 
 from workbench.analysis.ranking import RankedCandidate, evaluator_calls, judged, question_of, standings
 from workbench.engine.journal.candidate_rounds import CandidateRounds, Entrant, Round
@@ -15,27 +16,36 @@ from workbench.engine.journal.event import Event
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import Row, Span, crop, fit, flat
-from workbench.views.compare_words import SMALL
+from workbench.views.figure import scatter_picture
 from workbench.views.keys import told
 from workbench.views.model import Rows
-from workbench.views.numbers import UNKNOWN, count, plural, seconds
+from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, seconds
 from workbench.views.plot import Drawn, Point, scatter
 from workbench.views.signs import sign, status_cell, status_sign
 from workbench.views.value import BLANK, Block, Cell, Column, Drawing, Piece, Table, TextBlock, View
 
+COST, QUALITY = "US dollars", "quality"
+"""What the axes of the plot measure."""
+FRONTIER = "★ won  ● on the frontier: none is as good for less"
 
-def plot_lines(rows: Sequence[RankedCandidate], width: int, height: int) -> list[Drawn]:
-    """Quality against cost, with a line that names those that no other one beats."""
+
+def plot_points(rows: Sequence[RankedCandidate]) -> list[Point]:
+    """Quality against cost; empty while fewer than two candidates have both."""
     points = []
     for row in rows:
         cost = row.cost if row.assumed_cost is None else row.assumed_cost
         if row.quality is not None and cost is not None:
             mark, token = "★" if row.won else "●" if row.on_front else "○", "ok" if row.on_front else "dim"
             points.append(Point(cost, row.quality, mark, row.number, token))
-    if len(points) < 2:
-        return []
     points.sort(key=lambda point: (point.mark != "★", point.token != "ok"))
-    drawn = scatter(points, "US dollars", "quality", width, max(4, min(20, height - 8)))
+    return points if len(points) > 1 else []
+
+
+def plot_lines(rows: Sequence[RankedCandidate], width: int, height: int) -> list[Drawn]:
+    """Quality against cost, with a line that names those that no other one beats."""
+    if not (points := plot_points(rows)):
+        return []
+    drawn = scatter(points, COST, QUALITY, width, max(4, min(20, height - 8)))
     listed = ", ".join(row.number for row in rows if row.on_front)
     return [*drawn, (("★ won  ● on the frontier", "ok"), (f" (none is as good for less): {listed}", "dim"))]
 
@@ -93,6 +103,9 @@ class CandidateRows(Rows):
         self.offered = tuple(self.question.data["candidates"]) if self.question is not None else ()
         self.shown: Mapping[str, Any] = self.question.data.get("shown") or {} if self.question is not None else {}
         self._width = UNLIMITED
+        costs = (cell_len(cost_words(row)) for _, rows in self.rounds for row in rows)
+        self._cost = max(10, 1 + max(costs, default=0))
+        """Cells of the column of costs."""
         self.refs = tuple(self._refs())
         self.title = (("Candidates", "title"), (f"  {contest_name(contest)} · {contest_words(self)}", "name"))
         self.title_right = (sign("winner"), (" won  ", "dim"), ("●", "ok"), (" frontier", "dim"))
@@ -169,7 +182,7 @@ class CandidateRows(Rows):
         checks = fit("checks" if at.checks > 5 else "", at.checks)
         text = (
             f"    {fit('#', 4)} {fit('model', at.model)} {fit('mutation', at.change)}   {fit('score', 6, 'right')}"
-            f"{fit('tokens', 8, 'right')}{fit('cost', 10, 'right')}{time}  {checks}   output"
+            f"{fit('tokens', 8, 'right')}{fit('cost', self._cost, 'right')}{time}  {checks}   output"
         )
         return (Row(crop(((text, "head"),), width)),)
 
@@ -213,7 +226,7 @@ class CandidateRows(Rows):
                 "masked" if row.assumed_score else "bold" if row.won else "plain",
             ),
             (fit("" if bare else count(row.tokens, row.tokens_grade), 8, "right"), dim),
-            (fit("" if bare else cost_words(row), 10, "right"), "masked" if row.assumed_cost is not None else dim),
+            (fit("" if bare else cost_words(row), self._cost, "right"), dim if row.assumed_cost is None else "masked"),
         ]
         if at.time:
             spans.append((fit("" if bare else seconds(row.seconds), at.time, "right"), "dim"))
@@ -284,7 +297,10 @@ class CandidatesView(View):
             for words, _ in notes(rows):
                 yield (Cell(f"  {words}", "dim"),)
             if self.plot:
-                yield Drawing(partial(plot_lines, rows, height=20))
+                found = plot_points(rows)
+                yield Drawing(
+                    partial(plot_lines, rows, height=20), partial(scatter_picture, found, COST, QUALITY, (FRONTIER,))
+                )
             if self.texts:
                 yield from self._texts(contest, of, rows)
         if head.question is not None:
@@ -304,6 +320,11 @@ class CandidatesView(View):
             yield from (TextBlock(f"{message.role}: {message.text}", "  ") for message in sent)
             if call.answer is not None:
                 yield TextBlock(f"answer: {call.answer.text}", "  ")
+
+    def points(self) -> list[Point]:
+        """Quality against cost in the last round in which that can be drawn; empty where there is none."""
+        rounds = (standings(self.state, contest, of) for contest in self.contests for of in contest.rounds)
+        return next((found for rows in reversed(list(rounds)) if (found := plot_points(rows))), [])
 
     def json(self) -> dict[str, Any]:
         return contests_json(self.state, self.contests)
@@ -531,21 +552,13 @@ def score_words(row: RankedCandidate) -> str:
     return f"~{row.score:g}" if row.assumed_score else f"{row.score:g}"
 
 
-def priced_words(row: RankedCandidate) -> str:
-    """As ``cost_words``, with the sign where it belongs: ``~$0.0071``."""
-    words = cost_words(row)
-    return f"~${words[1:]}" if words.startswith("~") else f"${words or UNKNOWN}"
-
-
 def cost_words(row: RankedCandidate) -> str:
-    """US dollars without their sign: ``0.0071``; ``~`` before what is assumed or predicted, ``…`` after a part."""
+    """``$0.0071``; ``~`` before what is assumed or predicted, ``…`` after a part; nothing before the first call."""
     value = row.cost if row.assumed_cost is None else row.assumed_cost
     if value is None:
-        return UNKNOWN if row.tokens is not None else ""
-    number = f"{value:.6f}" if 0 < value < SMALL else f"{value:.4f}"
-    if row.assumed_cost is not None or row.cost_grade == "predicted":
-        return f"~{number}"
-    return f"{number}…" if row.cost_grade == "so far" else number
+        return UNPRICED if row.tokens is not None else ""
+    words = money(value, exact=row.assumed_cost is None and row.cost_grade != "predicted")
+    return f"{words}…" if row.cost_grade == "so far" and row.assumed_cost is None else words
 
 
 def _checks(row: RankedCandidate, width: int) -> tuple[Span, ...]:

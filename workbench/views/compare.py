@@ -39,16 +39,17 @@ from workbench.views.compare_words import (
     state_of,
     verdict,
 )
+from workbench.views.diffs import DiffRows
 from workbench.views.documents import message_lines
 from workbench.views.entry import equal_words
 from workbench.views.entry_text import message_text
+from workbench.views.figure import Lines, lines_picture
 from workbench.views.model import Rows
 from workbench.views.numbers import GRADE_SIGN, UNKNOWN, count, plural
 from workbench.views.plot import Drawn, lines_over_calls
 from workbench.views.sides import SideRows
 from workbench.views.signs import sign
-from workbench.views.svg import svg_lines
-from workbench.views.text import DrawnRows, TextLine, drawn_line, text_lines
+from workbench.views.text import DrawnRows, TextLine, drawn_line
 from workbench.views.value import (
     BLANK,
     Block,
@@ -76,20 +77,33 @@ def plot_doc(comparison: Comparison, height: Callable[[], int]) -> DrawnRows:
 
 
 def _drawn(comparison: Comparison, room: int, height: int) -> list[TextLine]:
-    names = [call_name(pair.place) for pair in comparison.pairs]
-    sides = [pair.a for pair in comparison.pairs], [pair.b for pair in comparison.pairs]
-    tokens = [[float(seen.tokens) if seen else None for seen in side] for side in sides]
-    costs = [[cost_of(seen) for seen in side] for side in sides]
-    priced = any(cost is not None for side in costs for cost in side)
+    plots = plotted(comparison)
+    priced = len(plots) > 1
     beside = room >= BESIDE and priced
     width = (room - GAP) // 2 if beside else room
     rows = max(4, height - 7 if beside else (height - 11) // 2)
+    drawn = [_drawing(plot, width, rows) for plot in plots]
+    none: Drawn = (("No price is known: there is no cost to draw.", "dim"),)
+    sent, paid = drawn[0], drawn[1] if priced else [none]
+    lines = _side_by_side(sent, paid, width) if beside else [*sent, (), *paid]
+    return [drawn_line(spans) for spans in (_legend(comparison), (), *lines)]
 
-    sent = lines_over_calls(names, tokens, "tokens sent", width, rows)
-    paid = lines_over_calls(names, costs, "US dollars for the input, predicted", width, rows) if priced else []
-    none: list[Drawn] = [] if priced else [(("No price is known: there is no cost to draw.", "dim"),)]
-    plots = _side_by_side(sent, paid, width) if beside else [*sent, (), *paid, *none]
-    return [drawn_line(spans) for spans in (_legend(comparison), (), *plots)]
+
+def _drawing(plot: Lines, width: int, height: int = 8) -> list[Drawn]:
+    return lines_over_calls(plot.names, plot.visits, plot.lines, plot.title, width, height)
+
+
+def plotted(comparison: Comparison) -> tuple[Lines, ...]:
+    """Tokens and cost of both sides over the calls; no cost where no price is known."""
+    names = [call_name(pair.place) for pair in comparison.pairs]
+    visits = [pair.place.visit_key for pair in comparison.pairs]
+    sides = [pair.a for pair in comparison.pairs], [pair.b for pair in comparison.pairs]
+    tokens = [[float(seen.tokens) if seen else None for seen in side] for side in sides]
+    costs = [[cost_of(seen) for seen in side] for side in sides]
+    sent = Lines("tokens sent", names, visits, tokens)
+    if all(cost is None for side in costs for cost in side):
+        return (sent,)
+    return sent, Lines("US dollars for the input, predicted", names, visits, costs)
 
 
 def _legend(comparison: Comparison) -> tuple[Span, ...]:
@@ -113,8 +127,8 @@ NAME = 16
 FIELDS = ("call", "tokens A", "tokens B", "tokens ±", "cached A", "cached B", "cost A", "cost B", "cost ±")
 HEADS = ("call", "tokens A", "B", "±", "cached A", "B", "cost A", "B", "±")
 CACHED = (4, 5)
-LEAD = 24
-"""Characters shown before the first words that differ."""
+LEAD, AROUND = 24, 400
+"""Characters shown before the first words that differ, and of each passage from there on."""
 ROOMY, ROOMIEST = 100, 400
 """Cells from which on the columns ``CACHED`` show, and those of a line that nobody has laid out."""
 _NAME_STYLE = {"full": "name", "dropped": "faint"}
@@ -127,10 +141,19 @@ class CompareView(View):
     """Two sides call by call: a table, what it says in sentences, and the messages of calls beside each other."""
 
     def __init__(
-        self, comparison: Comparison, title: str, *, is_what_if: bool, at: CallPair | None = None, texts: bool = False
+        self,
+        comparison: Comparison,
+        title: str,
+        *,
+        is_what_if: bool,
+        at: CallPair | None = None,
+        texts: bool = False,
+        plot: bool = False,
     ) -> None:
-        """``at``: the call whose messages are shown; ``texts``: they are not cut short."""
-        self.comparison, self.title, self.is_what_if, self.at, self.texts = comparison, title, is_what_if, at, texts
+        """``at``: the call whose messages are shown; ``texts``: they are not cut short; ``plot``: tokens and cost over
+        the calls are drawn."""
+        self.comparison, self.title, self.is_what_if = comparison, title, is_what_if
+        self.at, self.texts, self.plot = at, texts, plot
 
     def blocks(self) -> Iterator[Block]:
         note = "what-if: no call was made; all numbers are predicted" if self.is_what_if else "predicted for the input"
@@ -140,6 +163,9 @@ class CompareView(View):
         yield calls_table(self.comparison)
         yield BLANK
         yield from map(_sentence, sentences(self.comparison))
+        if self.plot:
+            yield BLANK
+            yield plots(self.comparison)
         if self.at is not None and self.at.a is not None and self.at.b is not None:
             yield BLANK
             yield beside(self.at, whole=self.texts)
@@ -155,7 +181,7 @@ class CompareView(View):
         yield (Cell(f"Costs are US dollars for the input, predicted.{_grades(comparison)}", "dim"),)
         yield from (_sentence(one) for one in said if one.kind == "price")
         yield Heading("Over the calls")
-        yield from _plots(comparison)
+        yield plots(comparison)
         for number, pair in enumerate(different, 1):
             links = [("previous", f"d{number - 1}")] if number > 1 else []
             links += [("next difference", f"d{number + 1}")] if number < len(different) else []
@@ -217,19 +243,17 @@ def _grades(comparison: Comparison) -> str:
     return "".join(f" {one}" for one in said)
 
 
-def _plots(comparison: Comparison) -> Iterator[Block]:
-    """Tokens and cost over the calls; no cost where no price is known."""
-    names = [call_name(pair.place) for pair in comparison.pairs]
-    sides = [pair.a for pair in comparison.pairs], [pair.b for pair in comparison.pairs]
-    tokens = [[float(seen.tokens) if seen else None for seen in side] for side in sides]
-    costs = [[cost_of(seen) for seen in side] for side in sides]
-    yield _lines("tokens sent", names, tokens)
-    if any(cost is not None for side in costs for cost in side):
-        yield _lines("US dollars for the input, predicted", names, costs)
+def plots(comparison: Comparison) -> Drawing:
+    """Tokens and cost over the calls, below each other."""
+    found = plotted(comparison)
 
+    def draw(width: int) -> Iterator[Drawn]:
+        yield _legend(comparison)
+        for plot in found:
+            yield ()
+            yield from _drawing(plot, width)
 
-def _lines(title: str, names: Sequence[str], lines: Sequence[Sequence[float | None]]) -> Drawing:
-    return Drawing(lambda width: lines_over_calls(names, lines, title, width), lambda: svg_lines(title, names, lines))
+    return Drawing(draw, partial(lines_picture, found))
 
 
 # -- the table -------------------------------------------------------------------------------------------------------
@@ -575,15 +599,17 @@ class CompareRows(Rows):
         ref = self.refs[row]
         return self.refs.section_of(ref.pair) if ref.kind == "call" else None
 
-    def sides(self, row: int) -> SideRows | None:
-        """The texts of a row in full, the words that differ marked; None for a row without a message."""
+    def sides(self, row: int) -> SideRows | DiffRows | None:
+        """The texts of a row in full, with what differs in red and green; None for a row without a message."""
         ref = self.refs[row]
         if ref.kind not in ("entry", "sent"):
             return None
         old, new = self._entries(ref)
         title: tuple[Span, ...] = (("Message", "title"), (f"  {_named(old, ref.old) or _named(new, ref.new)}", "name"))
         labels = (f"A: {state_of(old) if old else 'not here'}", f"B: {state_of(new) if new else 'not here'}")
-        return SideRows(_document(old, new), _document(new, old), labels, title)
+        if old is not None and new is not None and _is_reworded(old, new):
+            return DiffRows((message_text(old), message_text(new)), labels, title, copy=message_text(new))
+        return SideRows(_document(old), _document(new), labels, title)
 
     def _entries(self, ref: Ref) -> tuple[Entry | None, Entry | None]:
         pair = self.comparison.pairs[ref.pair]
@@ -691,7 +717,7 @@ class CompareRows(Rows):
         old, new = self._entries(ref)
         rest = width - half - 1
         if ref.kind == "sent":
-            return Row((*_preview(old, new, half), ("│", "rule"), *_preview(new, old, rest)))
+            return Row((*_preview(old, new, half, "gone-word"), ("│", "rule"), *_preview(new, old, rest, "added-word")))
         left = _head(side_of(old, ref.old, pair.a, new), half)
         right = _head(side_of(new, ref.new, pair.b, old), rest)
         return Row((*left, ("│", "rule"), *right))
@@ -733,34 +759,45 @@ def _head(side: MessageSide | None, width: int) -> tuple[Span, ...]:
     return justify(crop(spans, max(1, width - len(side.size) - 2)), ((f"{side.size} ", "plain"),), width)
 
 
-def _preview(entry: Entry | None, other: Entry | None, width: int) -> tuple[Span, ...]:
-    """The first line of what went out; of a message that is worded otherwise, the place where it is."""
+def _is_reworded(old: Entry, new: Entry) -> bool:
+    """Whether both sides send the message whole, in other words."""
+    return old.sent != new.sent and state_of(old) == state_of(new) == "full"
+
+
+def _preview(entry: Entry | None, other: Entry | None, width: int, only: str) -> tuple[Span, ...]:
+    """The first line of what went out; of a message that is worded otherwise, the place where it is. ``only`` is the
+    token of words that the other side does not have."""
     if entry is None or entry.sent is None:
         return ((" " * width, "plain"),)
+    room = max(1, width - 3)
     if other is not None and other.sent is not None and state_of(entry) == state_of(other) == "full":
-        return (("   ", "plain"), (fit(_around(other.sent.text, entry.sent.text), max(1, width - 3)), "dim"))
+        spans = crop(_around(other.sent.text, entry.sent.text, only), room)
+        return (("   ", "plain"), *spans, (" " * (room - width_of(spans)), "plain"))
     text = entry.sent.text or ", ".join(f"→ {call.name}" for call in entry.sent.tool_calls)
     token = "placeholder" if state_of(entry) != "full" else "dim"
-    return (("   ", "plain"), (fit(text, max(1, width - 3)), token))
+    return (("   ", "plain"), (fit(text, room), token))
 
 
-def _around(old: str, new: str) -> str:
-    """A text from just before the first words that the other one does not have, with these in brackets."""
-    before, marked = "", list[str]()
+def _around(old: str, new: str, only: str) -> list[Span]:
+    """A text from just before the first words that the other one does not have, with these marked."""
+    before, marked = "", list[Span]()
     for passage in passages(old, new):
         if passage.same and not marked:
             before = passage.new
-        else:
-            marked.append(passage.new if passage.same or not passage.new else f"⟦{passage.new}⟧")
+        elif passage.new:
+            marked.append((_flat(passage.new, AROUND), "dim" if passage.same else only))
     lead = before[-LEAD:]
-    return ("…" if len(lead) < len(before) else "") + lead + "".join(marked)
+    return [(("…" if len(lead) < len(before) else "") + _flat(lead, LEAD), "dim"), *marked]
 
 
-def _document(entry: Entry | None, other: Entry | None) -> list[TextLine]:
-    """What went out in full; where both sides are whole messages, the words that only this one has are marked."""
+def _flat(text: str, limit: int) -> str:
+    """A part of a text on one line, with the blanks at its ends."""
+    middle = flat(text, limit)
+    return (" " if text[:1].isspace() else "") + middle + (" " if middle and text[-1:].isspace() else "")
+
+
+def _document(entry: Entry | None) -> list[TextLine]:
+    """What went out in full."""
     if entry is None or entry.sent is None:
         return [TextLine("(not sent)", "faint")]
-    if other is None or other.sent is None or state_of(entry) != state_of(other) or entry.sent == other.sent:
-        return message_lines(entry.sent, "plain" if state_of(entry) == "full" else "placeholder", whole=True)
-    found = passages(other.sent.text, entry.sent.text)
-    return text_lines("".join(p.new if p.same or not p.new else f"⟦{p.new}⟧" for p in found), whole=True)
+    return message_lines(entry.sent, "plain" if state_of(entry) == "full" else "placeholder", whole=True)

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from workbench.language.clean import clean
+from workbench.views.figure import can_draw
 from workbench.views.picture import CannotDraw, scaled
 from workbench.views.value import (
     Block,
@@ -83,6 +84,8 @@ def _fitted(width: int, height: int) -> tuple[int, int]:
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
+DRAWN = 100
+"""Columns of a drawing in characters."""
 TEMPLATE = Path(__file__).with_name("page.html")
 
 
@@ -96,7 +99,7 @@ def page(title: str, about: str, blocks: Iterable[Block], images: Mapping[str, T
     """The whole page; ``about`` is what it shows of ``title``. What a model, a tool or a file said is escaped and
     stripped of control characters. ``images``: small, by digest."""
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_finalized)
-    environment.globals |= {"kind": _kind, "field": _field, "fields": _fields, "svg": _svg}
+    environment.globals |= {"kind": _kind, "field": _field, "fields": _fields, "svg": _svg, "drawn": _drawn}
     template = environment.from_string(TEMPLATE.read_text("utf-8"))
     return template.render(title=title, about=about, blocks=blocks, images=images or {})
 
@@ -128,5 +131,10 @@ def _fields(table: Table, row: Iterable[Piece]) -> list[_Field]:
 
 
 def _svg(drawing: Drawing) -> Markup:
-    """A drawing for a page; nothing where there is none. Its texts are escaped where it is drawn."""
-    return Markup(drawing.svg()) if drawing.svg is not None else Markup()
+    """A drawing as a picture; nothing where there is none, or no library to draw it. Its texts are escaped there."""
+    return Markup(drawing.picture("svg").decode()) if drawing.picture is not None and can_draw() else Markup()
+
+
+def _drawn(drawing: Drawing) -> str:
+    """The same in characters."""
+    return "\n".join("".join(text for text, _ in line) for line in drawing.draw(DRAWN))

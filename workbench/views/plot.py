@@ -1,10 +1,16 @@
-"""Plots drawn with characters: points with their names, and two lines over the same calls."""
+"""Plots in a terminal, drawn by plotext: points with their names, and two lines over the same calls.
+
+Which numbers stand on an axis is decided here, for the pictures of ``figure.py`` too.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
+from typing import Any
 
 from msgspec import Struct
 from rich.cells import cell_len
@@ -16,13 +22,20 @@ Drawn = tuple[Span, ...]
 
 SIDES = (("A", "side-a"), ("B", "side-b"))
 """The marks of two lines over the same calls."""
-
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""The bits of a braille character, by row and column of its dots."""
 MOST = 8
-"""Steps on an upright axis."""
+"""Numbers on an upright axis."""
 LONGEST_NAME = 28
 """Cells of a name beside its point."""
+NEAR_ZERO = 0.5
+"""Values that begin below this share of the largest are drawn from 0 on; the others from a round number below them."""
+ROOM = 0.05
+"""Of what an axis spans, beyond the largest value, unless the next round number is nearer."""
+_NAMED = 200
+"""Points that get a name; the library tells this many colours apart, which is how a point is found again."""
+_FIRST = 20
+"""The first colour that stands for something: those before it are the named ones."""
+_one_at_a_time = threading.Lock()
+"""The library keeps its figure in one place for the whole process."""
 
 
 class Point(Struct, frozen=True):
@@ -36,7 +49,7 @@ class Point(Struct, frozen=True):
 
 
 class Axis(Struct, frozen=True):
-    """What one side of a drawing spans, and the round numbers on it."""
+    """What one side of a drawing spans; it begins at a round number."""
 
     low: float
     high: float
@@ -44,23 +57,34 @@ class Axis(Struct, frozen=True):
 
     @property
     def ticks(self) -> list[float]:
+        """The round numbers on it; the first is where the axes meet."""
         first, last = math.ceil(self.low / self.step - 1e-9), math.floor(self.high / self.step + 1e-9)
         return [number * self.step for number in range(first, last + 1)]
 
-    def at(self, value: float, cells: int) -> int:
-        """The cell of a value, of so many from ``low`` to ``high``."""
-        return round((value - self.low) / (self.high - self.low) * (cells - 1))
-
     def text(self, value: float) -> str:
         """A number with the digits that tell it from the next one."""
-        return f"{value:,.{max(0, -math.floor(math.log10(self.step) + 1e-9))}f}"
+        power = math.floor(math.log10(self.step) + 1e-9)
+        return f"{value + 0.0:,.{max(0, -power)}f}"
 
 
 def axis(low: float, high: float, most: int) -> Axis:
-    """From ``low`` to ``high`` in steps of 1, 2 or 5 times a power of ten, at most about ``most`` of them."""
+    """From a round number at or below ``low`` to a little more than ``high``, in steps of 1, 2 or 5 times a power of
+    ten, with about ``most`` of them at most. Values that are near 0 are drawn from 0 on."""
+    if high - low <= 1e-12 * max(abs(low), abs(high), 1e-9):
+        room = max(abs(high) * 0.05, 1e-9)
+        low, high = (low - room if low else 0.0), high + room
+    if 0 < low < high * NEAR_ZERO:
+        low = 0.0
     least = (high - low) / max(1, most)
     power = 10.0 ** math.floor(math.log10(least))
-    return Axis(low, high, next(power * times for times in (1, 2, 5, 10) if power * times >= least * (1 - 1e-9)))
+    step = next(power * times for times in (1, 2, 5, 10) if power * times >= least * (1 - 1e-9))
+    begin = math.floor(low / step + 1e-9) * step
+    return Axis(begin, min(math.ceil(high / step - 1e-9) * step, high + ROOM * (high - begin)), step)
+
+
+def axis_of(values: Sequence[float], most: int) -> Axis:
+    """An axis that has room for these values, and no more than that."""
+    return axis(min(values, default=0.0), max(values, default=1.0), most)
 
 
 def scatter(points: Sequence[Point], x_title: str, y_title: str, width: int, height: int = 18) -> list[Drawn]:
@@ -69,142 +93,205 @@ def scatter(points: Sequence[Point], x_title: str, y_title: str, width: int, hei
     Of several points in one cell, the one that comes first is drawn; a name stands beside its point where nothing else
     does.
     """
-    across = spread([point.x for point in points])
-    up = axis(*spread([point.y for point in points]), max(2, min(MOST, height // 3)))
-    canvas = _Canvas(up, height, width)
-    along = axis(*across, max(2, canvas.width // 16))
-    places: dict[tuple[int, int], list[Point]] = {}
-    for point in points:
-        row, column = height - 1 - up.at(point.y, height), along.at(point.x, canvas.width)
-        places.setdefault((row, column), []).append(point)
-    for (row, column), here in places.items():
-        canvas.put(row, column, here[0].mark, here[0].token)
-    for (row, column), here in places.items():
-        names = ", ".join(dict.fromkeys(flat(point.label) for point in here if point.label != point.mark))
-        canvas.name(row, column, names, here[0].token)
-    below = [(along.at(tick, canvas.width), along.text(tick)) for tick in along.ticks]
-    return [((y_title, "dim"),), *canvas.rows(), *canvas.floor(below), ((canvas.under(x_title), "dim"),)]
+    if not points:
+        return []
+    up = axis_of([point.y for point in points], max(2, min(MOST, height // 3)))
+    along = axis_of([point.x for point in points], max(2, width // 18))
+    below = [(tick, along.text(tick)) for tick in along.ticks]
+
+    def paint(plot: Any) -> None:
+        for number in range(len(points) - 1, -1, -1):
+            one = points[number]
+            plot.scatter([one.x], [one.y], marker=one.mark, color=_FIRST + min(number, _NAMED))
+
+    cells = _built(paint, (along.low, along.high, below), up, width, height)
+    _name(cells, points, along, up)
+    tokens = [*(point.token for point in points[:_NAMED]), "dim"]
+    middle = " " * max(0, (width - cell_len(x_title)) // 2)
+    return [((y_title, "dim"),), *_spans(cells, tokens), ((middle + x_title, "dim"),)]
 
 
 def lines_over_calls(
-    names: Sequence[str], lines: Sequence[Sequence[float | None]], title: str, width: int, height: int = 8
+    names: Sequence[str],
+    visits: Sequence[Hashable],
+    lines: Sequence[Sequence[float | None]],
+    title: str,
+    width: int,
+    height: int = 8,
 ) -> list[Drawn]:
     """Lines of a plot of A and B over the same calls: ``A``, ``B``, ``=`` where they fall into one cell.
 
-    More calls than columns share them: each column shows the largest of its calls.
+    ``visits`` says which visit of a phase each call belongs to: no line leads from one to the next, and a rule stands
+    between them. A call without a value breaks its line. Both lines begin at 0.
     """
     high = max((value for line in lines for value in line if value is not None), default=0.0) or 1.0
-    canvas = _Canvas(axis(0.0, high, min(MOST, height // 2)), height, width)
-    step = max(1, -(-len(names) // canvas.width))
-    groups = [range(start, min(start + step, len(names))) for start in range(0, len(names), step)]
-    gap = canvas.width // max(1, len(groups))
-    columns = [at * gap + gap // 2 for at in range(len(groups))]
-    for (mark, token), line in zip(SIDES, lines, strict=False):
-        before: tuple[int, int] | None = None
-        for column, group in zip(columns, groups, strict=True):
-            known = [value for index in group if (value := line[index]) is not None]
-            here = (height - 1 - canvas.up.at(max(known), height), column) if known else None
-            if here is not None:
-                both = canvas.marked(*here)
-                canvas.put(*here, "=" if both else mark, "bold" if both else token)
-                if before is not None:
-                    canvas.line(before, here, token)
-            before = here
-    shared = f"{title} ({step} calls in a column, the largest shown)" if step > 1 else title
-    called = [(column, names[group[0]]) for column, group in zip(columns, groups, strict=True)]
-    return [((shared, "dim"),), *canvas.rows(), *canvas.floor(called)]
+    up = axis(0.0, high, max(1, min(MOST, height // 2)))
+    canvas = max(10, width - max(len(up.text(tick)) for tick in up.ticks) - 1)
+    ends = (-0.5, len(names) - 0.5)
+    below = [(float(at), names[at]) for at in visible_names(names, visits, canvas)]
+    each = max(1, -(-4 * len(names) // canvas))  # A letter at every fourth cell can be told from its neighbours.
+    alike = (up.high - up.low) / height / 2
+    rule = _FIRST + len(SIDES) + 1
+
+    def paint(plot: Any) -> None:
+        for at in range(1, len(visits)):
+            if visits[at] != visits[at - 1] and canvas >= 2 * len(names):
+                plot.vline(at - 0.5, rule)
+        for number, line in enumerate(lines):
+            for part in unbroken(visits, line):
+                drawn = [line[at] for at in part]
+                plot.plot(list(part), drawn, marker="braille", color=_FIRST + number)
+        for number, line in enumerate(lines):
+            for at, value in enumerate(line):
+                if value is None or at % each:
+                    continue
+                others = [other[at] for other in lines if other is not line]
+                both = any(other is not None and abs(other - value) < alike for other in others)
+                mark, colour = ("=", _FIRST + len(SIDES)) if both else (SIDES[number][0], _FIRST + number)
+                plot.scatter([at], [value], marker=mark, color=colour)
+
+    cells = _built(paint, (*ends, below), up, width, height)
+    tokens = [*(token for _, token in SIDES), "bold", "rule"]
+    return [((title, "dim"),), *_spans(cells, tokens)]
 
 
-class _Canvas:
-    """Cells above and right of two axes: marks, names beside them, lines between them."""
+def unbroken(visits: Sequence[Hashable], line: Sequence[float | None]) -> Iterator[list[int]]:
+    """The stretches of calls that one line leads through: of one visit, each with a value."""
+    part: list[int] = []
+    for at, value in enumerate(line):
+        if part and (value is None or visits[at] != visits[part[-1]]):
+            yield part
+            part = []
+        if value is not None:
+            part.append(at)
+    if part:
+        yield part
 
-    def __init__(self, up: Axis, height: int, width: int) -> None:
-        self.up, self.height = up, height
-        self._ticks = {height - 1 - up.at(tick, height): up.text(tick) for tick in up.ticks}
-        self.margin = max(map(len, self._ticks.values()), default=0) + 2
-        """Cells left of the drawing, the axis among them."""
-        self.width = max(10, width - self.margin)
-        self._cells: dict[tuple[int, int], Span] = {}
-        self._dots: dict[tuple[int, int], tuple[int, str]] = {}
 
-    def marked(self, row: int, column: int) -> bool:
-        return (row, column) in self._cells
+def visible_names(names: Sequence[str], visits: Sequence[Hashable], canvas: int) -> list[int]:
+    """The calls whose names stand below the drawing: the first of each visit, then every second, fifth, tenth … as far
+    as there is room."""
+    first = [at for at in range(len(names)) if not at or visits[at] != visits[at - 1]]
+    taken: list[int] = []
 
-    def put(self, row: int, column: int, mark: str, token: str) -> None:
-        self._cells[row, column] = (mark, token)
+    def room(wanted: Iterable[int]) -> list[int]:
+        found = sorted({*taken, *wanted})
+        spans = [(at * canvas / max(1, len(names)), len(names[at]) + 2) for at in found]
+        apart = all(b - a >= (m + n) / 2 for (a, m), (b, n) in pairwise(spans))
+        return found if apart else []
 
-    def name(self, row: int, column: int, text: str, token: str) -> None:
-        """Right of a mark, left of it, above or below; nowhere while something else is there."""
-        if len(text) > LONGEST_NAME:
-            text = text[: LONGEST_NAME - 1] + "…"
-        if not text or len(text) != cell_len(text):
+    for at in first:
+        taken = room([at]) or taken
+    for every in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000):
+        if found := room(range(0, len(names), every)):
+            return found
+    return taken
+
+
+# -- the library -----------------------------------------------------------------------------------------------------
+
+_CODE = re.compile("\x1b\\[(?:38;5;(\\d+)|0)m")
+_Cell = tuple[str, int]
+"""A character and the number of its colour; 0 for what has none."""
+_FRAME = 8
+
+
+def _built(
+    paint: Callable[[Any], None],
+    along: tuple[float, float, Sequence[tuple[float, str]]],
+    up: Axis,
+    width: int,
+    height: int,
+) -> list[list[_Cell]]:
+    """The cells of a drawing with its axes: ``height`` lines, the axis below them and the texts below it."""
+    import plotext  # 50 ms, and most commands draw nothing.
+
+    with _one_at_a_time:
+        plotext.clear_figure()
+        plotext.limit_size(False, False)
+        plotext.plot_size(max(20, width), height + 2)
+        for colour in (plotext.canvas_color, plotext.axes_color):
+            colour("default")
+        plotext.ticks_color(_FRAME)
+        plotext.xaxes(True, False)
+        plotext.yaxes(True, False)
+        plotext.xlim(along[0], along[1])
+        plotext.ylim(up.low, up.high)
+        plotext.xticks([at for at, _ in along[2]], [_narrow(text) for _, text in along[2]])
+        plotext.yticks(up.ticks, [up.text(tick) for tick in up.ticks])
+        paint(plotext)
+        text = plotext.build()
+        plotext.clear_figure()
+    return [list(_cells(line)) for line in text.rstrip("\n").split("\n")]
+
+
+def _cells(line: str) -> Iterator[_Cell]:
+    colour, end = 0, 0
+    for code in _CODE.finditer(line):
+        yield from ((letter, colour) for letter in line[end : code.start()])
+        colour, end = int(code[1] or 0), code.end()
+    yield from ((letter, colour) for letter in line[end:])
+
+
+def _narrow(text: str) -> str:
+    """A text in which each character takes one cell, as the library takes it."""
+    return "".join(letter if cell_len(letter) == 1 else "?" for letter in flat(text, LONGEST_NAME))
+
+
+def _spans(cells: Sequence[Sequence[_Cell]], tokens: Sequence[str]) -> list[Drawn]:
+    """Cells as spans: the colours from ``_FIRST`` on stand for these tokens."""
+    lines = []
+    for line in cells:
+        painted = [_token(letter, colour, tokens) for letter, colour in line]
+        while painted and painted[-1][0] == " ":
+            painted.pop()
+        same = groupby(painted, key=lambda cell: cell[1])
+        lines.append(tuple(("".join(letter for letter, _ in part), token) for token, part in same))
+    return lines
+
+
+def _token(letter: str, colour: int, tokens: Sequence[str]) -> Span:
+    if colour < _FIRST:
+        return letter, "plain" if letter == " " else "dim"
+    token = tokens[min(colour - _FIRST, len(tokens) - 1)]
+    return ("┊" if token == "rule" and letter == "│" else letter), token
+
+
+def _name(cells: list[list[_Cell]], points: Sequence[Point], along: Axis, up: Axis) -> None:
+    """Write names beside the points that can be seen; those that are hidden behind one are named with it."""
+    places = {
+        colour - _FIRST: (row, column)
+        for row, line in enumerate(cells)
+        for column, (_, colour) in enumerate(line)
+        if colour >= _FIRST
+    }
+    named: dict[int, list[str]] = {}
+
+    def far(one: Point, other: Point) -> float:
+        wide, high = along.high - along.low, up.high - up.low
+        return math.hypot((one.x - other.x) / wide, (one.y - other.y) / high)
+
+    for number, point in enumerate(points[:_NAMED]):
+        seen = number if number in places else min(places, key=lambda at: far(points[at], point), default=None)
+        if seen is not None and point.label != point.mark:
+            named.setdefault(seen, []).append(point.label)
+    for seen, labels in named.items():
+        text = _narrow(", ".join(dict.fromkeys(map(flat, labels))))
+        _write(cells, places[seen], text[: LONGEST_NAME - 1] + "…" if len(text) >= LONGEST_NAME else text, seen)
+
+
+def _write(cells: list[list[_Cell]], place: tuple[int, int], text: str, colour: int) -> None:
+    """Right of a mark, left of it, above or below; nowhere while something else is there."""
+    row, column = place
+    edge = next((at for at, (letter, _) in enumerate(cells[row]) if letter in "│┤"), 0)
+    width = len(cells[row])
+    middle = max(edge + 1, min(column - len(text) // 2, width - len(text)))
+    for at, start in ((row, column + 2), (row, column - 1 - len(text)), (row - 1, middle), (row + 1, middle)):
+        if not 0 <= at < len(cells) - 2 or start <= edge or start + len(text) > width:
+            continue
+        line = cells[at]
+        room = range(max(edge + 1, start - 1), min(width, start + len(text) + 1))
+        if all(line[cell][0] == " " for cell in room if (at, cell) != place):
+            for cell, letter in zip(range(start, start + len(text)), text, strict=True):
+                line[cell] = letter, _FIRST + colour
             return
-        middle = self._left(column, text)
-        for at, start in ((row, column + 2), (row, column - 1 - len(text)), (row - 1, middle), (row + 1, middle)):
-            room = range(start - 1, start + len(text) + 1)
-            free = all((at, cell) not in self._cells for cell in room if (at, cell) != (row, column))
-            if free and 0 <= at < self.height and 0 <= start <= self.width - len(text):
-                for cell, letter in zip(room, f" {text} ", strict=True):
-                    self._cells.setdefault((at, cell), (letter, token))
-                return
-
-    def line(self, start: tuple[int, int], end: tuple[int, int], token: str) -> None:
-        """Dots from one cell to another, four in the height of a cell and two in its width."""
-        (row, column), (last_row, last_column) = start, end
-        steps = max(abs(last_row - row) * 4, abs(last_column - column) * 2, 1)
-        for step in range(steps + 1):
-            y = round(row * 4 + 2 + (last_row - row) * 4 * step / steps)
-            x = round(column * 2 + (last_column - column) * 2 * step / steps)
-            cell = (y // 4, x // 2)
-            bits, first = self._dots.get(cell, (0, token))
-            self._dots[cell] = (bits | _DOTS[y % 4][x % 2], first)
-
-    def rows(self) -> Iterable[Drawn]:
-        """The axis, its numbers and what is drawn, line by line."""
-        for row in range(self.height):
-            number = self._ticks.get(row, "")
-            edge = (f"{number:>{self.margin - 2}} {'┤' if number else '│'}", "dim")
-            cells = [self._cell(row, column, bool(number)) for column in range(self.width)]
-            yield (edge, *_joined(cells))
-
-    def _cell(self, row: int, column: int, on_tick: bool) -> Span:
-        if (mark := self._cells.get((row, column))) is not None:
-            return mark
-        if (dots := self._dots.get((row, column))) is not None:
-            return chr(0x2800 + dots[0]), dots[1]
-        return ("┈", "rule") if on_tick else (" ", "plain")
-
-    def floor(self, ticks: Sequence[tuple[int, str]]) -> list[Drawn]:
-        """The lower axis, and below it the texts of the columns: all of them, or every second, third … one."""
-        every = 1
-        while every < len(ticks) and not self._apart(ticks[::every]):
-            every += 1
-        line, texts = ["─"] * self.width, ""
-        for column, text in ticks[::every]:
-            line[column] = "┴"
-            texts = texts.ljust(self._left(column, text)) + text
-        left = " " * (self.margin - 1)
-        return [((f"{left}└{''.join(line)}", "dim"),), ((f"{left} {texts}", "dim"),)]
-
-    def _left(self, column: int, text: str) -> int:
-        """Where a text begins that stands below a column."""
-        return max(0, min(column - len(text) // 2, self.width - len(text)))
-
-    def _apart(self, ticks: Sequence[tuple[int, str]]) -> bool:
-        starts = [(self._left(column, text), len(text)) for column, text in ticks]
-        return all(start + length < after for (start, length), (after, _) in pairwise(starts))
-
-    def under(self, title: str) -> str:
-        """A title in the middle below the drawing."""
-        return " " * self.margin + title.center(self.width).rstrip()
-
-
-def _joined(cells: Iterable[Span]) -> list[Span]:
-    return [("".join(text for text, _ in same), token) for token, same in groupby(cells, key=lambda cell: cell[1])]
-
-
-def spread(values: Sequence[float]) -> tuple[float, float]:
-    """A little more than the values span, and never nothing."""
-    low, high = min(values, default=0.0), max(values, default=1.0)
-    room = (high - low) * 0.04 or max(abs(high) * 0.05, 1e-9)
-    return low - room, high + room

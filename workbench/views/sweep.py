@@ -14,13 +14,13 @@ from workbench.analysis.sweep import BASELINE, FILE, RECORDED, Spread, StrategyR
 from workbench.context.cache import Price
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.compare_words import price_words
+from workbench.views.figure import scatter_picture
 from workbench.views.model import Rows
-from workbench.views.numbers import UNKNOWN, count, plural
+from workbench.views.numbers import UNKNOWN, count, money, plural
 from workbench.views.plot import Point, scatter
 from workbench.views.signs import sign
-from workbench.views.svg import svg_scatter
 from workbench.views.text import DrawnRows, TextLine, drawn_line
-from workbench.views.value import BLANK, Block, Cell, Column, Drawing, Piece, Table, View
+from workbench.views.value import BLANK, Block, Cell, Column, Drawing, Form, Piece, Table, View
 
 X_TITLE = "tokens sent, relative to snowball"
 Y_TITLE = "input cost, relative to snowball (predicted)"
@@ -122,7 +122,7 @@ def _at(sweep: Sweep, pricing: str) -> Iterator[SweepNote]:
 
 def dollars(tried: StrategyResult) -> str:
     """The sum of the input's cost in US dollars; a dash where no price is known."""
-    return UNKNOWN if tried.cost_sum is None else f"${tried.cost_sum.value:,.4f}"
+    return UNKNOWN if tried.cost_sum is None else money(tried.cost_sum.value, exact=True)
 
 
 def times(tried: StrategyResult) -> str:
@@ -325,7 +325,7 @@ class SweepView(View):
         yield BLANK
         yield Drawing(
             lambda width: scatter(found, X_TITLE, y_title(self.sweep), width),
-            lambda: svg_scatter(found, X_TITLE, y_title(self.sweep)),
+            lambda form: scatter_picture(found, X_TITLE, y_title(self.sweep), form=form),
         )
         yield (Cell(LEGEND, "dim"),)
 
@@ -381,9 +381,10 @@ _OF_SEVERAL = ("tokens spread", "cost spread", "sum", "runs")
 """Columns that say something only where there are several runs."""
 
 
-def sweep_svg(sweep: Sweep) -> str:
-    """The plot as an SVG document, with all that is said of the sweep below it."""
-    return svg_scatter(points(sweep), X_TITLE, y_title(sweep), tuple(said.text for said in sentences(sweep)))
+def sweep_picture(sweep: Sweep, form: Form) -> bytes:
+    """The plot as a picture, with all that is said of the sweep below it."""
+    said = tuple(said.text for said in sentences(sweep))
+    return scatter_picture(points(sweep), X_TITLE, y_title(sweep), said, form)
 
 
 SHARES, DOLLARS, MORE, SUMS = 4 + 9 + 9, 11, 10 + 9, 8 + 6 + 7

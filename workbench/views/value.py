@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -68,11 +68,16 @@ class TextBlock(Struct, frozen=True):
     indent: str = ""
 
 
+Form = Literal["svg", "png"]
+"""Of a picture."""
+
+
 class Drawing(Struct, frozen=True):
-    """Lines that are drawn for a width, each of spans of text and token; ``svg`` draws the same for a page."""
+    """Lines that are drawn for a width, each of spans of text and token; ``picture`` draws the same as a file."""
 
     draw: Callable[[int], Iterable[Iterable[tuple[str, str]]]]
-    svg: Callable[[], str] | None = None
+    picture: Callable[[Form], bytes] | None = None
+    """Of the library that the extra ``charts`` installs."""
 
 
 class MessageSide(Struct, frozen=True):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from workbench.cli.comparison_options import plotting, write_pictures
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import as_json, plain, project_here, read_run, session_argument
 from workbench.cli.printer import Printer, write_json
 from workbench.cli.shell_completion import PhaseOfRun
-from workbench.views.candidates import CandidatesView
+from workbench.views.candidates import COST, FRONTIER, QUALITY, CandidatesView
+from workbench.views.figure import scatter_picture
 
 if TYPE_CHECKING:
     from workbench.engine.journal.state import RunState
@@ -24,10 +27,19 @@ LOOKED_AT = 50
 @session_argument
 @click.option("--phase", "-p", type=PhaseOfRun(), metavar="PHASE", help="Only the candidates of this phase.")
 @click.option("--text", is_flag=True, help="Print each output, and what the evaluator was asked and said.")
-@click.option("--plot", is_flag=True, help="Draw quality against cost below each table.")
+@plotting
 @as_json
 @plain
-def command(session: str | None, phase: str | None, text: bool, plot: bool, json: bool, plain: bool) -> None:
+def command(
+    session: str | None,
+    phase: str | None,
+    text: bool,
+    plot: bool,
+    svg: str | None,
+    png: str | None,
+    json: bool,
+    plain: bool,
+) -> None:
     """Show the candidates of a run's soundings, round by round: model, mutation, score, tokens, cost, checks, output,
     and what decided. Without SESSION, the newest run. A run that waits for a person is answered in the app, or by
     'workbench resume SESSION --answers FILE'.
@@ -49,6 +61,11 @@ def command(session: str | None, phase: str | None, text: bool, plot: bool, json
         where = f"of phase '{phase}' " if phase is not None else ""
         said = f"no candidates {where}ran in {state.session_id or state.run_id}"
         raise Failure(Exit.FAILED, said, hint=_hint(project, state, phase))
+    if svg is not None or png is not None:
+        points = view.points()
+        if not points:
+            raise Failure(Exit.FAILED, "nothing to draw: at least two candidates need a score and a known cost")
+        write_pictures(partial(scatter_picture, points, COST, QUALITY, (FRONTIER,)), svg, png)
     Printer(plain).show(view.blocks())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,15 +10,16 @@ import click
 
 from workbench.analysis.compare import compare
 from workbench.cli.apply_strategy import apply_change
-from workbench.cli.comparison_options import prices_of, pricing, spec_failure, write_file
+from workbench.cli.comparison_options import plotting, prices_of, pricing, spec_failure, write_file, write_pictures
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SessionName, as_json, find_run, plain, project_here, read_run
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.shell_completion import PlaceOfRun
 from workbench.context.apply import ApplyError
 from workbench.context.strategy import SpecError
-from workbench.views.compare import CompareView, comparison_html, comparison_json
+from workbench.views.compare import CompareView, comparison_html, comparison_json, plotted
 from workbench.views.compare_words import call_name
+from workbench.views.figure import lines_picture
 from workbench.workspace.comparing import change_for, compare_strategies, images_of, recorded
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     help="Messages of this call: PHASE:TURN, or PHASE/VISIT/ATTEMPT/TURN/CALL.",
 )
 @click.option("--text", is_flag=True, help="Texts of differing messages whole, with the words that differ marked.")
+@plotting
 @click.option("--html", "html_file", metavar="FILE", help="Write the comparison to one self-contained HTML file.")
 @click.option("--apply", "applied", type=click.Choice(["A", "B"]), help="Write this strategy into the cascade's file.")
 @click.option(
@@ -54,6 +57,9 @@ def command(
     strategies: tuple[str, str] | None,
     at: str | None,
     text: bool,
+    plot: bool,
+    svg: str | None,
+    png: str | None,
     html_file: str | None,
     applied: str | None,
     into: Path | None,
@@ -93,7 +99,9 @@ def command(
         title = f"{state.session_id or state.run_id}  {state.cascade_file or state.cascade_id}"
     if not comparison.pairs:
         raise Failure(Exit.FAILED, "no calls to compare: nothing was sent inside a turn")
-    shown = CompareView(comparison, title, is_what_if=strategies is not None, at=_chosen(comparison, at), texts=text)
+    shown = CompareView(
+        comparison, title, is_what_if=strategies is not None, at=_chosen(comparison, at), texts=text, plot=plot
+    )
     if not json:
         Printer(plain).show(shown.blocks())
         if at is None and len(comparison.differing) > 1:
@@ -104,6 +112,7 @@ def command(
             talk("prices are unknown: --provider openai/gpt-4.1-mini, say, or --prices FILE gives them")
     elif applied is None:
         write_json(shown.json())
+    write_pictures(partial(lines_picture, plotted(comparison)), svg, png)
     if html_file is not None:
         compared = [state.run_id] if strategies is not None else [find_run(project, name) for name in sessions]
         images = images_of(project.store, compared)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,14 @@ from msgspec.structs import replace
 
 from workbench.analysis.sweep import candidates, shared_strategies, sweep
 from workbench.cli.apply_strategy import apply_change
-from workbench.cli.comparison_options import pricing_by_several, pricings_of, spec_failure, write_file
+from workbench.cli.comparison_options import (
+    plotting,
+    pricing_by_several,
+    pricings_of,
+    spec_failure,
+    write_file,
+    write_pictures,
+)
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SessionName, as_json, find_run, plain, project_here, read_run
 from workbench.cli.printer import Printer, talk, write_json
@@ -19,7 +27,7 @@ from workbench.context.strategy import SpecError
 from workbench.models.encodings import encodings
 from workbench.store.run_filter import FilterError
 from workbench.views.page import page
-from workbench.views.sweep import SweepView, sweep_json, sweep_svg
+from workbench.views.sweep import SweepView, sweep_json, sweep_picture
 from workbench.workspace.comparing import change_into, matching, strategy_of, subjects_of
 
 if TYPE_CHECKING:
@@ -33,8 +41,7 @@ if TYPE_CHECKING:
     "--strategy", "-s", "strategies", multiple=True, metavar="SPEC", help="A spec with ranges and lists; may repeat."
 )
 @click.option("--filter", "-f", "filter_", metavar="FILTER", help="All runs that match, as 'workbench runs' filters.")
-@click.option("--plot", is_flag=True, help="Draw tokens against cost below the table.")
-@click.option("--svg", metavar="FILE", help="Write the plot to an SVG file.")
+@plotting
 @click.option("--html", "html_file", metavar="FILE", help="Write table and plot to one self-contained HTML file.")
 @click.option(
     "--apply",
@@ -54,6 +61,7 @@ def command(
     filter_: str | None,
     plot: bool,
     svg: str | None,
+    png: str | None,
     html_file: str | None,
     applied: Path | None,
     take: str | None,
@@ -97,9 +105,7 @@ def command(
             write_json(SweepView(found).json())
     else:
         Printer(plain).show(SweepView(found, plot=plot).blocks())
-    if svg is not None:
-        write_file(Path(svg), sweep_svg(found))
-        talk(f"written: {svg}")
+    write_pictures(partial(sweep_picture, found), svg, png)
     if html_file is not None:
         title = f"{len(found.runs)} runs" if len(found.runs) > 1 else found.runs[0]
         write_file(Path(html_file), page(title, "strategies compared", SweepView(found, whole=True).blocks()))

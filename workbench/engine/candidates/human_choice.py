@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from workbench.dollars import money
 from workbench.engine.candidates.previews import difference, rendered
 from workbench.engine.contracts import Question
 from workbench.engine.faults import PhaseFailed
@@ -153,7 +154,7 @@ class _PickQuestion(Struct, frozen=True):
         notes = [f"candidate {candidate.index}"] if rule.show_index else []
         if rule.show_metadata:
             cost, tokens = self.contest.engine.candidate_cost(candidate.conversation.place())
-            priced = "cost unknown" if cost is None else f"${cost:.6f}"
+            priced = "cost unknown" if cost is None else money(cost, exact=True)
             notes += [candidate.conversation.model, f"{tokens:,} tokens", priced]
             notes += [f"score {score:g}"] if score is not None else []
         if rule.show_mutations and candidate.mutation is not None:

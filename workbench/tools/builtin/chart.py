@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 from msgspec import Struct
 
 from workbench.engine.contracts import ToolImage, ToolResult
 from workbench.extras import missing
+from workbench.figures import STYLE, drawable, library, one_at_a_time
 from workbench.tools.results import error_of
 
 # Reads the data points of a chart in the forms in which models write them; what is wrong is said point by point.
@@ -160,19 +159,7 @@ _COLOURS = (
     *("#2f6db5", "#d9822b", "#3d9a50", "#b5403f", "#7b5ea7", "#8c6d46"),
     *("#c66fa8", "#6f7680", "#a5a33a", "#2fa3a8", "#1f3f6b", "#e0b93f"),
 )
-_STYLE = {
-    "font.family": ["DejaVu Sans"],
-    "font.size": 10.0,
-    "text.parse_math": False,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e3e6ea",
-    "figure.facecolor": "#ffffff",
-}
-_one_at_a_time = threading.Lock()
-"""The library keeps its style in one place for the whole process."""
+_STYLE = {**STYLE, "grid.color": "#e3e6ea", "figure.facecolor": "#ffffff"}
 
 
 def create_chart(title: str, data_points: list[Any] | dict[str, Any]) -> ToolResult:
@@ -189,7 +176,7 @@ def create_chart(title: str, data_points: list[Any] | dict[str, Any]) -> ToolRes
         series = read_points(data_points)
     except PointsError as fault:
         return error_of(fault)
-    with _one_at_a_time:
+    with one_at_a_time:
         data, (width, height) = draw(" ".join(title.split())[:MAX_TITLE], series)
     points, form = sum(len(one.values) for one in series), "bars" if series[0].labelled else "a line"
     count = f"{points:,} point{'' if points == 1 else 's'}"
@@ -200,19 +187,11 @@ def create_chart(title: str, data_points: list[Any] | dict[str, Any]) -> ToolRes
     return ToolResult(f"Chart '{title.strip()}': {count}, drawn as {form}.", images=(image,))
 
 
-def _library() -> ModuleType:
-    """matplotlib with what draws into memory, of the extra ``charts``. It takes 560 ms to import."""
-    import matplotlib.backends.backend_agg
-    import matplotlib.figure
-
-    return matplotlib
-
-
 def draw(title: str, series: Sequence[Series]) -> tuple[bytes, tuple[int, int]]:
     """A PNG and its size in pixels: bars where the points have labels, else lines."""
-    matplotlib = _library()
+    matplotlib = library()
     with matplotlib.rc_context(_STYLE):
-        shown = _drawable()
+        shown = drawable()
         labels = _labels(series)
         lying = len(labels) > _LYING or any(len(label) > _LONG for label in labels)
         height = min(TALLEST, max(HEIGHT, 110 + 24 * len(labels) * len(series))) if lying else HEIGHT
@@ -274,11 +253,3 @@ def _lines(axes: Any, series: Sequence[Series], shown: Callable[[str], str]) -> 
             color=_COLOURS[number % len(_COLOURS)],
             label=shown(one.name) or None,
         )
-
-
-def _drawable() -> Callable[[str], str]:
-    """Replaces what the font has no glyph for, so that a box stands there and nobody is warned."""
-    matplotlib = _library()
-    font = matplotlib.ft2font.FT2Font(matplotlib.font_manager.findfont("DejaVu Sans"))
-    known = font.get_charmap()
-    return lambda text: "".join(c if ord(c) in known else "\N{WHITE SQUARE}" for c in text)

@@ -1,0 +1,78 @@
+"""Two texts and how they differ, in red and green with the words that differ marked: beside each other where there is
+room, else as one list of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from workbench.views.cells import Row, Span, fit
+from workbench.views.edits import diff_lines
+from workbench.views.model import Rows
+from workbench.views.requests import Columns, aligned
+from workbench.views.text import TextLine, TextRows, text_lines
+from workbench.views.value import Block, Cell
+
+ROOMY = 76
+"""Cells from which two texts stand beside each other."""
+LONGEST = 200_000
+"""Characters of both texts together; longer ones stand beside each other as they are, without being compared."""
+
+
+class DiffRows(Rows):
+    """Both texts scroll as one."""
+
+    def __init__(
+        self,
+        texts: tuple[str, str],
+        labels: tuple[str, str],
+        title: tuple[Span, ...] = (),
+        title_right: tuple[Span, ...] = (),
+        copy: str = "",
+    ) -> None:
+        """``labels`` stand above the texts, ``copy`` is what a copy takes."""
+        self.labels, self.title, self.title_right, self.copy = labels, title, title_right, copy
+        old, new = texts
+        self._below = TextRows(diff_lines(old, new))
+        whole = [text_lines(text, whole=True) if text else [] for text in texts]
+        if len(old) + len(new) > LONGEST:
+            longest = max(map(len, whole))
+            whole = [[*lines, *([TextLine("")] * (longest - len(lines)))] for lines in whole]
+            self._beside = Columns(whole[0], whole[1])
+        else:
+            self._beside = Columns(*aligned(whole[0], whole[1]))
+        self._width = -1
+
+    def lay_out(self, width: int) -> None:
+        if width != self._width:
+            self._width = width
+            self._beside.lay_out(width)
+            self._below.lay_out(width)
+
+    def _is_beside(self, width: int) -> bool:
+        return width >= ROOMY
+
+    def __len__(self) -> int:
+        return len(self._beside) if self._is_beside(self._width) else len(self._below)
+
+    def heads(self, width: int) -> Sequence[Row]:
+        self.lay_out(width)
+        if not self._is_beside(width):
+            names = f" − {self.labels[0]}  + {self.labels[1]}"
+            return (Row(((fit(names, width), "head"),)),)
+        half = (width - 1) // 2
+        left, right = fit(f" {self.labels[0]}", half), fit(f" {self.labels[1]}", width - 1 - half)
+        return (Row(((left, "head"), ("│", "rule"), (right, "head"))),)
+
+    def row(self, index: int, width: int) -> Row:
+        self.lay_out(width)
+        return self._beside.row(index, width) if self._is_beside(width) else self._below.row(index, width)
+
+    def plain(self, index: int) -> str:
+        return self.row(index, self._width if self._width > 0 else 200).text
+
+
+def diff_blocks(old: str, new: str) -> Iterator[Block]:
+    """How a text differs from another one, line by line, for a command or a page."""
+    for line in diff_lines(old, new):
+        spans = line.paint(line.text) if line.paint is not None else ((line.text, line.token),)
+        yield tuple(Cell(text, token) for text, token in spans if text) or ("",)
