@@ -175,7 +175,7 @@ def _scope(
         index=index,
         place=call.place._replace(attempt=0, turn=0, call=0),
         input=state.input,
-        visits=tuple(_records(state, visit)),
+        visits=tuple(_records(state, definition, visit)),
         conditions=visit.conditions or _parent(state, visit).conditions,
         tool_text=_tool_text(call),
         tools=tools,
@@ -208,9 +208,17 @@ def _vectors(state: RunState) -> Vectors | None:
 def _sees(visit: VisitState, write: StateWrite) -> bool:
     """Whether a visit has what was written on a branch: those that it began from, and its own. A candidate's own is
     that of its phase and visit alone: other phases have candidates of the same name."""
+    if visit.wave and write.place.branch.startswith("wave"):
+        return _wave_of(write.place.branch) < visit.wave or write.place.branch == visit.branch
     if write.place.branch == visit.branch and visit.kind == "candidate":
         return write.place.visit_key == (visit.branch, visit.phase, visit.visit)
     return write.place.branch in _lines(visit.branch)
+
+
+def _wave_of(branch: str) -> int:
+    """The wave of a branch that ``wave2.fetch`` names."""
+    number = branch.removeprefix("wave").partition(".")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def _lines(branch: str) -> list[str]:
@@ -235,9 +243,12 @@ def _parent(state: RunState, visit: VisitState) -> VisitState:
     return next((v for v in state.visits if (v.branch, v.phase, v.visit) == (branch, visit.phase, visit.visit)), visit)
 
 
-def _records(state: RunState, visit: VisitState) -> Iterator[VisitRecord]:
+def _records(state: RunState, definition: Definition, visit: VisitState) -> Iterator[VisitRecord]:
     """The visits that had finished when this one began; of an imported run none, because each of its contexts is
     recorded whole: what it had of another one stands in its own messages."""
+    if visit.wave:
+        yield from _records_of_waves(state, definition, visit)
+        return
     lines = _lines(visit.branch)
     for other in state.visits:
         if other is visit or "imported" in state.ports:
@@ -246,28 +257,41 @@ def _records(state: RunState, visit: VisitState) -> Iterator[VisitRecord]:
             continue
         if other.kind == "candidate" or not other.finished or other.branch not in lines:
             continue
-        winner = _winner(state, other)
-        yield VisitRecord(
-            branch=other.branch,
-            phase=other.phase,
-            visit=other.visit,
-            status=other.status,
-            output=other.output if other.status == "success" else "",
-            items=tuple(winner.items),
-            state=dict(other.state_set),
-            attempts=max((item.place.attempt for item in winner.items), default=0),
-            model=winner.model or other.model,
-            reason=other.reason,
-            seq=other.finished_seq,
-            seconds=seconds_between(other.started, other.finished),
-            callouts=frozenset(str(c.get("body_hash", "")) for c in (*other.callouts, *winner.callouts)),
-            callout_names={
-                str(c.get("body_hash", "")): str(c.get("name", "")) for c in (*other.callouts, *winner.callouts)
-            },
-            preamble=_preamble(winner),
-            outcome=other.outcome,
-            edge=other.edge,
-        )
+        yield _record(state, other)
+
+
+def _records_of_waves(state: RunState, definition: Definition, visit: VisitState) -> Iterator[VisitRecord]:
+    """Of a decomposition: the visits of earlier waves, in the order in which they joined the run."""
+    order = {phase.name: index for index, phase in enumerate(definition.cascade.phases)}
+    earlier = [other for other in state.visits if 0 < other.wave < visit.wave and other.finished]
+    for other in sorted(earlier, key=lambda v: (v.wave, v.status != "skipped", order.get(v.phase, len(order)))):
+        yield _record(state, other)
+
+
+def _record(state: RunState, other: VisitState) -> VisitRecord:
+    """A finished visit as those after it see it."""
+    winner = _winner(state, other)
+    return VisitRecord(
+        branch=other.branch,
+        phase=other.phase,
+        visit=other.visit,
+        status=other.status,
+        output=other.output if other.status == "success" else "",
+        items=tuple(winner.items),
+        state=dict(other.state_set),
+        attempts=max((item.place.attempt for item in winner.items), default=0),
+        model=winner.model or other.model,
+        reason=other.reason,
+        seq=other.finished_seq,
+        seconds=seconds_between(other.started, other.finished),
+        callouts=frozenset(str(c.get("body_hash", "")) for c in (*other.callouts, *winner.callouts)),
+        callout_names={
+            str(c.get("body_hash", "")): str(c.get("name", "")) for c in (*other.callouts, *winner.callouts)
+        },
+        preamble=_preamble(winner),
+        outcome=other.outcome,
+        edge=other.edge,
+    )
 
 
 def _winner(state: RunState, visit: VisitState) -> VisitState:

@@ -342,7 +342,7 @@ class Assembler:
         sizes = dict(zip(altered, self._settle(tally), strict=True))
         for index in indices:
             row = rows[index]
-            tokens, row.sent_grade = row.tokens_full if row.sent is not None else 0, row.grade
+            tokens, row.sent_grade = row.own_tokens if row.sent is not None else 0, row.grade
             if index in sizes:
                 tokens, grade = sizes[index]
                 row.sent_grade = worse(grade, row.grade)
@@ -375,7 +375,7 @@ class Assembler:
     def _size(self, sent: Message | None, row: FittingRow) -> tuple[int, Grade]:
         """Tokens of what is sent, and the worse grade of both counts."""
         if sent is row.item.message:
-            return row.tokens_full, row.grade
+            return row.own_tokens, row.grade
         if sent is None:
             return 0, row.grade
         tokens, grade = self._count(sent)

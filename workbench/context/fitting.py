@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from workbench.context.assembly import Action, Grade, Item, Kind, Reason
 from workbench.context.history import History
 from workbench.context.message import Message, sha256
-from workbench.context.part import WHOLE, MessageDecision
+from workbench.context.part import OWN, WHOLE, MessageDecision
 from workbench.context.parts.budget import Budget
 from workbench.context.placeholder import masked_result
 from workbench.context.scope import PhaseScope, Summary
@@ -65,6 +65,8 @@ class FittingRow(Struct):
     base: MessageDecision
     """What happens if no part decides."""
     tokens_full: int = 0
+    own_tokens: int = 0
+    """Of them, those of the message itself."""
     grade: Grade = Grade.EXACT
     layers: dict[int, MessageDecision] = field(default_factory=dict)
     """Verdicts by part; the highest number decides."""
@@ -108,8 +110,11 @@ class FittingTable(Struct):
         return len(self.rows) - 1
 
     def counted(self, row: FittingRow, tokens: int, grade: Grade) -> None:
-        """A new row takes so many tokens in full."""
-        row.tokens_full, row.grade = tokens, grade
+        """A new row takes so many tokens in full: those of its message, and of what is put before it."""
+        own = tokens
+        if row.base.parts:
+            tokens += sum(part.tokens_full for part in row.base.parts if part.origin != OWN)
+        row.tokens_full, row.own_tokens, row.grade = tokens, own, grade
         self.full += tokens
 
     def resize(self, row: FittingRow, tokens: int) -> None:

@@ -29,6 +29,10 @@ class Role(StrEnum):
     """What fits the token budget: at most one part."""
 
 
+OWN: Final = "prompt"
+"""Origin of the part of a message that is the message itself."""
+
+
 class MessageDecision(NamedTuple):
     """What becomes of one message, and why. ``sent`` is None when it is dropped."""
 

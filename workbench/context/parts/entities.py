@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from workbench.context.assembly import Action, MessagePart, Reason
 from workbench.context.message import Message
-from workbench.context.part import EnteredMessages, MessageDecision, Part, Role, require
+from workbench.context.part import OWN, EnteredMessages, MessageDecision, Part, Role, require
 from workbench.context.scope import PhaseScope, VisitRecord
 from workbench.language.decomposition.placeholders import placeholders, same_id
 from workbench.language.model.job import CLARIFICATION, SYNTHESIS, Entity, Job, SubTask
@@ -76,7 +76,7 @@ class Entities(Part, frozen=True):
         sent = message.with_text_before("".join(f"{block}\n\n" for block in blocks))
         reason = Reason("entities", (sum(part.action is not Action.DROPPED for part in parts),))
         shortened = any(part.action is Action.TRUNCATED for part in parts)
-        parts.append(MessagePart("prompt", Action.KEPT, "", own, own))
+        parts.append(MessagePart(OWN, Action.KEPT, "", own, own))
         action = Action.TRUNCATED if shortened else Action.INJECTED
         return MessageDecision(sent, action, reason, self.rule("*", scope), tuple(parts))
 
