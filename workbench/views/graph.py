@@ -35,7 +35,12 @@ class GraphView(View):
             for edge in graph.out(node.id):
                 taken = walked.steps[(edge.src, edge.dst)]
                 arrow = Cell("  → ", words="  to ")
-                yield (arrow, f"{edge.dst}  ", Cell(why(edge), "dim"), Cell(" taken" if taken else "", "ok"))
+                yield (
+                    arrow,
+                    f"{edge.dst}  ",
+                    Cell(why(edge, graph.format), "dim"),
+                    Cell(" taken" if taken else "", "ok"),
+                )
 
     def json(self) -> dict[str, Any]:
         """Nodes and edges with their places in the file."""
@@ -62,7 +67,7 @@ def _graph_json(graph: Graph, walked: RunPath) -> dict[str, Any]:
                 "from": edge.src,
                 "to": edge.dst,
                 "kind": edge.kind,
-                "why": why(edge),
+                "why": why(edge, graph.format),
                 "line": edge.span.line,
                 **({"taken": walked.steps[(edge.src, edge.dst)]} if walked.known else {}),
             }
@@ -110,7 +115,7 @@ class FlowRows(Rows):
                     (arrow, token),
                     (back + flat(edge.dst), "bold" if taken else "dim"),
                 )
-                self._lines.append((edge.dst, (*words, (f"  {flat(why(edge))}", "dim"), (times, token))))
+                self._lines.append((edge.dst, (*words, (f"  {flat(why(edge, graph.format))}", "dim"), (times, token))))
         self._kinds = {node.id: node.kind for node in graph.nodes}
 
     @staticmethod

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from workbench.language.problem import Severity
+from workbench.language.read.endings import DOT_ENDINGS, FILE_ENDINGS
 from workbench.models.replies import SUFFIX
 from workbench.resources import folder
 from workbench.workspace.input_file import CannotOpen
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 TOOL = ".tool.json"
 """The definition of a tool."""
-_ENDINGS = (".yaml", ".yml", ".json")
-_TOP = re.compile(rb'^(?:\xef\xbb\xbf)?[ \t]*[{"]?[ \t]*"?(?:cascade_id|phases)"?[ \t]*:', re.MULTILINE)
+_TOP = re.compile(rb'^(?:\xef\xbb\xbf)?[ \t]*[{"]?[ \t]*"?(?:cascade_id|phases|sub_tasks)"?[ \t]*:', re.MULTILINE)
+_DIGRAPH = re.compile(rb"^[ \t]*(?:strict\s+)?(?:di)?graph\b[ \t\r\n]*\"?([^\"\s{]{0,128})", re.MULTILINE)
 _LOOKED_AT = 1_000_000
 """Bytes of a file; a longer one is no cascade anyway."""
 
@@ -34,7 +35,8 @@ def cascades_in(folder: Path, deepest: int | None = None) -> list[Path]:
     """The cascades of a folder and those below it, as far as ``deepest`` levels, their offline replies and the
     definitions of tools, sorted by path.
 
-    A cascade is a YAML or JSON file with a line that begins with ``cascade_id`` or ``phases``. Hidden folders,
+    A cascade is a YAML or JSON file with a line that begins with ``cascade_id``, ``phases`` or ``sub_tasks``; pipelines
+    in DOT count as cascades. Hidden folders,
     installed packages, frozen snapshots, links and pipes are passed over. Raises OSError where the folder cannot be
     read.
     """
@@ -60,14 +62,15 @@ def _files(folder: Path, deepest: int | None) -> Iterator[Path]:
             folders.clear()
         for name in names:
             path = Path(place, name)
-            if name.endswith(_ENDINGS) and not name.startswith(".") and not path.is_symlink() and path.is_file():
+            if name.endswith(FILE_ENDINGS) and not name.startswith(".") and not path.is_symlink() and path.is_file():
                 yield path
 
 
 def _is_cascade(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return bool(_TOP.search(file.read(_LOOKED_AT)))
+            kind = _DIGRAPH if path.name.endswith(DOT_ENDINGS) else _TOP
+            return bool(kind.search(file.read(_LOOKED_AT)))
     except OSError:
         return True  # Whoever checks it says why it cannot be read.
 
@@ -81,9 +84,7 @@ TOUR = "log_triage"
 def example_files(where: Path) -> list[Path]:
     """The cascades among the example files, sorted."""
     beside = (".replies.yaml", ".input.json", ".answers.json")
-    return sorted(
-        path for path in where.iterdir() if path.suffix in (".yaml", ".json") and not path.name.endswith(beside)
-    )
+    return sorted(path for path in where.iterdir() if path.suffix in FILE_ENDINGS and not path.name.endswith(beside))
 
 
 def copy_examples(target: Path | None) -> Path:
@@ -148,7 +149,7 @@ def cascade_files(project: Project) -> list[ListedCascade]:
 def _id(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            found = _ID.search(file.read(_HEAD))
+            found = (_DIGRAPH if path.name.endswith(DOT_ENDINGS) else _ID).search(file.read(_HEAD))
     except OSError:
         return ""
     return found[1].decode("utf-8", "replace") if found else ""

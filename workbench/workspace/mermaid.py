@@ -8,9 +8,21 @@ from collections.abc import Iterator, Mapping
 from workbench.analysis.tree import winners
 from workbench.engine.journal.state import RunState
 from workbench.language.clean import clean_line
-from workbench.language.graph import NEXT, Edge, Graph
+from workbench.language.graph import NEXT, Edge, Format, Graph
 
-_SHAPES = {"llm": ('["', '"]'), "tool": ('[["', '"]]')}
+_SHAPES = {
+    "start": ('(["', '"])'),
+    "exit": ('(["', '"])'),
+    "llm": ('["', '"]'),
+    "synthesis": ('["', '"]'),
+    "tool": ('[["', '"]]'),
+    "human": ('{{"', '"}}'),
+    "route": ('{"', '"}'),
+    "parallel": ('[/"', '"\\]'),
+    "join": ('[\\"', '"/]'),
+    "subgraph": ('[("', '")]'),
+}
+"""What a node of each kind is drawn between."""
 _CLASSES = {
     "success": "stroke:#2e7d32,stroke-width:2px",
     "failed": "stroke:#c62828,stroke-width:2px",
@@ -47,8 +59,14 @@ class RunPath:
             before = visit.phase
 
 
-def why(edge: Edge) -> str:
-    """What takes the edge, in words."""
+def why(edge: Edge, form: Format) -> str:
+    """What takes the edge, in words; of an edge that is always taken nothing. ``form`` is that of its graph."""
+    if edge.kind == "dependency":
+        return "its result, named by a placeholder" if edge.implied else "its result"
+    if form != "cascade":
+        weight = f"weight {edge.weight}" if edge.weight else ""
+        restart = "a new run" if edge.kind == "restart" else ""
+        return ", ".join(filter(None, (edge.label, edge.condition and f"if {edge.condition}", weight, restart)))
     if edge.kind == "handoff":
         return edge.label or "handoff"
     if edge.label == NEXT:
@@ -71,7 +89,8 @@ def _mermaid_lines(graph: Graph, walked: RunPath) -> Iterator[str]:
         yield f"  {ids[node.id]}{left}{_quoted(label)}{right}"
     for edge in graph.edges:
         line = "==>" if walked.steps[(edge.src, edge.dst)] else "-->"
-        label = "" if edge.label == NEXT else f'|"{_quoted(why(edge), 60)}"|'
+        words = "" if edge.label == NEXT and graph.format == "cascade" else why(edge, graph.format)
+        label = f'|"{_quoted(words, 60)}"|' if words else ""
         yield f"  {ids[edge.src]} {line}{label} {ids[edge.dst]}"
     yield from _inner_lines(ids, walked)
     used = sorted(set(walked.status.values()) & set(_CLASSES))

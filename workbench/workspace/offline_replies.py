@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from workbench.engine.engine_tools import SPAWN
 from workbench.language.lint.family import Family
 from workbench.language.problem import Problem, Severity
+from workbench.language.read.endings import FILE_ENDINGS
 from workbench.models.replies import SUFFIX, ReadReplies, Replies, read_replies
 from workbench.models.replies_check import AnsweredCascades, misfits
 from workbench.plain_file import read_plain
@@ -16,8 +17,6 @@ from workbench.workspace.opened_cascade import read_bytes
 if TYPE_CHECKING:
     from workbench.workspace.opened_cascade import OpenedCascade
     from workbench.workspace.project import Project
-
-_ENDINGS = (".yaml", ".yml", ".json")
 
 
 class RepliesError(Exception):
@@ -46,7 +45,7 @@ def check_replies(project: Project, file: Path) -> tuple[Problem, ...]:
     shown = project.shown(file)
     read = read_replies(read_bytes(file, shown), shown)
     stem = file.name.removesuffix(SUFFIX)
-    cascade = next((path for ending in _ENDINGS if (path := file.with_name(stem + ending)).is_file()), None)
+    cascade = next((path for ending in FILE_ENDINGS if (path := file.with_name(stem + ending)).is_file()), None)
     if cascade is None:
         return read.problems
     return (*read.problems, *_misfits(project, project.open(cascade), read))

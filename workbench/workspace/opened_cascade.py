@@ -16,6 +16,7 @@ from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded
 from workbench.language.model.cascade import Cascade
 from workbench.language.problem import Problem, Severity
+from workbench.language.read.endings import FILE_ENDINGS
 from workbench.language.read.reading import MAX_BYTES
 from workbench.language.read.source import Source
 from workbench.workspace.input_file import CannotOpen
@@ -122,7 +123,7 @@ def _to_the_end(descriptor: int, data: bytes, *, endless: bool) -> bytes:
 def _meant(file: Path, shown: str) -> str:
     """The file beside it that was probably meant, as a hint."""
     try:
-        found = {path.stem: path.name for path in file.parent.iterdir() if path.suffix in (".yaml", ".yml", ".json")}
+        found = {path.stem: path.name for path in file.parent.iterdir() if path.suffix in FILE_ENDINGS}
     except OSError:
         return ""
     near = get_close_matches(file.stem, found, 1, 0.7)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from workbench.workspace.folders import Folders, workspace_root
 from workbench.workspace.settings import Settings, SettingsError, load_settings
@@ -105,11 +107,12 @@ class Project:
 
         return Environment(self)
 
-    def open(self, file: Path) -> OpenedCascade:
-        """Read and check a cascade file. Raises CannotOpen when it cannot be read."""
+    def open(self, file: Path, allow: Collection[str] = ()) -> OpenedCascade:
+        """Read and check a cascade file; ``allow``: errors of a pipeline that count as warnings. Raises CannotOpen when
+        it cannot be read."""
         from workbench.workspace.opened_cascade import read_bytes
 
-        return self.check(file, self.load(file, read_bytes(file, self.shown(file))))
+        return self.check(file, self.load(file, read_bytes(file, self.shown(file))), allow)
 
     def load(self, file: Path, text: bytes | str) -> Loaded:
         """Read a text as if it were the file's, without the checks that take longer."""
@@ -117,12 +120,14 @@ class Project:
 
         return load(text, self.shown(file))
 
-    def check(self, file: Path, loaded: Loaded) -> OpenedCascade:
+    def check(self, file: Path, loaded: Loaded, allow: Collection[str] = ()) -> OpenedCascade:
         """Check what was read of a file."""
         from workbench.workspace.opened_cascade import opened
 
         real = file.resolve()
-        return opened(real, self.shown(file), loaded, self.root, self.environment.surroundings(real))
+        around = self.environment.surroundings(real)
+        around = replace(around, allow=tuple(allow)) if allow else around
+        return opened(real, self.shown(file), loaded, self.root, around)
 
     def variables(self, *, trusted: bool) -> Mapping[str, str]:
         """The process's variables, over those of the workspace's ``.env`` where a person has trusted the folder."""

@@ -54,12 +54,14 @@ def test_a_message_is_the_one_of_the_catalogue(example: Example) -> None:
 def test_every_code_has_an_example() -> None:
     # A file that is not UTF-8 cannot be written as an example; its reader has its own tests.
     # Codes of offline replies (L9…) are tested with the command that checks those.
-    others = {"L105", *(code for code in CATALOGUE if code.startswith("L9"))}
+    # Graphs have codes that are words; what gives them is in tests of their own.
+    others = {"L105", *(code for code in CATALOGUE if code.startswith("L9") or not code.startswith("L"))}
     assert {example.code for example in EXAMPLES} | others == set(CATALOGUE)
 
 
 def test_the_catalogue_is_in_order_and_says_when_each_code_is_given() -> None:
-    assert list(CATALOGUE) == sorted(CATALOGUE)
+    numbered = [code for code in CATALOGUE if code.startswith("L")]
+    assert numbered == sorted(numbered)
     assert all(row.when and row.message for row in CATALOGUE.values())
 
 

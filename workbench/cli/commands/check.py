@@ -13,6 +13,7 @@ from workbench.cli.options import CascadeFile, as_json, plain, project_here, rep
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.cli.reports import Case, github, junit, sarif, write_report
 from workbench.language.lint.catalogue import CATALOGUE
+from workbench.language.lint.pipeline import LOWERED
 from workbench.language.problem import Problem, Severity
 from workbench.models.replies import SUFFIX
 from workbench.tools.declared.check import check_tool
@@ -31,15 +32,29 @@ _STYLE = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 @click.command(short_help="Find what is wrong with cascade files.")
 @click.argument("files", type=CascadeFile(), nargs=-1, required=True, metavar="FILE|FOLDER...")
 @click.option("--strict", is_flag=True, help="Warnings fail too: exit code 1.")
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="CODE",
+    type=click.Choice(LOWERED),
+    help=f"Of pipelines: let an error pass as a warning ({', '.join(LOWERED)}). May be repeated.",
+)
 @click.option("--skip-others", is_flag=True, help="Pass over named files that are neither cascades, replies nor tools.")
 @report_format
 @as_json
 @plain
 @click.pass_context
 def command(
-    ctx: click.Context, files: tuple[Path, ...], strict: bool, skip_others: bool, form: str, json: bool, plain: bool
+    ctx: click.Context,
+    files: tuple[Path, ...],
+    strict: bool,
+    allow: tuple[str, ...],
+    skip_others: bool,
+    form: str,
+    json: bool,
+    plain: bool,
 ) -> None:
-    """Check cascade files (and files of offline replies and .tool.json files), and print every problem as
+    """Check cascades, pipelines in DOT (and files of offline replies and .tool.json files), and print every problem as
     file:line:column: severity: message. Of a FOLDER all of them are checked that lie in it or below.
 
     Exit code 1 when there is an error (with --strict also for a warning), 2 when a file cannot be read.
@@ -49,6 +64,7 @@ def command(
       workbench check flow.yaml
       workbench check cascades --strict
       workbench check flow.yaml --json
+      workbench check build.dot --allow dead_end
       workbench check cascades --format sarif > workbench.sarif
     """
     project = project_here()
@@ -67,7 +83,7 @@ def command(
             continue
         for each in chosen:
             try:
-                found = list(_problems(project, each))
+                found = list(_problems(project, each, allow))
                 by_file[project.shown(each)] = found
                 problems += found
             except CannotOpen as fault:
@@ -123,14 +139,14 @@ def _unreadable(fault: CannotOpen, json: bool) -> None:
     Failure(Exit.USAGE, str(fault), complete=True).show(as_json=json)
 
 
-def _problems(project: Project, file: Path) -> tuple[Problem, ...]:
+def _problems(project: Project, file: Path, allow: tuple[str, ...]) -> tuple[Problem, ...]:
     """What is wrong with a cascade, a file of offline replies, or the definition of a tool. Raises CannotOpen."""
     if file.name.endswith(SUFFIX):
         return check_replies(project, file)
     if file.name.endswith(TOOL):
         shown, known = project.shown(file), project.environment.surroundings(file).tools
         return check_tool(read_bytes(file, shown), shown, tuple(known or ()))
-    return project.open(file).problems
+    return project.open(file, allow).problems
 
 
 def _line(problem: Problem) -> tuple[Cell, ...]:

@@ -13,6 +13,7 @@ from workbench.cli.app import Opening, start
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import project_here, starting
 from workbench.cli.printer import Printer, talk
+from workbench.language.read.endings import FILE_ENDINGS
 from workbench.terminal import why_not
 from workbench.views.numbers import plural
 from workbench.views.value import Cell
@@ -76,7 +77,7 @@ def _meant(what: str | None) -> tuple[Path | None, str]:
         if Path(what).resolve() == project_here().root:
             return None, ""
         raise Failure(Exit.USAGE, "is a folder, not a cascade file", file=what, hint=f"cd {what} && workbench open")
-    if Path(what).exists() or Path(what).suffix in (".yaml", ".yml", ".json"):
+    if Path(what).exists() or Path(what).suffix in FILE_ENDINGS:
         return Path(what), ""
     project = project_here()
     run_id = project.store.find(what)

@@ -209,6 +209,9 @@ class _Builder:
     def graph(self) -> Graph:
         """The graph, its places aside."""
         read, found = self.read, self._of_graph
+        for name, at in found.found.items():
+            if at.key != name:
+                self.origins["graph", name] = at
         nodes = tuple(self._node(index, node) for index, node in enumerate(read.nodes.values()))
         edges = tuple(self._edge(at) for at in self.kept)
         self._implicit()
@@ -287,6 +290,9 @@ class _Builder:
             post_hook=found.text("tool_hooks.post") or hooks.text("tool_hooks.post"),
             max_turns=found.count("workbench.max_turns", 0),
         )
+        for name, at in found.found.items():
+            if at.key != name:
+                self.origins["phases", index, "attributes", name] = at
         for key in ("timeout", "fidelity", "thread_id"):
             if key in found.found:
                 self.origins["phases", index, key] = found.found[key]

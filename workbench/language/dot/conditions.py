@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+OUTCOMES = {"succeeded": "success", "partially_succeeded": "partial_success", "failed": "fail", "failure": "fail"}
+"""Outcomes as other programs spell them, with ours."""
 Op = Literal["=", "!=", ""]
 Lookup = Callable[[str], Any]
 """A key to its value; None for what is missing."""
@@ -117,7 +119,8 @@ def _clause(tokens: list[_Token], position: int) -> tuple[Clause, int]:
     literal = tokens[position]
     if literal[0] not in ("word", "text"):
         raise ConditionFault(f"expected a value after '{value}', found '{literal[1]}'", literal[2])
-    return Clause(key, "=" if kind == "eq" else "!=", literal[1], at), position + 1
+    words = OUTCOMES if key in ("outcome", "context.outcome") else {}
+    return Clause(key, "=" if kind == "eq" else "!=", words.get(literal[1], literal[1]), at), position + 1
 
 
 def _tokens(text: str) -> list[_Token]:

@@ -378,10 +378,117 @@ _REPLIES = (
     Lint("L906", W, "phase '{name}' calls no model", "offline replies of a phase with tool or for_each_row"),
 )
 
+_DOT = (
+    Lint("dot_syntax", E, "expected {expected}, found {found}", "DOT that cannot be read; what follows still is"),
+    Lint("dot_unterminated", E, "the {thing} that opens here is never closed", "a string, comment, bracket or brace"),
+    Lint("dot_value", E, "attribute without a value: {name}", "often an unescaped quote before it", 'write \\" inside'),
+    Lint("dot_strict", E, "'strict' graphs are not read; leave the word out", "strict digraph"),
+    Lint("dot_undirected", E, "'--' has no direction; write '->'", "graph in place of digraph, -- in place of ->"),
+    Lint("dot_second_graph", E, "a second graph in the file; one is read", "more than one graph"),
+    Lint("dot_outside", E, "text outside the braces of the graph", "prose before or behind the graph"),
+    Lint("dot_html", E, "HTML-like values are not read; write a string", "label=<…>"),
+    Lint("dot_port", E, "ports are not read: '{name}'", "a:n", "name the node alone"),
+    Lint("dot_concatenation", E, "strings cannot be put together with +; write one", '"a" + "b"'),
+    Lint("dot_group_edge", E, "an edge to a group of nodes is not read", "a -> {b c}", "write an edge for each"),
+    Lint("bad_id", E, "'{name}' is no id", "an id with other characters than letters, digits and _", "use a label"),
+    Lint("dot_tolerated", I, "read all the same", "missing commas, several [..], ids in quotes, # lines; once a file"),
+    Lint("declared_twice", I, "node '{name}' is declared again; what is later wins", "two declarations of a node"),
+    Lint("key_twice", W, "'{name}' is written twice; the later value wins", "an attribute twice in one [..]"),
+    Lint("implicit_node", W, "node '{name}' is named only by an edge", "a node without a declaration"),
+    Lint("alias", I, "'{written}' is read as '{meant}'", "a spelling of another program; once a file"),
+    Lint(
+        "attribute_unknown", W, "nothing reads the attribute '{name}' of a {thing}", "kept as it is; once for each name"
+    ),
+    Lint("attribute_value", E, "'{name}' must be {expected}, got '{value}'", "a value of the wrong type"),
+    Lint("attribute_choice", W, "'{name}' is one of {choices}; got '{value}'", "the default counts then"),
+    Lint("type_known", W, "unknown {thing} '{name}'", "a type or shape that means nothing; it runs as a model phase"),
+    Lint("fidelity_valid", W, "'{name}' is one of {choices}; got '{value}'", "the next level decides then"),
+    Lint("stylesheet_syntax", E, "{problem}", "model_stylesheet: selector {{ property: value; }}"),
+    Lint("stylesheet_property", W, "'{name}' is no property of a stylesheet", "only models, providers and effort"),
+)
+
+_PIPELINE = (
+    Lint("start_node", E, "a pipeline has one start; this one has {what}", "no start, or several", "shape=Mdiamond"),
+    Lint("terminal_node", E, "a pipeline has one exit; this one has {what}", "no exit, or several", "shape=Msquare"),
+    Lint(
+        "reachability",
+        E,
+        "no way leads from '{start}' to '{name}'",
+        "neither edges nor retry jumps lead there",
+        "add an edge, or let it pass with workbench.allow",
+    ),
+    Lint("endless", W, "no way leads from here to the exit: {names}", "a loop that only a limit of visits ends"),
+    Lint("start_no_incoming", E, "an edge leads into the start '{name}'", "the start is where a run begins"),
+    Lint("exit_no_outgoing", E, "an edge leads out of the exit '{name}'", "the exit is where a run ends"),
+    Lint(
+        "dead_end",
+        E,
+        "no edge leads out of '{name}'",
+        "a node that is not the exit and has no way on; a warning for one that asks a person",
+        "add an edge to the exit",
+    ),
+    Lint("condition_syntax", E, "{problem}", "a condition that cannot be read", "write key=value && key!=value"),
+    Lint("condition_equals", I, "'==' is read as '='", "once a file"),
+    Lint("condition_key", I, "'{key}' is read as a key of the context", "write context.{key}"),
+    Lint("condition_value", W, "'{key}' is always empty: {reason}", "a condition on what nothing in the graph sets"),
+    Lint(
+        "conditions_not_exhaustive",
+        W,
+        "no edge out of '{name}' is taken with {case}; the run would fail there",
+        "all edges have conditions, and they leave a case out",
+        "add an edge without a condition",
+    ),
+    Lint(
+        "parallel_edges_ignored",
+        W,
+        "only one of the edges from '{name}' is taken: {targets}",
+        "several edges without condition and label",
+        "shape=component takes all of them",
+    ),
+    Lint("parallel_no_meeting", E, "the branches of '{name}' never meet", "no node that every branch reaches"),
+    Lint("join_unreached", W, "no parallel branch reaches the join '{name}'", "a tripleoctagon without a component"),
+    Lint("child_missing", E, "'{name}' cannot run a child: {problem}", "stack.child_dotfile"),
+    Lint("child_circle", E, "the child of '{name}' leads back to this file: {chain}", "a run would never end"),
+    Lint("prompt_missing", E, "there is no file '{name}' with the prompt", "prompt_file, or prompt with @"),
+    Lint("tool_command_missing", E, "'{name}' has no tool_command to run", "a tool node without a command"),
+    Lint("tool_unknown", E, "tool '{name}' is not known", "workbench.tools"),
+    Lint("retry_target_exists", W, "'{key}' names '{name}', which is no node", "a jump that cannot be made"),
+    Lint(
+        "goal_gate_has_retry",
+        W,
+        "the gate '{name}' has no retry_target: a run that does not meet it fails",
+        "neither the node nor the graph names one",
+    ),
+    Lint("prompt_on_llm_nodes", W, "'{name}' has neither prompt nor label: its id is the task", "a model phase"),
+    Lint("default_choice", W, "'{name}' is none of the choices: {choices}", "human.default_choice"),
+    Lint(
+        "thread_fallback",
+        W,
+        "'{name}' continues the thread of '{key}' alone, and sees nothing else of the run",
+        "fidelity full without a thread: the key is the id of the phase before",
+        "name a thread_id, or a default_thread of the graph",
+    ),
+    Lint("thread_without_full", W, "thread '{name}' of '{node}' has no effect", "only fidelity full has threads"),
+    Lint("variable_unknown", W, "'{name}' may stay as it is written", "a variable that only a run can know, once each"),
+    Lint("allow_unknown", W, "'{name}' cannot be let pass; only {codes} can", "workbench.allow"),
+)
+
 CATALOGUE: Mapping[str, Lint] = MappingProxyType(
     {
         row.code: row
-        for row in (*_FILE, *_SHAPE, *_FLOW, *_SOURCES, *_TOOLS, *_TEMPLATES, *_SETTINGS, *_NOT_RUN, *_REPLIES)
+        for row in (
+            *_FILE,
+            *_SHAPE,
+            *_FLOW,
+            *_SOURCES,
+            *_TOOLS,
+            *_TEMPLATES,
+            *_SETTINGS,
+            *_NOT_RUN,
+            *_REPLIES,
+            *_DOT,
+            *_PIPELINE,
+        )
     }
 )
 """Every code with its row, in order: the documentation of `check` is generated from it."""

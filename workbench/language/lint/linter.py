@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from workbench.language.lint import candidates, flow, repeats, settings, sources, strategies, templates, tools
 from workbench.language.lint.facts import Check, Facts
 from workbench.language.lint.not_run import not_run
+from workbench.language.lint.pipeline import check_pipeline
 from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded
 from workbench.language.problem import Problem, Severity
@@ -60,6 +61,8 @@ def _left_out(loaded: Loaded) -> frozenset[str]:
 
 def _found(loaded: Loaded, around: LintEnvironment) -> Iterator[Problem]:
     if loaded.own is not None:
+        if loaded.own.format == "dot":
+            yield from check_pipeline(loaded, around)
         return
     cascade, graph = loaded.cascade or loaded.draft, loaded.graph
     if cascade is None or graph is None or not cascade.phases:

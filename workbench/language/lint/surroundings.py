@@ -86,6 +86,8 @@ class LintEnvironment(Struct, frozen=True):
     cached_from: Callable[[str], int | None] = _unknown
     """From how many tokens a model's provider caches what ``cache_control`` marks; 0: it caches by itself, or not at
     all; None: not known."""
+    allow: Collection[str] = ()
+    """Errors of a pipeline that a person lets pass as warnings."""
     servers: Collection[str] = ()
     """The MCP servers of the settings."""
 

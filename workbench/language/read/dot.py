@@ -7,6 +7,7 @@ that only group. Defaults are resolved here, because they depend on the order of
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,9 +17,9 @@ from msgspec import Struct, field
 from workbench.language.problem import Severity
 from workbench.language.read.reading import MAX_DEPTH, MAX_NODES, Fault, too_deep, too_many
 
-_GAP = r"(?:[ \t\r\f\v]+|\n[ \t]*(?P<hash>\#)[^\n]*|\n|//[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/)*+"
-"""What stands between tokens. A line that begins with ``#`` is a comment too, as it is for the C preprocessor."""
-_BLANK = _GAP.replace("(?P<hash>\\#)", "\\#")
+_GAP = r"(?:[ \t\r\f\v]++|\n[ \t]*+\#[^\n]*+|\n|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+"
+"""What stands between tokens. A line that begins with ``#`` is a comment too, as it is for the C preprocessor. Without
+a group that captures: such a group inside a possessive repeat raises SystemError in Python 3.11."""
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _WORD = r"(?:(?!->|--)[^\s\[\]{}();,=\"<>])+"
 _KEY = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
@@ -27,15 +28,17 @@ _gap = re.compile(_GAP).match
 _word = re.compile(_WORD).match
 _string = re.compile(_STRING, re.DOTALL).match
 _attribute = re.compile(
-    rf'{_GAP}(?P<key>{_KEY}){_BLANK}=(?!=){_BLANK}(?:"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)"'
-    rf"|(?P<bare>[^\s\[\]{{}};,=\"<>]++))(?=[\s,;\]/]){_BLANK}(?P<end>[,;]?)",
+    rf'{_GAP}(?P<key>{_KEY}){_GAP}=(?!=){_GAP}(?:"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)"'
+    rf"|(?P<bare>[^\s\[\]{{}};,=\"<>]++))(?=[\s,;\]/]){_GAP}(?P<end>[,;]?)",
     re.DOTALL,
 ).match
-_edge_or_list = re.compile(rf"{_BLANK}(?P<what>->|--|\[|=(?!=)|:|\{{)").match
+_edge_or_list = re.compile(rf"{_GAP}(?P<what>->|--|\[|=(?!=)|:|\{{)").match
 _identifier = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _bare = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*|-?\d+(?:\.\d+)?|-?\.\d+|\d+(?:ms|s|m|h|d)").fullmatch
 _header = re.compile(r"(?m)^[ \t]*(?:strict[ \t\r\n]+)?(?:di)?graph\b(?=[^{\n;]*\{)").search
+_hashes = re.compile(r"(?m)^[ \t]*(?=#)").finditer
 _ESCAPE = re.compile(r'\\(["\\nt])')
+_HASH = "lines that begin with # are read as comments"
 _MEANING = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
 
 
@@ -152,7 +155,8 @@ class _Reader:
         self.at = 0
         self.file = DotFile()
         self.noted: set[str] = set()
-        self.values = 0
+        self.hashes = [match.end() for match in _hashes(text)]
+        """Where lines begin with #, inside strings too."""
 
     # -- what is said -------------------------------------------------------------------------------------------------
 
@@ -171,7 +175,7 @@ class _Reader:
     def read(self) -> DotFile:
         text, file = self.text, self.file
         if text.startswith("#"):
-            self.once("dot_tolerated", "lines that begin with # are read as comments", 0, 1)
+            self.once("dot_tolerated", _HASH, 0, 1)
             self.at = self._line_end(0)
         self.skip()
         match = _header(text, 0)
@@ -525,8 +529,8 @@ class _Reader:
                 else:
                     match = None
             if match is not None:
-                if match["hash"]:
-                    self._hash(match.start("hash"))
+                if self.hashes:
+                    self._hash(at, match.start("key"))
                 if before != ",":
                     self._separated(before, match.start("key"))
                 before = separator
@@ -546,6 +550,9 @@ class _Reader:
                 return
             if char in ",;":
                 self.at += 1
+            elif char == "+":
+                self._plus()
+                self._resume_in_list()
             elif not self._attribute(own, ends="]", seen=seen):
                 self._resume_in_list()
             at = self.at
@@ -556,7 +563,6 @@ class _Reader:
         self.once("dot_tolerated", said, at, at + 1)
 
     def _set(self, own: Attributes, made: Attribute, seen: set[str]) -> None:
-        self.values += 1
         if made.key in seen:
             message = f"'{made.key}' is written twice; the later value wins"
             self.file.faults.append(Fault(Severity.WARNING, "key_twice", message, made.key_start, made.key_end))
@@ -598,6 +604,9 @@ class _Reader:
             own, Attribute(key, value[0], value[1], key_start, key_end, *value[2:]), seen if seen is not None else set()
         )
         return True
+
+    def _plus(self) -> None:
+        self.error("dot_concatenation", "strings cannot be put together with +; write one", self.at, self.at + 1)
 
     def _no_value(self, start: int, end: int) -> None:
         shown = self.text[start : min(end, start + 60)]
@@ -650,15 +659,18 @@ class _Reader:
         """Past blanks and comments."""
         match = _gap(self.text, self.at)
         assert match is not None
+        if self.hashes:
+            self._hash(self.at, match.end())
         self.at = match.end()
-        if match["hash"]:
-            self._hash(match.start("hash"))
         if self.text.startswith("/*", self.at):
             self.error("dot_unterminated", "the comment that opens here is never closed", self.at, self.at + 2)
             self.at = len(self.text)
 
-    def _hash(self, at: int) -> None:
-        self.once("dot_tolerated", "lines that begin with # are read as comments", at, at + 1)
+    def _hash(self, start: int, end: int) -> None:
+        """Told of a line of comment that begins with # between two tokens."""
+        at = bisect_left(self.hashes, start)
+        if at < len(self.hashes) and self.hashes[at] < end:
+            self.once("dot_tolerated", _HASH, self.hashes[at], self.hashes[at] + 1)
 
     def _unterminated(self, at: int) -> None:
         self.error("dot_unterminated", "the string that opens here is never closed", at, at + 1)

@@ -6,14 +6,13 @@ from __future__ import annotations
 import re
 
 from workbench.language.problem import Problem, Severity
+from workbench.language.read.endings import DOT_ENDINGS
 from workbench.language.read.json import read_json
 from workbench.language.read.reading import MAX_BYTES, Fault, Reading
 from workbench.language.read.source import Format, Source
 from workbench.language.read.yaml import read_yaml
 
 _BOM = "\ufeff"
-DOT_ENDINGS = (".dot", ".gv", ".fabro")
-"""Of files that are read as DOT whatever they hold."""
 _GRAPH = re.compile(
     r"(?:\s+|(?://|#)[^\n]*|/\*(?:[^*]|\*(?!/))*+\*/)*+(?:strict\s+)?(?:di)?graph\b(?:\s*+\"[^\"]*+\"|[^\n\"{:]*+)\s*+\{"
 ).match

@@ -19,6 +19,7 @@ from workbench.language.edit.completion import Completion, FieldHelp, Names, com
 from workbench.language.edit.edits import EditError
 from workbench.language.edit.navigate import Definition, Definitions, NamedThing, named_at
 from workbench.language.problem import Problem, Severity
+from workbench.language.read.endings import FILE_ENDINGS
 from workbench.language.read.source import Format
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen
@@ -38,7 +39,6 @@ from workbench.views.problems import ProblemRows
 from workbench.views.text import TextRows
 from workbench.workspace.draft_checker import CheckedDraft, DraftChecker
 from workbench.workspace.drafts import Draft
-from workbench.workspace.environment import SUFFIXES
 from workbench.workspace.text_file import CannotSave, ChangedMeanwhile, TextFile
 
 BESIDE = (".tool.json", ".replies.yaml", ".replies.json", ".input.json", ".answers.json")
@@ -81,7 +81,7 @@ class EditorScreen(WorkbenchScreen[None]):
         self.definitions = Definitions()
         self._before: list[tuple[int, int]] = []
         """Where the cursor was before each jump to a definition."""
-        self.checks = path.suffix in SUFFIXES and not path.name.endswith(BESIDE)
+        self.checks = path.suffix in FILE_ENDINGS and not path.name.endswith(BESIDE)
         """Whether the file is a cascade: another one is only edited."""
         self.area = CodeArea(id="code", language=self.form if self.checks else None)
         self.popup = Popup(id="popup")
