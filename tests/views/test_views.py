@@ -21,6 +21,9 @@ import workbench.cli
 import workbench.views
 from tests.support.command import run_cli
 from tests.support.workspaces import CASCADE, REPLIES, alone
+from workbench.analysis.batch.matrix import CellResult, Matrix, Plan, PlannedVariant
+from workbench.analysis.batch.rows import Row
+from workbench.analysis.batch.scoring import Score, Scorer
 from workbench.analysis.changed import AssembledRequest, ChangedCall, ChangedPart
 from workbench.analysis.soundings import analysed
 from workbench.analysis.sweep import candidates, sweep
@@ -41,6 +44,7 @@ from workbench.store.run_filter import find_runs, parse_filter
 from workbench.store.text_search import TextSearch
 from workbench.views.analysis import AnalysisView
 from workbench.views.annotations import AnnotationsView
+from workbench.views.batch import BatchesView, BatchView, CellView
 from workbench.views.call import CallView
 from workbench.views.candidates import CandidateRows, CandidatesView
 from workbench.views.compare import CompareRows, CompareView
@@ -270,6 +274,36 @@ def samples(project: Project) -> Example:
     return Example(PlaygroundView(playground.subject, plan, found), SampleRows(found), ("status", "#", "in", "out"))
 
 
+def batch_matrix() -> Matrix:
+    rows = (
+        Row(1, "rows.jsonl:1", {"name": "Ada <b>no</b>"}, {"name": "Ada <b>no</b>", "expected": "Hello"}),
+        Row(2, "rows.jsonl:2", {"name": "Bob"}, {"name": "Bob", "expected": "Hi"}),
+        Row(3, "rows.jsonl:3", fault="'name' missing"),
+    )
+    variants = (PlannedVariant("model=a", "greet.yaml"), PlannedVariant("model=b", "greet.yaml"))
+    cells = {f"{row}{variant}": (row, variant, 0) for row in range(2) for variant in range(2)}
+    right, wrong = {"exact": Score(1.0)}, {"exact": Score(0.0, "too long")}
+    results = {
+        "00": CellResult("success", "", "Hello", "r1", "s1", 0.0125, 0.0125, 90, 7, 1.25, 1, right),
+        "01": CellResult("success", "", "Hello, you", "r2", "s2", 0.0025, 0.0025, 95, 3, 0.5, 1, wrong),
+        "10": CellResult("failed", "no answer", "", "r3", "s3", None, 0.0, 12, 0, 0.25, 2),
+    }
+    plan = Plan("greet-1", "rows.jsonl", rows, variants, cells, 1, (Scorer.parse("exact"),))
+    return Matrix(plan, results)
+
+
+def batch(project: Project) -> Example:
+    return Example(BatchView(batch_matrix()))
+
+
+def batch_cell(project: Project) -> Example:
+    return Example(CellView(batch_matrix(), 0, 1))
+
+
+def batches(project: Project) -> Example:
+    return Example(BatchesView([batch_matrix()]))
+
+
 EXAMPLES: dict[type[View], Callable[[Project], Example]] = {
     RunView: run,
     TimelineView: timeline,
@@ -292,6 +326,9 @@ EXAMPLES: dict[type[View], Callable[[Project], Example]] = {
     AnalysisView: analysis,
     ChangedView: changed,
     PlaygroundView: samples,
+    BatchView: batch,
+    CellView: batch_cell,
+    BatchesView: batches,
 }
 
 

@@ -25,6 +25,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "serve": "The app in a browser, and an API that reads the runs.",
         "link": "A read-only link to a run, for somebody else.",
         "run": "Run a cascade without the app.",
+        "batch": "A cascade over many inputs, in variants, with scores.",
         "resume": "Go on with a stopped or interrupted run.",
         "attach": "Watch the model calls of any program, and replay them.",
         "import": "Make runs of other tools into stored runs.",
@@ -32,6 +33,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     },
     "Look": {
         "runs": "List the stored runs.",
+        "batches": "Stored batches: their results, as a table or a file.",
         "annotate": "Tags, notes, scores and thumbs on runs and calls.",
         "show": "One run: its phases, turns, costs and output.",
         "context": "What a model call saw, entry by entry, and why.",

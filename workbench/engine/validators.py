@@ -111,7 +111,7 @@ class Validation:
             if inline is None and validators.describe(name) is not None:
                 with calling(services, world, place):
                     return await validators.judge(name, content, world.input, world.state, place, index)
-            definition = _inline(name, inline) if inline is not None else services.ports.library.by_name(name)
+            definition = as_cascade(name, inline) if inline is not None else services.ports.library.by_name(name)
         except (ValidatorFault, CascadeNotFound) as fault:
             needs_trust = isinstance(fault, ValidatorFault) and fault.needs_trust
             reason, _ = services.ports.redact(f"validator '{name}': {fault}")
@@ -154,7 +154,7 @@ def _score(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _inline(name: str, inline: InlineValidator) -> Definition:
+def as_cascade(name: str, inline: InlineValidator) -> Definition:
     """An inline validator is a cascade of one phase, written in place."""
     phase: dict[str, Any] = {"name": name, "instructions": inline.instructions}
     if inline.model:

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from workbench.context.place import Place
-from workbench.engine.contracts import Audibles, Human, NoAudibles, Notice, Ports
+from workbench.engine.contracts import Audibles, Human, Model, NoAudibles, Notice, Ports
 from workbench.engine.definition import Definition, Options, Outcome, Parent
 from workbench.engine.edits import Edit
 from workbench.engine.gate import Decision, Gate, Stop, StopKind, open_gate
@@ -62,6 +62,9 @@ class RunAttachments(Struct, frozen=True):
     """What is wrong with prepared answers, by the phases that there are."""
     observe_child: Callable[[Event], None] = lambda event: None
     """Sees the events of the runs that it starts."""
+    model: Model | None = None
+    """Answers the calls in the place of the one that the choice means: several runs of one event loop share it, for
+    the connections of a loop are closed together. It is opened and closed by whoever made it."""
 
 
 class Start(Struct, frozen=True):
@@ -226,13 +229,12 @@ async def _execute(
         parent=taken.parent if taken is not None else None,
         journaled=taken.recording.events if taken is not None and taken.policy is RESUMED else (),
     )
-    return await _executed(run, live)
+    return await _executed(run, live, None if attached.model is not None else live.model)
 
 
-async def _executed(run: Run, live: Ports) -> Outcome:
-    """Run with what the live model needs before and after: it loads while the first context is assembled, and gives
-    its connections back on the loop that opened them. What tools have left running ends with the run."""
-    model = live.model
+async def _executed(run: Run, live: Ports, model: Model | None) -> Outcome:
+    """Run with what the run's own model needs before and after: it loads while the first context is assembled, and
+    gives its connections back on the loop that opened them. What tools have left running ends with the run."""
     warming = asyncio.ensure_future(model.warm()) if isinstance(model, Connected) else None
     try:
         return await run.execute()
@@ -280,7 +282,7 @@ def live_ports(project: Project, start: Start, attached: RunAttachments, sink: S
     embedder = embedder_for(project, start.choice, env, prices)
     redact = project.redactor(base_url=start.choice.base_url)
     return Ports(
-        model=model_for(project, start.choice, start.file, env, prices),
+        model=attached.model or model_for(project, start.choice, start.file, env, prices),
         tools=toolbox,
         validators=toolbox.validators,
         human=attached.human,

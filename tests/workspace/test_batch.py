@@ -1,0 +1,299 @@
+"""A cascade over many rows: what runs, what is kept, what is scored, and how it goes on."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.command import WORKBENCH, run_cli
+from tests.support.loopback import Loopback, Received, Reply
+from tests.support.waiting import until
+from tests.support.workspaces import alone
+from workbench.analysis.batch.grid import GridError, setting_of, variants_of
+from workbench.analysis.batch.paired import paired
+from workbench.analysis.batch.rows import row_of
+from workbench.analysis.batch.scoring import Scorer, ScorerError, read_score, score
+from workbench.workspace.project import Project
+
+FLOW = """\
+cascade_id: flow
+inputs_schema: {review: a text}
+phases:
+  - name: judge
+    model: openai/gpt-4o
+    instructions: "Is this good or bad? {{ input.review }}"
+"""
+REPLIES = """\
+replies:
+  judge:
+    - when: great
+      text: good
+    - text: bad
+"""
+ROWS = [
+    {"id": "ines", "review": "great jacket", "expected": "good"},
+    {"id": "tom", "review": "the zip broke", "expected": "bad"},
+    {"id": "farid", "review": "short", "expected": "good"},
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with a cascade, its replies and three rows."""
+    alone(monkeypatch, tmp_path / "home", tmp_path / "work")
+    work = tmp_path / "work"
+    (work / "flow.yaml").write_text(FLOW)
+    (work / "flow.replies.yaml").write_text(REPLIES)
+    write_rows(work, ROWS)
+    return work
+
+
+def write_rows(folder: Path, rows: list[Any]) -> None:
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def batch(*options: str, code: int = 0) -> Any:
+    """The JSON of a batch of the workspace."""
+    ended = run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "--json", "-q", *options)
+    assert ended.code == code, ended.err + ended.out
+    return ended.json
+
+
+# -- pure parts --------------------------------------------------------------------------------------------------------
+
+
+def test_a_grid_has_every_combination_and_labels_what_differs() -> None:
+    found = variants_of(
+        ("a.yaml",), ("model=[x/a, x/b]", "p.rules.max_turns=[1, 2]", "input.n=3"), ("", "mask(after=1)")
+    )
+    assert len(found) == 8
+    assert found[0].settings == (("model", "x/a"), ("p.rules.max_turns", 1), ("input.n", 3))
+    assert found[0].label == "model=x/a · p.rules.max_turns=1 · the file's strategy"
+    assert len({one.label for one in found}) == 8
+
+
+@pytest.mark.parametrize("text", ["model", "=x", "a..b=1", "a=[", "a=[]"])
+def test_what_is_no_setting_is_refused(text: str) -> None:
+    with pytest.raises(GridError):
+        setting_of(text)
+
+
+def test_a_list_in_a_setting_may_hold_lists_and_objects() -> None:
+    assert setting_of('p.stop=[["a", "b"], {"x": [1, 2]}, plain]') == ("p.stop", [["a", "b"], {"x": [1, 2]}, "plain"])
+
+
+def test_a_row_says_what_it_lacks() -> None:
+    assert "'review' missing" in row_of(1, "", {"text": "x"}, ["review"]).fault
+    assert "a list" in row_of(1, "", [1], ["review"]).fault
+    assert row_of(1, "", {"input": {"review": "x"}, "expected": 1}, ["review"]).input == {"review": "x"}
+
+
+@pytest.mark.parametrize("answer", ["maybe", None, [], {}, {"score": "high"}, float("nan"), '{"valid": null}', ""])
+def test_an_answer_that_is_no_score_is_a_fault_and_not_zero(answer: Any) -> None:
+    found = read_score(answer)
+    assert found.value is None
+    assert found.fault
+
+
+def test_scorers_read_outputs_and_rows() -> None:
+    row = row_of(1, "", {"q": "x", "expected": {"a": [1, 2.0]}, "label": "Yes"}, [])
+    assert score(Scorer.parse("exact"), '```json\n{"a": [1, 2.0]}\n```', row).value == 1
+    assert score(Scorer.parse("exact:label"), " Yes\n", row).value == 1
+    assert score(Scorer.parse("exact:nothing"), "Yes", row).fault
+    assert score(Scorer.parse(r"regex:\bno\b"), "I said No.", row).value == 1
+    wrong = score(Scorer.parse("schema:s"), '{"a": "x"}', row, {"properties": {"a": {"type": "number"}}})
+    assert (wrong.value, wrong.reason) == (0, "a: 'x' is not of type 'number'")
+    with pytest.raises(ScorerError):
+        Scorer.parse("regex:(")
+
+
+@given(st.dictionaries(st.integers(0, 30), st.floats(-5, 5), min_size=5), st.floats(-3, 3), st.integers(0, 9))
+def test_a_shift_of_every_row_is_its_own_interval(values: dict[int, float], shift: float, seed: int) -> None:
+    found = paired(values, {row: value + shift for row, value in values.items()}, seed)
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low == pytest.approx(shift, abs=1e-9)
+    assert found.high == pytest.approx(shift, abs=1e-9)
+
+
+def test_the_same_seed_gives_the_same_interval_and_it_holds_the_mean() -> None:
+    a, b = dict.fromkeys(range(40), 0.0), {row: float(row % 3 == 0) for row in range(40)}
+    found = paired(a, b, 7)
+    assert found == paired(a, b, 7)
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 < found.low < found.mean < found.high
+    assert (found.better, found.equal, found.worse) == (14, 26, 0)
+
+
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+
+def test_every_row_is_a_stored_run_and_the_same_command_runs_nothing_again(folder: Path) -> None:
+    body = batch("--score", "exact")
+    assert [one["output"] for one in body["results"]] == ["good", "bad", "bad"]
+    assert [one["score_exact"] for one in body["results"]] == [1, 1, 0]
+    assert body["variants"][0]["scores"]["exact"] == {"mean": pytest.approx(2 / 3), "rows": 3}
+    store = Project.at(folder).store
+    runs = store.run_ids()
+    assert sorted(one["run"] for one in body["results"]) == runs
+    assert batch("--score", "exact") == body
+    assert batch("--score", "exact", "--score", "hit=regex:^bad")["results"][2]["score_hit"] == 1
+    assert store.run_ids() == runs
+
+
+def test_a_row_that_was_edited_runs_and_the_others_stay(folder: Path) -> None:
+    before = batch()["results"]
+    write_rows(folder, [ROWS[0], {**ROWS[1], "review": "great zip"}, ROWS[2]])
+    after = batch()["results"]
+    assert [one["run"] == other["run"] for one, other in zip(before, after, strict=True)] == [True, False, True]
+
+
+def test_rows_that_are_equal_have_runs_of_their_own(folder: Path) -> None:
+    write_rows(folder, [ROWS[0], ROWS[0]])
+    assert len({one["run"] for one in batch("--repeat", "2")["results"]}) == 4
+
+
+def test_rows_that_cannot_run_are_rows_with_a_reason(folder: Path) -> None:
+    (folder / "rows.jsonl").write_text('{"review": "great"}\n{"review": \n{"text": "x"}\n[1]\n')
+    found = batch(code=1)["results"]
+    assert [one["status"] for one in found] == ["success", "unfit", "unfit", "unfit"]
+    assert found[1]["reason"].startswith("rows.jsonl:2:12: not valid JSON")
+    assert len(Project.at(folder).store.run_ids()) == 1
+
+
+def test_csv_and_parquet_hold_the_same_rows(folder: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    (folder / "rows.csv").write_text("id,review,expected\nines,great jacket,good\ntom,broken\n")
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(ROWS), folder / "rows.parquet")
+    by_csv = run_cli("batch", "flow.yaml", "-i", "rows.csv", "--json", "-q").json["results"]
+    assert [one["status"] for one in by_csv] == ["success", "unfit"]
+    assert by_csv[1]["reason"] == "rows.csv:3: 2 fields, the first line names 3"
+    by_parquet = run_cli("batch", "flow.yaml", "-i", "rows.parquet", "--json", "-q").json["results"]
+    assert [one["output"] for one in by_parquet] == ["good", "bad", "bad"]
+
+
+def test_variants_are_compared_row_by_row(folder: Path) -> None:
+    (folder / "kinder.yaml").write_text(FLOW.replace("good or bad?", "good or great?"))
+    (folder / "kinder.replies.yaml").write_text("replies: {judge: [{text: good}]}\n")
+    body = batch("--cascade", "kinder.yaml", "--score", "exact")
+    assert [one["label"] for one in body["variants"]] == ["flow.yaml", "kinder.yaml"]
+    compared = {one["what"]: one for one in body["comparisons"]}
+    assert (compared["exact"]["better"], compared["exact"]["worse"], compared["exact"]["rows"]) == (1, 1, 3)
+
+
+def test_a_setting_is_written_into_the_cascade_that_the_run_is_pinned_to(folder: Path) -> None:
+    body = batch(
+        "--model", "offline", "--set", "model=[x/a, x/b]", "--set", "judge.instructions=Say {{ input.review }}"
+    )
+    state = Project.at(folder).store.state(body["results"][1]["run"])
+    assert "Say {{ input.review }}" in state.cascade_text
+    assert state.calls[0].model == "x/b"
+    failed = run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "--set", "nothing.at=1")
+    assert failed.code == 2
+    assert "'nothing' is no phase" in failed.err
+
+
+def test_results_are_written_as_what_the_name_ends_with(folder: Path) -> None:
+    import pyarrow.parquet
+
+    names = ("r.json", "r.jsonl", "r.csv", "r.parquet", "r.html")
+    body = batch("--score", "exact", *(part for name in names for part in ("-o", name)))
+    assert json.loads((folder / "r.json").read_text()) == body
+    lines = [json.loads(line) for line in (folder / "r.jsonl").read_text().splitlines()]
+    rows = list(csv.DictReader(io.StringIO((folder / "r.csv").read_text())))
+    table = pyarrow.parquet.read_table(folder / "r.parquet").to_pylist()
+    assert [one["output"] for one in lines] == [one["output"] for one in rows] == [one["output"] for one in table]
+    assert "great jacket" in (folder / "r.html").read_text()
+    assert run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "-o", "r.xls").code == 2
+
+
+def test_scorers_that_raise_or_answer_nonsense_leave_the_run_and_say_why(folder: Path) -> None:
+    (folder / "tools").mkdir()
+    (folder / "tools" / "judges.py").write_text(
+        "def share(output: str, expected: str) -> float:\n"
+        '    """How much of it is there."""\n'
+        "    return len(set(output) & set(expected)) / len(set(expected))\n\n"
+        'def broken(output: str) -> float:\n    """Never answers."""\n    raise ZeroDivisionError("by nothing")\n\n'
+        'def vague(output: str) -> str:\n    """Says something else."""\n    return "rather good"\n'
+    )
+    refused = run_cli("batch", "flow.yaml", "-i", "rows.jsonl", "--score", "python:share", "-q")
+    assert refused.code == 3, refused.err
+    assert run_cli("trust", "--yes").code == 0
+    found = batch("--score", "python:share", "--score", "python:broken", "--score", "python:vague")["results"][0]
+    assert found["score_share"] == 1
+    assert (found["score_broken"], found["score_vague"]) == (None, None)
+    assert "ZeroDivisionError: by nothing" in found["reason_broken"]
+    assert "no score in the answer" in found["reason_vague"]
+
+
+def test_a_cascade_judges_and_a_person_does(folder: Path) -> None:
+    judge = (
+        "cascade_id: judge\nphases: [{name: p, instructions: 'Rate: {{ input.content }} for {{ input.expected }}'}]\n"
+    )
+    (folder / "judge.yaml").write_text(judge)
+    answer = """'{"score": 0.25, "reason": "too short"}'"""
+    (folder / "judge.replies.yaml").write_text(f"replies: {{p: [{{text: {answer}}}]}}\n")
+    body = batch("--score", "cascade:judge.yaml", "--score", "person")
+    assert {one["score_judge"] for one in body["results"]} == {0.25}
+    assert [one["score_person"] for one in body["results"]] == [None] * 3
+    assert run_cli("annotate", body["results"][1]["session"], "--score", "4").code == 0
+    again = run_cli("batches", body["name"], "--json").json
+    assert [one["score_person"] for one in again["results"]] == [None, 4, None]
+
+
+def test_a_budget_stops_cleanly_and_the_same_command_goes_on(folder: Path) -> None:
+    with Loopback([Reply("good")]) as provider:
+        where = ("--base-url", provider.url, "-c", "1")
+        body = batch(*where, "--max-cost", "0", code=1)
+        assert (body["left"], body["stopped"]) == (3, "the budget of $0 is reached")
+        assert provider.requests == []
+        assert batch(*where)["left"] == 0
+        assert len(provider.requests) == 3
+        assert len(Project.at(folder).store.run_ids()) == 1 + 2  # The one that was stopped went on.
+
+
+def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:
+    held = threading.Event()
+
+    def answer(request: Received) -> Reply:
+        if b"great" not in request.raw:
+            held.wait(60)
+        return Reply("good" if b"great" in request.raw else "bad")
+
+    with Loopback(answer) as provider:
+        command = [*WORKBENCH, "batch", "flow.yaml", "-i", "rows.jsonl", "-q", "--base-url", provider.url]
+        store = Project.at(folder).store
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder) as running:
+            try:
+                for _ in ROWS:
+                    assert provider.arrived.acquire(timeout=100)
+                until(lambda: any(run.status == "success" for run in store.runs()), "the first row")
+            finally:
+                running.kill()
+        held.set()
+        runs = store.run_ids()
+        body = batch("--base-url", provider.url)
+        assert [one["output"] for one in body["results"]] == ["good", "bad", "bad"]
+        assert store.run_ids() == runs
+        assert len(provider.requests) == 3 + 2
+
+
+def test_frozen_rows_replay_without_a_call(folder: Path) -> None:
+    batch("--freeze", "reviews", "--score", "exact")
+    replayed = run_cli("test", "run", "--json")
+    assert replayed.code == 0, replayed.err
+    assert sorted(path.stem for path in (folder / "snapshots").glob("*.json")) == [f"reviews-r{n}" for n in (1, 2, 3)]

@@ -1,0 +1,206 @@
+"""What is known of a batch: its plan, what its cells came to, and the table of inputs and variants that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import fsum
+from typing import Any
+
+from msgspec import Struct, convert, field, to_builtins
+from msgspec.structs import replace
+
+from workbench.analysis.batch.paired import Paired, paired
+from workbench.analysis.batch.rows import Row
+from workbench.analysis.batch.scoring import Score, Scorer
+
+DONE = ("success", "failed", "blocked", "diverged")
+"""How a cell ended that the same command leaves as it is."""
+OPEN, UNFIT = "open", "unfit"
+"""A cell that no run has ended, and one of a row that no run can be made of."""
+MEASURES = ("cost", "tokens", "seconds")
+"""What variants are compared by beside their scores; less is better."""
+
+
+class PlannedVariant(Struct, frozen=True):
+    """One column, and what it asks for."""
+
+    label: str
+    cascade: str
+    model: str = ""
+    """Who answers the phases that name no model."""
+    strategy: str = ""
+
+
+class Plan(Struct, frozen=True):
+    """What a batch is to do, as the newest command said."""
+
+    name: str
+    source: str
+    """The file of the inputs, or the query."""
+    rows: tuple[Row, ...]
+    variants: tuple[PlannedVariant, ...]
+    cells: Mapping[str, tuple[int, int, int]]
+    """Row (its place in ``rows``), variant and repetition of each cell, by key."""
+    repeat: int = 1
+    scorers: tuple[Scorer, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(to_builtins(self))
+
+    @classmethod
+    def from_json(cls, body: Any) -> Plan:
+        """Raises msgspec.ValidationError."""
+        return convert(body, cls)
+
+
+class CellResult(Struct, frozen=True, omit_defaults=True):
+    """One run of a row under a variant. Money in US dollars."""
+
+    status: str = OPEN
+    reason: str = ""
+    output: str = ""
+    run: str = ""
+    session: str = ""
+    cost: float | None = None
+    """None where it is not known of all calls."""
+    spent: float = 0.0
+    """What is known of it."""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    seconds: float | None = None
+    calls: int = 0
+    scores: Mapping[str, Score] = field(default_factory=dict)
+    """By the name of the scorer."""
+
+    @property
+    def tokens(self) -> int:
+        return self.tokens_in + self.tokens_out
+
+
+class Matrix:
+    """The table: rows and variants, each with as many results as it was repeated."""
+
+    def __init__(self, plan: Plan, results: Mapping[str, CellResult]) -> None:
+        self.plan = plan
+        self._cells: dict[tuple[int, int], list[CellResult]] = {}
+        places = sorted((place, key) for key, place in plan.cells.items())
+        for (row, variant, _), key in places:
+            self._cells.setdefault((row, variant), []).append(results.get(key) or CellResult())
+
+    def at(self, row: int, variant: int) -> tuple[CellResult, ...]:
+        """The results of a cell; of a row that fits no run one that says so."""
+        fault = self.plan.rows[row].fault
+        if fault:
+            return (CellResult(UNFIT, fault),)
+        return tuple(self._cells.get((row, variant), ()))
+
+    def all(self) -> Iterable[tuple[int, int, int, CellResult]]:
+        """Row, variant, repetition and result of every cell, in the order of the rows."""
+        for row in range(len(self.plan.rows)):
+            for variant in range(len(self.plan.variants)):
+                for number, one in enumerate(self.at(row, variant), 1):
+                    yield row, variant, number, one
+
+    def counts(self) -> dict[str, int]:
+        """How many cells are in each status."""
+        found: dict[str, int] = {}
+        for _, _, _, one in self.all():
+            found[one.status] = found.get(one.status, 0) + 1
+        return found
+
+    @property
+    def left(self) -> int:
+        """Cells that the same command would still run."""
+        return sum(number for status, number in self.counts().items() if status not in (*DONE, UNFIT))
+
+    def totals(self, variant: int) -> VariantTotals:
+        """One column in sums and means."""
+        found = [one for row in range(len(self.plan.rows)) for one in self.at(row, variant)]
+        ended = [one for one in found if one.status in DONE]
+        means = {}
+        for scorer in self.plan.scorers:
+            values = self.values(variant, scorer.name)
+            means[scorer.name] = (fsum(values.values()) / len(values), len(values)) if values else None
+        seconds = [one.seconds for one in ended if one.seconds is not None]
+        return VariantTotals(
+            self.plan.variants[variant].label,
+            len(found),
+            sum(one.status == "success" for one in found),
+            sum(one.status in ("failed", "blocked", "diverged", UNFIT) for one in found),
+            sum(one.status not in (*DONE, UNFIT) for one in found),
+            fsum(one.spent for one in found),
+            sum(one.cost is None for one in ended),
+            sum(one.tokens_in for one in found),
+            sum(one.tokens_out for one in found),
+            fsum(seconds) / len(seconds) if seconds else None,
+            means,
+        )
+
+    def values(self, variant: int, name: str) -> dict[int, float]:
+        """By row the mean over its repetitions of a scorer, or of one of ``MEASURES``; without what is not known.
+
+        A run that failed has no output to judge: scorers give it 0, for a variant that fails must not look better by
+        it; its measures are left out."""
+        found: dict[int, float] = {}
+        for row in range(len(self.plan.rows)):
+            values = [value for one in self.at(row, variant) if (value := _value(one, name)) is not None]
+            if values:
+                found[row] = fsum(values) / len(values)
+        return found
+
+    def compare(self, a: int, b: int, name: str, seed: int = 0) -> Paired | None:
+        """Variant ``b`` against ``a`` over the rows that both have."""
+        return paired(self.values(a, name), self.values(b, name), seed)
+
+    @property
+    def spent(self) -> float:
+        """US dollars known of all cells, with their scorers."""
+        scored = (score.cost or 0.0 for _, _, _, one in self.all() for score in one.scores.values())
+        return fsum(one.spent for _, _, _, one in self.all()) + fsum(scored)
+
+
+class VariantTotals(Struct, frozen=True):
+    """A column in sums. ``scores``: by scorer the mean over rows, and over how many; None where none is known."""
+
+    label: str
+    cells: int
+    succeeded: int
+    failed: int
+    left: int
+    cost: float
+    unknown_costs: int
+    tokens_in: int
+    tokens_out: int
+    seconds: float | None
+    """Mean of a run."""
+    scores: Mapping[str, tuple[float, int] | None]
+
+
+def _value(one: CellResult, name: str) -> float | None:
+    if name in MEASURES:
+        if one.status != "success":
+            return None
+        return {"cost": one.cost, "tokens": float(one.tokens), "seconds": one.seconds}[name]
+    if one.status in ("failed", "blocked"):
+        return 0.0
+    score = one.scores.get(name)
+    return score.value if score is not None else None
+
+
+def folded(records: Iterable[Mapping[str, Any]]) -> dict[str, CellResult]:
+    """What records say of each cell, the newest last. Records of a later program's kinds are passed over."""
+    found: dict[str, CellResult] = {}
+    for record in records:
+        key = str(record.get("cell", ""))
+        match record.get("kind"):
+            case "begun":
+                found[key] = CellResult(run=str(record["run"]), session=str(record.get("session", "")))
+            case "ended":
+                found[key] = convert(record["result"], CellResult)
+            case "scored" if key in found:
+                score = convert(record["score"], Score)
+                found[key] = replace(found[key], scores={**found[key].scores, str(record["scorer"]): score})
+            case "unscored" if key in found:
+                kept = {name: one for name, one in found[key].scores.items() if name != record["scorer"]}
+                found[key] = replace(found[key], scores=kept)
+    return found

@@ -1,0 +1,88 @@
+"""The rows of a batch: which columns of a record are the input of a run, and what is wrong with a row."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+INPUT = "input"
+"""A column that holds the whole input, where its value is an object."""
+EXPECTED = "expected"
+"""The column that scorers compare with, unless they name another one."""
+NAMES = ("id", "name")
+"""The columns that name a row, the first that is there."""
+
+
+class Row(Struct, frozen=True):
+    """One record of the inputs."""
+
+    number: int
+    """From 1."""
+    where: str = ""
+    """File and line, or what else says where it stands."""
+    input: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    """All of the record: what scorers may look at."""
+    fault: str = ""
+    """Why no run can be made of it; empty where one can."""
+
+    @property
+    def name(self) -> str:
+        """What people call it: its ``id`` or ``name``, else its number."""
+        found = next((self.columns[key] for key in NAMES if isinstance(self.columns.get(key), str | int)), "")
+        return str(found).strip() or str(self.number)
+
+    @property
+    def expected(self) -> Any:
+        """What the output should be; None where nobody said."""
+        return self.columns.get(EXPECTED)
+
+
+def row_of(number: int, where: str, record: Any, declared: Collection[str]) -> Row:
+    """A record as a row. ``declared`` are the inputs of the cascade: each must be there, and what else there is, is
+    kept for scorers. A cascade that declares none takes every column but ``id``, ``name`` and ``expected``."""
+    if not isinstance(record, Mapping):
+        return Row(number, where, fault=f"a row is an object, this is {_kind(record)}")
+    record = {str(key): value for key, value in record.items()}
+    inner = record.get(INPUT)
+    given = inner if isinstance(inner, Mapping) and INPUT not in declared else record
+    if given is inner:
+        input = dict(given)
+    elif declared:
+        input = {key: value for key, value in given.items() if key in declared}
+    else:
+        input = {key: value for key, value in given.items() if key not in (EXPECTED, *NAMES)}
+    missing = [name for name in declared if input.get(name) is None]
+    fault = ""
+    if missing:
+        known = ", ".join(list(given)[:8]) or "no column"
+        fault = f"{_listed(missing)} missing: the cascade declares {_listed(list(declared))}, the row has {known}"
+    elif unknown := [key for key in input if declared and key not in declared]:
+        fault = f"{_listed(unknown)} not an input of the cascade, which declares {_listed(list(declared))}"
+    return Row(number, where, input, record, fault)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"'{name[:40]}'" for name in names[:8])
+
+
+def _kind(value: Any) -> str:
+    kinds = {bool: "a boolean", list: "a list", str: "a text", type(None): "null"}
+    return kinds.get(type(value), "a number" if isinstance(value, int | float) else type(value).__name__)
+
+
+def canonical(value: Any) -> str:
+    """A value as text that is the same for equal values."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
+
+
+def cell_key(definition: str, asked: Mapping[str, Any], input: Mapping[str, Any], *number: int) -> str:
+    """What makes two cells the same: the text of the cascade (its digest), who is ``asked`` and how, the input, and
+    the ``number`` of the run among equal ones. Whatever differs is another cell, so a batch whose file was edited runs
+    what is new and keeps the rest."""
+    body = canonical([definition, asked, input, number])
+    return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:20]

@@ -1,0 +1,160 @@
+"""Scorers that need nothing but the output and the row, and how the answer of any scorer is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+import regex
+from msgspec import Struct
+
+from workbench.analysis.batch.rows import EXPECTED, Row, canonical
+from workbench.engine.toolcalls import first_fenced
+from workbench.language.json_schema import bad_pattern, bad_schema, mismatch
+
+KINDS = ("exact", "regex", "schema", "validator", "cascade", "python", "person")
+PURE = ("exact", "regex", "schema")
+"""Those that this module answers itself."""
+_MATCH_S = 2.0
+"""Seconds that a regular expression may take for one output."""
+
+
+class ScorerError(ValueError):
+    """What is no scorer; the message says what it may be."""
+
+
+class Scorer(Struct, frozen=True):
+    """How outputs are judged: ``KIND`` or ``KIND:ARGUMENT``, after ``NAME=`` where a person gave it a name."""
+
+    kind: str
+    argument: str = ""
+    name: str = ""
+    """Its column."""
+
+    @classmethod
+    def parse(cls, text: str) -> Scorer:
+        """Raises ScorerError."""
+        head, _, argument = text.partition(":")
+        name, equals, kind = head.rpartition("=")
+        kind, name, argument = kind.strip(), name.strip() if equals else "", argument.strip()
+        if kind not in KINDS:
+            raise ScorerError(f"'{text[:80]}' is no scorer: {', '.join(KINDS)}, with what it needs behind a colon")
+        if not argument and kind in ("regex", "schema", "validator", "cascade", "python"):
+            needs = {"regex": "PATTERN", "schema": "FILE", "cascade": "FILE"}.get(kind, "NAME")
+            raise ScorerError(f"'{kind}' needs {needs} behind a colon: {kind}:{needs}")
+        if kind == "regex" and (wrong := bad_pattern(argument)) is not None:
+            raise ScorerError(f"'{argument[:80]}' is no regular expression: {wrong[0]}")
+        return cls(kind, argument, name or _named(kind, argument))
+
+    @property
+    def spec(self) -> str:
+        """As it is parsed."""
+        return f"{self.kind}:{self.argument}" if self.argument else self.kind
+
+
+def _named(kind: str, argument: str) -> str:
+    if kind in ("validator", "python"):
+        return argument
+    if kind in ("cascade", "schema"):
+        return argument.replace("\\", "/").rpartition("/")[2].split(".")[0] or kind
+    return kind
+
+
+class Score(Struct, frozen=True, omit_defaults=True):
+    """What a scorer says of one output. ``value`` is None where it could not tell, and ``fault`` says why."""
+
+    value: float | None = None
+    reason: str = ""
+    fault: str = ""
+    cost: float | None = None
+    """US dollars of a scoring run."""
+    run: str = ""
+    """Its id."""
+
+
+def read_score(answer: Any) -> Score:
+    """What a function, a validator or a cascade answered: a number, a boolean, ``{"valid"|"score", "reason"}``, or the
+    JSON text of one. Anything else is a fault, and no score."""
+    if isinstance(answer, str):
+        for text in (answer.strip(), first_fenced(answer)):
+            try:
+                body = json.loads(text or "")
+            except (ValueError, RecursionError):
+                continue
+            if not isinstance(body, str):
+                return read_score(body)
+        return Score(fault=f"no score in the answer: {answer.strip()[:120]!r}")
+    if isinstance(answer, bool):
+        return Score(float(answer))
+    if isinstance(answer, int | float):
+        return Score(float(answer)) if isfinite(answer) else Score(fault=f"{answer} is no score")
+    if isinstance(answer, Mapping):
+        reason = str(answer.get("reason") or "")
+        for key in ("score", "valid"):
+            value = answer.get(key)
+            if isinstance(value, bool | int | float) and isfinite(value):
+                return Score(float(value), reason)
+    return Score(fault=f"no score in the answer: {str(answer)[:120]!r}")
+
+
+def score(scorer: Scorer, output: str, row: Row, schema: Mapping[str, Any] | None = None) -> Score:
+    """What one of ``PURE`` says; ``schema`` is the JSON of a ``schema`` scorer's file."""
+    match scorer.kind:
+        case "exact":
+            return _exact(output, row, scorer.argument or EXPECTED)
+        case "regex":
+            return _regex(output, scorer.argument)
+        case _:
+            return _schema(output, schema or {})
+
+
+def _exact(output: str, row: Row, column: str) -> Score:
+    wanted = row.columns.get(column)
+    if wanted is None:
+        return Score(fault=f"the row has no '{column}' to compare with")
+    if isinstance(wanted, str):
+        return Score(float(output.strip() == wanted.strip()))
+    try:
+        given = json.loads(first_fenced(output) or output)
+    except (ValueError, RecursionError):
+        return Score(0.0, "the output is not JSON")
+    return Score(float(canonical(given) == canonical(wanted)))
+
+
+def _regex(output: str, pattern: str) -> Score:
+    try:
+        return Score(
+            float(regex.search(pattern, output, regex.DOTALL | regex.IGNORECASE, timeout=_MATCH_S) is not None)
+        )
+    except TimeoutError:
+        return Score(fault=f"the regular expression took longer than {_MATCH_S:g} s")
+
+
+def _schema(output: str, schema: Mapping[str, Any]) -> Score:
+    try:
+        given = json.loads(first_fenced(output) or output)
+    except (ValueError, RecursionError) as fault:
+        return Score(0.0, f"the output is not JSON: {fault}")
+    try:
+        wrong = mismatch(schema, given)
+    except (TimeoutError, RecursionError) as fault:
+        return Score(fault=str(fault))
+    if wrong is None:
+        return Score(1.0)
+    at = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in wrong.absolute_path).lstrip(".")
+    return Score(0.0, f"{at}: {wrong.message}"[:300] if at else wrong.message[:300])
+
+
+def checked_schema(text: str) -> Mapping[str, Any]:
+    """The JSON Schema of a file. Raises ScorerError."""
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError) as fault:
+        raise ScorerError(f"not valid JSON: {fault}") from fault
+    if not isinstance(schema, dict):
+        raise ScorerError("a JSON Schema is an object")
+    if (wrong := bad_schema(schema)) is not None:
+        raise ScorerError(f"{'.'.join(map(str, wrong[0])) or 'it'} is no JSON Schema: {wrong[1]}")
+    return schema

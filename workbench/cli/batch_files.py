@@ -1,0 +1,36 @@
+"""Writes the results of a batch to a file that a person names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.cli.comparison_options import write_file
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.printer import talk
+from workbench.views.batch import BatchView, table_rows
+from workbench.views.page import page
+from workbench.workspace.batch.results import WRITTEN, write_results
+
+if TYPE_CHECKING:
+    from workbench.analysis.batch.matrix import Matrix
+
+
+def require_results_file(file: Path) -> None:
+    """Raises Failure for a name whose ending is none that results are written to."""
+    if file.suffix.lower() not in WRITTEN:
+        raise Failure(Exit.USAGE, f"results go to a file that ends in {', '.join(WRITTEN)}", file=str(file))
+
+
+def write_batch(file: Path, matrix: Matrix, seed: int = 0, stopped: str = "") -> None:
+    """Write all results as the name of the file ends. Raises Failure."""
+    require_results_file(file)
+    view = BatchView(matrix, rows=None, seed=seed, stopped=stopped)
+    if file.suffix.lower() == ".html":
+        write_file(file, page(matrix.plan.name, f"batch over {matrix.plan.source}", view.blocks()))
+    else:
+        try:
+            write_results(file, table_rows(matrix), view.json())
+        except OSError as fault:
+            raise Failure(Exit.USAGE, f"cannot be written: {fault.strerror}", file=str(file)) from fault
+    talk(f"written: {file}")

@@ -1,0 +1,61 @@
+"""How a batch is going, on stderr: one moving line in a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from workbench.cli.printer import talk
+from workbench.views.numbers import money, plural, seconds
+
+if TYPE_CHECKING:
+    from workbench.workspace.batch.running import BatchProgress
+
+_MOVES, _EVERY = 0.1, 10.0
+"""Seconds between two states of the moving line, and between two lines of a log."""
+
+
+class BatchLine:
+    """Takes the progress of a batch as it comes. A context manager."""
+
+    def __init__(self, plain: bool, *, quiet: bool) -> None:
+        self._moving = sys.stderr.isatty() and not plain and not quiet
+        self._quiet = quiet
+        self._next = 0.0 if self._moving else time.monotonic() + _EVERY
+        self._width = 0
+
+    def __enter__(self) -> BatchLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
+
+    def __call__(self, progress: BatchProgress) -> None:
+        now = time.monotonic()
+        if self._quiet or now < self._next:
+            return
+        self._next = now + (_MOVES if self._moving else _EVERY)
+        words = progress_words(progress)
+        if not self._moving:
+            talk(words, "dim")
+            return
+        sys.stderr.write("\r" + words.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(words)
+
+
+def progress_words(progress: BatchProgress) -> str:
+    """``312/1,000 runs · 2 failed · 41.2/s · $0.12 · 17s left``."""
+    parts = [f"{progress.done:,}/{progress.total:,} runs"]
+    if progress.failed:
+        parts.append(f"{progress.failed:,} failed")
+    if progress.rate is not None:
+        parts.append(f"{progress.rate:.1f}/s")
+    spent = money(progress.spent)
+    parts.append(f"{spent}, {plural(progress.unknown_costs, 'call')} unpriced" if progress.unknown_costs else spent)
+    if progress.remaining is not None and progress.done < progress.total:
+        parts.append(f"{seconds(progress.remaining)} left")
+    return " · ".join(parts)

@@ -1,0 +1,272 @@
+"""``workbench batch``: a cascade over many inputs, in variants, with scores."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from workbench.analysis.batch.scoring import ScorerError
+from workbench.cli.batch_files import require_results_file, write_batch
+from workbench.cli.batch_progress import BatchLine
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import SANDBOXES, CascadeFile, as_json, plain, project_here
+from workbench.cli.printer import Printer, talk, write_json
+from workbench.cli.running import SIGNALS, cannot_run
+from workbench.snapshots.faults import SnapshotError
+from workbench.snapshots.freeze import Label
+from workbench.store.batches import BatchFolder, BatchWriter
+from workbench.store.index.database import DatabaseError
+from workbench.store.sqltext import BadSql, fault_of
+from workbench.views.batch import SHOWN, BatchView
+from workbench.views.numbers import plural
+from workbench.workspace.batch.inputs import InputsError, Records, changed_since, query_inputs, read_inputs
+from workbench.workspace.batch.judging import NeedsTrust
+from workbench.workspace.batch.planning import BatchError, BatchRequest, CannotRun, prepared
+from workbench.workspace.batch.results import stored_matrix
+from workbench.workspace.batch.running import BatchLimits, BatchRun, redacted
+from workbench.workspace.offline_replies import require_fitting
+from workbench.workspace.testing import Snapshots
+
+if TYPE_CHECKING:
+    from workbench.analysis.batch.matrix import Matrix
+    from workbench.workspace.batch.planning import PreparedBatch
+    from workbench.workspace.project import Project
+
+
+@click.command(short_help="A cascade over many inputs, in variants, with scores.")
+@click.argument("file", type=CascadeFile())
+@click.option("--inputs", "-i", type=click.Path(path_type=Path), metavar="FILE", help="JSONL, JSON, CSV or Parquet.")
+@click.option("--sql", metavar="QUERY", help="The rows of this query over stored runs, in the place of a file.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A variant, as is KEY=[A, B]; see below.")
+@click.option(
+    "--strategy", "-s", "strategies", multiple=True, metavar="SPEC", help="A context strategy; 'file' for its own."
+)
+@click.option(
+    "--cascade",
+    "others",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Another cascade beside FILE.",
+)
+@click.option("--score", "scorers", multiple=True, metavar="[NAME=]SCORER", help="How outputs are judged; see below.")
+@click.option("--concurrency", "-c", type=click.IntRange(1, 1000), default=8, show_default=True, help="Runs at a time.")
+@click.option(
+    "--max-cost", type=click.FloatRange(0), metavar="USD", help="Stop before a call that this does not cover."
+)
+@click.option("--limit", "-n", type=click.IntRange(1), help="Only the first N rows.")
+@click.option(
+    "--repeat", type=click.IntRange(1, 1000), default=1, show_default=True, help="Runs of each row and variant."
+)
+@click.option("--model", "-m", help="Model of phases that name none, or 'offline'.")
+@click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
+@click.option("--sandbox", type=click.Choice(SANDBOXES), help="Sandbox for shell and code tools.")
+@click.option("--name", default="", help="Name of the batch. Default: by the cascade and the inputs.")
+@click.option("--retry", is_flag=True, help="Run rows again that failed.")
+@click.option("--rerun-tools", is_flag=True, help="Run tools again that were cut off.")
+@click.option(
+    "--output",
+    "-o",
+    "outputs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the results: .json, .jsonl, .csv, .parquet or .html.",
+)
+@click.option(
+    "--freeze", metavar="NAME", help="Freeze every run that succeeded as a snapshot NAME-rN, a test of pytest."
+)
+@click.option("--rows", type=click.IntRange(0), default=SHOWN, show_default=True, help="Rows to print.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the intervals.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
+@as_json
+@plain
+@click.pass_context
+def command(
+    ctx: click.Context,
+    file: Path,
+    inputs: Path | None,
+    sql: str | None,
+    settings: tuple[str, ...],
+    strategies: tuple[str, ...],
+    others: tuple[Path, ...],
+    scorers: tuple[str, ...],
+    concurrency: int,
+    max_cost: float | None,
+    limit: int | None,
+    repeat: int,
+    model: str | None,
+    base_url: str | None,
+    sandbox: str | None,
+    name: str,
+    retry: bool,
+    rerun_tools: bool,
+    outputs: tuple[Path, ...],
+    freeze: str | None,
+    rows: int,
+    seed: int,
+    quiet: bool,
+    json: bool,
+    plain: bool,
+) -> None:
+    """Run a cascade once for each row of a file, each run stored like any other. The same command goes on where it
+    stopped, after Ctrl+C and after a crash: what has ended is not run again, what was cut off is resumed.
+
+    \b
+    --set gives every combination of
+      model=[A, B]          who answers, also phases that name a model
+      PHASE.FIELD=VALUE     a field of a phase, FIELD=VALUE of the cascade
+      input.NAME=VALUE      an input of every row
+    --score is one of
+      exact[:COLUMN]        the output is the row's 'expected', or COLUMN
+      regex:PATTERN         the output has a match
+      schema:FILE           the output is JSON that fits a JSON Schema
+      validator:NAME        a validator of the cascade or the workspace
+      cascade:FILE          a cascade judges: {"score": N, "reason": …}
+      python:NAME           a function of the trusted tools/ folder
+      person                a person does, in the app
+
+    \b
+    Examples:
+      workbench batch triage.yaml --inputs logs.jsonl --score exact
+      workbench batch triage.yaml -i logs.csv --set 'model=[x/a, x/b]'
+      workbench batch agent.yaml -i tasks.parquet -s file -s 'mask(after=1)'
+      workbench batch triage.yaml --sql "SELECT …" --max-cost 2 -o r.html
+
+    Exit codes: 0 every row succeeded; 1 rows failed or are left; 2 it cannot run; 3 needs trust; 5 the store; 130
+    after Ctrl+C.
+    """
+    if (inputs is None) == (sql is None):
+        raise Failure(
+            Exit.USAGE, "a batch needs --inputs FILE or --sql QUERY, one of them", hint="workbench batch --help"
+        )
+    for one in outputs:
+        require_results_file(one)
+    project = project_here(base_url=base_url, sandbox=sandbox)
+    records = _records(project, inputs, sql, limit)
+    source = (
+        project.shown(inputs) if inputs is not None else f"sql {hashlib.sha256((sql or '').encode()).hexdigest()[:8]}"
+    )
+    request = BatchRequest(
+        (file, *others), source, settings, strategies, scorers, model or "", sandbox or "", repeat, name
+    )
+    try:
+        batch = prepared(project, request, records)
+    except CannotRun as fault:
+        failure = cannot_run(fault.opened)
+        raise Failure(Exit.USAGE, str(fault), file=fault.opened.shown, problems=failure.problems) from None
+    except BatchError as fault:
+        raise Failure(Exit.USAGE, str(fault)) from None
+    for note in project.notes:
+        talk(note, "warning")
+    if not quiet and any(setup.choice.offline for setup in batch.setups):
+        talk("model offline: scripted replies, no provider is called", "warning")
+    for setup in batch.setups:
+        if setup.choice.offline:
+            require_fitting(project, project.open(setup.file))
+    limits = BatchLimits(concurrency, max_cost, retry, rerun_tools)
+    with BatchWriter(BatchFolder(project.store.root, batch.plan.name)) as writer:
+        writer.write_plan(redacted(batch.plan, lambda text: project.redactor()(text)[0]))
+        try:
+            with BatchLine(plain, quiet=quiet) as line:
+                run = BatchRun(project, batch, writer, limits, line, model=model or "")
+                number = _drive(run)
+        except NeedsTrust as fault:
+            raise Failure(Exit.TRUST, str(fault), hint="workbench trust") from None
+        except ScorerError as fault:
+            raise Failure(Exit.USAGE, f"--score: {fault}") from None
+    matrix = stored_matrix(project.store, batch.plan.name, batch.plan)
+    view = BatchView(matrix, rows=rows, seed=seed, stopped=run.stopped)
+    if json:
+        write_json(view.json())
+    else:
+        Printer(plain).show(view.blocks())
+    _tell(run, inputs, records, quiet=quiet)
+    for one in outputs:
+        write_batch(one, matrix, seed, run.stopped)
+    if freeze:
+        _freeze(project, batch, matrix, freeze)
+    if number:
+        ctx.exit(128 + number)
+    counts = matrix.counts()
+    ctx.exit(Exit.OK if set(counts) <= {"success"} else Exit.FAILED)
+
+
+def _records(project: Project, inputs: Path | None, sql: str | None, limit: int | None) -> Records:
+    try:
+        if inputs is not None:
+            return read_inputs(inputs, project.shown(inputs), limit)
+        assert sql is not None
+        return query_inputs(project.store, sql, limit)
+    except InputsError as fault:
+        raise Failure(Exit.USAGE, str(fault)) from None
+    except (BadSql, DatabaseError) as error:
+        found = fault_of(sql or "", error)
+        place = "query" if found.line else ""
+        raise Failure(Exit.USAGE, found.message, file=place, line=found.line, column=found.column) from error
+
+
+def _drive(run: BatchRun) -> int:
+    """Run to the end; the signal that stopped it, or 0. The second one ends the process: what it ran can be resumed."""
+    caught = [0]
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+
+        def stop(number: int) -> None:
+            caught[0] = number
+            run.stop("stopped by a signal" if number != signal.SIGINT else "stopped by Ctrl+C")
+            for each in SIGNALS:
+                loop.remove_signal_handler(each)
+                signal.signal(each, signal.SIG_DFL)
+
+        for number in SIGNALS:
+            with suppress(ValueError, RuntimeError):  # Not the main thread: nobody can send us signals there.
+                loop.add_signal_handler(number, stop, int(number))
+        await run.run()
+
+    asyncio.run(main())
+    return caught[0]
+
+
+def _tell(run: BatchRun, inputs: Path | None, records: Records, *, quiet: bool) -> None:
+    progress = run.progress
+    if not quiet:
+        earlier = f", {progress.earlier:,} were there already" if progress.earlier else ""
+        talk(
+            f"{plural(progress.done - progress.earlier, 'run')} ended, {plural(progress.calls, 'call')}{earlier}", "dim"
+        )
+    if progress.unknown_costs:
+        talk(
+            f"{plural(progress.unknown_costs, 'call')} without a known price: not in the sum, nor in --max-cost",
+            "warning",
+        )
+    if inputs is not None and changed_since(inputs, records.digest):
+        talk(
+            f"{inputs} was changed meanwhile: these are the rows that it had; the same command runs what is new",
+            "warning",
+        )
+
+
+def _freeze(project: Project, batch: PreparedBatch, matrix: Matrix, name: str) -> None:
+    """Every run that succeeded becomes a snapshot. Raises Failure."""
+    number, plan = 0, batch.plan
+    with Snapshots(project) as snapshots:
+        for row, variant, repetition, one in matrix.all():
+            if one.status != "success":
+                continue
+            label = f"{name}-r{plan.rows[row].number}"
+            label += f"-v{variant + 1}" if len(plan.variants) > 1 else ""
+            label += f"-n{repetition}" if plan.repeat > 1 else ""
+            try:
+                snapshots.freeze(one.run, Label(label, f"Row {plan.rows[row].name} of {plan.source}.", "strict"))
+            except SnapshotError as fault:
+                raise Failure(Exit.FAILED, f"row {plan.rows[row].name} cannot be frozen: {fault}") from fault
+            number += 1
+    talk(f"{plural(number, 'snapshot')} frozen as {name}-r…: workbench test run replays them, and pytest does")

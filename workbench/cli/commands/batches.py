@@ -1,0 +1,71 @@
+"""``workbench batches``: what stored batches came to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from workbench.cli.batch_files import write_batch
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import as_json, plain, project_here
+from workbench.cli.printer import Printer, write_json
+from workbench.store.batches import batch_names
+from workbench.views.batch import SHOWN, BatchesView, BatchView, CellView
+from workbench.workspace.batch.results import stored_matrix
+
+
+@click.command(short_help="Stored batches: their results, as a table or a file.")
+@click.argument("name", required=False)
+@click.option("--row", metavar="ROW", help="Only this row, whole: its number or its name.")
+@click.option("--rows", type=click.IntRange(0), default=SHOWN, show_default=True, help="Rows to print.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the intervals.")
+@click.option(
+    "--output",
+    "-o",
+    "outputs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the results: .json, .jsonl, .csv, .parquet or .html.",
+)
+@as_json
+@plain
+def command(
+    name: str | None, row: str | None, rows: int, seed: int, outputs: tuple[Path, ...], json: bool, plain: bool
+) -> None:
+    """List the batches of this workspace, or show one as 'workbench batch' left it. Nothing is run.
+
+    \b
+    Examples:
+      workbench batches
+      workbench batches triage-1f3a2b --output results.html
+      workbench batches triage-1f3a2b --row 12
+    """
+    project = project_here()
+    if name is None:
+        overview = BatchesView([stored_matrix(project.store, each) for each in batch_names(project.store.root)])
+        if json:
+            write_json(overview.json())
+        else:
+            Printer(plain).show(overview.blocks())
+        return
+    matrix = stored_matrix(project.store, name)
+    view = BatchView(matrix, rows=rows, seed=seed)
+    if row is None:
+        if json:
+            write_json(view.json())
+        else:
+            Printer(plain).show(view.blocks())
+    else:
+        at = next((at for at, one in enumerate(matrix.plan.rows) if row in (one.name, str(one.number))), None)
+        if at is None:
+            raise Failure(Exit.USAGE, f"batch {name} has no row '{row}'", hint=f"it has {len(matrix.plan.rows):,} rows")
+        cells = [CellView(matrix, at, variant) for variant in range(len(matrix.plan.variants))]
+        if json:
+            write_json([record for cell in cells for record in cell.json()])
+        else:
+            for cell in cells:
+                Printer(plain).show(cell.blocks())
+    for one in outputs:
+        write_batch(one, matrix, seed)

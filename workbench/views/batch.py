@@ -1,0 +1,411 @@
+"""A batch: its variants side by side, how they differ row by row, and the table of inputs and variants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from workbench.analysis.batch.grid import shown
+from workbench.analysis.batch.matrix import DONE, MEASURES, OPEN, UNFIT, CellResult, Matrix
+from workbench.analysis.batch.paired import LEAST, Paired
+from workbench.analysis.batch.rows import Row
+from workbench.analysis.batch.scoring import Score
+from workbench.language.clean import clean_line
+from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, seconds
+from workbench.views.value import BLANK, Block, Cell, Column, Heading, Piece, Table, TextBlock, View
+
+SHOWN = 50
+"""Rows that a command prints, unless it is told otherwise."""
+_EXCERPT = 200
+TOKENS = {"success": "ok", "failed": "error", "blocked": "error", "diverged": "error", UNFIT: "error", OPEN: "dim"}
+"""How the word for a status looks."""
+WORDS = {OPEN: "open", UNFIT: "does not fit"}
+
+
+def score_text(value: float | None) -> str:
+    """``1``, ``0.75``; a dash where nobody knows."""
+    return UNKNOWN if value is None else f"{value:.3f}".rstrip("0").rstrip(".")
+
+
+def input_words(row: Row) -> str:
+    """The input of a row in one line."""
+    source = row.input or row.columns
+    if len(source) == 1:
+        return clean_line(shown(next(iter(source.values()))), _EXCERPT)
+    return clean_line(", ".join(f"{key}: {shown(value)}" for key, value in source.items()), _EXCERPT)
+
+
+def cell_scores(one: CellResult, names: Sequence[str]) -> list[Score | None]:
+    """The scores of a result, by the names of the scorers."""
+    return [one.scores.get(name) for name in names]
+
+
+def cell_words(results: Sequence[CellResult], names: Sequence[str]) -> Cell:
+    """A cell in one line: the scores and the beginning of the output, or why there is none."""
+    if not results:
+        return Cell("")
+    first = next((one for one in results if one.status != "success"), results[0])
+    if first.status != "success":
+        words = WORDS.get(first.status, first.status) if first.status != OPEN or not first.run else "interrupted"
+        reason = f": {first.reason}" if first.reason else ""
+        return Cell(clean_line(words + reason, _EXCERPT), TOKENS.get(first.status, "dim"))
+    marks = []
+    for name in names:
+        values = [
+            score.value for one in results if (score := one.scores.get(name)) is not None and score.value is not None
+        ]
+        if values:
+            marks.append(score_text(sum(values) / len(values)))
+        elif any(name in one.scores for one in results):
+            marks.append("?")
+    prefix = f"[{' '.join(marks)}] " if marks else ""
+    return Cell(prefix + clean_line(results[0].output, _EXCERPT), _tone(marks))
+
+
+def _tone(marks: Sequence[str]) -> str:
+    if not marks:
+        return ""
+    return "ok" if all(mark == "1" for mark in marks) else "error" if "0" in marks else "warning"
+
+
+class BatchView(View):
+    """What a batch came to."""
+
+    def __init__(self, matrix: Matrix, *, rows: int | None = SHOWN, seed: int = 0, stopped: str = "") -> None:
+        """``rows``: how many to show, None for all. ``stopped``: why it ended before its last cell."""
+        self.matrix, self._most, self._seed, self._stopped = matrix, rows, seed, stopped
+
+    @property
+    def _names(self) -> list[str]:
+        return [scorer.name for scorer in self.matrix.plan.scorers]
+
+    def blocks(self) -> Iterator[Block]:
+        plan = self.matrix.plan
+        about = f"{plural(len(plan.rows), 'row')} of {plan.source}, {plural(len(plan.variants), 'variant')}"
+        again = f", each {plan.repeat} times" if plan.repeat > 1 else ""
+        yield Heading(f"{plan.name}: {about}{again}")
+        yield self._totals()
+        if len(plan.variants) > 1:
+            yield BLANK
+            yield from self._comparisons()
+        yield BLANK
+        yield self._table()
+        hidden = len(plan.rows) - len(self._shown())
+        if hidden:
+            yield (Cell(f"and {plural(hidden, 'more row')}: --rows N shows more, --output FILE writes all", "dim"),)
+        yield from self._end()
+
+    def _end(self) -> Iterator[Block]:
+        left = self.matrix.left
+        if left:
+            why = f"{self._stopped}: " if self._stopped else ""
+            yield (Cell(f"{why}{plural(left, 'run')} left; the same command goes on with it", "warning"),)
+        faults = [
+            (self.matrix.plan.rows[row].name, name, score.fault)
+            for row, _, _, one in self.matrix.all()
+            for name, score in one.scores.items()
+            if score.fault
+        ]
+        if faults:
+            row, name, fault = faults[0]
+            told = f"{plural(len(faults), 'output')} without a score; row {row}, {name}: {fault}"
+            yield (Cell(clean_line(told, 400), "warning"),)
+
+    def _totals(self) -> Table:
+        columns = [
+            Column("variant", flexible=True, least=16),
+            Column("ended", right=True),
+            Column("failed", right=True, leaves=2),
+            *(Column(clean_line(name, 24), right=True) for name in self._names),
+            Column("cost", right=True),
+            Column("tokens", right=True, leaves=1),
+            Column("time", right=True, leaves=3),
+        ]
+        rows: list[Sequence[Piece]] = []
+        for index in range(len(self.matrix.plan.variants)):
+            one = self.matrix.totals(index)
+            means = [one.scores[name] for name in self._names]
+            rows.append(
+                (
+                    clean_line(one.label, _EXCERPT),
+                    f"{one.cells - one.left:,}/{one.cells:,}",
+                    Cell(f"{one.failed:,}", "error") if one.failed else "",
+                    *(UNKNOWN if mean is None else score_text(mean[0]) for mean in means),
+                    _spent(one.cost, one.unknown_costs),
+                    count(one.tokens_in + one.tokens_out),
+                    seconds(one.seconds),
+                )
+            )
+        return Table(columns, rows)
+
+    def comparisons(self) -> Iterator[tuple[int, str, Paired]]:
+        """Each variant against the first, by every scorer and measure that both have."""
+        for index in range(1, len(self.matrix.plan.variants)):
+            for name in (*self._names, *MEASURES):
+                found = self.matrix.compare(0, index, name, self._seed)
+                if found is not None:
+                    yield index, name, found
+
+    def _comparisons(self) -> Iterator[Block]:
+        variants = self.matrix.plan.variants
+        columns = (
+            Column("against " + clean_line(variants[0].label, 40), flexible=True, least=16),
+            Column("what"),
+            Column("mean", right=True, leaves=2),
+            Column("difference", right=True),
+            Column("95 % interval", right=True),
+            Column("higher/equal/lower", right=True, leaves=1),
+            Column("rows", right=True, leaves=3),
+        )
+        rows: list[Sequence[Piece]] = [
+            (
+                clean_line(variants[index].label, _EXCERPT),
+                name,
+                _number(name, one.mean_b),
+                Cell(_number(name, one.mean, sign=True), _better(name, one)),
+                UNKNOWN
+                if one.low is None or one.high is None
+                else f"{_number(name, one.low, sign=True)} to {_number(name, one.high, sign=True)}",
+                f"{one.better}/{one.equal}/{one.worse}",
+                f"{one.rows:,}",
+            )
+            for index, name, one in self.comparisons()
+        ]
+        if rows:
+            yield Table(columns, rows)
+            yield (Cell(f"Row by row; bootstrap over rows, seed {self._seed}; no interval below {LEAST} rows.", "dim"),)
+
+    def _shown(self) -> Sequence[Row]:
+        return self.matrix.plan.rows if self._most is None else self.matrix.plan.rows[: self._most]
+
+    def _table(self) -> Table:
+        plan = self.matrix.plan
+        columns = [
+            Column("row", right=True),
+            Column("input", flexible=True, least=16),
+            *(Column(clean_line(one.label, 60), flexible=True, least=16) for one in plan.variants),
+        ]
+        rows: list[Sequence[Piece]] = [
+            (
+                clean_line(row.name, 24),
+                input_words(row),
+                *(cell_words(self.matrix.at(at, index), self._names) for index in range(len(plan.variants))),
+            )
+            for at, row in enumerate(self._shown())
+        ]
+        return Table(columns, rows)
+
+    def json(self) -> dict[str, Any]:
+        plan, matrix = self.matrix.plan, self.matrix
+        return {
+            "name": plan.name,
+            "source": plan.source,
+            "rows": len(plan.rows),
+            "repeat": plan.repeat,
+            "scorers": [{"name": one.name, "spec": one.spec} for one in plan.scorers],
+            "stopped": self._stopped,
+            "left": matrix.left,
+            "spent": matrix.spent,
+            "variants": [
+                {
+                    "label": one.label,
+                    "cells": one.cells,
+                    "succeeded": one.succeeded,
+                    "failed": one.failed,
+                    "left": one.left,
+                    "cost": one.cost,
+                    "unknown_costs": one.unknown_costs,
+                    "tokens": one.tokens_in + one.tokens_out,
+                    "tokens_in": one.tokens_in,
+                    "tokens_out": one.tokens_out,
+                    "seconds": one.seconds,
+                    "scores": {
+                        name: None if mean is None else {"mean": mean[0], "rows": mean[1]}
+                        for name, mean in one.scores.items()
+                    },
+                }
+                for one in (matrix.totals(index) for index in range(len(plan.variants)))
+            ],
+            "comparisons": [
+                {
+                    "a": plan.variants[0].label,
+                    "b": plan.variants[index].label,
+                    "what": name,
+                    "rows": one.rows,
+                    "mean_a": one.mean_a,
+                    "mean_b": one.mean_b,
+                    "difference": one.mean,
+                    "low": one.low,
+                    "high": one.high,
+                    "better": one.better,
+                    "equal": one.equal,
+                    "worse": one.worse,
+                    "seed": self._seed,
+                }
+                for index, name, one in self.comparisons()
+            ],
+            "results": list(flat_rows(matrix)),
+        }
+
+
+def _number(name: str, value: float, *, sign: bool = False) -> str:
+    mark = ("+" if value > 0 else "−" if value < 0 else "") if sign else ""
+    size = abs(value) if sign else value
+    if name == "cost":
+        return mark + money(size)
+    if name == "tokens":
+        return f"{mark}{size:,.0f}"
+    if name == "seconds":
+        return mark + seconds(size)
+    return mark + score_text(size)
+
+
+def _better(name: str, one: Paired) -> str:
+    """Green where the difference is one for the better and leaves chance out, red for the worse."""
+    if not one.differs:
+        return ""
+    return "ok" if (one.mean > 0) is (name not in MEASURES) else "error"
+
+
+def flat_rows(matrix: Matrix) -> Iterator[dict[str, Any]]:
+    """A record for each run, or for what stands in its place: what files of results hold. Unknown is None."""
+    plan = matrix.plan
+    for row, variant, number, one in matrix.all():
+        source = plan.rows[row]
+        yield {
+            "row": source.number,
+            "name": source.name,
+            "where": source.where,
+            "variant": plan.variants[variant].label,
+            "repetition": number,
+            "status": one.status,
+            "reason": one.reason,
+            "input": dict(source.input),
+            "expected": source.expected,
+            "output": one.output,
+            **{f"score_{name}": score.value if score else None for name, score in _scores(plan, one)},
+            **{f"reason_{name}": (score.fault or score.reason) if score else "" for name, score in _scores(plan, one)},
+            "cost": one.cost,
+            "tokens_in": one.tokens_in if one.status in DONE else None,
+            "tokens_out": one.tokens_out if one.status in DONE else None,
+            "seconds": one.seconds,
+            "calls": one.calls if one.status in DONE else None,
+            "session": one.session,
+            "run": one.run,
+        }
+
+
+def _scores(plan: Any, one: CellResult) -> list[tuple[str, Score | None]]:
+    return [(scorer.name, one.scores.get(scorer.name)) for scorer in plan.scorers]
+
+
+def table_rows(matrix: Matrix) -> Iterator[Mapping[str, Any]]:
+    """The same with texts and numbers alone: objects as JSON."""
+    for record in flat_rows(matrix):
+        yield {
+            key: value
+            if value is None or isinstance(value, str | int | float)
+            else json.dumps(value, ensure_ascii=False, default=str)
+            for key, value in record.items()
+        }
+
+
+class CellView(View):
+    """One cell whole: input, what was expected, and every output with its scores."""
+
+    def __init__(self, matrix: Matrix, row: int, variant: int) -> None:
+        self.matrix, self.row, self.variant = matrix, row, variant
+
+    def blocks(self) -> Iterator[Block]:
+        plan = self.matrix.plan
+        row = plan.rows[self.row]
+        yield Heading(f"row {row.name} · {plan.variants[self.variant].label}")
+        yield (Cell(row.where, "dim"),)
+        for key, value in row.columns.items():
+            yield (Cell(clean_line(str(key), 80), "head"),)
+            yield TextBlock(shown(value), "  ")
+        for number, one in enumerate(self.matrix.at(self.row, self.variant), 1):
+            yield BLANK
+            yield (
+                Cell(f"run {number}: {WORDS.get(one.status, one.status)}", TOKENS.get(one.status, "")),
+                f"  {one.session}",
+            )
+            if one.reason:
+                yield TextBlock(one.reason, "  ")
+            for name, score in _scores(plan, one):
+                if score is not None:
+                    yield (
+                        Cell(name, "head"),
+                        f"  {score_text(score.value)}  {clean_line(score.fault or score.reason, 400)}",
+                    )
+            if one.status in DONE:
+                took = f"{_spent(one.spent, one.cost is None)} · {count(one.tokens)} tokens · {seconds(one.seconds)}"
+                yield (Cell(f"{took} · {plural(one.calls, 'call')}", "dim"),)
+                yield TextBlock(one.output, "  ")
+
+    def json(self) -> list[dict[str, Any]]:
+        row, label = self.matrix.plan.rows[self.row].number, self.matrix.plan.variants[self.variant].label
+        return [one for one in flat_rows(self.matrix) if (one["row"], one["variant"]) == (row, label)]
+
+
+class BatchesView(View):
+    """All batches of a workspace, the one that was run last first."""
+
+    def __init__(self, batches: Sequence[Matrix]) -> None:
+        self.batches = batches
+
+    def blocks(self) -> Iterator[Block]:
+        columns = (
+            Column("batch"),
+            Column("inputs", flexible=True),
+            Column("rows", right=True),
+            Column("variants", right=True, leaves=1),
+            Column("ended", right=True),
+            Column("failed", right=True, leaves=2),
+            Column("cost", right=True, leaves=3),
+        )
+        if not self.batches:
+            yield (Cell("no batch yet: workbench batch FILE --inputs ROWS", "dim"),)
+            return
+        yield Table(columns, [_overview(one) for one in self.batches])
+
+    def json(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": one.plan.name,
+                "source": one.plan.source,
+                "rows": len(one.plan.rows),
+                "variants": [variant.label for variant in one.plan.variants],
+                "failed": _failed(one.counts()),
+                "counts": one.counts(),
+                "left": one.left,
+                "spent": one.spent,
+            }
+            for one in self.batches
+        ]
+
+
+def _overview(one: Matrix) -> Sequence[Piece]:
+    counts = one.counts()
+    total, failed = sum(counts.values()), _failed(counts)
+    return (
+        one.plan.name,
+        clean_line(one.plan.source, _EXCERPT),
+        f"{len(one.plan.rows):,}",
+        f"{len(one.plan.variants):,}",
+        Cell(f"{total - one.left:,}/{total:,}", "warning" if one.left else ""),
+        Cell(f"{failed:,}", "error") if failed else "",
+        _spent(one.spent, any(each.status in DONE and each.cost is None for _, _, _, each in one.all())),
+    )
+
+
+def _spent(known: float, unknown: int) -> str:
+    """Money of which a part may have no price."""
+    if unknown and not known:
+        return UNPRICED
+    return money(known, exact=True) + ("+?" if unknown else "")
+
+
+def _failed(counts: Mapping[str, int]) -> int:
+    return sum(counts.get(name, 0) for name in ("failed", "blocked", "diverged", UNFIT))

@@ -1,0 +1,190 @@
+"""Scores the outputs of a batch: by itself what needs nothing else, and by validators, functions and cascades."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from workbench.analysis.batch.rows import Row
+from workbench.analysis.batch.scoring import PURE, Score, Scorer, ScorerError, checked_schema, read_score, score
+from workbench.context.place import Place
+from workbench.engine.contracts import CascadeNotFound, ValidatorFault
+from workbench.engine.definition import Definition
+from workbench.engine.validators import as_cascade
+from workbench.plain_file import read_given
+from workbench.store.faults import StoreError
+from workbench.tools.calling import call_function
+from workbench.workspace.cascade_library import CascadeLibrary
+from workbench.workspace.model_choice import choose_model, environment_of
+from workbench.workspace.model_ports import model_for, prices_of
+from workbench.workspace.run_builder import RunAttachments, Start, new_options, run_new
+from workbench.workspace.system import SystemIds
+
+if TYPE_CHECKING:
+    from workbench.engine.contracts import Model
+    from workbench.tools.registry import Tool
+    from workbench.workspace.batch.planning import VariantSetup
+    from workbench.workspace.model_choice import ModelChoice
+    from workbench.workspace.project import Project
+
+TIMEOUT_S = 60.0
+"""Seconds that a function may take for one output."""
+
+
+class NeedsTrust(ScorerError):
+    """A function of a folder that no person has trusted."""
+
+
+class Judges:
+    """The scorers of one batch, ready to be asked. Every fault of a scorer is a score without a value."""
+
+    def __init__(self, project: Project, scorers: tuple[Scorer, ...], setup: VariantSetup, model: str = "") -> None:
+        """``setup`` is the variant whose folder has the functions and cascades that scorers name. Raises ScorerError
+        for a scorer that cannot work."""
+        self._project = project
+        self._scorers = scorers
+        self._folder = setup.file.parent
+        self._model = model
+        self._toolbox = project.environment.toolbox(self._folder)
+        self._schemas: dict[str, Mapping[str, Any]] = {}
+        self._functions: dict[str, Tool] = {}
+        self._cascades: dict[str, _ScoringCascade] = {}
+        self._inline = setup.definition.cascade.validators
+        for one in scorers:
+            self._ready(one)
+
+    def _ready(self, one: Scorer) -> None:
+        match one.kind:
+            case "schema":
+                self._schemas[one.name] = checked_schema(self._text(one.argument))
+            case "python":
+                tool = self._toolbox.registry.get(one.argument)
+                if tool is None:
+                    raise ScorerError(f"no function '{one.argument}' in the tools/ folders of the workspace")
+                if tool.refusal:
+                    raise NeedsTrust(f"'{one.argument}' may not run: {tool.refusal}")
+                self._functions[one.name] = tool
+            case "validator":
+                self._ready_validator(one)
+            case "cascade":
+                opened = self._project.open(self._path(one.argument))
+                if opened.definition is None:
+                    raise ScorerError(f"{opened.errors[0] if opened.errors else one.argument}")
+                self._cascades[one.name] = self._scoring(opened.definition, opened.file)
+
+    def _ready_validator(self, one: Scorer) -> None:
+        inline = self._inline.get(one.argument)
+        if inline is not None and inline.language:
+            return
+        if inline is None and self._toolbox.validators.describe(one.argument) is not None:
+            tool = self._toolbox.registry.get(one.argument)
+            if tool is not None and tool.refusal:
+                raise NeedsTrust(f"'{one.argument}' may not run: {tool.refusal}")
+            return
+        try:
+            library = CascadeLibrary(self._project, self._folder)
+            found = as_cascade(one.argument, inline) if inline is not None else library.by_name(one.argument)
+        except CascadeNotFound as fault:
+            raise ScorerError(str(fault)) from fault
+        if found is None:
+            known = ", ".join([*self._inline, *self._toolbox.validators.names()][:12])
+            raise ScorerError(f"no validator is called '{one.argument}'; there are {known}")
+        self._cascades[one.name] = self._scoring(found, None)
+
+    def _scoring(self, definition: Definition, file: Path | None) -> _ScoringCascade:
+        project = self._project
+        choice = choose_model(project, definition.cascade, file, self._model)
+        env = environment_of(project, file)
+        return _ScoringCascade(
+            definition, file, choice, model_for(project, choice, file, env, prices_of(project, choice, env))
+        )
+
+    def _path(self, name: str) -> Path:
+        """A file that a scorer names: from where the command was given, else beside the cascade."""
+        return here if (here := Path(name)).is_file() else self._folder / name
+
+    def _text(self, name: str) -> str:
+        try:
+            return read_given(self._path(name))
+        except (OSError, UnicodeDecodeError) as fault:
+            why = fault.strerror if isinstance(fault, OSError) else "not UTF-8"
+            raise ScorerError(f"{name}: cannot be read: {why}") from fault
+
+    @property
+    def models(self) -> list[Model]:
+        """What answers scoring runs: opened and closed with those of the batch."""
+        return [one.model for one in self._cascades.values()]
+
+    async def aclose(self) -> None:
+        """End what functions and validators have left running."""
+        await self._toolbox.aclose()
+
+    async def score(self, one: Scorer, output: str, row: Row) -> Score | None:
+        """What a scorer says; None where a person does."""
+        if one.kind == "person":
+            return None
+        if one.kind in PURE:
+            return score(one, output, row, self._schemas.get(one.name))
+        try:
+            if one.name in self._cascades:
+                return await self._by_cascade(one, output, row)
+            if one.name in self._functions:
+                return read_score(await self._by_function(self._functions[one.name], output, row))
+            return await self._by_validator(one, output, row)
+        except ValidatorFault as fault:
+            return Score(fault=str(fault)[:500])
+        except StoreError:
+            raise
+        except Exception as fault:  # noqa: BLE001 - a function of the user's may raise anything: it is told
+            return Score(fault=f"{one.name} raised {type(fault).__name__}: {fault}"[:500])
+
+    async def _by_function(self, tool: Tool, output: str, row: Row) -> Any:
+        given = {
+            "output": output,
+            "content": output,
+            "input": dict(row.input),
+            "expected": row.expected,
+            "row": dict(row.columns),
+        }
+        takes = inspect.signature(tool.function).parameters
+        arguments = {key: value for key, value in given.items() if key in takes}
+        return await call_function(tool.function, arguments, tool.timeout_s or TIMEOUT_S)
+
+    async def _by_validator(self, one: Scorer, output: str, row: Row) -> Score:
+        inline = self._inline.get(one.argument)
+        validators = self._toolbox.validators
+        if inline is not None and inline.language:
+            name, language, code = one.argument, inline.language, inline.code
+            verdict = await validators.judge_code(name, language, code, output, row.input, Place(), 0)
+        else:
+            verdict = await validators.judge(one.argument, output, row.input, {}, Place(), 0)
+        return Score(float(verdict.valid) if verdict.score is None else verdict.score, verdict.reason)
+
+    async def _by_cascade(self, one: Scorer, output: str, row: Row) -> Score:
+        judge = self._cascades[one.name]
+        given = {"content": output, "original_input": dict(row.input), "expected": row.expected}
+        options = new_options(self._project, judge.definition.cascade.cascade_id, judge.choice)
+        file = judge.file or self._folder / "validator.yaml"
+        run_id = SystemIds().run_id()
+        start = Start(judge.definition, file, given, judge.choice, options)
+        outcome = await run_new(self._project, start, RunAttachments(model=judge.model), run_id=run_id)
+        if outcome.status != "success":
+            found = Score(fault=f"the scoring run is {outcome.status}: {outcome.reason}"[:500])
+        else:
+            found = read_score(outcome.output)
+        took = self._project.store.summary(run_id)
+        return replace(found, run=run_id, cost=took.cost)
+
+
+class _ScoringCascade(Struct, frozen=True):
+    """A cascade that judges, and who answers it."""
+
+    definition: Definition
+    file: Path | None
+    choice: ModelChoice
+    model: Model
