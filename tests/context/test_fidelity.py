@@ -14,7 +14,7 @@ from tests.context.support import Conversation, WordCounter, assemble_all, assem
 from workbench.context.assembler import Assembler
 from workbench.context.assembly import Action, Assembly
 from workbench.context.place import Place
-from workbench.context.scope import PhaseScope, StateWrite, VisitRecord
+from workbench.context.scope import Arrival, PhaseScope, StateWrite, VisitRecord
 from workbench.context.strategy import SpecError, Strategy, parse
 
 MODES = ("truncate", "compact", "summary:low", "summary:medium", "summary:high")
@@ -208,7 +208,7 @@ def chosen(came_from: str = "look", handoff: Any = None, **fields: Any) -> str:
     phase: dict[str, Any] = {key: fields.pop(key) for key in ("fidelity", "context", "inject_from") if key in fields}
     handoffs = [{"target": "work", "fidelity": handoff}] if handoff else ["work"]
     definition = cascade({"name": "look", "handoffs": handoffs}, {"name": "work", **phase}, **fields)
-    return str(Strategy.of(definition, definition.phases[1], ("phases", 1), came_from))
+    return str(Strategy.of(definition, definition.phases[1], ("phases", 1), Arrival(came_from)))
 
 
 def test_the_handoff_wins_over_the_phase_and_the_phase_over_the_cascade() -> None:

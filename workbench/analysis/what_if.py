@@ -97,7 +97,7 @@ def reassembling(
             scope = _scope(state, definition, visit, call, index, phase)
             forced = is_forced(call.parameters.get("tool_choice"))
             scope = replace(scope, cascade=cascade, counted_as=prices.counted_as(call.model), forced=forced)
-            chosen = strategy or Strategy.of(cascade, phase, came_from=scope.came_from)
+            chosen = strategy or Strategy.of(cascade, phase, arrival=scope.arrival)
             assemblers[call.place.visit_key] = (Assembler(scope, chosen, counter, last.get(branch)), 0)
         assembler, known = assemblers[call.place.visit_key]
         for item in visit.items[known : call.items]:
@@ -175,7 +175,7 @@ def _scope(
         index=index,
         place=call.place._replace(attempt=0, turn=0, call=0),
         input=state.input,
-        visits=tuple(_records(state, definition, visit)),
+        visits=tuple(_records(state, definition, visit, call.seq)),
         conditions=visit.conditions or _parent(state, visit).conditions,
         tool_text=_tool_text(call),
         tools=tools,
@@ -243,9 +243,9 @@ def _parent(state: RunState, visit: VisitState) -> VisitState:
     return next((v for v in state.visits if (v.branch, v.phase, v.visit) == (branch, visit.phase, visit.visit)), visit)
 
 
-def _records(state: RunState, definition: Definition, visit: VisitState) -> Iterator[VisitRecord]:
-    """The visits that had finished when this one began; of an imported run none, because each of its contexts is
-    recorded whole: what it had of another one stands in its own messages."""
+def _records(state: RunState, definition: Definition, visit: VisitState, seq: int) -> Iterator[VisitRecord]:
+    """The visits that had finished when this one began, which made its first call at ``seq``; of an imported run none,
+    because each of its contexts is recorded whole: what it had of another one stands in its own messages."""
     if visit.wave:
         yield from _records_of_waves(state, definition, visit)
         return
@@ -255,7 +255,7 @@ def _records(state: RunState, definition: Definition, visit: VisitState) -> Iter
             return
         if (other.phase, other.visit) == (visit.phase, visit.visit):
             continue
-        if other.kind == "candidate" or not other.finished or other.branch not in lines:
+        if other.kind == "candidate" or not other.finished or other.branch not in lines or other.finished_seq > seq:
             continue
         yield _record(state, other)
 

@@ -102,7 +102,7 @@ class Assembler:
         Raises SpecError when the file's own ``strategy`` cannot be read.
         """
         if not strategy.whole:
-            strategy = strategy.over(Strategy.of(scope.cascade, scope.phase, scope.base, scope.came_from))
+            strategy = strategy.over(Strategy.of(scope.cascade, scope.phase, scope.base, scope.arrival))
         self.strategy = strategy
         self._spec = str(self.strategy)
         self.work = Work()

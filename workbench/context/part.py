@@ -13,7 +13,7 @@ from msgspec.structs import fields
 from workbench.context.assembly import Action, Item, MessagePart, Reason, Rule
 from workbench.context.history import History
 from workbench.context.message import Message
-from workbench.context.scope import PhaseScope
+from workbench.context.scope import Arrival, PhaseScope
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.problem import Path, path_text
 
@@ -62,8 +62,8 @@ class PhaseInFile(Struct, frozen=True):
     phase: Phase
     base: Path
     """Path of the phase."""
-    came_from: str = ""
-    """The phase of the visit just before, where there is one."""
+    arrival: Arrival = Arrival()
+    """How a walk got to it."""
 
 
 class Part(Struct, frozen=True, kw_only=True, eq=False):

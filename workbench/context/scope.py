@@ -14,7 +14,7 @@ from workbench.language.problem import Path, path_text
 
 if TYPE_CHECKING:
     from workbench.context.cards import Choice
-    from workbench.language.graph import Graph
+    from workbench.language.graph import Edge, Graph
     from workbench.language.model.cascade import Cascade, Phase
 
 
@@ -84,6 +84,33 @@ class Vectors(Struct, frozen=True):
     """Why some are missing, where a model was asked."""
 
 
+class Arrival(Struct, frozen=True):
+    """How a walk got to a visit."""
+
+    came_from: str = ""
+    """The phase of the visit just before; empty for the first."""
+    graph: Graph | None = None
+    """What is walked, where that is known."""
+    edge: int | None = None
+    """Index of the edge just travelled, in a graph that is no cascade's; None for the first visit and after a jump."""
+
+    @property
+    def pipeline(self) -> Graph | None:
+        """The graph, where it says itself what a phase sees."""
+        return self.graph if self.graph is not None and self.graph.format == "dot" else None
+
+    @property
+    def travelled(self) -> Edge | None:
+        """The edge just travelled."""
+        edges = self.pipeline.edges if self.pipeline is not None else ()
+        return edges[self.edge] if self.edge is not None and 0 <= self.edge < len(edges) else None
+
+    @property
+    def previous(self) -> str:
+        """The phase that the walk comes from: where the edge begins, else that of the visit before."""
+        return self.travelled.src if self.travelled is not None else self.came_from
+
+
 class PhaseScope(Struct, frozen=True):
     """A phase visit about to run, or running."""
 
@@ -141,6 +168,11 @@ class PhaseScope(Struct, frozen=True):
     def came_from(self) -> str:
         """The phase of the visit just before; empty for the first."""
         return self.visits[-1].phase if self.visits else ""
+
+    @property
+    def arrival(self) -> Arrival:
+        """How the run got here."""
+        return Arrival(self.came_from, self.graph, self.edge)
 
     @property
     def base(self) -> Path:

@@ -22,6 +22,7 @@ from workbench.context.parts.fidelity import Fidelity
 from workbench.context.parts.loop import Loop
 from workbench.context.parts.mask import Mask
 from workbench.context.parts.slide import Slide
+from workbench.context.scope import Arrival
 from workbench.language.lint.surroundings import StrategyFacts
 from workbench.language.model.cascade import Cascade, Phase
 from workbench.language.problem import Path
@@ -295,16 +296,16 @@ class Strategy(Struct, frozen=True, eq=False):
         return self.enters, self.survives, self.fits
 
     @classmethod
-    def of(cls, cascade: Cascade, phase: Phase, base: Path = (), came_from: str = "") -> Strategy:
-        """What the file says for a phase, whose path is ``base`` (found by identity if not given), reached from the
-        phase ``came_from``.
+    def of(cls, cascade: Cascade, phase: Phase, base: Path = (), arrival: Arrival = Arrival()) -> Strategy:
+        """What the file says for a phase, whose path is ``base`` (found by identity if not given), reached as
+        ``arrival`` says.
 
         A ``strategy:`` of the phase, else of the cascade, is laid over the other fields. Raises SpecError where one
         cannot be read.
         """
         if not base:
             base = ("phases", next((i for i, p in enumerate(cascade.phases) if p is phase), 0))
-        file = PhaseInFile(cascade, phase, base, came_from)
+        file = PhaseInFile(cascade, phase, base, arrival)
         found = [part for read in FROM_FILE if (part := read(file)) is not None]
         written = replace(_composed([*found, Selective()]), whole=True)
         for spec, path in ((phase.strategy, (*base, "strategy")), (cascade.strategy, ("strategy",))):

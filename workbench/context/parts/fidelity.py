@@ -14,7 +14,7 @@ from workbench.context.injection import Injection
 from workbench.context.message import Message
 from workbench.context.part import EnteredMessages, MessageDecision, Part, PhaseInFile, Role, require
 from workbench.context.place import Place
-from workbench.context.scope import PhaseScope, StateWrite, VisitRecord
+from workbench.context.scope import Arrival, PhaseScope, StateWrite, VisitRecord
 from workbench.language.model.base import Fidelity as Mode
 from workbench.language.model.cascade import Cascade, Handoff, Phase
 from workbench.language.problem import Path
@@ -26,19 +26,29 @@ class Level(Struct, frozen=True):
     """A value that one level of the file gives."""
 
     name: str
-    """handoff, phase, default_fidelity, or ``phase before``."""
+    """handoff, edge, phase, default_fidelity, default_thread, subgraph, default, or ``phase before``."""
     value: str
     path: Path = ()
     """Where it is written; empty where nothing is."""
 
 
-def modes(cascade: Cascade, phase: Phase, base: Path, came_from: str) -> tuple[Level, ...]:
-    """What each level says about the fidelity, the deciding one first: handoff just travelled, phase, cascade.
+def modes(cascade: Cascade, phase: Phase, base: Path, arrival: Arrival) -> tuple[Level, ...]:
+    """What each level says about the fidelity, the deciding one first: handoff or edge just travelled, phase, the file;
+    in a pipeline last of all ``compact``.
 
     Nothing where no level says anything: then the rules of ``context`` apply.
     """
-    found: list[Level] = []
-    handoff = _handoff(cascade, phase, came_from)
+    pipeline, found = arrival.pipeline, list[Level]()
+    if pipeline is not None:
+        node, edge = pipeline.node(phase.name), arrival.travelled
+        if edge is not None and edge.fidelity:
+            found.append(Level("edge", edge.fidelity, ("edges", arrival.edge or 0, "fidelity")))
+        if node is not None and node.fidelity:
+            found.append(Level("phase", node.fidelity, (*base, "fidelity")))
+        if pipeline.rules.default_fidelity:
+            found.append(Level("default_fidelity", pipeline.rules.default_fidelity, ("graph", "default_fidelity")))
+        return (*found, Level("default", "compact"))
+    handoff = _handoff(cascade, phase, arrival.came_from)
     if handoff is not None and handoff[0].fidelity is not None:
         found.append(Level("handoff", handoff[0].fidelity, (*handoff[1], "fidelity")))
     if phase.fidelity is not None:
@@ -48,19 +58,31 @@ def modes(cascade: Cascade, phase: Phase, base: Path, came_from: str) -> tuple[L
     return tuple(found)
 
 
-def threads(cascade: Cascade, phase: Phase, base: Path, came_from: str) -> tuple[Level, ...]:
-    """What each level says about the thread, the deciding one first: phase, handoff just travelled, phase before.
+def threads(cascade: Cascade, phase: Phase, base: Path, arrival: Arrival) -> tuple[Level, ...]:
+    """What each level says about the thread, the deciding one first: phase, handoff or edge just travelled, in a
+    pipeline the graph's default and the subgraph around the node, and the phase before.
 
     Phase and handoff stand in the opposite order to the fidelity. Nothing for a first phase that names none.
     """
-    found: list[Level] = []
-    if phase.thread_id is not None:
-        found.append(Level("phase", phase.thread_id, (*base, "thread_id")))
-    handoff = _handoff(cascade, phase, came_from)
-    if handoff is not None and handoff[0].thread_id is not None:
-        found.append(Level("handoff", handoff[0].thread_id, (*handoff[1], "thread_id")))
-    if came_from:
-        found.append(Level("phase before", came_from))
+    pipeline, found = arrival.pipeline, list[Level]()
+    if pipeline is not None:
+        node, edge = pipeline.node(phase.name), arrival.travelled
+        if node is not None and node.thread_id:
+            found.append(Level("phase", node.thread_id, (*base, "thread_id")))
+        if edge is not None and edge.thread_id:
+            found.append(Level("edge", edge.thread_id, ("edges", arrival.edge or 0, "thread_id")))
+        if pipeline.rules.default_thread:
+            found.append(Level("default_thread", pipeline.rules.default_thread, ("graph", "default_thread")))
+        if node is not None and node.group:
+            found.append(Level("subgraph", node.group))
+    else:
+        if phase.thread_id is not None:
+            found.append(Level("phase", phase.thread_id, (*base, "thread_id")))
+        handoff = _handoff(cascade, phase, arrival.came_from)
+        if handoff is not None and handoff[0].thread_id is not None:
+            found.append(Level("handoff", handoff[0].thread_id, (*handoff[1], "thread_id")))
+    if arrival.previous:
+        found.append(Level("phase before", arrival.previous))
     return tuple(found)
 
 
@@ -131,14 +153,21 @@ class FittedPreamble(Struct, frozen=True):
     """Oldest first."""
 
 
+COUNTED = frozenset({"llm", "tool", "human", "subgraph", "synthesis"})
+"""The kinds of node that a preamble numbers."""
+
+
 def head_of(scope: PhaseScope) -> PreambleHead:
     """The fixed part of the preamble of a visit. The goal of a cascade is its description."""
-    cascade, visits = scope.cascade, scope.visits
-    names = {phase.name for phase in cascade.phases}
+    cascade, visits, graph = scope.cascade, scope.visits, scope.graph
+    names, goal = {phase.name for phase in cascade.phases}, cascade.description or ""
+    if graph is not None and graph.format != "cascade":
+        names = {node.id for node in graph.nodes if node.kind in COUNTED}
+        goal = graph.rules.goal or goal
     entered = ({visit.phase for visit in visits} | {scope.phase.name}) & names
     return PreambleHead(
-        cascade.cascade_id,
-        " ".join((cascade.description or "").split()),
+        graph.id if graph is not None and graph.format == "dot" else cascade.cascade_id,
+        " ".join(goal.split()),
         scope.phase.name if scope.place.visit <= 1 else f"{scope.phase.name}#{scope.place.visit}",
         len(entered),
         len(names),
@@ -307,11 +336,19 @@ def _place(visit: VisitRecord) -> Place:
 
 
 def _outcome(visit: VisitRecord) -> str:
+    if stated := str(visit.outcome.get("status", "")):
+        return stated
     return _OUTCOMES.get(visit.status, visit.status)
 
 
+def _notes(visit: VisitRecord) -> str:
+    """What a visit leaves: its notes, else its output, else why it failed."""
+    notes, fault = (str(visit.outcome.get(name) or "") for name in ("notes", "failure_reason"))
+    return (notes or visit.output or fault or visit.reason).strip()
+
+
 def _stage(scope: PhaseScope, visit: VisitRecord, mode: str) -> str:
-    outcome, notes = _outcome(visit), (visit.output or visit.reason).strip()
+    outcome, notes = _outcome(visit), _notes(visit)
     if mode == "compact":
         return f"{visit.label} ({outcome})"
     if mode == "summary:low":
@@ -355,6 +392,8 @@ def _retries(scope: PhaseScope, visit: VisitRecord) -> str:
     phase = scope.cascade.phase(visit.phase)
     limits = [visit.attempts]
     if phase is not None:
+        node = scope.graph.node(visit.phase) if scope.graph is not None else None
+        limits += [node.rules.max_retries + 1] if node is not None and scope.arrival.pipeline is not None else []
         limits += [phase.rules.max_attempts, *(ward.max_attempts or 0 for ward in phase.wards.post)]
     return f"{visit.label}: {visit.attempts - 1}/{max(limits) - 1}"
 
@@ -390,8 +429,8 @@ class Fidelity(Part, frozen=True):
 
     @classmethod
     def from_file(cls, file: PhaseInFile) -> Self | None:
-        """By the handoff just travelled, else the phase, else ``default_fidelity``."""
-        levels = modes(file.cascade, file.phase, file.base, file.came_from)
+        """By the handoff or edge just travelled, else the phase, else ``default_fidelity``."""
+        levels = modes(file.cascade, file.phase, file.base, file.arrival)
         if not levels:
             return None
         return cls(_mode(levels[0].value), written={"mode": levels[0].path, "*": levels[0].path})
@@ -404,7 +443,7 @@ class Fidelity(Part, frozen=True):
     def _precedence(self, scope: PhaseScope) -> tuple[str, ...]:
         if "mode" not in self.written:
             return ()
-        first, *others = modes(scope.cascade, scope.phase, scope.base, scope.came_from)
+        first, *others = modes(scope.cascade, scope.phase, scope.base, scope.arrival)
         return (_decided(f"fidelity {first.value}", first, others),) if others else ()
 
     # -- a preamble --------------------------------------------------------------------------------------------------
@@ -436,11 +475,11 @@ class Fidelity(Part, frozen=True):
     # -- a thread ----------------------------------------------------------------------------------------------------
 
     def _thread(self, scope: PhaseScope) -> EnteredMessages:
-        levels = threads(scope.cascade, scope.phase, scope.base, scope.came_from)
+        levels = threads(scope.cascade, scope.phase, scope.base, scope.arrival)
         if not levels:
             return EnteredMessages(notes=("thread: none is named, and no phase came before: new, empty",))
         first, *others = levels
-        visits = [visit for visit, key in self._keyed(scope) if key == first.value and visit.status == "success"]
+        visits = [visit for visit, key in self._keyed(scope) if key == first.value and _has_said(visit)]
         note = _decided(f'thread "{first.value}"', first, others)
         if not any(visit.items for visit in visits):
             return EnteredMessages(notes=(f"{note}: new, empty",))
@@ -460,9 +499,10 @@ class Fidelity(Part, frozen=True):
         for visit in scope.visits:
             if (index := places.get(visit.phase)) is not None:
                 phase, base = scope.cascade.phases[index], ("phases", index)
-                levels = threads(scope.cascade, phase, base, came_from)
+                arrival = replace(scope.arrival, came_from=came_from, edge=visit.edge)
+                levels = threads(scope.cascade, phase, base, arrival)
                 own_rules = phase.context is not None or phase.inject_from is not None
-                by_rules = own_rules or not modes(scope.cascade, phase, base, came_from)
+                by_rules = own_rules or not modes(scope.cascade, phase, base, arrival)
                 if "mode" in self.written and by_rules:
                     levels = tuple(level for level in levels if level.path)
                 if levels:
@@ -476,6 +516,11 @@ def _mode(value: str) -> Mode:
 
 
 _MODES: tuple[Mode, ...] = ("full", "truncate", "compact", "summary:low", "summary:medium", "summary:high")
+
+
+def _has_said(visit: VisitRecord) -> bool:
+    """Whether a conversation can go on with a visit: one that ended well, or whose answer said that it did not."""
+    return visit.status == "success" or bool(visit.outcome and visit.items and visit.items[-1].kind is Kind.ANSWER)
 
 
 def _decided(what: str, first: Level, others: Sequence[Level]) -> str:

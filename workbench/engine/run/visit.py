@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from workbench.context.assembly import Item, Kind
 from workbench.context.edits import remaining
 from workbench.context.place import Place
-from workbench.context.scope import VisitRecord
+from workbench.context.scope import Arrival, VisitRecord
 from workbench.context.strategy import Strategy, parse
 from workbench.engine.candidates.candidates import factor_of, varied_task
 from workbench.engine.candidates.soundings import sound
@@ -86,6 +86,7 @@ class Visit:
         services = parts.services
         cascade, options = services.definition.cascade, services.options
         phase = phase or cascade.phases[index]
+        arrival = Arrival(world.came_from, services.definition.graph, edge)
         self.parts = parts
         self.engine = services
         self.world = world
@@ -97,9 +98,7 @@ class Visit:
             model=world.sounding.model or phase.model or options.default_model,
             parameters=_parameters(cascade, phase),
             strategy=(
-                parse(options.strategy)
-                if options.strategy
-                else Strategy.of(cascade, phase, ("phases", index), came_from=world.came_from)
+                parse(options.strategy) if options.strategy else Strategy.of(cascade, phase, ("phases", index), arrival)
             ),
             targets=[(handoff.target, handoff.description or "") for handoff in phase.handoffs],
             served=ServedTools(services, phase),

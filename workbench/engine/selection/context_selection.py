@@ -144,7 +144,7 @@ class ContextSelection:
         that of the phase. What fails is a warning, not a fault."""
         auto = strategy.enters
         if auto is None:
-            auto = Strategy.of(scope.cascade, scope.phase, scope.base, scope.came_from).enters
+            auto = Strategy.of(scope.cascade, scope.phase, scope.base, scope.arrival).enters
         if not isinstance(auto, Auto):
             return (), None
         vectors: Vectors | None = None
