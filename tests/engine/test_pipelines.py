@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from tests.engine.support import Answers, ListSink, Played, Reply, ScriptedModel, play, ports
-from workbench.engine.contracts import ModelFault, ToolResult
-from workbench.engine.engine_tools import COMMAND
+from tests.engine.support import Answers, FunctionTools, ListSink, Played, Reply, ScriptedModel, StepClock, play, ports
+from workbench.context.place import Place
+from workbench.engine.contracts import CascadeNotFound, ModelFault, Ports, ToolResult
+from workbench.engine.current import observe
+from workbench.engine.definition import Definition, Options
+from workbench.engine.engine_tools import COMMAND, OBSERVE
 from workbench.engine.gate import Decision, Stop, StopKind
 from workbench.engine.past.recording import Kind, Recording, comparable
 from workbench.engine.past.replay import RESUMED, Replay
@@ -345,3 +350,95 @@ def test_a_resumed_run_takes_failed_executions_as_they_were() -> None:
 def test_all_that_a_run_writes_is_plain_json() -> None:
     played = run(FAN, {"left": ["L"], "right": ["R"]})
     json.dumps([event.to_json() for event in played.events])
+
+
+# -- child graphs -----------------------------------------------------------------------------------------------------
+
+
+class Graphs:
+    """Child graphs by file, and a sink for the events of each run."""
+
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self.files = files
+        self.sinks: dict[str, ListSink] = {}
+
+    def by_path(self, ref: str, file: str) -> Definition:
+        if ref not in self.files:
+            raise CascadeNotFound(f"'{ref}' not found")
+        return Definition.of(self.files[ref], ref)
+
+    def by_name(self, name: str) -> None:
+        return None
+
+    def names(self) -> Sequence[str]:
+        return ()
+
+    @contextmanager
+    def child_ports(self, parent: Ports, run_id: str, key: str) -> Iterator[Ports]:
+        self.sinks[run_id] = ListSink()
+        yield replace(parent, sink=self.sinks[run_id])
+
+
+class Managed(FunctionTools):
+    """Looks at children as the toolbox does."""
+
+    async def call(self, name: str, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
+        return await observe() if name == OBSERVE else await super().call(name, arguments, place, index)
+
+
+def with_child(body: str, child: str, replies: Mapping[str, Sequence[Reply]]) -> Played:
+    """Run a pipeline with a child graph, and replay both."""
+    library, sink, again = Graphs({"child.dot": dot(child)}), ListSink(), ListSink()
+    definition, options = Definition.of(dot(body), "parent.dot"), Options("s", "gpt-4o-mini")
+    model, tools = ScriptedModel(replies), Managed()
+    live = ports(model, tools=tools, sink=sink, library=library)
+    outcome = asyncio.run(Run(definition, {}, options, live).execute())
+    recordings = {id: Recording(each.events) for id, each in library.sinks.items()}
+    replay = Replay(Recording(sink.events), children=recordings.get)
+    base = ports(ScriptedModel([]), tools=Managed(), sink=again, library=Graphs(library.files))
+    replayed = asyncio.run(Run(definition, {}, options, replay.ports(base)).execute())
+    assert (replayed.status, replayed.reason) == (outcome.status, outcome.reason)
+    assert comparable(again.events) == comparable(sink.events)
+    return Played(outcome, sink.events, model, tools, StepClock(), [], definition, options, {})
+
+
+CHILD = 'work [prompt="w"]\n start -> work -> done'
+
+
+def test_a_manager_waits_for_its_child_and_takes_over_its_end() -> None:
+    body = 'm [shape=house, stack.child_dotfile="child.dot"]\n start -> m -> done'
+    played = with_child(body, CHILD, {"work": ["made"]})
+    assert played.outcome.status == "success", played.outcome.reason
+    assert played.outcome.output == "made"
+    assert played.outcome.state["stack.child.status"] == "success"
+
+
+def test_a_manager_stops_its_child_where_its_condition_holds() -> None:
+    body = """m [shape=house, stack.child_dotfile="child.dot", manager.stop_condition="stack.cycle=2"]
+      start -> m -> done"""
+    looping = 'work [prompt="w"]\n start -> work\n work -> work [condition="outcome=success"]\n work -> done'
+    played = with_child(body, looping, {"work": ["on"] * 100})
+    assert played.outcome.status == "success", played.outcome.reason
+    assert played.outcome.state["stack.child.status"] == "stopped"
+
+
+def test_a_manager_without_a_child_graph_says_so() -> None:
+    assert "child_missing" in run("m [shape=house]\n start -> m -> done").outcome.reason
+
+
+def test_a_child_that_fails_fails_its_node() -> None:
+    body = 'm [type="subgraph", stack.child_dotfile="child.dot"]\n start -> m -> done'
+    assert "the child graph is failed" in with_child(body, CHILD, {"work": ["outcome=fail"]}).outcome.reason
+
+
+def test_a_restart_goes_on_in_a_new_run_from_its_target() -> None:
+    body = """a [prompt="x"]  b [prompt="y"]
+      start -> a
+      a -> b
+      b -> a [condition="outcome=fail", loop_restart=true]
+      b -> done [condition="outcome=success"]"""
+    played = with_child(body, CHILD, {"a": ["1", "2"], "b": ["outcome=fail", "good"]})
+    assert played.outcome.status == "success", played.outcome.reason
+    started = played.of_kind("child_started")
+    assert [event.data["kind"] for event in started] == ["restart"]
+    assert [place.phase for place, _ in played.model.requests] == ["a", "b", "a", "b"]

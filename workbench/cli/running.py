@@ -36,7 +36,7 @@ from workbench.workspace.live_spans import finish_spans
 from workbench.workspace.model_choice import OFFLINE, ModelChoice, choose_model, chosen_for, goes_offline
 from workbench.workspace.model_place import DOUBTED, model_words
 from workbench.workspace.offline_replies import require_fitting
-from workbench.workspace.people import BadAnswers, NoHuman, PreparedAnswers, Terminal
+from workbench.workspace.people import BadAnswers, FirstChoice, NoHuman, PreparedAnswers, Terminal
 from workbench.workspace.run_builder import RunAttachments, Start, new_options, resume, run_new, start_of
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ class RunOptions(Struct, frozen=True):
     sandbox: str = ""
     until: str | None = None
     answers: str | None = None
+    approve: bool = False
+    """Take the first choice of every question that no prepared answer answers."""
     json: bool = False
     quiet: bool = False
     plain: bool = False
@@ -107,10 +109,13 @@ def in_doubt(gate: Gate) -> Gate:
     return doubting
 
 
-def person(answers: str | None, progress: Progress) -> tuple[Human, PreparedAnswers | None]:
-    """Who answers questions: the prepared answers first, then the terminal, if there is one; and the prepared ones.
+def person(answers: str | None, progress: Progress, *, approve: bool = False) -> tuple[Human, PreparedAnswers | None]:
+    """Who answers questions: the prepared answers first, then the first choice if everything is to be approved, then
+    the terminal, if there is one; and the prepared ones.
     Raises Failure for a file that holds no answers."""
     behind: Human = _Beside(Terminal(), progress) if sys.stdin.isatty() and sys.stderr.isatty() else NoHuman()
+    if approve:
+        behind = FirstChoice(behind)
     if answers is None:
         return behind, None
     given = read_json(f"@{answers}")
@@ -280,7 +285,7 @@ def driven(
             besides.take(event)
             progress.event(event)
 
-        human, prepared = person(way.answers, progress)
+        human, prepared = person(way.answers, progress, approve=way.approve)
         behind: Gate = until if until is not None else open_gate
         attached = RunAttachments(
             gate(progress, behind) if gate is not None else behind, human, observe, progress.notice

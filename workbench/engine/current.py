@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from workbench.context.place import Place
+from workbench.engine.contracts import ToolResult
 from workbench.engine.services import Services
 from workbench.engine.world import World
 
@@ -70,6 +71,27 @@ def current_call() -> CurrentCall:
     if call is None:
         raise LookupError("no run calls a tool here: current_call() answers inside a tool or a validator")
     return call
+
+
+_observed: ContextVar[Callable[[], Awaitable[ToolResult]] | None] = ContextVar("observed", default=None)
+
+
+@contextmanager
+def observing(look: Callable[[], Awaitable[ToolResult]]) -> Iterator[None]:
+    """Let the tool by which a manager looks at its child find it."""
+    token = _observed.set(look)
+    try:
+        yield
+    finally:
+        _observed.reset(token)
+
+
+async def observe() -> ToolResult:
+    """What the manager that calls this sees. Raises LookupError outside of one."""
+    look = _observed.get()
+    if look is None:
+        raise LookupError("no manager looks at a child here")
+    return await look()
 
 
 @contextmanager

@@ -18,6 +18,8 @@ SEARCH_CONTEXT = "search_context"
 REPORT_OUTCOME = "report_outcome"
 COMMAND = "command:pipeline"
 """The tool that runs the commands of a pipeline, in a trusted folder alone; no model is offered it."""
+OBSERVE = "manager:observe"
+"""How a manager looks at its child: a tool, so that a recording answers it; no model is offered it."""
 
 
 def own_spec(name: str, description: str, parameters: tuple[Parameter, ...], types: Mapping[str, object]) -> ToolSpec:

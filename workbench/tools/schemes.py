@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from workbench.engine.contracts import ToolResult, ToolSpec
-from workbench.engine.current import environment
-from workbench.engine.engine_tools import COMMAND
+from workbench.engine.current import environment, observe
+from workbench.engine.engine_tools import COMMAND, OBSERVE
 from workbench.language.model.cascade import SCHEMES
 from workbench.tools.builtin.shell import MAX_TIMEOUT_S, ShellTools
 from workbench.tools.builtin.sql import TIMEOUT_S as SQL_TIMEOUT_S
@@ -52,7 +52,10 @@ class Schemes:
         python: Sequence[PythonFolder] = (),
         trusted: bool = False,
         allowed: Callable[[str], bool] = lambda name: False,
+        commands: bool = False,
     ) -> None:
+        """``commands``: whether a person has trusted the folder, so that commands of its pipelines run."""
+        self._commands = commands
         self.workspace = workspace
         self.beside = beside or next(iter((*workspace.also, *workspace.inside)), None)
         self.python = python
@@ -70,6 +73,8 @@ class Schemes:
         scheme, _, rest = name.partition(":")
         if name == COMMAND:
             return self._command()
+        if name == OBSERVE:
+            return Tool(OBSERVE, _OBSERVING, _observe, Kind.BUILTIN, timeout_s=LONGEST_COMMAND_S)
         makers: dict[str, Callable[[str, str], Tool]] = {
             "python": self._function if by_file else self._python,
             "sql": self._sql_file,
@@ -170,7 +175,7 @@ class Schemes:
         async def run(command: str, env: Mapping[str, str] | None = None, timeout: float | None = None) -> ToolResult:
             return await self._shell.command(command, {**environment(), **(env or {})}, timeout or MAX_TIMEOUT_S)
 
-        refusal = "" if self._trusted else UNTRUSTED
+        refusal = "" if self._commands else UNTRUSTED
         spec = ToolSpec(COMMAND, "A command of the pipeline.", (), _ANY)
         return Tool(COMMAND, spec, run, Kind.BUILTIN, timeout_s=LONGEST_COMMAND_S, needs_sandbox=True, refusal=refusal)
 
@@ -198,6 +203,13 @@ def _environment(arguments: Mapping[str, Any]) -> dict[str, str]:
         f"INPUT_{name.upper()}": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in arguments.items()
     }
+
+
+_OBSERVING = ToolSpec(OBSERVE, "What a manager sees of its child.", (), _ANY, side_effects=False)
+
+
+async def _observe(**_arguments: Any) -> ToolResult:
+    return await observe()
 
 
 def _refused(**_arguments: Any) -> None:

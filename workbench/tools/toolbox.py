@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from workbench.context.place import Place
 from workbench.engine.contracts import ToolResult, ToolSpec
-from workbench.engine.engine_tools import COMMAND, ENGINE_SPECS
+from workbench.engine.engine_tools import COMMAND, ENGINE_SPECS, OBSERVE
 from workbench.extras import install_line, is_installed
 from workbench.language.json_schema import is_type, mismatch
 from workbench.language.lint.surroundings import ToolFacts, ToolKind, ValidatorFacts
@@ -227,6 +227,7 @@ class Toolbox:
         allowed: Callable[[str], bool] = lambda name: False,
         servers: McpServers | None = None,
         timeout_s: float = TIMEOUT_S,
+        commands: bool = False,
     ) -> Toolbox:
         """Built-in tools and validators, what the running program registered, the Python tools of ``tools/`` folders,
         and declared tools (texts of ``.tool.json`` files by path). The last two run only where the workspace is
@@ -237,12 +238,15 @@ class Toolbox:
         of tools may be on; ``allowed``: which functions a cascade may
         name in place (``python:module.function``) besides those of the ``tools/`` folders.
         ``timeout_s``: of a tool that names no limit of its own.
+        ``commands``: whether a person has trusted the folder, so that the commands of its pipelines run.
         ``beside`` is the folder of the cascade, where files of ``sql:`` and ``shell:`` are looked up first.
         """
         registry = Registry()
         registry.add_later(builtin_tools(workspace, sandbox))
         registry.add_later(validator_tools(ShellTools(sandbox)))
-        schemes = Schemes(workspace, sandbox, beside=beside, python=python, trusted=trusted, allowed=allowed)
+        schemes = Schemes(
+            workspace, sandbox, beside=beside, python=python, trusted=trusted, allowed=allowed, commands=commands
+        )
         pages = BrowserTools(artefacts, redact, reach)
         registry.add_later(browser_tools(pages, "" if browser else NOT_ALLOWED))
         box = cls(workspace, sandbox, registry, schemes, pages, servers, timeout_s)
@@ -277,8 +281,8 @@ class Toolbox:
         if ":" in name:
             scheme = name.partition(":")[0]
             return (
-                ToolSpec(name, "", (), {"type": "object"}, side_effects=scheme != "sql")
-                if scheme in SCHEMES or name == COMMAND
+                ToolSpec(name, "", (), {"type": "object"}, side_effects=scheme not in ("sql", "manager"))
+                if scheme in SCHEMES or name in (COMMAND, OBSERVE)
                 else None
             )
         tool = self.registry.get(name)

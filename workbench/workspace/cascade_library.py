@@ -64,6 +64,8 @@ class CascadeLibrary:
             definition = Definition.of(text, shown)
         except DefinitionError as fault:
             raise CascadeNotFound(f"cascade file '{shown}' cannot run: {fault}") from fault
+        if definition.graph.format == "dot" and not self._project.environment.granted(path.parent):
+            raise CascadeNotFound(f"the child graph '{shown}' runs in a trusted folder only (workbench trust {shown})")
         texts = included(definition.cascade, FileReader(path.parent, self._project.root))
         return replace(definition, includes=texts)
 

@@ -139,10 +139,14 @@ class Environment:
 
     def renderer(self, folder: Path, *, code: UnsandboxedCode | None = None) -> Render:
         """What renders the templates of a cascade in ``folder``: this process where a person has trusted the folder
-        as it is, else a worker. A folder with nothing to allow is not trusted by that alone."""
+        as it is, else a worker."""
+        return Renderer() if self.granted(folder, code=code) else apart()
+
+    def granted(self, folder: Path, *, code: UnsandboxedCode | None = None) -> bool:
+        """Whether a person has trusted a folder as it is; one with nothing to allow is not trusted by that alone."""
         root = self._project.root
         granted = Trust(self._project.folders.state).has_grant(root) and folder.resolve().is_relative_to(root)
-        return Renderer() if granted and self.trusted(folder, code=code) else apart()
+        return granted and self.trusted(folder, code=code)
 
     # -- tools -------------------------------------------------------------------------------------------------------
 
@@ -179,6 +183,7 @@ class Environment:
                 reach,
             ),
             timeout_s=project.settings.tool_timeout,
+            commands=self.granted(folder, code=code),
         )
 
     @functools.cached_property

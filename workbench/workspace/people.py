@@ -29,6 +29,24 @@ class NoHuman:
         raise NoPersonAttached(question.question)
 
 
+class FirstChoice:
+    """Takes the first choice of every question that has any, and leaves the others to whoever stands behind."""
+
+    def __init__(self, then: Human) -> None:
+        self._then = then
+
+    async def ask(self, question: Question, place: Place, index: int) -> str:
+        if question.options:
+            return question.options[0]
+        if question.kind == "confirmation":
+            return "yes"
+        return APPROVED if question.form is None else await self._then.ask(question, place, index)
+
+
+APPROVED = "approved"
+"""What ``FirstChoice`` says where a text is asked for."""
+
+
 # The person at the app, who answers questions and speaks to running phases: from any thread, heard on the engine's
 # loop.
 

@@ -86,7 +86,7 @@ def command(
     if not at and not pins:
         raise Failure(Exit.USAGE, "nowhere to fork", hint="--at phase:turn, or --pin calls to keep")
     project = project_here(base_url=base_url, sandbox=sandbox, unscripted=unscripted)
-    way = RunOptions(model or "", new_session or "", sandbox or "", None, answers, json, quiet, plain)
+    way = RunOptions(model or "", new_session or "", sandbox or "", None, answers, False, json, quiet, plain)
     code = fork_run(
         project,
         project.store.find(session),

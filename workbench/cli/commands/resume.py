@@ -17,6 +17,7 @@ from workbench.cli.running import RunOptions, resume_run
 @click.option("--until", metavar="PHASE[:TURN]", help="Stop before this turn's first call.")
 @click.option("--rerun-tools", is_flag=True, help="Run a tool again that had started when the run was cut off.")
 @click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
+@click.option("--auto-approve", is_flag=True, help="Take the first choice of every question left.")
 @unscripted_option
 @click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line, from the first.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
@@ -32,6 +33,7 @@ def command(
     until: str | None,
     rerun_tools: bool,
     answers: str | None,
+    auto_approve: bool,
     json: bool,
     quiet: bool,
     plain: bool,
@@ -52,5 +54,5 @@ def command(
     if run.status not in ("stopped", "interrupted", "failed"):
         pid = f" by process {run.pid}" if run.pid else ""
         raise Failure(Exit.USAGE, f"{run.session_id or run_id} is {run.status}{pid}; there is nothing to go on with")
-    way = RunOptions(model or "", "", sandbox or "", until, answers, json, quiet, plain)
+    way = RunOptions(model or "", "", sandbox or "", until, answers, auto_approve, json, quiet, plain)
     ctx.exit(resume_run(project, run_id, way, rerun_tools=rerun_tools))

@@ -21,6 +21,7 @@ from workbench.cli.running import RunOptions, run_file
 @click.option("--live", is_flag=True, help="With --reuse: make the changed calls, instead of stopping at the first.")
 @click.option("--pin", "pins", multiple=True, metavar="PLACE", help="With --reuse: keep these answers in any case.")
 @click.option("--answers", metavar="FILE", help="Answers to questions: a JSON object by phase, or a list.")
+@click.option("--auto-approve", is_flag=True, help="Take the first choice of every question left.")
 @unscripted_option
 @click.option("--json", is_flag=True, help="The journal's events on stdout, one JSON object per line.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress on stderr.")
@@ -40,6 +41,7 @@ def command(
     live: bool,
     pins: tuple[str, ...],
     answers: str | None,
+    auto_approve: bool,
     json: bool,
     quiet: bool,
     plain: bool,
@@ -64,7 +66,7 @@ def command(
     provider; 5 the store; 130 after Ctrl+C.
     """
     project = project_here(base_url=base_url, sandbox=sandbox, unscripted=unscripted)
-    way = RunOptions(model or "", session or "", sandbox or "", until, answers, json, quiet, plain)
+    way = RunOptions(model or "", session or "", sandbox or "", until, answers, auto_approve, json, quiet, plain)
     if reuse:
         run_id = project.store.find(reuse)
         ctx.exit(rerun_file(project, file, run_id, input_, way, live=live, pins=pins))

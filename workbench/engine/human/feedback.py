@@ -6,9 +6,12 @@ from workbench.context.assembly import Kind
 from workbench.context.place import Place
 from workbench.engine.conversation import Conversation
 from workbench.engine.human.people import within
+from workbench.language.model.cascade import Audibles
 
 HEADER = "[User feedback]:"
 NOTE = "feedback of a person"
+STEERED = Audibles(budget=1000)
+"""Of the nodes of a pipeline: a manager may speak to each of them, and so may a person."""
 
 
 class PhaseFeedback:
@@ -34,14 +37,16 @@ class PhaseFeedback:
 
     async def listen(self, place: Place, *, redo: bool, tool: int = 0) -> str | None:
         """The same, without letting it join yet. ``tool``: the number of the tool call that waits to be run."""
-        rule, services = self._conversation.phase.audibles, self._conversation.engine
+        services = self._conversation.engine
+        is_pipeline = services.definition.graph.format == "dot"
+        rule = self._conversation.phase.audibles or (STEERED if is_pipeline else None)
         if rule is None or not rule.enabled or self.given >= rule.budget or (redo and not rule.allow_retry):
             return None
         about = {"index": self.given + 1, "redo": redo, **({"tool": tool} if tool else {})}
         ports, journal = services.ports, services.journal
         try:
             heard = ports.audibles.hear(place, redo=redo, tool=tool)
-            feedback = await within(ports.clock, heard, rule.timeout_seconds)
+            feedback = await within(ports.clock, heard, None if rule is STEERED else rule.timeout_seconds)
         except TimeoutError:
             journal.emit("audible", place, **about, text=None, timed_out=True, left=rule.budget - self.given)
             return None

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from workbench.context.place import Place
-from workbench.engine.contracts import CascadeNotFound, Divergence
+from workbench.engine.contracts import Audibles, CascadeNotFound, Divergence
 from workbench.engine.conversation import Conversation
 from workbench.engine.definition import Definition, Options, Outcome, Parent
 from workbench.engine.faults import PhaseFailed
@@ -155,12 +155,16 @@ class ChildRun:
         place: Place,
         *,
         options: Options | None = None,
+        audibles: Audibles | None = None,
     ) -> None:
-        """Journals ``child_started``. Raises PhaseFailed beyond the depth limit."""
+        """``audibles``: who speaks to its phases, if not those of this run. Journals ``child_started``. Raises
+        PhaseFailed beyond the depth limit."""
         services = parent.services
         chain = (*parent.chain, definition.cascade.cascade_id)
         # A run that goes on in the place of another is no deeper than that one.
         self.depth = services.depth + (kind != RESTART)
+        self.audibles = audibles
+        self.running: Startable | None = None
         self.options = options or replace(services.options, start="", restarts=0)
         if self.depth > services.options.max_depth:
             raise PhaseFailed(f"cascades are nested deeper than {services.options.max_depth}: {' > '.join(chain)}")
@@ -177,6 +181,9 @@ class ChildRun:
         """Run it to its end, whatever that is."""
         parent, services = self.parent, self.parent.services
         with services.ports.library.child_ports(services.ports, self.run_id, self.about["key"]) as ports:
+            if self.audibles is not None and services.ports.audibles is ports.audibles:
+                # In a replay its recording says what it was told.
+                ports = replace(ports, audibles=self.audibles)
             took = FiguresFold()
 
             def observe(event: Event) -> None:
@@ -200,11 +207,23 @@ class ChildRun:
                 observe=observe,
                 observe_child=parent.observe,
             )
+            self.running = child
             child.services.outer = services.paused_inside(self.place)
             outcome = await child.execute()
         of = child.services
         paid = (of.tokens, of.cost, of.unpriced)
         return Child(self.run_id, self.session_id, outcome, of.world.outputs, *paid, took.whole)
+
+    def seen(self) -> dict[str, str]:
+        """Where it is now, as a manager sees it."""
+        state = self.running.services.world.state if self.running is not None else {}
+        return {"current_node": str(state.get("current_node", "")), "outcome": str(state.get("outcome", ""))}
+
+    def stopped(self, why: str) -> None:
+        """Journal in the parent that it was ended before its own end."""
+        self.parent.services.journal.emit(
+            "child_finished", self.place, **self.about, status="stopped", output="", state={}, outputs={}, reason=why
+        )
 
     def finished(self, child: Child) -> None:
         """Journal its end in the parent."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from workbench.engine.routing.retries import policy_of
 from workbench.engine.run.command import AFTER, BEFORE, command_values, hooks_of, run_hook
 from workbench.engine.run.deterministic import ToolPhase
 from workbench.engine.run.execution import Execution
+from workbench.engine.run.manager import ChildGraph
 from workbench.engine.run.visit import Visit
 from workbench.language.dot.variables import expand
 from workbench.language.graph import Edge, Graph, Node
@@ -45,6 +47,10 @@ class Walking(Protocol):
     @property
     def graph(self) -> Graph: ...
 
+    def lookup(self, key: str) -> Any:
+        """The value of a key of a condition."""
+        ...
+
     async def branches(self, node: Node, visit: Visit) -> tuple[Sequence[Any], str]:
         """Walk every edge out of a parallel node; the results, and where they meet."""
         ...
@@ -61,6 +67,8 @@ class PipelineWork:
         """The edge that a person picked, among those out of the node."""
         self.meets = ""
         """Of a parallel node: where the walk goes on."""
+        self.check = ""
+        """``TRUST`` where what the node needs may not run here."""
         self._terminal = False
         """Whether another execution would fail in the same way."""
 
@@ -134,6 +142,7 @@ class PipelineWork:
         except PhaseFailed as fault:
             cause = fault.__cause__
             retryable = isinstance(cause, ModelFault) and cause.retryable
+            self.check = fault.check
             self._terminal = fault.check == TRUST or (isinstance(cause, ModelFault) and not retryable)
             transient = retryable or fault.check == "timeout"
             return PhaseOutcome(
@@ -214,6 +223,7 @@ class PipelineWork:
         if not result.is_error:
             return PhaseOutcome(notes=execution.output)
         self._terminal = result.needs_trust
+        self.check = TRUST if result.needs_trust else ""
         lines = result.text.strip().splitlines()
         return PhaseOutcome(
             "fail",
@@ -322,7 +332,15 @@ class PipelineWork:
     # -- child graphs ------------------------------------------------------------------------------------------------
 
     async def _subgraph(self, execution: Execution) -> PhaseOutcome:
-        raise PhaseFailed("child graphs are not run", "child")
+        child = ChildGraph(execution, self.walk.graph, self.node, partial(self._set, execution))
+        if self.node.rules.once:
+            return await child.once()
+
+        async def guide(seen: str) -> str:
+            task = f"{self._expanded(execution, self.node.prompt)}\n\n## The child now\n\n{seen}"
+            return (await self._asked(execution, task)).notes if self.node.prompt else ""
+
+        return await child.supervised(self.walk.lookup, guide)
 
 
 def _text(value: Any) -> str:

@@ -57,6 +57,11 @@ class NodeWork(Protocol):
     def asks_model(self) -> bool: ...
 
     @property
+    def check(self) -> str:
+        """What it failed at, as ``PhaseFailed`` names it."""
+        ...
+
+    @property
     def reports(self) -> bool:
         """Whether the model may state an outcome by a tool."""
         ...
@@ -163,7 +168,7 @@ class Visit:
                 self._leave(execution, "stopped", "stopped")
             raise
         status, reason = ("failed", self.outcome.failure_reason) if self.outcome.status == "fail" else ("success", "")
-        self._leave(execution, status, reason)
+        self._leave(execution, status, reason, self.work.check if self.work is not None and status == "failed" else "")
         await self._tell(execution, status, reason)
         self.world.cache.invalidate("phase_complete")
         self.output, self.route = execution.output, execution.route
