@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,8 +12,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.engine.support import Answers, FunctionTools, ListSink, Played, Reply, ScriptedModel, StepClock, play, ports
+from workbench.context.assembly import Request
 from workbench.context.place import Place
-from workbench.engine.contracts import CascadeNotFound, ModelFault, Ports, ToolResult
+from workbench.engine.contracts import Answer, CascadeNotFound, Images, ModelFault, Ports, ToolResult
 from workbench.engine.current import observe
 from workbench.engine.definition import Definition, Options
 from workbench.engine.engine_tools import COMMAND, OBSERVE
@@ -386,11 +387,20 @@ class Managed(FunctionTools):
         return await observe() if name == OBSERVE else await super().call(name, arguments, place, index)
 
 
+class Slow(ScriptedModel):
+    """Lets others run before it answers."""
+
+    async def complete(self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]) -> Answer:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return await super().complete(request, place, images, on_text)
+
+
 def with_child(body: str, child: str, replies: Mapping[str, Sequence[Reply]]) -> Played:
     """Run a pipeline with a child graph, and replay both."""
     library, sink, again = Graphs({"child.dot": dot(child)}), ListSink(), ListSink()
     definition, options = Definition.of(dot(body), "parent.dot"), Options("s", "gpt-4o-mini")
-    model, tools = ScriptedModel(replies), Managed()
+    model, tools = Slow(replies), Managed()
     live = ports(model, tools=tools, sink=sink, library=library)
     outcome = asyncio.run(Run(definition, {}, options, live).execute())
     recordings = {id: Recording(each.events) for id, each in library.sinks.items()}
