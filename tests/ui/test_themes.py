@@ -17,7 +17,7 @@ from workbench.resources import folder
 from workbench.themes import ThemeError, find_theme, load_theme, load_themes
 from workbench.tui.palette import PAINTS, TONES, Palette
 from workbench.tui.screens.form import FormDialog
-from workbench.tui.theming import Colourless, ThemedApp
+from workbench.tui.theming import Colourless, Rounded, ThemedApp
 from workbench.tui.widgets.choices import Choices, HangingIndent
 
 SHIPPED = folder("themes")
@@ -246,6 +246,41 @@ def test_only_a_no_color_that_says_something_takes_colours(
     app = ThemedApp("workbench-dark")
     assert app.no_color is colourless
     assert app.current_theme.ansi is colourless
+
+
+@pytest.mark.parametrize(
+    ("terminal", "theme", "used"),
+    [
+        ("xterm", "workbench-dark", "ansi-dark"),
+        ("screen", "workbench-light", "ansi-light"),
+        ("xterm-256color", "workbench-dark", "workbench-dark"),
+        ("linux", "ansi-light", "ansi-light"),
+    ],
+)
+def test_a_terminal_of_sixteen_colours_gets_a_theme_of_sixteen(
+    monkeypatch: pytest.MonkeyPatch, terminal: str, theme: str, used: str
+) -> None:
+    monkeypatch.setenv("TERM", terminal)
+    monkeypatch.delenv("COLORTERM", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    app = ThemedApp(theme, adapts=True)
+    assert app.theme == used
+    app.register_theme(load_theme(SHIPPED / "workbench-ember.yaml"))
+    assert app.fitting("workbench-ember") == ("workbench-ember" if "256" in terminal else "ansi-dark")
+
+
+@pytest.mark.parametrize("name", ["workbench-dark", "workbench-light"])
+def test_surfaces_selection_and_kinds_differ_in_256_colours(name: str) -> None:
+    theme = load_theme(SHIPPED / f"{name}.yaml")
+    palette = Palette(theme, {**theme.to_color_system().generate(), **theme.variables})
+    backs = [Style.parse(f"on {theme.background}"), Style.parse(f"on {theme.panel}")]
+    backs += [tone for tone in map(palette.tone, ("cursor", "rule-line")) if tone is not None]
+    kinds = [palette[token] for token in ("injected", "masked", "error", "ok", "assistant", "plain")]
+    for styles in (backs, kinds):
+        segments = Rounded().apply([Segment("x", style) for style in styles], Color.parse("black"))
+        found = {(str(it.style.color), str(it.style.bgcolor)) for it in segments if it.style}
+        assert len(found) == len(styles)
+        assert not any("#" in word for pair in found for word in pair)
 
 
 async def test_the_options_of_an_open_form_take_the_colours_of_another_theme(tmp_path: Path) -> None:

@@ -80,12 +80,13 @@ class WorkbenchApp(ThemedApp):
         keys_from: Callable[[str], str] | None = None,
         given: Mapping[str, Any] | None = None,
         fresh: bool = False,
+        adapts: bool = False,
     ) -> None:
         """``file`` is the cascade that ``make`` will open, for a first look at its phases; where ``make`` gives a
         workspace, one chooses from it. ``themes`` are folders; ``keys`` a user's keys by command id, and ``keys_from``
         gives the place where those of a command were set; ``given`` inputs for the run; ``fresh``: what was open last
-        stays closed."""
-        super().__init__(theme, themes)
+        stays closed; ``adapts``: colours are those that the terminal can show."""
+        super().__init__(theme, themes, adapts=adapts)
         self._make = make
         self._file = file
         self.fresh = fresh
@@ -243,8 +244,9 @@ class WorkbenchApp(ThemedApp):
     def take_settings(self, settings: Settings) -> None:
         """Apply the settings that count at once: the theme and the keys. The rest is read when a run or the app
         starts."""
-        if settings.theme != self.theme and settings.theme in self.available_themes:
-            self.theme = settings.theme
+        theme = self.fitting(settings.theme)
+        if theme != self.theme and theme in self.available_themes:
+            self.theme = theme
         self.keys = resolve(settings.keys)[0]
         take_keys(self.keys)
         self.set_keymap({key.id: key.keys for key in self.keys if key.id in settings.keys})
@@ -459,7 +461,15 @@ def run_app(
     terminal.forget_exported_size()
     folders = None if themes is None else tuple(themes)
     app = WorkbenchApp(
-        make, file=file, theme=theme, themes=folders, keys=keys, keys_from=keys_from, given=given, fresh=fresh
+        make,
+        file=file,
+        theme=theme,
+        themes=folders,
+        keys=keys,
+        keys_from=keys_from,
+        given=given,
+        fresh=fresh,
+        adapts=True,
     )
     sys.setswitchinterval(SWITCH_S)
     with terminal.own_screen(log):

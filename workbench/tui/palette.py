@@ -27,6 +27,8 @@ class Paint(NamedTuple):
     """The contrast that it has on every ground, whatever the theme says; 0 for lines, which are no text."""
 
 
+# Primary is the focus, secondary what was injected, success what passes or saves, warning what costs or breaks, error
+# what failed. Accent is for all that is neither good nor bad news.
 PAINTS: dict[str, Paint] = {
     "plain": Paint(),
     "dim": Paint(strength=0.62),
@@ -46,13 +48,13 @@ PAINTS: dict[str, Paint] = {
     "tab": Paint(strength=0.55),
     "tab-on": Paint(attributes="bold underline"),
     "bar": Paint("foreground", 0.85),
-    "system": Paint("secondary"),
+    "system": Paint(strength=0.55),
     "user": Paint(),
     "assistant": Paint("primary"),
     "tool": Paint(strength=0.80),
     "masked": Paint("warning", 0.80),
     "placeholder": Paint("warning", 0.60, "italic"),
-    "injected": Paint("accent"),
+    "injected": Paint("secondary"),
     "cached": Paint("success"),
     "ok": Paint("success"),
     "warning": Paint("warning"),
@@ -60,7 +62,7 @@ PAINTS: dict[str, Paint] = {
     "error": Paint("error"),
     "running": Paint("primary"),
     "waiting": Paint("accent", attributes="bold"),
-    "recorded": Paint("secondary"),
+    "recorded": Paint("accent"),
     "held": Paint("warning", attributes="bold"),
     "held-badge": Paint("background", back="warning", attributes="bold"),
     "waiting-badge": Paint("background", back="accent", attributes="bold"),
@@ -80,9 +82,9 @@ PAINTS: dict[str, Paint] = {
     "code-number": Paint("accent"),
     "code-comment": Paint(strength=0.45, attributes="italic", least=FAINT),
     "code-template": Paint("secondary", attributes="bold"),
-    "bar-system": Paint("foreground", back="secondary", back_strength=0.45),
+    "bar-system": Paint("foreground", back="foreground", back_strength=0.28),
     "bar-task": Paint("foreground", back="primary", back_strength=0.50),
-    "bar-injected": Paint("foreground", back="accent", back_strength=0.45),
+    "bar-injected": Paint("foreground", back="secondary", back_strength=0.45),
     "bar-turns": Paint("foreground", back="primary", back_strength=0.25),
     "bar-masked": Paint("warning", 0.75, back="warning", back_strength=0.12),
     "bar-dropped": Paint(strength=0.45, least=FAINT),
@@ -90,8 +92,8 @@ PAINTS: dict[str, Paint] = {
     "bar-over": Paint("background", back="error"),
     "time-call": Paint("primary", 0.75, least=0),
     "time-tool": Paint("foreground", 0.50, least=0),
-    "time-child": Paint("secondary", 0.75, least=0),
-    "time-person": Paint("warning", 0.70, least=0),
+    "time-child": Paint("primary", 0.40, least=0),
+    "time-person": Paint("accent", 0.75, least=0),
     "time-pause": Paint(strength=0.30, least=0),
 }
 

@@ -34,6 +34,11 @@ LOOK_AGAIN = 1.0
 
 NO_COLOR_THEME = "ansi-dark"
 """The theme to begin with: its only backgrounds are marks, and what others tint it sets bold, dim or reversed."""
+FEW_COLORS = {True: "ansi-dark", False: "ansi-light"}
+"""What takes the place of a dark or a light theme where the terminal has sixteen colours: rounded to those, all its
+surfaces are black."""
+_CUBE = (0, 95, 135, 175, 215, 255)
+"""The levels of each channel in the 256 colours of xterm; the greys go from 8 in steps of 10."""
 _MARK = 1.5
 """Contrast with the app's ground from which a background marks something; the grounds of panes have less."""
 _REVERSED = Style(reverse=True)
@@ -61,15 +66,47 @@ def _stands_out(back: RichColor, ground: Color) -> bool:
     return back.triplet is None or contrast(Color.from_rich_color(back), ground) >= _MARK
 
 
+class Rounded(LineFilter):
+    """Rounds colours to the nearest of 256. Rich takes dark colours that are not quite grey for black, so that surfaces
+    and selected lines would not differ."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The same segments in colours of the palette."""
+        return [Segment(text, style and _rounded(style), control) for text, style, control in segments]
+
+
+@lru_cache(maxsize=4096)
+def _rounded(style: Style) -> Style:
+    return style + Style(color=nearest(style.color), bgcolor=nearest(style.bgcolor))
+
+
+@lru_cache(maxsize=4096)
+def nearest(color: RichColor | None) -> RichColor | None:
+    """The nearest of xterm's 256 colours by distance; one that is no mixture of red, green and blue stays."""
+    if color is None or color.triplet is None:
+        return color
+    wanted = color.triplet
+    steps = [min(range(6), key=lambda step: abs(_CUBE[step] - channel)) for channel in wanted]
+    grey = max(0, min(23, round((sum(wanted) / 3 - 8) / 10)))
+    cube = 16 + 36 * steps[0] + 6 * steps[1] + steps[2]
+    found = {cube: [_CUBE[step] for step in steps], 232 + grey: [8 + 10 * grey] * 3}
+    number = min(found, key=lambda it: sum((a - b) ** 2 for a, b in zip(found[it], wanted, strict=True)))
+    return RichColor.from_ansi(number)
+
+
 class ThemedApp(App[int]):
     """Knows its palette. Themes that cannot be used are told about, and never applied."""
 
-    def __init__(self, theme: str = DEFAULT, themes: Sequence[Path] | None = None) -> None:
-        """``theme`` is a name; ``themes`` the folders where theme files lie, those of the package if None."""
+    def __init__(self, theme: str = DEFAULT, themes: Sequence[Path] | None = None, *, adapts: bool = False) -> None:
+        """``theme`` is a name; ``themes`` the folders where theme files lie, those of the package if None; ``adapts``:
+        to what a terminal of 16 or 256 colours can show."""
         super().__init__()
         self.no_color = bool(os.environ.get("NO_COLOR"))
-        self._colourless = (Colourless(),) if self.no_color else ()
+        colors = self.console.color_system if adapts else "truecolor"
+        self._has_few_colors = colors in (None, "standard", "windows")
+        self._own_filters: tuple[LineFilter, ...] = (Rounded(),) if colors == "256" else ()
         if self.no_color:
+            self._own_filters = (Colourless(),)
             theme = NO_COLOR_THEME
         self.theme_folders = tuple(themes) if themes is not None else theme_folders()
         self.early_notices: list[str] = []
@@ -79,6 +116,9 @@ class ThemedApp(App[int]):
         self._own_themes: frozenset[str] = frozenset()
         self._seen: frozenset[tuple[Path, int]] = frozenset()
         found: Theme | None = find_theme(theme, reversed(self.theme_folders))
+        if found is not None and self._has_few_colors and not found.ansi:
+            found = find_theme(FEW_COLORS[found.dark], reversed(self.theme_folders)) or found
+            theme = found.name
         if found is not None:
             self.register_theme(found)
         elif theme not in self.available_themes:
@@ -90,7 +130,7 @@ class ThemedApp(App[int]):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's filters, with our own in the place of those that take colours out: it keeps what they marked."""
         own = (one for one in super().get_line_filters() if not isinstance(one, Monochrome | NoColor))
-        return (*own, *self._colourless)
+        return (*own, *self._own_filters)
 
     @property
     def palette(self) -> Palette:
@@ -119,6 +159,13 @@ class ThemedApp(App[int]):
         if self.theme in themes.by_name and self.current_theme != before:
             self.refresh_css(animate=False)
             self.theme_changed_signal.publish(self.current_theme)
+
+    def fitting(self, name: str) -> str:
+        """The theme to use in the place of a named one: the terminal may not have its colours."""
+        theme = self.available_themes.get(name)
+        if theme is None or theme.ansi or not self._has_few_colors:
+            return name
+        return FEW_COLORS[theme.dark]
 
     def reload_themes(self) -> None:
         """Read all theme files again: one of them was saved."""
