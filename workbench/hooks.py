@@ -10,7 +10,7 @@ PAUSE = HookAction.PAUSE
 
 
 def pause(reason: str) -> tuple[HookAction, str]:
-    """Hold the run, and say why; where nobody is attached it stops and can be resumed."""
+    """Pause the run, and say why; where no person is attached it stops and can be resumed."""
     return HookAction.PAUSE, reason
 
 

@@ -86,7 +86,7 @@ def offered(said: str, line: str) -> list[str]:
 
 
 def test_the_command_that_goes_on_can_be_run_as_it_stands(cli: Cli, provider: Loopback) -> None:
-    command = offered(failed(cli, provider, "500@2"), "go on with it: ")
+    command = offered(failed(cli, provider, "500@2"), "resume it: ")
     went_on = cli(*command)
     assert (went_on.code, went_on.out) == (0, "Hello.\n"), "it asks the server that the run was given, and not offline"
 
@@ -122,13 +122,13 @@ def test_a_password_stands_in_no_command_that_goes_on(cli: Cli, provider: Loopba
     url = provider.url.replace("//", "//ann:s3cret-pass@")
     said = cli("run", "one.yaml", "--base-url", url, "-m", "500", "--session", "s").err
     assert "s3cret" not in said
-    assert offered(said, "go on with it: ") == ["resume", "s", "--base-url", "URL"]
+    assert offered(said, "resume it: ") == ["resume", "s", "--base-url", "URL"]
 
 
 def test_a_run_that_was_asked_to_be_offline_goes_on_offline(cli: Cli, workspace: Path) -> None:
     (workspace / "one.yaml").write_text(ONE)
     said = cli("run", "one.yaml", "-m", "offline", "--session", "s", "--until", "p").err
-    assert offered(said, "go on with it: ") == ["resume", "s", "--model", "offline"]
+    assert offered(said, "resume it: ") == ["resume", "s", "--model", "offline"]
 
 
 @pytest.mark.fault("F20")

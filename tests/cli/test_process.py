@@ -109,7 +109,7 @@ def test_a_run_whose_reader_went_away_is_stopped_and_can_go_on(workspace: Path, 
     ended = subprocess.run(command, cwd=workspace, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert ended.returncode == 128 + signal.SIGPIPE
-    assert ended.stderr == "stopped: stopped by the user\n"
+    assert ended.stderr == "stopped by you\n"
     assert cli("show", "s", "--json").json["status"] == "stopped"
     assert cli("resume", "s").out == "Hello, Ada.\n"
 

@@ -84,7 +84,7 @@ def test_a_place_that_cannot_be(cli: Cli, until: str, message: str) -> None:
 def test_a_run_that_is_over_cannot_be_resumed(cli: Cli) -> None:
     cli("run", "greet.yaml", "--session", "s")
     ended = cli("resume", "s")
-    assert (ended.code, ended.err) == (2, "error: s is success; there is nothing to go on with\n")
+    assert (ended.code, ended.err) == (2, "error: s is success; there is nothing to resume\n")
 
 
 def test_a_failed_check_is_exit_code_1(cli: Cli, workspace: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_question_without_a_person_stops_the_run_and_answers_let_it_go_on(cli:
     assert (stopped.code, stopped.out) == (1, "")
     assert "May I?" in stopped.err
     assert "phase  stopped\n" in stopped.err
-    assert "go on with it: workbench resume s\n" in stopped.err
+    assert "resume it: workbench resume s\n" in stopped.err
     (workspace / "answers.json").write_text('{"p": "yes"}')
     resumed = cli("resume", "s", "--answers", "answers.json")
     assert (resumed.code, resumed.out) == (0, "Done.\n")
@@ -275,7 +275,7 @@ def test_a_run_that_failed_for_want_of_replies_says_where_they_are_looked_for(cl
         "failed: unscripted: no reply is scripted for phase 'a', turn 1 in bare.replies.yaml",
         "the offline model has no answer for this call. Write the reply into the file named here, or let placeholders "
         "answer: --unscripted ok.",
-        "go on with it: workbench resume s --model offline",
+        "resume it: workbench resume s --model offline",
         "look at it: workbench context s",
     ]
     (workspace / "bare.replies.yaml").write_text("replies: {a: [{text: '1'}]}\n")
@@ -298,7 +298,7 @@ def test_a_turn_that_the_answers_have_taken_again_runs_no_tool(cli: Cli, workspa
     (workspace / "p.json").write_text('{"audibles": [{"phase": "a", "text": "Leave it.", "redo": true}]}')
     ended = cli("run", "p.yaml", "-m", "offline", "--answers", "p.json", "--session", "s")
     assert (ended.code, ended.out) == (0, "I leave it.\n")
-    assert "tool   read_file  not run: the turn is taken again" in ended.err
+    assert "tool   read_file  not run: the turn is repeated" in ended.err
     assert [line.split()[-1] for line in ended.err.splitlines() if " sends " in line] == ["tokens", "redo"]
     frozen = cli("test", "freeze", "s", "--name", "left")
     assert "snapshots/left.json: 2 calls of s, strict" in frozen.out + frozen.err
@@ -348,8 +348,7 @@ def test_the_name_of_a_stored_run_is_refused_for_a_new_one(cli: Cli, again: tupl
     ended = cli(*again, "--session", "told")
     assert ended.code == 2
     assert (
-        "a run is already named 'told' (stopped): give another name, or go on with it: workbench resume told"
-        in ended.err
+        "a run is already named 'told' (stopped): give another name, or resume it: workbench resume told" in ended.err
     )
     assert len(cli("runs", "--json").json) == 1
 

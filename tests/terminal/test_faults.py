@@ -35,7 +35,7 @@ def slow(folder: Path) -> Path:
 @pytest.mark.fault("F4")
 def test_the_first_interrupt_stops_the_run_and_the_second_quits(terminal: Terminal, slow: Path) -> None:
     terminal.run("open", "slow.yaml", "--session", "s")
-    terminal.until("NOT RUN", "No model is called")
+    terminal.until("NOT RUN", "Offline (")
     terminal.press("r")
     terminal.wait(lambda shown: re.search(r"provider \d+ s", shown) is not None, "a call that waits")
     terminal.press("C-c")
@@ -50,7 +50,7 @@ def test_the_first_interrupt_stops_the_run_and_the_second_quits(terminal: Termin
 @pytest.mark.fault("F3")
 def test_a_terminal_that_is_closed_leaves_a_stopped_run(terminal: Terminal, slow: Path) -> None:
     terminal.run("open", "slow.yaml", "--session", "s")
-    terminal.until("NOT RUN", "No model is called")
+    terminal.until("NOT RUN", "Offline (")
     terminal.press("r")
     terminal.wait(lambda shown: re.search(r"provider \d+ s", shown) is not None, "a call that waits")
     app = os.pidfd_open(terminal.app)
@@ -84,7 +84,7 @@ def test_a_terminal_that_vanishes_ends_the_app_in_order_and_without_a_word(slow:
         (slow / "said.txt").open("wb") as said,
         pseudo_terminal(command, slow, size=(120, 40), stderr=said.fileno(), own_session=False) as app,
     ):
-        app.until("NOT RUN", "No model is called")
+        app.until("NOT RUN", "Offline (")
         app.type("r")
         app.until("waits for the provider")
         app.type("?" * 200)
@@ -141,7 +141,7 @@ def test_nothing_hostile_reaches_a_real_terminal(terminal: Terminal, folder: Pat
     (folder / "evil.yaml").write_text(f'cascade_id: evil\nphases:\n  - name: "ask"\n    instructions: "{evil}told"\n')
     (folder / "evil.replies.yaml").write_text(replies)
     terminal.run("open", "evil.yaml")
-    terminal.until("NOT RUN", "No model is called")
+    terminal.until("NOT RUN", "Offline (")
     terminal.press("r")
     shown = terminal.until(" DONE ", "@click=app.quit")
     assert "[@click=app.quit]x[/]" in shown

@@ -70,7 +70,7 @@ def assert_it_says_why_there_is_no_difference(sheet: CompareSheet) -> None:
     rows = sheet.view.rows
     assert isinstance(rows, CompareRows)
     found = rows.comparison
-    assert rows.no_further(1) == "There is no further difference."
+    assert rows.no_further(1) == "No further difference."
     apart = CompareRows(replace(found, pairs=tuple(replace(pair, b=None) for pair in found.pairs)), "apart")
     assert apart.step(0, 1) is None
     assert apart.no_further(1).startswith("The two have no call in common")

@@ -381,7 +381,7 @@ async def test_a_question_whose_time_is_over_leaves_the_screen(tmp_path: Path) -
         await it.feed(story.events[-1:])
         await it.until(lambda: it.app.screen is it.screen)
         assert "The question is over" in screen_text(it.app)
-        assert "nobody answered in time" in it.pane("dock")
+        assert "no answer in time" in it.pane("dock")
 
 
 WIDE_TABLE: dict[str, Any] = {

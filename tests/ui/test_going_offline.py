@@ -46,7 +46,7 @@ async def test_a_run_that_a_provider_began_asks_before_it_goes_on_offline(tmp_pa
         await it.pilot.pause()
         assert isinstance(it.app.screen, ChoiceDialog)
         said = str(it.app.screen.query_one("#text").render())
-        assert "A provider answered this run, and now none is known: no provider key is set." in said
+        assert "This run used a provider, and now none is configured: no provider key is set." in said
         await it.press("s")
         assert not it.session.running
 

@@ -362,7 +362,7 @@ async def test_a_key_that_changes_nothing_says_why(tmp_path: Path) -> None:
         assert said[3] == "This is the first call."
         assert said[-2:] == ["Nothing was dropped here.", "No run is active."]
         await it.press("G", "p")
-        assert said[-1] == "No rule decided about this row: there is no why to it."
+        assert said[-1] == "No rule decided about this row."
         await it.press("p", "z", "alt+left")
         assert said[-1] == "One pane has the whole screen: there is no border to move."
 

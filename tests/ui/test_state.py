@@ -167,7 +167,7 @@ def test_a_resumed_run_that_tells_its_journal_again_loses_and_repeats_nothing() 
     assert len(state.log.lines) == lines
     story.emit("run_resumed", ports={"model": "offline"})
     state.absorb(story.events[-1:], (), 0.0)
-    assert state.log.lines[-1].text == "resumed; times are those of now again"
+    assert state.log.lines[-1].text == "resumed"
 
 
 def test_a_run_with_recorded_answers_says_that_their_times_are_those_of_then() -> None:
@@ -175,7 +175,7 @@ def test_a_run_with_recorded_answers_says_that_their_times_are_those_of_then() -
     state = BenchState()
     parent = {"run_id": "r0", "session_id": "log_triage-7f3a", "kind": "rerun"}
     state.absorb([replace(first, data={**first.data, "parent": parent})], (), 0.0)
-    assert "a re-run of log_triage-7f3a: what is recorded keeps its times" in state.log.lines[-1].text
+    assert "a re-run of log_triage-7f3a: recorded answers keep their times" in state.log.lines[-1].text
 
 
 def test_a_nested_cascade_is_told_about_but_does_not_replace_its_parent() -> None:

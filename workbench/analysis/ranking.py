@@ -53,7 +53,7 @@ class RankedCandidate(Struct, frozen=True):
     won: bool = False
     """In this round: it was chosen, or nobody chose and it stands in."""
     decided: bool = True
-    """Someone or a rule preferred the winner of this round; else it stands in for a choice that nobody made."""
+    """Someone or a rule preferred the winner of this round; else it no candidate was chosen: this one stands in."""
     stands: bool = False
     """Its output is the phase's."""
 

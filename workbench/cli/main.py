@@ -26,7 +26,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "link": "A read-only link to a run, for somebody else.",
         "run": "Run a cascade without the app.",
         "batch": "A cascade over many inputs, in variants, with scores.",
-        "resume": "Go on with a stopped or interrupted run.",
+        "resume": "Resume a stopped or interrupted run.",
         "attach": "Watch the model calls of any program, and replay them.",
         "import": "Make runs of other tools into stored runs.",
         "fork": "A new run from a stop of a stored one.",

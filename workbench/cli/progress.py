@@ -21,6 +21,7 @@ from workbench.engine.journal.event import LEFT
 from workbench.engine.journal.parts import expected_of
 from workbench.language.clean import clean_line
 from workbench.views.numbers import count, money, plural, seconds
+from workbench.views.signs import ended_words
 from workbench.views.value import Cell
 from workbench.views.words import left_words
 
@@ -287,7 +288,7 @@ def closing_line(
     ``fault``: why its last call got no answer, where that ended it; ``way_on``: the line with the command that goes
     on, if one does; ``look``: the command that shows most of it; ``totals``: its calls, tokens, cost and time.
     """
-    talk(f"{status}{f': {reason}' if reason else ''}", "ok" if status == "success" else "error")
+    talk(ended_words(status, reason), "ok" if status == "success" else "error")
     if totals:
         talk(totals)
     if fault:

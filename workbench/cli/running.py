@@ -31,6 +31,7 @@ from workbench.models.prices import PriceTable
 from workbench.store.faults import UnknownRun
 from workbench.views.numbers import count
 from workbench.views.run import totals_line
+from workbench.views.signs import ended_words
 from workbench.workspace.input_file import default_input
 from workbench.workspace.live_spans import finish_spans
 from workbench.workspace.model_choice import OFFLINE, ModelChoice, choose_model, chosen_for, goes_offline
@@ -93,7 +94,7 @@ class Until(Struct):
         here = stop.place
         if stop.kind is StopKind.BEFORE_CALL and stop.depth == 0 and (here.phase, here.turn) == (self.phase, self.turn):
             self.reached = True
-            raise RunStopped(f"held before {self.phase}:{self.turn}, as asked")
+            raise RunStopped(f"paused before {self.phase}:{self.turn}, as asked")
         return Decision()
 
 
@@ -247,7 +248,7 @@ def resume_run(project: Project, run_id: str, way: RunOptions, *, rerun_tools: b
         raise Failure(
             Exit.USAGE,
             f"a provider answered this run, and now none is known: {start.choice.why}",
-            hint="name it again, --base-url or its key, or let scripted replies go on: --model offline",
+            hint="name it again, --base-url or its key, or continue with scripted replies: --model offline",
         )
     if way.until:
         _known_phase(Until.parse(way.until).phase, [phase.name for phase in start.definition.cascade.phases])
@@ -316,7 +317,7 @@ def driven(
         if str(besides):
             talk(str(besides), "warning")
     elif code:
-        talk(f"{outcome.status}: {outcome.reason}", "error")
+        talk(ended_words(outcome.status, outcome.reason), "error")
     if unanswered.get("kind") == "context_length":
         _name_the_largest(project, verdict.run_id)
     elif unanswered.get("kind") in DOUBTED:
@@ -346,7 +347,7 @@ def _way_on(project: Project, way: RunOptions, verdict: Verdict, status: str, fa
         again = ["run", verdict.cascade_file, "--reuse", verdict.session, "--live", *flags]
         return f"after a change, with the answers so far: {shlex.join(['workbench', *again])}"
     if status == "stopped" or fault:
-        return f"go on with it: {shlex.join(['workbench', 'resume', verdict.session, *flags])}"
+        return f"resume it: {shlex.join(['workbench', 'resume', verdict.session, *flags])}"
     return ""
 
 

@@ -238,7 +238,7 @@ class Store:
         """Raises SessionTaken where a stored run has this session id; an empty one is always new."""
         taken = next((run for run in self.runs() if run.session_id == session_id), None) if session_id else None
         if taken is not None:
-            again = f", or go on with it: workbench resume {session_id}" if taken.resumable else ""
+            again = f", or resume it: workbench resume {session_id}" if taken.resumable else ""
             raise SessionTaken(f"a run is already named '{session_id}' ({taken.status}): give another name{again}")
 
     def find(self, name: str) -> str:

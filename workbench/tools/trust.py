@@ -64,7 +64,7 @@ class Trust:
         return missing if Manifest(missing).needs_trust else ()
 
     def grant(self, folder: Path, manifest: Manifest, at: str) -> None:
-        """Allow these capabilities to a folder, besides what it has: another cascade's are not taken away.
+        """Allow these capabilities to a folder, besides what it has: another cascade's are not removed.
 
         Raises ValueError for a link, TrustDamaged, or OSError when the record cannot be written.
         """

@@ -408,7 +408,7 @@ class WorkbenchApp(ThemedApp):
             reasons.append(f"{len(running)} runs are active: {names}. Their journals are complete so far.")
         text = "\n".join(reasons)
         stop = "Stop the run and quit" if len(running) == 1 else "Stop all runs and quit"
-        leave = stop if running else "Drop the changes and quit"
+        leave = stop if running else "Discard the changes and quit"
         answers = (("stay", "s", "Stay"), ("leave", "q", leave))
 
         def answered(answer: str | None) -> None:

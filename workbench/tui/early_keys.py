@@ -126,7 +126,7 @@ class EarlyKeys:
 
     def _leave_out(self, event: events.Event) -> None:
         event.prevent_default()
-        self._host.say("What was typed before this opened was not taken.")
+        self._host.say("Keys pressed before this opened were ignored.")
 
     # -- prompts and screens that do not have the focus yet ----------------------------------------------------------
 

@@ -33,7 +33,7 @@ def live_row(columns: Columns, live: LiveCall) -> Row:
     """The last row while a call is not over."""
     width = columns.width
     if live.doing == "held":
-        return Row(crop((BLANK, sign("held"), (f" {flat(live.text)}", "held")), width), "held")
+        return Row(crop((BLANK, sign("paused"), (f" {flat(live.text)}", "held")), width), "held")
     mark = sign("running", live.tick)
     if live.doing == "waiting":
         return Row(crop((BLANK, mark, (f" {flat(live.text)} {seconds(live.since_s)}", "running")), width))

@@ -112,7 +112,7 @@ def _facts(
     if "metadata" in hidden:
         yield TextLine(entrant.status, "bold")
         return
-    words = ["held" if held else entrant.status if entrant.status != "pending" else "waits for its turn"]
+    words = ["paused" if held else entrant.status if entrant.status != "pending" else "waits for its turn"]
     words += [f"score {score_words(row)}"] if row.score is not None else []
     words += [f"cost {cost_words(row)}"] if cost_words(row) else []
     words += ["refined here"] if row.incumbent else []

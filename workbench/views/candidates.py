@@ -202,7 +202,7 @@ class CandidateRows(Rows):
     def _sign(self, entrant: Entrant, *, is_offered: bool) -> Span:
         if is_offered:
             return sign("waiting")
-        return sign("held") if self.holds(entrant) else status_sign(entrant.status, self.tick)
+        return sign("paused") if self.holds(entrant) else status_sign(entrant.status, self.tick)
 
     def _candidate(self, row: RankedCandidate, width: int, offered: Sequence[int]) -> Row:
         at, entrant = Widths.of(width), row.entrant
@@ -453,7 +453,7 @@ def contest_words(rows: CandidateRows) -> str:
     held = sum(rows.holds(e) for r in rows.contest.rounds for e in r.entrants)
     running = sum(e.status == "running" for r in rows.contest.rounds for e in r.entrants) - held
     waiting = sum(e.status == "pending" for r in rows.contest.rounds for e in r.entrants)
-    parts += [f"{held} held"] if held else []
+    parts += [f"{held} paused"] if held else []
     parts += [f"{running} running"] if running else []
     parts += [f"{waiting} to come"] if waiting and (running or held) else []
     winner = rows.by_index(rows.contest.winner) if rows.contest.winner is not None else None

@@ -584,7 +584,7 @@ class CompareRows(Rows):
             return "The two have no call in common: there are no messages to hold against each other."
         if all(pair.same for pair in both):
             return "Every call that both made saw the same messages."
-        return "There is no further difference." if by > 0 else "There is no difference before this."
+        return "No further difference." if by > 0 else "No earlier difference."
 
     def toggle(self, row: int) -> bool:
         """Open the fold of a row, or close the stretch it belongs to; False where there is none."""

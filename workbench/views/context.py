@@ -397,7 +397,7 @@ def summary(call: CallState, width: int, budget: int | None = None) -> tuple[Spa
     if not call.problems:
         parts.append([sign("done"), (" valid", "dim")])
     if (saved := predicted.full - predicted.tokens) > 0:
-        parts.append([sign("masked"), (f" {count(saved, call.grade)} held back", "masked")])
+        parts.append([sign("masked"), (f" {count(saved, call.grade)} saved", "masked")])
     return ((" ", "plain"), *dropping(parts, width - 1))
 
 

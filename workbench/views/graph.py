@@ -84,7 +84,7 @@ class FlowRows(Rows):
     """The graph with the walk of a run on it: below each phase its ways out, those that were taken first in sight, and
     beside it its visits, tokens, cost and time."""
 
-    empty = ("The file holds no cascade that can be shown.",)
+    empty = ("The file has no cascade to show.",)
 
     def __init__(self, graph: Graph, run: RunState | None) -> None:
         """``run`` is None before one began."""

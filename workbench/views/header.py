@@ -11,7 +11,7 @@ from workbench.engine.journal.state import RunState
 from workbench.views.cells import Span, Target, crop, fit, flat, joined, width_of
 from workbench.views.keys import told
 from workbench.views.numbers import count, plural, spent_cell
-from workbench.views.signs import sign
+from workbench.views.signs import ended_words, sign
 
 ROOMY = 100
 """Cells from which on nothing has to be abbreviated by rule."""
@@ -139,8 +139,8 @@ def _doing(run: RunState, facts: HeaderState, *, brief: bool = True) -> list[Spa
         text = facts.waiting or flat(facts.at)
         return [*lost, (f" RUNNING {text} " if text else " RUNNING ", "running-badge")]
     word, token = BADGES.get(run.status, (flat(run.status).upper(), "held-badge"))
-    reason = "" if brief or word == "DONE" or not run.reason else f": {fit(run.reason, REASON).rstrip()}"
-    return [*lost, (f" {word}{reason} ", token)]
+    ended = ended_words(word, "" if brief or word == "DONE" else run.reason)
+    return [*lost, (f" {fit(ended, len(word) + REASON).rstrip()} ", token)]
 
 
 def run_label(run: RunState) -> str:

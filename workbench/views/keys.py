@@ -181,7 +181,7 @@ def told(sentence: str, **values: str) -> str:
 FORM_KEYS: tuple[Key, ...] = (
     Key("form.send", "ctrl+s,f10", "send", "form", "Send the answer, if it fits", "Forms", "send"),
     Key("form.next", "tab", "next", "form", "The next question", "Forms", "next", priority=True),
-    Key("form.previous", "shift+tab", "previous", "form", "The question before", "Forms", priority=True),
+    Key("form.previous", "shift+tab", "previous", "form", "The previous question", "Forms", priority=True),
     Key(
         "choices.choose",
         "space",
@@ -200,9 +200,7 @@ FORM_CONTEXTS: dict[str, tuple[str, ...]] = {
 
 
 MESSAGE_KEYS: tuple[Key, ...] = (
-    Key(
-        "message.next", "tab", "next_form", "message", "The next form that there is of this message", "Message", "form"
-    ),
+    Key("message.next", "tab", "next_form", "message", "The next form of this message", "Message", "form"),
     Key("message.sides", "m", "form('sides')", "message", "In full beside what the model saw", "Message"),
     Key("message.raw", "r", "form('raw')", "message", "The text as it is", "Message"),
     Key("message.rendered", "t", "form('rendered')", "message", "The text as Markdown, typeset", "Message"),
@@ -243,11 +241,11 @@ REVIEW_KEYS: tuple[Key, ...] = (
         "left_square_bracket",
         "difference(-1)",
         "request",
-        "The difference before",
+        "The previous difference",
         "Requests",
         "previous",
     ),
-    Key("request.edit", "o", "edit", "request", "Open the file at the line behind it", "Requests", "open file"),
+    Key("request.edit", "o", "edit", "request", "Open the file at the line that decided", "Requests", "open file"),
     Key(
         "changed.live", "c", "live", "changed", "Go live from here: make this call and all after it", "Requests", "live"
     ),
@@ -298,13 +296,13 @@ REVIEW_KEYS: tuple[Key, ...] = (
     Key("snapshots.stop", "x", "stop", "snapshots", "Stop the check", "Snapshots", "stop"),
     Key("snapshots.copy", "y", "copy", "snapshots", "Copy the review", "Snapshots"),
     Key("snapshots.pane", "tab", "pane(1)", "snapshots", "Go to the next pane", "Snapshots"),
-    Key("snapshots.pane_back", "shift+tab", "pane(-1)", "snapshots", "Go to the pane before", "Snapshots"),
+    Key("snapshots.pane_back", "shift+tab", "pane(-1)", "snapshots", "Go to the previous pane", "Snapshots"),
     Key(
         "snapshots.close",
         "escape,q",
         "close",
         "snapshots",
-        "Drop a filter or a search; else back to the Bench",
+        "Clear a filter or search; else back to the Bench",
         "Snapshots",
         "back",
     ),
@@ -318,15 +316,13 @@ REVIEW_CONTEXTS: dict[str, tuple[str, ...]] = {
 
 
 EDITOR_KEYS: tuple[Key, ...] = (
-    Key(
-        "editor.save", "ctrl+s", "save", "editor", "Save the file; never over somebody else's change", "Editor", "save"
-    ),
+    Key("editor.save", "ctrl+s", "save", "editor", "Save the file; asks first if it changed on disk", "Editor", "save"),
     Key(
         "editor.complete",
         "ctrl+space,ctrl+@",
         "complete",
         "editor",
-        "Offer what may be written here",
+        "Complete the word under the cursor",
         "Editor",
         "complete",
         priority=True,
@@ -340,7 +336,7 @@ EDITOR_KEYS: tuple[Key, ...] = (
         "Editor",
         "definition",
     ),
-    Key("editor.back", "alt+left", "back", "editor", "Back to the place before the definition", "Editor"),
+    Key("editor.back", "alt+left", "back", "editor", "Back to where the cursor was before", "Editor"),
     Key(
         "editor.rename",
         "ctrl+r",
@@ -352,7 +348,7 @@ EDITOR_KEYS: tuple[Key, ...] = (
         priority=True,
     ),
     Key("editor.next", "f8", "problem(1)", "editor", "Go to the next problem", "Editor", "next problem"),
-    Key("editor.previous", "shift+f8", "problem(-1)", "editor", "Go to the problem before", "Editor"),
+    Key("editor.previous", "shift+f8", "problem(-1)", "editor", "Go to the previous problem", "Editor"),
     Key("editor.find", "ctrl+f", "find", "editor", "Find in the file", "Editor", "find", priority=True),
     Key("editor.again", "f3", "find_again(1)", "editor", "Find the same text again", "Editor"),
     Key("editor.before", "shift+f3", "find_again(-1)", "editor", "Find the same text further up", "Editor"),
@@ -370,7 +366,7 @@ FIND_KEYS: tuple[Key, ...] = (
     Key("find.text", "slash", "find", "find", "Find in the list with the focus", "Lists", "find"),
     Key("find.again", "n", "find_again", "find", "Find the same text further down", "Lists"),
     Key("find.before", "N", "find_again(-1)", "find", "Find the same text further up", "Lists"),
-    Key("find.filter", "f", "filter", "find", "Show only rows that hold a text", "Lists", "filter"),
+    Key("find.filter", "f", "filter", "find", "Show only rows with a text", "Lists", "filter"),
 )
 
 SQL_KEYS: tuple[Key, ...] = (
@@ -395,8 +391,8 @@ SQL_KEYS: tuple[Key, ...] = (
         "complete",
         priority=True,
     ),
-    Key("sql.earlier", "alt+up,ctrl+up", "history(1)", "sql", "The query before", "SQL", "earlier", priority=True),
-    Key("sql.later", "alt+down,ctrl+down", "history(-1)", "sql", "The query after", "SQL", priority=True),
+    Key("sql.earlier", "alt+up,ctrl+up", "history(1)", "sql", "The previous query", "SQL", "earlier", priority=True),
+    Key("sql.later", "alt+down,ctrl+down", "history(-1)", "sql", "The next query", "SQL", priority=True),
     Key(
         "sql.pane",
         "f6",
@@ -428,7 +424,7 @@ SQL_KEYS: tuple[Key, ...] = (
         "escape",
         "close",
         "sql",
-        "Cancel the query that runs; else drop a filter or a search; else back",
+        "Cancel the query that runs; else clear a filter or search; else back",
         "SQL",
         "back",
     ),
@@ -444,7 +440,7 @@ SETTINGS_KEYS: tuple[Key, ...] = (
         "Workbench",
     ),
     Key("settings.tab", "tab", "tab", "settings", "From the settings to the keys and back", "Settings", "keys"),
-    Key("settings.filter", "slash,f", "filter", "settings", "Show only rows that hold a text", "Settings", "filter"),
+    Key("settings.filter", "slash,f", "filter", "settings", "Show only rows with a text", "Settings", "filter"),
     Key(
         "settings.change", "e", "change('user')", "settings", "Change the value in your own file", "Settings", "change"
     ),
@@ -459,7 +455,7 @@ SETTINGS_KEYS: tuple[Key, ...] = (
     ),
     Key("settings.unset", "x", "unset", "settings", "Take the value out of the file that sets it", "Settings", "unset"),
     Key("settings.external", "f4", "external", "settings", "Open your own file in $EDITOR", "Settings", "$EDITOR"),
-    Key("settings.close", "escape,q", "close", "settings", "Drop the filter; else back", "Settings", "back"),
+    Key("settings.close", "escape,q", "close", "settings", "Clear the filter; else back", "Settings", "back"),
 )
 
 ROOM_KEYS: tuple[Key, ...] = (*FIND_KEYS, *EDITOR_KEYS, *SQL_KEYS, *SETTINGS_KEYS)
@@ -545,7 +541,7 @@ ANNOTATION_CONTEXTS: dict[str, tuple[str, ...]] = {
 
 
 RUN_KEYS: tuple[Key, ...] = (
-    Key("app.runs", "L", "runs", "app", "All stored runs: find, compare, fork, go on", "Workbench", "runs"),
+    Key("app.runs", "L", "runs", "app", "All stored runs: find, compare, fork, resume", "Workbench", "runs"),
     Key("app.home", "H", "home", "app", "The cascades and runs of this folder", "Workbench", "home"),
     Key("runs.filter", "f,slash", "filter", "runs", "Filter: status:failed tokens>8000 text:word", "Runs", "filter"),
     Key("runs.sort", "s", "sort", "runs", "Sort by time, cost, tokens, seconds", "Runs", "sort"),
@@ -553,13 +549,15 @@ RUN_KEYS: tuple[Key, ...] = (
     Key(
         "runs.compare", "D", "compare", "runs", "Compare two marked runs, or the marked one and this", "Runs", "compare"
     ),
-    Key("runs.resume", "c", "go_on", "runs", "Go on where the run stopped", "Runs", "go on"),
+    Key("runs.resume", "c", "go_on", "runs", "Resume the run where it stopped", "Runs", "resume"),
     Key("runs.fork", "F", "fork", "runs", "A new run from a place of this one", "Runs", "fork"),
     Key("runs.freeze", "t", "freeze", "runs", "Freeze the run as a test", "Runs", "freeze"),
     Key("runs.export", "X", "export", "runs", "Write the run to a file for other tools", "Runs", "export"),
     Key("runs.copy", "y", "copy", "runs", "Copy the run's session id", "Runs", "copy"),
-    Key("runs.delete", "delete", "delete", "runs", "Delete the run for ever, after a question", "Runs", "delete"),
-    Key("runs.close", "escape,q", "close", "runs", "Drop the filter, then back to where you came from", "Runs", "back"),
+    Key("runs.delete", "delete", "delete", "runs", "Delete the run permanently; asks first", "Runs", "delete"),
+    Key(
+        "runs.close", "escape,q", "close", "runs", "Clear the filter, then back to where you came from", "Runs", "back"
+    ),
     Key("home.next", "tab", "pane(1)", "home", "From the cascades to the runs and back", "Home", "other list"),
     Key("home.previous", "shift+tab", "pane(-1)", "home", "The same, the other way", "Home"),
     Key("home.new", "n", "new", "home", "A new cascade from a template", "Home", "new"),
@@ -571,7 +569,7 @@ RUN_KEYS: tuple[Key, ...] = (
         "escape",
         "close",
         "home",
-        "Drop a filter or a search; else back to the Bench, where a cascade is open",
+        "Clear a filter or search; else back to the Bench, where a cascade is open",
         "Home",
     ),
 )
@@ -618,7 +616,7 @@ _NEXT, _PREVIOUS = "right_square_bracket", "left_square_bracket"
 
 SIDE_KEYS: tuple[Key, ...] = (
     Key("compare.next", _NEXT, "difference(1)", "compare", "The next difference", "Compare", "next"),
-    Key("compare.previous", _PREVIOUS, "difference(-1)", "compare", "The difference before", "Compare", "previous"),
+    Key("compare.previous", _PREVIOUS, "difference(-1)", "compare", "The previous difference", "Compare", "previous"),
     Key("compare.apply", "a", "apply", "compare", "Write strategy B into the file, after a look", "Compare", "apply B"),
     Key("compare.plot", "P", "plot", "compare", "Tokens and cost over the calls, as a plot", "Compare", "plot"),
     Key("compare.sweep", "S", "sweep", "compare", "Try many strategies on this run", "Compare", "sweep"),
@@ -650,7 +648,7 @@ SIDE_KEYS: tuple[Key, ...] = (
         "space",
         "mark",
         "candidates",
-        "Mark the one that others are held against",
+        "Mark the one to compare others with",
         "Candidates",
         "mark",
     ),
@@ -668,7 +666,9 @@ SIDE_KEYS: tuple[Key, ...] = (
     Key(
         "candidates.next", _NEXT, "contest(1)", "candidates", "Candidates of the next phase", "Candidates", "next phase"
     ),
-    Key("candidates.previous", _PREVIOUS, "contest(-1)", "candidates", "Candidates of the phase before", "Candidates"),
+    Key(
+        "candidates.previous", _PREVIOUS, "contest(-1)", "candidates", "Candidates of the previous phase", "Candidates"
+    ),
     Key("sweep.stop", "x", "stop", "sweep", "Stop trying; what was tried stays", "Sweep", "stop"),
     Key("sweep.plot", "P", "plot", "sweep", "Tokens against cost as a plot", "Sweep", "plot"),
 )
@@ -717,10 +717,10 @@ EDIT_KEYS: tuple[Key, ...] = (
     Key("edit.request", "m", "request", "edit", "Model and parameters, with prices", "Edit", "model"),
     Key("edit.state", "s", "state", "edit", "Write a new state value", "Edit", "state"),
     Key(
-        "edit.error", "exclamation_mark", "error", "edit", "Tell the tool's result as an error, or not", "Edit", "error"
+        "edit.error", "exclamation_mark", "error", "edit", "Mark the tool's result as an error, or not", "Edit", "error"
     ),
-    Key("edit.undo", "u", "undo", "edit", "Take the newest edit back", "Edit", "undo"),
-    Key("edit.redo", "U", "redo", "edit", "Make the edit again that was taken back", "Edit"),
+    Key("edit.undo", "u", "undo", "edit", "Undo the last edit", "Edit", "undo"),
+    Key("edit.redo", "U", "redo", "edit", "Redo the edit", "Edit"),
     Key("edit.copy", "y", "copy", "edit", "Copy the text under the cursor", "Edit"),
     Key(
         "edit.external", "ctrl+e,f4", "external", "edit", "Write the text in $EDITOR", "Edit", "$EDITOR", priority=True
@@ -846,17 +846,15 @@ KEYS: tuple[Key, ...] = (
     Key("run.fork", "F", "fork", "bench", "A new run from before the selected call", "Run", "fork"),
     Key("run.freeze", "t", "freeze", "bench", "Freeze the run as a test", "Run", "freeze"),
     Key("found.next", "n", "match(1)", "found", "The next match, while a search is marked", "Look", "next match"),
-    Key("found.previous", "N", "match(-1)", "found", "The match before", "Look", "previous"),
+    Key("found.previous", "N", "match(-1)", "found", "The previous match", "Look", "previous"),
     Key("view.flow", "v", "flow", "bench", "The flow: the graph of phases, with the walk on it", "Look", "flow"),
-    Key(
-        "view.previous", "left_square_bracket", "call(-1)", "bench", "Look at the call before", "Look", "previous call"
-    ),
+    Key("view.previous", "left_square_bracket", "call(-1)", "bench", "Show the previous call", "Look", "previous call"),
     Key(
         "view.next",
         "right_square_bracket",
         "call(1)",
         "bench",
-        "Look at the call after; the last one follows",
+        "Show the next call; the last one follows the run",
         "Look",
         "next call",
     ),
@@ -878,7 +876,7 @@ KEYS: tuple[Key, ...] = (
         "Look",
         "wire",
     ),
-    Key("view.diff", "d", "compare", "bench", "Mark what differs from the call before, in this phase", "Look", "diff"),
+    Key("view.diff", "d", "compare", "bench", "Mark what differs from the previous call of this phase", "Look", "diff"),
     Key("view.strategies", "D", "strategies", "bench", "Compare two context strategies on this run", "Look", "compare"),
     Key(
         "view.candidates", "C", "candidates", "bench", "Candidates side by side: who won and why", "Look", "candidates"
@@ -888,28 +886,26 @@ KEYS: tuple[Key, ...] = (
     Key("view.find", "slash", "find", "bench", "Find in the pane with the focus", "Look", "find"),
     Key("view.again", "f3", "find_again", "bench", "Find the same text further down", "Look"),
     Key("view.before", "shift+f3,f15", "find_again(-1)", "bench", "Find the same text further up", "Look"),
-    Key("view.filter", "f", "filter", "bench", "Show only rows that hold a text", "Look", "filter"),
+    Key("view.filter", "f", "filter", "bench", "Show only rows with a text", "Look", "filter"),
     Key("view.clear", "escape", "clear", "bench", "Show all rows again; else take the marks of a search away", "Look"),
     Key("view.copy", "y", "copy", "bench", "Copy the row or message to the clipboard", "Look", "copy"),
     Key("view.edit", "e", "edit", "bench", "Edit the file at this place", "Look", "edit"),
     Key("view.external", "f4", "edit(True)", "bench", "Open the file at this place in $EDITOR", "Look"),
     Key("pane.next", "tab", "pane(1)", "bench", "Go to the next pane", "Panes"),
-    Key("pane.previous", "shift+tab", "pane(-1)", "bench", "Go to the pane before", "Panes"),
+    Key("pane.previous", "shift+tab", "pane(-1)", "bench", "Go to the previous pane", "Panes"),
     Key("pane.zoom", "z", "zoom", "bench", "Give the pane the whole screen, or give it back", "Panes", "zoom"),
     Key("pane.narrower", "alt+left", "resize('width', -4)", "bench", "Make the tree narrower", "Panes"),
     Key("pane.wider", "alt+right", "resize('width', 4)", "bench", "Make the tree wider", "Panes"),
     Key("pane.higher", "alt+up", "resize('height', 2)", "bench", "Make the lower pane higher", "Panes"),
     Key("pane.lower", "alt+down", "resize('height', -2)", "bench", "Make the lower pane lower", "Panes"),
     Key("pane.jump", "ctrl+o", "jump", "bench", "Jump to a pane by its letter", "Panes"),
-    Key(
-        "tabs.next", "right_curly_bracket", "show_tab(1)", "bench", "Show the next run that is open", "Tabs", "next run"
-    ),
-    Key("tabs.previous", "left_curly_bracket", "show_tab(-1)", "bench", "Show the run before that is open", "Tabs"),
+    Key("tabs.next", "right_curly_bracket", "show_tab(1)", "bench", "Show the next open run", "Tabs", "next run"),
+    Key("tabs.previous", "left_curly_bracket", "show_tab(-1)", "bench", "Show the previous open run", "Tabs"),
     Key("tabs.close", "X", "close_tab", "bench", "Close the tab; asks while its run is active", "Tabs", "close"),
     Key("tab.log", "1", "tab('log')", "bench", "The log: what happened, line by line", "Panes"),
     Key("tab.problems", "2", "tab('problems')", "bench", "Problems of the file and of the run", "Panes"),
     Key("tab.state", "3", "tab('state')", "bench", "The state of the run", "Panes"),
-    Key("tab.output", "4", "tab('output')", "bench", "What the run and its phases put out", "Panes"),
+    Key("tab.output", "4", "tab('output')", "bench", "The output of the run and its phases", "Panes"),
     Key("tab.events", "5", "tab('events')", "bench", "The journal: every event as it is stored", "Panes"),
     Key("tab.timeline", "6", "tab('timeline')", "bench", "The timeline: calls, tools and pauses as bars", "Panes"),
     Key("list.down", "down,j", "down", "list", "One row down", "Move"),
@@ -934,14 +930,14 @@ KEYS: tuple[Key, ...] = (
         "escape,q",
         "close",
         "sheet",
-        "Drop a filter or a search; else back to the Bench",
+        "Clear a filter or search; else back to the Bench",
         "Sheet",
         "back",
     ),
     Key("sheet.find", "slash", "find", "sheet", "Find in the text", "Sheet", "find"),
     Key("sheet.again", "n", "find_again(1)", "sheet", "The next place", "Sheet", "next"),
-    Key("sheet.before", "N", "find_again(-1)", "sheet", "The place before", "Sheet"),
-    Key("sheet.filter", "f", "filter", "sheet", "Show only rows that hold a text", "Sheet", "filter"),
+    Key("sheet.before", "N", "find_again(-1)", "sheet", "The previous place", "Sheet"),
+    Key("sheet.filter", "f", "filter", "sheet", "Show only rows with a text", "Sheet", "filter"),
     Key("sheet.copy", "y", "copy", "sheet", "Copy the whole text, or the path of an image", "Sheet", "copy"),
     *MESSAGE_KEYS,
     *SIDE_KEYS,

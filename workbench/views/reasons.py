@@ -25,7 +25,7 @@ def why_doc(call: CallState, index: int, text: str, file: str) -> TextRows:
     if entry.sent is None:
         tokens += ", none sent"
     elif saved:
-        tokens += f", {count(entry.tokens_sent, entry.grade)} sent, {count(saved, entry.grade)} held back"
+        tokens += f", {count(entry.tokens_sent, entry.grade)} sent, {count(saved, entry.grade)} saved"
     action = "sent as it is" if entry.action is Action.KEPT else str(entry.action)
     words = reason(call, entry)
     lines = [TextLine(words if words.startswith(action) else f"{action}: {words}", "bold"), TextLine(tokens, "dim")]

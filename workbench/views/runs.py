@@ -18,7 +18,7 @@ from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, day_and_time, plural, seconds, spent_cell, spent_in_full, took_words
 from workbench.views.run import counted, local_time, note_of, origin_words
-from workbench.views.signs import sign, status_cell, status_sign
+from workbench.views.signs import ended_words, sign, status_cell, status_sign
 from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
 from workbench.views.value import Block, Cell, Column, Table, View
 
@@ -458,13 +458,13 @@ def _head(run: RunSummary) -> list[tuple[str, str]]:
     numbers += [f"without {plural(run.missing, 'run')} inside, unknown"] if run.missing else []
     numbers += [plural(run.warnings, "warning")] if run.warnings else []
     numbers += [plural(run.edited, "edit")] if run.edited else []
-    ended = f"{run.status}: {run.reason}" if run.reason and not _is_torn(run) else ""
+    ended = ended_words(run.status, run.reason) if run.reason and not _is_torn(run) else ""
     return [
         (f"damaged: {run.fault}" if run.fault else "", "error"),
         (f"{day_and_time(run.started)}{took}{by}", "plain"),
         (" · ".join(numbers), "plain"),
         (ended, status_sign(run.status)[1]),
-        (told("can go on after {at}: {runs.resume}", at=run.at) if run.resumable and run.at else "", "changed"),
+        (told("stopped after {at}: {runs.resume} resumes", at=run.at) if run.resumable and run.at else "", "changed"),
     ]
 
 

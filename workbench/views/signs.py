@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from workbench.engine.journal.event import STOPPED_BY_USER
 from workbench.views.cells import Span
 from workbench.views.value import Cell
 
@@ -22,7 +23,7 @@ SIGNS: dict[str, Sign] = {
     "summarized": Sign("Σ", "masked", "summarized: sent as a summary"),
     "injected": Sign("↪", "injected", "injected from another phase or from the input"),
     "dropped": Sign("·", "faint", "dropped: not sent at all"),
-    "cached": Sign("┃", "cached", "inside the prefix that the provider can reuse"),
+    "cached": Sign("┃", "cached", "inside the prefix that the provider can cache"),
     "break": Sign("╋", "warning", "the cache breaks here"),
     "broken": Sign("✗", "error", "a broken invariant, or a failed check"),
     "running": Sign("⠋", "running", "running"),
@@ -30,29 +31,29 @@ SIGNS: dict[str, Sign] = {
     "done": Sign("✓", "ok", "done"),
     "failed": Sign("✗", "error", "failed"),
     "blocked": Sign("⊘", "error", "blocked by a check"),
-    "stopped": Sign("■", "warning", "stopped; can go on"),
-    "diverged": Sign("≠", "warning", "a replay met another request than the recorded one"),
+    "stopped": Sign("■", "warning", "stopped; it can be resumed"),
+    "diverged": Sign("≠", "warning", "the replay sent a request that was not recorded"),
     "waiting": Sign("?", "waiting", "waiting for you"),
     "recorded": Sign("⟲", "recorded", "answered from a recording"),
-    "held": Sign("‖", "held", "held here: nothing goes on before you say so"),
+    "paused": Sign("‖", "held", "paused here: step or continue"),
     "breakpoint": Sign("◆", "error", "breakpoint"),
     "changed": Sign("●", "changed", "changed since the run started, or since the last save"),
     "winner": Sign("★", "ok", "the candidate that was chosen"),
-    "stands": Sign("☆", "masked", "stands in for a choice that nobody made"),
+    "stands": Sign("☆", "masked", "no candidate was chosen: this one stands in"),
     "marked": Sign("◉", "key", "marked, to be compared"),
     "shown": Sign("»", "key", "the run that the Bench shows; at home the file that was open last"),
-    "new": Sign("+", "ok", "not in the call before"),
-    "gone": Sign("−", "gone", "was in the request before, and is not any more"),
-    "moved": Sign("⇅", "changed", "stands in another place than before"),
+    "new": Sign("+", "ok", "not in the previous call"),
+    "gone": Sign("−", "gone", "in the previous call, not in this one"),
+    "moved": Sign("⇅", "changed", "moved since the previous call"),
     "edited": Sign("✎", "changed", "edited by hand"),
-    "altered": Sign("±", "changed", "treated differently from the call before"),
+    "altered": Sign("±", "changed", "treated differently than in the previous call"),
     "error result": Sign("!", "error", "a result that its tool flagged as an error"),
     "warning": Sign("⚠", "warning", "a warning"),
     "pending": Sign("○", "faint", "not run yet"),
     "secret": Sign("⚿", "warning", "a secret was replaced in this text"),
-    "thumb up": Sign("↑", "ok", "thumb up: somebody found it good"),
-    "thumb down": Sign("↓", "error", "thumb down: somebody found it bad"),
-    "note": Sign("✎", "accent", "a note was written on it"),
+    "thumb up": Sign("↑", "ok", "rated good"),
+    "thumb down": Sign("↓", "error", "rated bad"),
+    "note": Sign("✎", "accent", "has a note"),
     "calibrated": Sign("≈", "dim", "calibrated: scaled by what the provider reported"),
     "estimate": Sign("~", "dim", "estimated"),
 }
@@ -83,6 +84,13 @@ def sign(name: str, tick: int = 0) -> Span:
 def status_sign(status: str, tick: int = 0) -> Span:
     """The sign of a status; an unknown status shows as ``?``."""
     return sign(STATUS_SIGN.get(status, "waiting"), tick)
+
+
+def ended_words(status: str, reason: str) -> str:
+    """How a run or phase ended, and why: ``stopped by you``, ``failed: no answer``."""
+    if reason == STOPPED_BY_USER:
+        return f"{status} by you"
+    return f"{status}: {reason}" if reason else status
 
 
 def status_cell(status: str) -> Cell:

@@ -292,7 +292,7 @@ class Nodes:
         here = here or any(self._holds_selected(visit) for visit in visits)
         unfolded = bool(visits) and view.unfolds(id, status == "running" or here)
         held = view.held is not None and view.held.phase == phase.name and not view.held_run
-        mark = sign("held") if held else self._mark(status)
+        mark = sign("paused") if held else self._mark(status)
         name: Span = (flat(phase.name), "plain" if visits else "dim")
         kind: tuple[Span, ...] = ((f" {phase.kind}", "faint"),) if phase.kind != "llm" else ()
         note: tuple[Span, ...] = ((" (handoff)", "faint"),) if not visits and phase.from_ else ()
@@ -551,7 +551,7 @@ class Nodes:
         if place.call > 1:
             label += f"·{place.call}"
         status = "running" if place in view.busy else call.status
-        mark = sign("held") if held else sign("recorded") if call.recorded else self._mark(status)
+        mark = sign("paused") if held else sign("recorded") if call.recorded else self._mark(status)
         tools = ", ".join(dict.fromkeys(flat(tool.tool) for tool in call.tools))
         edited: tuple[Span, ...] = ((" ", "plain"), sign("edited")) if place in self._edited else ()
         extra: Span = (
@@ -786,7 +786,7 @@ def breadcrumb(run: RunState | None, view: TreeView, width: int) -> tuple[Span, 
         status = last.get(selected.phase, "pending")
         held = view.held is not None and view.held.phase == selected.phase
         spans += [
-            sign("held") if held else status_sign(status, view.tick),
+            sign("paused") if held else status_sign(status, view.tick),
             (f" {flat(selected.phase)} ", "bold"),
             ("› ", "faint"),
         ]

@@ -17,6 +17,7 @@ from workbench.engine.journal.parts import expected_of
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import flat
 from workbench.views.numbers import count, money, plural, seconds
+from workbench.views.signs import ended_words
 
 Words = tuple[str, str, str]
 """What sort of thing happened, what happened, and the token that colours it."""
@@ -53,7 +54,7 @@ def _run_started(it: AppliedEvent) -> Words:
     parent = it.data.get("parent")
     if isinstance(parent, dict) and parent.get("kind") in ("fork", "rerun"):
         kind = "fork" if parent["kind"] == "fork" else "re-run"
-        started += f", a {kind} of {parent.get('session_id', '')}: what is recorded keeps its times"
+        started += f", a {kind} of {parent.get('session_id', '')}: recorded answers keep their times"
     return "run", started, "bold"
 
 
@@ -69,7 +70,7 @@ def _context(it: AppliedEvent) -> Words:
     grade = it.data.get("grade", "")
     text = f"sends {count(expected_of(it.data), grade)} tokens"
     if call is not None and call.shortened:
-        text += f"; {plural(call.shortened, 'message')} in short form, {call.held_back:,} tokens held back"
+        text += f"; {plural(call.shortened, 'message')} masked, {call.held_back:,} tokens saved"
     forecast = it.data.get("forecast") or {}
     if forecast.get("cached") and forecast.get("reason"):
         text += f"; {forecast['reason']}"
@@ -80,7 +81,7 @@ def _context(it: AppliedEvent) -> Words:
 
 def _selected(it: AppliedEvent) -> Words:
     if it.data.get("fault"):
-        return "selection", f"⚠ the heuristic selects: {it.data['fault']}", "warning"
+        return "selection", f"⚠ selected by the heuristic: {it.data['fault']}", "warning"
     picked, offered = len(it.data.get("picked", ())), len(it.data.get("offered", ()))
     reason = f": {it.data['reason']}" if it.data.get("reason") else ""
     return "selection", f"{it.data.get('model', '')} chose {picked:,} of {plural(offered, 'message')}{reason}", "plain"
@@ -88,7 +89,7 @@ def _selected(it: AppliedEvent) -> Words:
 
 def _embedded(it: AppliedEvent) -> Words:
     if it.data.get("fault"):
-        return "embedding", f"⚠ likeness is lexical: {it.data['fault'].get('message', '')}", "warning"
+        return "embedding", f"⚠ similarity by words alone: {it.data['fault'].get('message', '')}", "warning"
     texts = plural(len(it.data.get("keys", ())), "text")
     spent = f"  {money(it.data['cost'], exact=True)}" if it.data.get("cost") else ""
     return "embedding", f"{texts} by {it.data.get('by', '')}  {seconds(it.data.get('duration_s'))}{spent}", "dim"
@@ -134,7 +135,7 @@ def _tool_finished(it: AppliedEvent) -> Words:
 
 def left_words(data: Mapping[str, Any]) -> str:
     """Why a call did not run."""
-    return "not run: too late" if data.get("text") == TOO_LATE else "not run: the turn is taken again"
+    return "not run: too late" if data.get("text") == TOO_LATE else "not run: the turn is repeated"
 
 
 def _state_set(it: AppliedEvent) -> Words:
@@ -180,9 +181,9 @@ def _asked(it: AppliedEvent) -> Words:
 
 def _answered(it: AppliedEvent) -> Words:
     if it.data.get("timed_out"):
-        return "you", "nobody answered in time", "warning"
+        return "you", "no answer in time", "warning"
     if it.data.get("nobody"):
-        return "you", "nobody is there to answer", "warning"
+        return "you", "no one is there to answer", "warning"
     if it.data.get("refused"):
         return "you", f"{brief(it.data.get('answer', ''), 80)} does not fit: {it.data['refused']}", "warning"
     return "you", brief(it.data.get("answer", "")), "plain"
@@ -191,7 +192,7 @@ def _answered(it: AppliedEvent) -> Words:
 def _audible(it: AppliedEvent) -> Words:
     left = f"  ({plural(it.data.get('left', 0), 'time')} left)"
     if it.data.get("text") is None:
-        return "you", f"nothing was said in time{left}", "warning"
+        return "you", f"no feedback in time{left}", "warning"
     sort = "once more: " if it.data.get("redo") else ""
     return "you", f"{sort}{brief(it.data['text'])}{left}", "waiting"
 
@@ -257,14 +258,13 @@ def _warning(it: AppliedEvent) -> Words:
 
 def _phase_finished(it: AppliedEvent) -> Words:
     status = it.data.get("status", "success")
-    reason = f": {it.data['reason']}" if it.data.get("reason") else ""
-    return "phase", f"{status}{reason}", "ok" if status == "success" else "error"
+    return "phase", ended_words(status, it.data.get("reason", "")), "ok" if status == "success" else "error"
 
 
 def _run_finished(it: AppliedEvent) -> Words:
     status = it.data.get("status", "")
-    reason = f": {it.data['reason']}" if it.data.get("reason") else ""
-    return "run", f"{status}{reason}", "ok" if status == "success" else "warning" if status == "stopped" else "error"
+    token = "ok" if status == "success" else "warning" if status == "stopped" else "error"
+    return "run", ended_words(status, it.data.get("reason", "")), token
 
 
 def _paused(it: AppliedEvent) -> Words:
@@ -283,7 +283,7 @@ def _child_finished(it: AppliedEvent) -> Words:
 _WORDS: dict[str, Callable[[AppliedEvent], Words]] = {
     "run_started": _run_started,
     "paused": _paused,
-    "run_resumed": lambda _: ("run", "resumed; times are those of now again", "bold"),
+    "run_resumed": lambda _: ("run", "resumed", "bold"),
     "phase_started": _phase_started,
     "context_assembled": _context,
     "context_selected": _selected,

@@ -308,14 +308,14 @@ class EditDraft:
         self._undone = []
 
     def undo(self) -> Edit | None:
-        """Take the newest edit back, which is returned; None without one."""
+        """Undo the last edit, which is returned; None without one."""
         if len(self._versions) == 1:
             return None
         self._undone.append(self._versions.pop())
         return self._undone[-1].edits[-1]
 
     def redo(self) -> Edit | None:
-        """Make the edit again that was taken back last, which is returned; None without one."""
+        """Redo the edit last, which is returned; None without one."""
         if not self._undone:
             return None
         self._versions.append(self._undone.pop())

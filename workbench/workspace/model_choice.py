@@ -93,7 +93,7 @@ def choose_model(
     named = pinned or (flag if flag != OFFLINE else "") or settings.default_model
     stand_in = named if named and named != OFFLINE else OPENROUTER_DEFAULT
     if flag == OFFLINE or named == OFFLINE:
-        return ModelChoice(True, stand_in, "asked for")
+        return ModelChoice(True, stand_in, "--model offline" if flag == OFFLINE else "the default model")
     if base_url:
         return ModelChoice(False, stand_in, base_url=base_url)
     if flag:
@@ -123,7 +123,7 @@ def chosen_for(project: Project, definition: Definition, flag: str, pinned: str)
 
 NO_MODEL = (
     "no model is named, and OPENROUTER_API_KEY is not set: name one with --model PROVIDER/MODEL or "
-    "WORKBENCH_DEFAULT_MODEL, or let scripted replies answer: --model offline"
+    "WORKBENCH_DEFAULT_MODEL, or use scripted replies: --model offline"
 )
 
 
@@ -142,7 +142,7 @@ def _named_by_a_person(project: Project) -> bool:
 
 
 class GoesOffline(Exception):
-    """Nobody asked for the offline model, and it would go on with a run that a provider answered; says why."""
+    """The offline model would resume a run that a provider answered, and was not asked for; says why."""
 
 
 def goes_offline(project: Project, run_id: str, choice: ModelChoice, flag: str) -> bool:

@@ -250,7 +250,7 @@ class Session:
         self.stepper.go(mode)
 
     def pause(self) -> None:
-        """Hold the run at its next stop."""
+        """Pause the run at its next stop."""
         self.stepper.pause()
 
     def stop(self) -> None:

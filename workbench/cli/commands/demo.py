@@ -59,5 +59,5 @@ def _run(target: Path, file: str, headless: bool) -> int:
 
     given = default_input(path)
     code = start(Opening(path, target, given, model="offline"), given, "workbench demo --headless")
-    talk(f"everything stays in {target}: cd there and 'workbench open {file}' goes on", "dim")
+    talk(f"everything stays in {target}: cd there and 'workbench open {file}' continues", "dim")
     return code

@@ -50,7 +50,7 @@ def command(ctx: click.Context, fix: bool, rebuild: bool, json: bool, plain: boo
         write_json(view.json())
     else:
         Printer(plain).show(view.blocks())
-        words = "the store is whole" if report.ok else "see above; --fix and --rebuild mend what can be mended"
+        words = "the store is whole" if report.ok else "see above; --fix and --rebuild repair what can be repaired"
         talk(words, "ok" if report.ok else "error")
         for name, instead in view.not_honoured.items():
             talk(f"{name} is set and has no effect: {instead}", "warning")
@@ -66,7 +66,7 @@ def _rebuild(project: Project) -> None:
     done = rebuild(project.store, lambda run_id: talk(f"reads {run_id}", "dim"))
     talk(f"{done.runs} runs with {done.records:,} records are in new tables", "ok")
     if done.moved is not None:
-        talk(f"the old index could not be opened and lies in {done.moved}", "warning")
+        talk(f"the old index could not be opened and is now in {done.moved}", "warning")
     for run_id, reason in done.refused.items():
         talk(f"run {run_id} was left out: {reason}", "warning")
 

@@ -24,7 +24,7 @@ from workbench.workspace.starting import ENDINGS
 @click.command(short_help="Open a cascade, a run, or this folder in the app.")
 @click.argument("what", metavar="[FILE|SESSION]", required=False)
 @starting
-@click.option("--fresh", is_flag=True, help="Begin anew: not at the run, call and panes where the file was left.")
+@click.option("--fresh", is_flag=True, help="Begin afresh, not at the run, call and panes where the file was left.")
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -9,7 +9,7 @@ from workbench.cli.options import SANDBOXES, SessionName, plain, project_here, u
 from workbench.cli.running import RunOptions, resume_run
 
 
-@click.command(short_help="Go on with a stopped or interrupted run.")
+@click.command(short_help="Resume a stopped or interrupted run.")
 @click.argument("session", type=SessionName())
 @click.option("--model", "-m", help="'offline', or the model to use where the run named none.")
 @click.option("--base-url", metavar="URL", help="Server with an OpenAI-compatible API that answers all calls.")
@@ -53,6 +53,6 @@ def command(
     run = project.store.summary(run_id)
     if run.status not in ("stopped", "interrupted", "failed"):
         pid = f" by process {run.pid}" if run.pid else ""
-        raise Failure(Exit.USAGE, f"{run.session_id or run_id} is {run.status}{pid}; there is nothing to go on with")
+        raise Failure(Exit.USAGE, f"{run.session_id or run_id} is {run.status}{pid}; there is nothing to resume")
     way = RunOptions(model or "", "", sandbox or "", until, answers, auto_approve, json, quiet, plain)
     ctx.exit(resume_run(project, run_id, way, rerun_tools=rerun_tools))

@@ -16,7 +16,7 @@ from workbench.cli.running import RunOptions, run_file
 @click.command(short_help="Run a cascade without the app.")
 @click.argument("file", type=CascadeFile())
 @starting
-@click.option("--until", metavar="PHASE[:TURN]", help="Stop before this turn's first call; 'resume' goes on.")
+@click.option("--until", metavar="PHASE[:TURN]", help="Stop before this turn's first call; 'resume' continues it.")
 @click.option("--reuse", metavar="SESSION", type=SessionName(), help="Answer unchanged calls from this stored run.")
 @click.option("--live", is_flag=True, help="With --reuse: make the changed calls, instead of stopping at the first.")
 @click.option("--pin", "pins", multiple=True, metavar="PLACE", help="With --reuse: keep these answers in any case.")

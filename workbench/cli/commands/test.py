@@ -103,7 +103,7 @@ def replay(name: str, mode: Any, verbose: bool, json: bool) -> None:
 
 
 @command.command()
-@click.option("-k", "pattern", metavar="PATTERN", default="", help="Only names that hold this, or match it (*, ?).")
+@click.option("-k", "pattern", metavar="PATTERN", default="", help="Only names that contain this, or match it (*, ?).")
 @mode_option
 @verbose_option
 @report_format
@@ -195,7 +195,7 @@ def list_(json: bool, plain: bool) -> None:
 
 
 @command.command()
-@click.option("-k", "pattern", metavar="PATTERN", default="", help="Only names that hold this, or match it (*, ?).")
+@click.option("-k", "pattern", metavar="PATTERN", default="", help="Only names that contain this, or match it (*, ?).")
 @as_json
 def review(pattern: str, json: bool) -> None:
     """Go through the changed snapshots one by one: accept writes what happens now as the new expectation.

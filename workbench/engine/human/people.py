@@ -50,7 +50,7 @@ async def ask_person(
                 raise
             if refused:  # Answers were prepared, and the last of them did not fit.
                 break
-            raise RunStopped(f"nobody is there to answer: {question.question}") from None
+            raise RunStopped(f"no one is there to answer: {question.question}") from None
         except TimeoutError:
             if timeout is None:
                 raise RunStopped(f"nobody answers, and no time-out says what then: {question.question}") from None

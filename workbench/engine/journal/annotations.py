@@ -142,7 +142,7 @@ class Annotations:
 
 class Change(Struct, frozen=True):
     """What to add to a place and what to take away from it. What holds already is not added again, and what does not
-    hold is not taken away; to take a thing away and to add it adds it."""
+    hold is not removed; to take a thing away and to add it adds it."""
 
     place: Place = Place()
     tags: tuple[str, ...] = ()

@@ -80,8 +80,7 @@ KINDS: dict[str, str] = {
         "passed on), timeout (seconds)"
     ),
     "human_answered": (
-        "index, answer (null: nobody answered in time, timed_out, or was there at all, nobody), "
-        "refused (why it does not fit)"
+        "index, answer (null: no answer in time, timed_out, or was there at all, nobody), refused (why it does not fit)"
     ),
     "audible": (
         "index, text (null: nothing came in time, timed_out), redo, tool (index of the call that it came before, of "
@@ -127,6 +126,9 @@ LEFT = "not run"
 
 TOO_LATE = "Not run: no more tool calls are possible."
 """The result of a native tool call of the closing answer: the next request would be refused without one."""
+
+STOPPED_BY_USER = "stopped by the user"
+"""The reason of a ``run_finished`` that a person asked for."""
 
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """What comes of reading a value that is not of the type that a run writes."""

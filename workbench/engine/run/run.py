@@ -17,7 +17,7 @@ from workbench.engine.contracts import Divergence, Model, Ports
 from workbench.engine.definition import Definition, Options, Outcome, Parent
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.gate import RunStopped, Stop, StopKind
-from workbench.engine.journal.event import Event
+from workbench.engine.journal.event import STOPPED_BY_USER, Event
 from workbench.engine.journal.journal_writer import JournalWriter
 from workbench.engine.journal.own_secrets import labels_in, without_secrets
 from workbench.engine.mutation import Mutation
@@ -95,7 +95,7 @@ class Run:
         except Divergence as fault:
             status, reason = "diverged", fault.message
         except asyncio.CancelledError:
-            status, reason = "stopped", "stopped by the user"
+            status, reason = "stopped", STOPPED_BY_USER
             if (task := asyncio.current_task()) is not None:
                 task.uncancel()
         if status == "stopped":

@@ -94,7 +94,7 @@ NAMED = tuple(name for name in Parameters.model_fields if name != "parameters")
 
 def named_parameters(holder: Model) -> dict[str, Any]:
     """What a cascade, a phase or a model of candidates sets, as it is sent: its own keys win over its ``parameters``,
-    where None stands for a parameter that is taken away."""
+    where None stands for a parameter that is removed."""
     sent: dict[str, Any] = dict(getattr(holder, "parameters", None) or {})
     for name in NAMED:
         value = getattr(holder, name, None)

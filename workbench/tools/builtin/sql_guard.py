@@ -37,7 +37,7 @@ class Token(Struct, frozen=True):
 
     @property
     def value(self) -> str:
-        """What a string or identifier says, its quotes and escapes taken away."""
+        """What a string or identifier says, its quotes and escapes removed."""
         if self.kind is Lexeme.QUOTED or (self.kind is Lexeme.STRING and self.text[0] == "'"):
             return _unquoted(self.text)
         return self.text
@@ -210,7 +210,7 @@ def _refuse_settings(dense: list[Token]) -> None:
 
 
 def _without_format(words: list[Token]) -> list[Token]:
-    """The result is always a table: a last ``FORMAT name`` is taken away."""
+    """The result is always a table: a last ``FORMAT name`` is removed."""
     dense = [index for index, token in enumerate(words) if token.kind is not Lexeme.SPACE]
     if len(dense) > 2 and words[dense[-2]].word == "FORMAT" and words[dense[-1]].kind is Lexeme.WORD:
         return words[: dense[-2]]

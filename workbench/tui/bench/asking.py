@@ -51,7 +51,7 @@ class Asking:
         state = live[1].state
         if not any(screen.question is open for run in (state.run, *state.children.values()) for open in run.questions):
             screen.dismiss(None)
-            self._stage.services.say("The question is over: its answer came too late.", "warning")
+            self._stage.services.say("Too late: the question was closed.", "warning")
 
     def answer(self, *, unasked: bool = False) -> None:
         """Show what waits for an answer; ``unasked`` where no key asked for it."""
@@ -75,7 +75,7 @@ class Asking:
             if text is None:
                 self._written = dialog.written
             elif not session.answer(question, text):
-                services.say("Nobody waits for this answer any more.", "warning")
+                services.say("Too late: the run no longer waits for this answer.", "warning")
             self._stage.soon()
 
         show: Callable[..., object] = services.push_unasked if unasked else services.push_screen
@@ -109,7 +109,7 @@ class Asking:
                 session.audibles.lower_hand()
             else:
                 session.audibles.say(answer.text, redo=answer.redo)
-                services.say("The turn is taken again with it." if answer.redo else "The next call sees it.")
+                services.say("The turn is repeated with it." if answer.redo else "The next call sees it.")
             self._stage.soon()
 
         services.push_screen(FeedbackDialog(visit.phase, rule, left), said)

@@ -178,7 +178,7 @@ class Editing:
         except RuntimeError as fault:
             services.say(str(fault), "error")
             return
-        services.say("Runs again with the recorded answers; holds at the first request that has changed.")
+        services.say("Re-running with the recorded answers; pauses at the first changed request.")
         self._running.begun()
 
     def _ready(self) -> tuple[Session, Presenter] | None:

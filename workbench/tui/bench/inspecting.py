@@ -60,7 +60,7 @@ class Inspecting:
     # -- calls and their detail --------------------------------------------------------------------------------------
 
     def move(self, step: int) -> None:
-        """Look at the call before or after."""
+        """Show the previous call or after."""
         if (presenter := self._stage.presenter) is None:
             return
         if not presenter.state.move(step):
@@ -87,7 +87,7 @@ class Inspecting:
         presenter.detail_mode = after.get((mode, presenter.detail_mode), same)
         self._panes.show_detail(presenter)
         if mode == "why" and before == self._detail_text(presenter):
-            self._say("No rule decided about this row: there is no why to it.")
+            self._say("No rule decided about this row.")
 
     def _leave_summary(self, presenter: Presenter) -> None:
         """What is about a call shows it, in the place of the summary of the run."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from workbench.engine.journal.event import STOPPED_BY_USER
 from workbench.store.faults import StoreError
 from workbench.tui.bench.file_view import file_view
 from workbench.tui.bench.presenter import Presenter
@@ -83,7 +84,7 @@ def presenter_of(session: Session) -> Presenter:
             said = "placeholders answer, and say so"
         else:
             said = f"calls fail until {replies.name} answers them"
-        presenter.state.log.explain(f"No model is called ({facts.why}): {said}.")
+        presenter.state.log.explain(f"Offline ({facts.why}): {said}.")
     for note in facts.notes:
         presenter.state.log.explain(note)
     return presenter
@@ -117,9 +118,10 @@ def unfinished_run(session: Session) -> tuple[str, str] | None:
         return None
     where = f" in {newest.phases[-1]}" if newest.phases else ""
     at = day_and_time(newest.finished or newest.started)
-    label = f"{newest.session_id} was {newest.status}{where} after {plural(newest.calls, 'call')}, {at}."
+    by = " by you" if newest.reason == STOPPED_BY_USER else ""
+    label = f"{newest.session_id} was {newest.status}{by}{where} after {plural(newest.calls, 'call')}, {at}."
     reason = newest.reason[:1].upper() + newest.reason[1:]
-    return newest.run_id, label + (f"\n{reason.rstrip('.')}." if reason else "")
+    return newest.run_id, label + (f"\n{reason.rstrip('.')}." if reason and not by else "")
 
 
 def _summary(store: Store, run_id: str) -> RunSummary | None:

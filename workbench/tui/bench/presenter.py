@@ -184,7 +184,7 @@ class Presenter:
         cascade = self.file.cascade if self.file else None
         phase = cascade.phase(self.phase) if cascade else None
         if cascade is None or phase is None:
-            rows = Lines((), ("Opening …",) if self.file is None else ("The file holds no cascade that can be shown.",))
+            rows = Lines((), ("Opening …",) if self.file is None else ("The file has no cascade to show.",))
             rows.title = (("Context", "title"),)
             return rows
         visit = self._visit()
@@ -367,7 +367,7 @@ class Presenter:
             rows = Lines(state_rows(state.run), ("The state is empty.", "set_state and output_extraction write to it."))
         elif tab == "output":
             lines = documents.output_lines(state.run if state.started else None)
-            rows = TextRows(lines, empty=("No phase has put anything out yet.",))
+            rows = TextRows(lines, empty=("No phase has output yet.",))
         elif tab == "timeline":
             rows = TimelineRows(self.timeline)
         else:

@@ -154,7 +154,7 @@ class Running:
             return
         if session.follows:
             own = told("{run.start} makes one of your own.")
-            self._say(f"Another process makes this run: it can only be looked at. {own}", "warning")
+            self._say(f"Another process runs this: it can be viewed, not stepped. {own}", "warning")
             return
         wanted = Mode(mode)
         presenter.stepping = wanted is not Mode.CONTINUE
@@ -373,11 +373,11 @@ class Running:
                 self.resume(run_id, mode, offline=True)
 
         text = (
-            f"A provider answered this run, and now none is known: {why}.\n"
-            "Name it again (--model, --base-url or its key), or let scripted replies go on: no provider is called."
+            f"This run used a provider, and now none is configured: {why}.\n"
+            "Name it again (--model, --base-url or its key), or continue with scripted replies: no provider is called."
         )
-        answers = (("stay", "s", "Leave it as it is"), ("go", "o", "Go on offline"))
-        self._stage.services.push_screen(ChoiceDialog("Go on offline?", text, answers), chosen)
+        answers = (("stay", "s", "Cancel"), ("go", "o", "Continue offline"))
+        self._stage.services.push_screen(ChoiceDialog("Continue offline?", text, answers), chosen)
 
     def offer_to_go_on(self, run_id: str, label: str, restored: str) -> None:
         """A run of this file did not end: ask whether it should go on, unless something was begun meanwhile.

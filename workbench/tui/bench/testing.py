@@ -56,7 +56,8 @@ class Testing:
             say(told("There is no run to freeze yet: {run.start} makes one."))
         elif presenter.state.alive or session.running:
             say(
-                told("A run is frozen when it has ended: {run.continue} lets it go on, {run.stop} stops it."), "warning"
+                told("A run can be frozen once it has ended: {run.continue} continues it, {run.stop} stops it."),
+                "warning",
             )
         else:
             self._work(partial(self._propose, session.project, run.run_id, run.cascade_id))
@@ -91,14 +92,14 @@ class Testing:
 
     def _ask_to_replace(self, project: Project, path: Path, snapshot: Snapshot) -> None:
         shown = project.shown(path)
-        text = f"{shown} is there already. Replaced, what it expects now is lost."
-        answers = (("keep", "k", "Leave it as it is"), ("replace", "r", "Replace it"))
+        text = f"{shown} exists already. Replacing it discards what it expects now."
+        answers = (("keep", "k", "Cancel"), ("replace", "r", "Replace it"))
 
         def answered(answer: str | None) -> None:
             if answer == "replace":
                 self._work(partial(self._replace, project, path, snapshot))
             else:
-                self._stage.services.say(f"Nothing is written: {shown} stays as it is.")
+                self._stage.services.say(f"Nothing written: {shown} stays as it is.")
 
         self._stage.services.push_unasked(ChoiceDialog("Replace the snapshot?", text, answers), answered)
 
@@ -150,7 +151,7 @@ class Testing:
         title = (
             ("First changed request", "title"),
             (f"  {call_name(changed.place)}", "name"),
-            ("  held before it is sent", "dim"),
+            ("  paused before it is sent", "dim"),
         )
         rows = RequestRows(changed, Texts(session.file.name, *session.changed_texts), title=title)
 

@@ -77,7 +77,7 @@ class Annotator:
             case _:
                 thumb = UP if what == "up" else DOWN
                 again = target.labels.thumb == thumb
-                said = f"Thumb {thumb} taken away" if again else f"Thumb {thumb}"
+                said = f"Thumb {thumb} removed" if again else f"Thumb {thumb}"
                 change = Change(target.place, thumb="" if again else thumb, drop_thumb=again)
                 self._write(target, change, f"{said}: {target.name}.")
 
@@ -92,7 +92,7 @@ class Annotator:
             gone = tuple(tag for tag in before if tag not in wanted)
             new = tuple(tag for tag in wanted if tag not in before)
             if new or gone:
-                parts = [" ".join(f"#{tag}" for tag in new), *(f"#{tag} taken away" for tag in gone)]
+                parts = [" ".join(f"#{tag}" for tag in new), *(f"#{tag} removed" for tag in gone)]
                 said = ", ".join(part for part in parts if part)
                 self._write(target, Change(target.place, tags=new, untag=gone), f"{target.name}: {said}.")
             return None
@@ -103,7 +103,7 @@ class Annotator:
         self._host.ask(
             f"tags of {target.name}",
             value=" ".join(before),
-            placeholder="words with blanks between · delete one to take it away",
+            placeholder="words separated by spaces · delete a word to remove it",
             done=done,
             words=words,
             between=" ",
@@ -115,7 +115,7 @@ class Annotator:
         def done(text: str) -> str | None:
             if not text.strip():
                 if before is not None:
-                    self._write(target, Change(target.place, drop_score=True), f"{target.name}: score taken away.")
+                    self._write(target, Change(target.place, drop_score=True), f"{target.name}: score removed.")
                 return None
             try:
                 score = check_score(text.strip())
@@ -134,7 +134,7 @@ class Annotator:
             if text is None:
                 return
             notes = (text,) if text.strip() else ()
-            said = "Note saved" if notes else "Note taken away"
+            said = "Note saved" if notes else "Note removed"
             self._write(target, Change(target.place, notes=notes, drop_notes=before), f"{said}: {target.name}.")
 
         self._host.services.push_screen(NoteDialog(target.name, "\n\n".join(before)), written)

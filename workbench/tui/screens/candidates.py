@@ -374,7 +374,7 @@ class CandidatesScreen(Sheet, SizedScreen[None]):
 
     def _send(self, question: Event, text: str) -> None:
         if self._answer is not None and not self._answer(question, text):
-            self.services.say("Nobody waits for this answer any more.", "warning")
+            self.services.say("Too late: the run no longer waits for this answer.", "warning")
 
     def action_reject(self) -> None:
         """Choose none of them, after asking: the phase fails."""

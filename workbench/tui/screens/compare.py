@@ -223,7 +223,7 @@ class CompareSheet(Sheet, SizedScreen[None]):
             if answer == "replace":
                 self._export(target, found)
 
-        answers = [("keep", "k", "Leave it as it is"), ("replace", "r", "Replace it")]
+        answers = [("keep", "k", "Cancel"), ("replace", "r", "Replace it")]
         self.app.push_screen(ChoiceDialog(f"Replace {target.name}?", f"{target} is there already.", answers), answered)
 
     @work(thread=True, group="export", exit_on_error=False)

@@ -193,7 +193,7 @@ class EditScreen(WorkbenchScreen[bool]):
     def _why_not(self, part: Part) -> str:
         """Why the text under the cursor cannot be edited in the app, and what can be done."""
         too_long = len(part.text) > LONGEST_FILE
-        why = f"{len(part.text):,} characters are too long to edit here" if too_long else f"not here: {self._reason}"
+        why = f"{len(part.text):,} characters: too long to edit here" if too_long else f"not here: {self._reason}"
         return told("{why}. {edit.external} opens it in $EDITOR", why=why)
 
     def _named(self, part: Part) -> tuple[Span, ...]:
@@ -203,7 +203,7 @@ class EditScreen(WorkbenchScreen[bool]):
             spans: tuple[Span, ...] = ((f" message {part.at + 1}", "bold"), (f"  {row.message.role}", row.message.role))
             entry = row.entry
             if entry is not None and entry.sent is not None and entry.sent != entry.item.message:
-                spans = (*spans, (f"  {entry.action} by the strategy, also after an edit", "masked"))
+                spans = (*spans, (f"  {entry.action} by the strategy, even after an edit", "masked"))
             elif entry is not None and entry.sent is None:
                 spans = (*spans, (f"  not sent: {entry.action}", "masked"))
             if row.message.images:
@@ -428,21 +428,21 @@ class EditScreen(WorkbenchScreen[bool]):
             self.ask("state value", placeholder="NAME", done=done)
 
     def action_undo(self) -> None:
-        """Take the newest edit back."""
+        """Undo the last edit."""
         if self._adding is None and self.area.plain_text != self._loaded:
             self._show(self._key)  # What is written and not taken yet goes first.
         elif (edit := self.draft.undo()) is None:
-            self.services.say("There is no edit to take back.")
+            self.services.say("Nothing to undo.")
         else:
             at = getattr(edit, "at", None)
             self._show(self._key if at is None else f"message:{at}")
 
     def action_redo(self) -> None:
-        """Make the edit again that was taken back."""
+        """Redo the edit."""
         if not self.commit():
             return
         if (edit := self.draft.redo()) is None:
-            self.services.say("There is no edit to make again.")
+            self.services.say("Nothing to redo.")
         else:
             at = getattr(edit, "to", getattr(edit, "at", None))
             self._show(self._key if at is None else f"message:{at}")
@@ -492,7 +492,7 @@ class EditScreen(WorkbenchScreen[bool]):
         if text == before:
             self.services.say("Nothing was changed in $EDITOR.")
         elif not self._take(text):
-            self.services.say(f"What you wrote is kept in {file}", "warning")
+            self.services.say(f"Your text is kept in {file}", "warning")
             return
         shutil.rmtree(file.parent, ignore_errors=True)
         self._show(self._key)
@@ -557,7 +557,7 @@ class EditScreen(WorkbenchScreen[bool]):
                 self.dismiss(False)
 
         number = plural(len(self.draft.changes), "change")
-        answers = (("keep", "k", "Go on editing"), ("discard", "d", f"Discard {number}"))
+        answers = (("keep", "k", "Keep editing"), ("discard", "d", f"Discard {number}"))
         self.services.push_screen(ChoiceDialog("Discard the edits?", f"{number} not saved yet.", answers), answered)
 
 
@@ -582,7 +582,7 @@ class ReviewSheet(Sheet):
 class ModelRows(Rows):
     """Models with their prices."""
 
-    empty = ("No known model has this name. It can be used all the same: its cost is then unknown.",)
+    empty = ("Unknown model: it can be used, but its cost is unknown.",)
 
     def __init__(self, found: Sequence[KnownModel]) -> None:
         self.found = found

@@ -244,7 +244,7 @@ class EditorScreen(WorkbenchScreen[None]):
     def action_complete(self) -> None:
         """Offer what may be written at the cursor."""
         if not self.completing.open(asked=True):
-            self.services.say("Nothing is known that could be written here.")
+            self.services.say("No suggestions here.")
 
     @on(Popup.Taken)
     def _taken(self, event: Popup.Taken) -> None:
@@ -440,7 +440,7 @@ class EditorScreen(WorkbenchScreen[None]):
         if found.raw is None and not found.refusal:
             self.services.say(f"{self.shown} is not there yet: saving makes it.", "warning")
         elif found.refusal:
-            self.services.say(f"{self.shown} can only be looked at here: {found.refusal}.", "warning")
+            self.services.say(f"{self.shown} is read-only here: {found.refusal}.", "warning")
         self.show_header()
 
     # -- what a killed app leaves ------------------------------------------------------------------------------------
@@ -452,7 +452,7 @@ class EditorScreen(WorkbenchScreen[None]):
         try:
             self._draft.keep(unsaved) if unsaved else self._draft.drop()
         except OSError as fault:
-            self.app.call_later(self.services.say, f"what is not saved cannot be kept aside: {fault}", "warning")
+            self.app.call_later(self.services.say, f"unsaved text cannot be backed up: {fault}", "warning")
 
     def offer_draft(self) -> None:
         """Ask whether the text that was not saved when the app ended is to be taken up again."""
@@ -466,9 +466,9 @@ class EditorScreen(WorkbenchScreen[None]):
             elif answer == "drop":
                 self._draft.drop()
 
-        text = f"The app ended before changes of {self.shown} were saved."
-        answers = (("take", "t", "Take them up again; undo gives the file"), ("drop", "d", "Drop them"))
-        self.services.push_unasked(ChoiceDialog("Not saved last time", text, answers), answered)
+        text = f"The app ended before changes to {self.shown} were saved."
+        answers = (("take", "t", "Restore them; undo goes back to the file"), ("drop", "d", "Drop them"))
+        self.services.push_unasked(ChoiceDialog("Unsaved changes", text, answers), answered)
 
     # -- saving ------------------------------------------------------------------------------------------------------
 
@@ -503,9 +503,9 @@ class EditorScreen(WorkbenchScreen[None]):
             if gone
             else f"{self.shown} was changed on disk since it was opened here. Your text is not written yet."
         )
-        answers = [("stay", "s", "Go on editing; nothing is written"), ("overwrite", "o", "Write my text over it")]
+        answers = [("stay", "s", "Keep editing; nothing is written"), ("overwrite", "o", "Overwrite it with my text")]
         if not gone:
-            answers.insert(1, ("reload", "r", "Take what is on disk; my changes can be had back with undo"))
+            answers.insert(1, ("reload", "r", "Load the version on disk; undo brings my changes back"))
         self.app.push_screen(ChoiceDialog("The file changed", text, answers), self._answered_about_disk)
 
     def _answered_about_disk(self, answer: str | None) -> None:
@@ -555,9 +555,9 @@ class EditorScreen(WorkbenchScreen[None]):
             self._leave()
             return
         answers = (
-            ("stay", "e", "Go on editing"),
-            ("save", "s", "Save, and go back"),
-            ("drop", "d", "Drop the changes, and go back"),
+            ("stay", "e", "Keep editing"),
+            ("save", "s", "Save and go back"),
+            ("drop", "d", "Discard the changes and go back"),
         )
         self.app.push_screen(
             ChoiceDialog("Not saved", f"{self.shown} has changes that are not saved.", answers), self._left

@@ -43,7 +43,7 @@ class FeedbackDialog(Dialog[FeedbackText]):
             Button(plain("Say it before the next call"), id="say", classes="go", compact=True),
         ]
         if rule.allow_retry:
-            parts.append(Button(plain("Take this turn again with it"), id="redo", compact=True))
+            parts.append(Button(plain("Repeat this turn with it"), id="redo", compact=True))
         return (*parts, Static(plain(f"{times}. {waits}"), classes="muted after"))
 
     def on_mount(self) -> None:

@@ -257,7 +257,7 @@ class FormDialog(Dialog[str]):
             told.display = COMMENT in problems
         names = ", ".join(self._label_of(id) for id in problems)
         verdict = self.query_one("#verdict", Static)
-        verdict.update(plain(f"✗ {len(problems)} to mend: {names}"))
+        verdict.update(plain(f"✗ {len(problems)} to fix: {names}"))
         verdict.display = bool(problems)
 
     def _label_of(self, id: str) -> str:

@@ -1,4 +1,4 @@
-"""The form that freezes a run as a test: its name, what it is a test of, and how strict it is."""
+"""The form that freezes a run as a test: its name, what it tests, and how strict it is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FreezeForm(Dialog[RunLabel]):
     """Asks for a label. Gives it, or None; what is no name or no mode is objected to in the form."""
 
     heading = "Freeze the run as a test"
-    offered = (("tab", "next"), ("enter", "go on"))
+    offered = (("tab", "next"), ("enter", "continue"))
 
     def __init__(self, proposed: str, folder: str) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class FreezeForm(Dialog[RunLabel]):
             Static(plain("name"), classes="label"),
             LineInput(self._proposed, id="freeze-name"),
             Static(plain("description"), classes="label"),
-            LineInput(placeholder="what it is a test of", id="freeze-description"),
+            LineInput(placeholder="what it tests", id="freeze-description"),
             Static(plain("mode"), classes="label"),
             Choices(
                 [(mode, [(mode, "bold"), (f"  {MEANS[mode]}", "")]) for mode in MODES], ("strict",), id="freeze-mode"

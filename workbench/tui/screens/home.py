@@ -119,7 +119,7 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
     def _take_files(self, listed: Sequence[ListedCascade], last: str) -> None:
         first = self._listed is None
         if not first:
-            self.services.say(f"Looked again: {plural(len(listed), 'cascade')}.")
+            self.services.say(f"Refreshed: {plural(len(listed), 'cascade')}.")
         self._listed, self._checked, self._opened = listed, {}, last
         at = next((i for i, one in enumerate(listed) if one.shown == last), 0) if first else None
         self._show_files(at)
@@ -190,7 +190,7 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
     def action_new(self) -> None:
         """Ask for a template and a file, make it, ask for its inputs, and open it."""
         answers = [(one.name, str(number), f"{one.name}: {one.about}") for number, one in enumerate(TEMPLATES, 1)]
-        text = "Each runs at once, with scripted replies. Choose what comes nearest; the file says what each line does."
+        text = "Each runs at once, with scripted replies. Choose the closest; comments in the file explain each line."
         proposed, self._proposed = self._proposed, ""
         heading = f"New cascade {flat(proposed, 40)}" if proposed else "New cascade from a template"
 
@@ -211,7 +211,7 @@ class HomeScreen(WorkbenchScreen[None], SizedScreen[None]):
             except CannotOpen as fault:
                 return str(fault)
             others = ", ".join(path.name for path in written[1:])
-            self.services.say(f"{written[0].name} is made, with {others}.")
+            self.services.say(f"{written[0].name} was created, with {others}.")
             self._ask_for_inputs(file, lambda: self.services.navigation.show_file(file))
             return None
 

@@ -20,7 +20,7 @@ class InputForm(Dialog[Mapping[str, Any]]):
     """One line for each declared input. Gives the values, JSON where a line is JSON, or None."""
 
     heading = "Inputs of the run"
-    offered = (("tab", "next"), ("enter", "go on"))
+    offered = (("tab", "next"), ("enter", "continue"))
 
     def __init__(self, declared: Mapping[str, str], given: Mapping[str, Any], *, kept: str = "") -> None:
         """``kept`` names the file that the values go to, where they are only saved; else a run begins with them."""

@@ -108,7 +108,7 @@ class MessageSheet(Sheet):
     def action_open_all(self) -> None:
         """Open all of a result that was cut for the model."""
         if self.viewed.whole is None:
-            self.services.say("Nothing was cut: the text is all there is.")
+            self.services.say("Nothing was cut: this is the whole text.")
         else:
             self._load_all(self.viewed.whole.digest)
 

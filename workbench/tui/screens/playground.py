@@ -219,7 +219,7 @@ class PlaygroundScreen(WorkbenchScreen[None]):
     def action_send(self) -> None:
         """Send the request, to each model as often as asked for."""
         if self.sending:
-            self.services.say(told("Calls are under way: {playground.stop} stops them."))
+            self.services.say(told("Calls are running: {playground.stop} stops them."))
         else:
             self._price(send=True)
 
@@ -350,7 +350,7 @@ class PlaygroundScreen(WorkbenchScreen[None]):
             ("answer", "a", f"Go on with the answer of {named}"),
             ("request", "r", "Pause before the call"),
         )
-        words = "A new run that begins as this one did. The run itself stays as it is."
+        words = "A new run with the same beginning. This run stays as it is."
         self.services.push_screen(ChoiceDialog("Make this a fork", words, answers), answered)
 
     def _make_fork(self, edits: Sequence[Edit], stop: str) -> None:

@@ -46,7 +46,7 @@ class RequestSheet(Sheet):
         """Go to the next difference, or the one before."""
         found = self._compared.step(self.view.cursor, step)
         if found is None:
-            self.services.say("There is no further difference." if step > 0 else "There is no difference before this.")
+            self.services.say("No further difference." if step > 0 else "No earlier difference.")
         else:
             self.view.move_to(found)
             self.view.scroll_to(y=max(0, found - self.view.page // 3), animate=False, force=True)

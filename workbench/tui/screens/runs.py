@@ -210,7 +210,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
             self.services.copy(run.name, "the session id" if run.session_id else "the run id")
 
     def action_go_on(self) -> None:
-        """Go on where the run stopped, held before its next call."""
+        """Resume the run where it stopped, held before its next call."""
         if (run := self.run()) is None:
             return
         session = self.services.session
@@ -220,7 +220,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
             self.services.say(f"{run.name} is being run by process {run.pid}.", "warning")
         elif not run.resumable:
             why = "was imported" if run.imported else "is damaged" if run.damaged else f"is over: {run.status}"
-            self.services.say(f"{run.name} {why}; there is nothing to go on with.", "warning")
+            self.services.say(f"{run.name} {why}; there is nothing to resume.", "warning")
         else:
             self.services.navigation.resume_run(run.run_id)
 
@@ -229,11 +229,11 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         if (run := self.run()) is None:
             return
         if run.imported:
-            self.services.say(f"{run.name} was imported: no engine made it, so none can go on from it.", "warning")
+            self.services.say(f"{run.name} was imported: imported runs cannot be resumed.", "warning")
             return
         if not run.at:
-            why = "is damaged: nothing of it can be read" if run.damaged else "made no call"
-            self.services.say(f"{run.name} {why}; there is no place to fork it at.", "warning")
+            why = "is damaged and cannot be read" if run.damaged else "made no call"
+            self.services.say(f"{run.name} {why}; there is no call to fork it at.", "warning")
             return
 
         def done(text: str) -> str | None:
@@ -267,9 +267,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         project = self._workspace.project
         path = project.root / file
         if path.exists():
-            self.app.call_later(
-                self.services.say, f"{project.shown(path)} is there already: name another file.", "error"
-            )
+            self.app.call_later(self.services.say, f"{project.shown(path)} exists already: name another file.", "error")
             return
         try:
             export_file(project, run_id, format_name, path)
@@ -291,7 +289,7 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
         text = (
             f"{run.name}\n{', '.join(part for part in about if part)}\n\n"
             "Its journal is deleted with all messages and images, also of runs inside it. Forks and frozen tests stay. "
-            "This cannot be taken back."
+            "This cannot be undone."
         )
         answers = (("keep", "k", "Keep it"), ("delete", "x", "Delete it permanently"))
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FRAME = 0.1
 """Seconds between two drawings while a check goes on, however fast it is; the spinner turns with them."""
 NOTHING_TO_REVIEW = (
-    "What a snapshot is a test of, and what has changed since it was frozen:",
+    "What a snapshot tests, and what has changed since it was frozen:",
     "messages that were added, masked or reworded, with the line of the file that decided.",
 )
 NONE = 4

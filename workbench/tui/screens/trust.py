@@ -1,4 +1,4 @@
-"""The question before a run whose tools could act outside the sandbox: all that they could do, and three answers."""
+"""The previous question a run whose tools could act outside the sandbox: all that they could do, and three answers."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class InOrder(Widget):
     """A place to write in whose own keys act when they come.
 
     Left to itself, a key with a command goes up to the app before it acts, and letters that were typed behind it are
-    written down meanwhile: of "ab", backspace, "c", arrived together, the c would be taken away.
+    written down meanwhile: of "ab", backspace, "c", arrived together, the c would be removed.
     """
 
     async def on_key(self, event: events.Key) -> None:

@@ -105,7 +105,7 @@ class Prompt(Widget):
         self.ready = False
         """Whether it has had the focus: until then it is asked for, and keys are meant for it."""
         self.closed = False
-        """Whether it is being taken away: it takes no answer any more."""
+        """Whether it is being removed: it takes no answer any more."""
 
     def compose(self) -> ComposeResult:
         label = SpanLine(((f" {self._label} ", "key"),), id="prompt-label")

@@ -153,7 +153,7 @@ class RowView(LineView, can_focus=True):
         self.redraw()
 
     def filter_by(self, text: str) -> None:
-        """Show only rows that hold a text; all of them again for an empty one."""
+        """Show only rows with a text; all of them again for an empty one."""
         before, self.filter = self.cursor, text
         self.show()
         if self.selecting and self.cursor not in (before, -1):
