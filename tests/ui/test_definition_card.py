@@ -32,7 +32,7 @@ def facts(name: str) -> dict[str, str]:
 
 def test_a_phase_that_searches_says_where_and_how() -> None:
     card = facts("find")
-    assert card["documents"] == "docs searched by likeness (tiny)"
+    assert card["documents"] == "docs searched by similarity (tiny)"
     assert card["memory"] == "answered what earlier runs said"
     assert facts("tell")["documents"] == "docs searched by words"
 
@@ -45,3 +45,17 @@ def test_a_phase_with_automatic_context_says_who_selects_and_how_much() -> None:
 def test_a_phase_says_what_its_requests_carry_and_who_enforces_its_schema() -> None:
     assert facts("form")["sent"] == "with temperature 0.5, seed 7, top_k 3"
     assert facts("form")["checks"] == "output schema (enforced: both)"
+
+
+def test_the_card_says_what_the_next_run_is_given_and_which_line_says_what() -> None:
+    loaded = load("inputs_schema: {log: a file, days: how many}\n" + CASCADE)
+    cascade = loaded.cascade
+    assert cascade is not None
+    rows = CardRows(cascade, cascade.phases[0], "n runs", source=loaded.source, given={"log": "night.log"})
+    lines = [rows.row(index, 100).text for index in range(len(rows))]
+    assert "log = night.log" in lines[0]
+    assert "days = not set" in lines[1]
+    assert [rows.facts[index].is_input for index in (0, 1, 2)] == [True, True, False]
+    tools = next(fact for fact in rows.facts if fact.label == "tools")
+    assert tools.line == 7
+    assert next(line for line in lines if "answered" in line).rstrip().endswith("L7")

@@ -9,6 +9,7 @@ import pytest
 from tests.ui.bench import bench
 from tests.ui.support import TRIAGE
 from tests.ui.test_bench import CASCADE, REPLIES, step
+from workbench.tui.screens.sheet import Sheet
 
 
 async def test_a_valid_save_is_taken_over_and_marks_the_phases_that_changed(tmp_path: Path) -> None:
@@ -55,7 +56,12 @@ async def test_a_new_run_after_a_save_uses_the_new_text(tmp_path: Path) -> None:
         it.session.file.write_text(changed)
         await it.until(lambda: "intake" in it.presenter.state.changed)
         await it.pilot.click("#footer")
-        assert "file changed: R re-run" in it.text()
+        assert "file changed: R re-run  D diff" in it.text()
+        await it.press("D", "enter")
+        assert isinstance(it.app.screen, Sheet)
+        assert "− " in it.text()
+        assert "Say in two lines what" in it.text()
+        await it.press("escape")
         await it.press("n")
         assert "Run again?" in it.text(), "a step after the end starts nothing by itself"
         await step(it, "enter")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.language.model.parameters import laid_over, named_parameters
 from workbench.language.problem import Problem, Severity
-from workbench.views.cells import Row, Span, crop, fit, flat, joined
+from workbench.views.cells import Row, Span, crop, fit, flat, joined, justify, width_of
+from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import plural
 from workbench.views.tree import PhaseOutline
@@ -63,15 +64,40 @@ def budget_of(cascade: Cascade | None, name: str) -> int | None:
     return max(0, budget.phase_overrides.get(name, budget.max_total) - budget.reserve_for_output)
 
 
-class CardRows(Rows):
-    """What is known of a phase that made no call: what it may use and what it sees."""
+class Fact(NamedTuple):
+    """A line of the card of a phase."""
 
-    def __init__(self, cascade: Cascade, phase: Phase, hint: str, default_model: str = "", status: str = "") -> None:
-        """``status`` is how its last visit ended; empty where it has not run."""
+    label: str
+    spans: tuple[Span, ...]
+    fields: tuple[str, ...] = ()
+    """Fields of the phase that it comes from, the first that the file has."""
+    line: int = 0
+    """The line of the file that says so; 0 where none does."""
+    is_input: bool = False
+
+
+class CardRows(Rows):
+    """What is known of a phase that made no call: the inputs of a run, what the phase may use and sees, each with its
+    line of the file."""
+
+    def __init__(
+        self,
+        cascade: Cascade,
+        phase: Phase,
+        hint: str,
+        default_model: str = "",
+        status: str = "",
+        *,
+        source: Source | None = None,
+        given: Mapping[str, Any] | None = None,
+    ) -> None:
+        """``status`` is how its last visit ended; empty where it has not run. ``source`` is the file, for lines;
+        ``given`` what the next run gets, None where none can begin here."""
         state = f" · {status}, no model call" if status else " · not run yet"
         self.title = (("Context", "title"), (f"  {flat(phase.name)}", "name"), (state, "dim"))
         self.hint = hint
-        self.facts = tuple(_facts(cascade, phase, default_model))
+        facts = [*(_inputs(cascade, given) if given is not None else ()), *_facts(cascade, phase, default_model)]
+        self.facts = tuple(fact._replace(line=_line_of(cascade, phase, source, fact.fields)) for fact in facts)
 
     def heads(self, width: int) -> Sequence[Row]:
         return (Row(crop(((f" {self.hint}", "dim"),), width)),)
@@ -79,51 +105,78 @@ class CardRows(Rows):
     def __len__(self) -> int:
         return len(self.facts)
 
+    def fact(self, index: int) -> Fact | None:
+        """The line of the card; None for one that is not there."""
+        return self.facts[index] if 0 <= index < len(self.facts) else None
+
     def row(self, index: int, width: int) -> Row:
-        label, spans = self.facts[index]
-        return Row(crop(((f" {fit(label, 12)}", "head"), *spans), width))
+        fact = self.facts[index]
+        line: tuple[Span, ...] = ((f"L{fact.line} ", "faint"),) if fact.line else ()
+        left = crop(((f" {fit(fact.label, 12)}", "head"), *fact.spans), max(1, width - width_of(line) - 1))
+        return Row(justify(left, line, width))
 
 
-def _facts(cascade: Cascade, phase: Phase, default_model: str) -> Iterable[tuple[str, tuple[Span, ...]]]:
+def _line_of(cascade: Cascade, phase: Phase, source: Source | None, fields: Sequence[str]) -> int:
+    if source is None:
+        return 0
+    at = next((index for index, other in enumerate(cascade.phases) if other is phase), 0)
+    paths = (path for name in fields for path in (("phases", at, name), (name,)))
+    return next((source.key_span(path).line for path in paths if source.has(path)), 0)
+
+
+def _inputs(cascade: Cascade, given: Mapping[str, Any]) -> Iterable[Fact]:
+    """What the next run is given, and what it lacks."""
+    for number, name in enumerate(cascade.inputs_schema):
+        if name in given:
+            text = given[name] if isinstance(given[name], str) else json.dumps(given[name], ensure_ascii=False)
+            value: Span = (flat(text, 400), "plain")
+        else:
+            value = (told("not set: {run.inputs} sets it, or the run asks"), "warning")
+        label = "" if number else "inputs"
+        yield Fact(label, ((f"{flat(name)} = ", "dim"), value), is_input=True)
+
+
+def _facts(cascade: Cascade, phase: Phase, default_model: str) -> Iterable[Fact]:
     if phase.deterministic:
         if (rule := phase.for_each_row) is not None:
             what = flat(rule.cascade) if rule.cascade is not None else f"'{flat(rule.instructions or '')}'"
-            yield "each row", ((f"of {flat(rule.table)}: ", "dim"), (what, "plain"))
+            yield Fact("each row", ((f"of {flat(rule.table)}: ", "dim"), (what, "plain")), ("for_each_row",))
         else:
-            yield "tool", ((flat(phase.tool or ""), "plain"),)
+            yield Fact("tool", ((flat(phase.tool or ""), "plain"),), ("tool",))
         for name, value in phase.inputs.items():
-            yield "", ((f"{flat(name)} = ", "dim"), (flat(str(value)), "plain"))
+            yield Fact("", ((f"{flat(name)} = ", "dim"), (flat(str(value)), "plain")), ("inputs",))
     else:
         default = f"the default: {default_model}" if default_model else "the default"
-        yield "model", ((flat(phase.model or default), "plain" if phase.model else "dim"),)
+        yield Fact("model", ((flat(phase.model or default), "plain" if phase.model else "dim"),), ("model",))
         if sent := laid_over(named_parameters(cascade), named_parameters(phase)):
             words = ", ".join(
                 f"{flat(name)} {flat(json.dumps(value, ensure_ascii=False))}" for name, value in sent.items()
             )
-            yield "sent with", ((words, "plain"),)
-        yield "sees", _sees(cascade, phase)
+            yield Fact("sent with", ((words, "plain"),), (*sent, "parameters"))
+        yield Fact("sees", _sees(cascade, phase), ("context", "inject_from", "context_default"))
         names = "chosen by the Quartermaster" if phase.manifest else ", ".join(map(flat, phase.tools))
         native = ("  as native tool calls", "dim") if phase.use_native_tools else ("", "plain")
-        yield "tools", ((names or "none", "plain" if names else "dim"), native)
+        yield Fact("tools", ((names or "none", "plain" if names else "dim"), native), ("tackle",))
         if phase.rag is not None:
-            by = f"by likeness ({flat(phase.rag.model)})" if phase.rag.model else "by words"
-            yield "documents", ((flat(phase.rag.directory), "plain"), (f"  searched {by}", "dim"))
+            by = f"by similarity ({flat(phase.rag.model)})" if phase.rag.model else "by words"
+            yield Fact("documents", ((flat(phase.rag.directory), "plain"), (f"  searched {by}", "dim")), ("rag",))
         if cascade.memory and cascade.memory in phase.tools:
-            yield "memory", ((flat(cascade.memory), "plain"), ("  what earlier runs said", "dim"))
-        yield "turns", _turns(phase)
+            yield Fact("memory", ((flat(cascade.memory), "plain"), ("  what earlier runs said", "dim")), ("memory",))
+        yield Fact("turns", _turns(phase), ("rules",))
         if masking := _masking(cascade, phase):
-            yield "older turns", ((masking, "plain"),)
+            yield Fact("older turns", ((masking, "plain"),), ("strategy", "intra_context", "auto_context"))
     budget = budget_of(cascade, phase.name)
     if budget is not None and cascade.token_budget is not None:
-        yield "budget", ((f"{budget:,} tokens, then {cascade.token_budget.strategy}", "plain"),)
+        words = f"{budget:,} tokens, then {cascade.token_budget.strategy}"
+        yield Fact("budget", ((words, "plain"),), ("token_budget",))
     if checks := _checks(phase):
-        yield "checks", ((checks, "plain"),)
+        yield Fact("checks", ((checks, "plain"),), ("wards", "output_schema"))
     if people := _people(phase):
-        yield "people", ((people, "plain"),)
+        yield Fact("people", ((people, "plain"),), ("audibles", "decision_points", "human_input"))
     if phase.handoffs:
-        yield "next", ((", ".join(flat(h.target) for h in phase.handoffs), "plain"),)
+        yield Fact("next", ((", ".join(flat(h.target) for h in phase.handoffs), "plain"),), ("handoffs",))
     if phase.soundings is not None:
-        yield "soundings", ((_candidates(phase.soundings), "plain"),)
+        yield Fact("soundings", ((_candidates(phase.soundings), "plain"),), ("soundings",))
 
 
 def _candidates(soundings: Soundings) -> str:

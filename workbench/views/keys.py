@@ -1007,7 +1007,7 @@ CONTEXTS: dict[str, tuple[str, ...]] = {
 others, as long as matches of a search are marked."""
 
 FOOTERS: dict[str, tuple[str, ...]] = {
-    "idle": ("run.over", "run.start", "run.breakpoint", "view.edit"),
+    "idle": ("run.over", "run.start", "run.inputs", "run.breakpoint", "view.edit"),
     "held": (
         "run.over",
         "run.into",

@@ -65,11 +65,10 @@ class LogRows(Rows):
     @property
     def empty(self) -> tuple[str, ...]:  # type: ignore[override]
         """What a log without a line says."""
-        runs = "{run.start} runs the cascade; {run.over} runs it to the first call and pauses there."
-        how = told(
-            runs if self.can_run else "The file cannot run as it is: {tab.problems} says why, {view.edit} opens it."
-        )
-        return ("Nothing has happened yet.", how, *(self._explained if self.can_run else ()))
+        if self.can_run:
+            return ("Nothing has happened yet.", *self._explained)
+        how = told("The file cannot run as it is: {tab.problems} says why, {view.edit} opens it.")
+        return ("Nothing has happened yet.", how)
 
     def explain(self, words: str) -> None:
         """A sentence more for a log that is still empty."""

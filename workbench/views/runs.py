@@ -52,6 +52,7 @@ class _Sizes(NamedTuple):
     score: int
     cascade: int
     input: int
+    cost: int
 
 
 _SORTED: Mapping[str, _Column] = {
@@ -72,7 +73,7 @@ def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
     wanted = (
         _SORTED.get(order, _Column("", 0)),
         _Column("started", 18 if width >= WIDE else 13),
-        _Column("cost", 10 if width < ROOMY else 12, True),
+        _Column("cost", min(max(sizes.cost, 4) + 2, 14), True),
         _Column("score", min(max(sizes.score, 5) + 2, 12), True) if sizes.score else _Column("", 0),
         _Column("tags", min(sizes.tags + 2, 22)) if sizes.tags else _Column("", 0),
         _Column("model", min(sizes.model + 2, 26 if width >= WIDE else 18)) if sizes.model else _Column("", 0),
@@ -207,6 +208,7 @@ class RunRows(Rows):
             max((cell_len(verdict(run.labels)) for run in runs), default=0),
             max((cell_len(cascade_name(run)) for run in runs), default=0),
             max((cell_len(given_words(run)) for run in runs), default=0),
+            max((cell_len(_cost(run)) for run in runs), default=0),
         )
         self._order = listing.wanted.order
         self._marked = marked

@@ -18,6 +18,8 @@ from workbench.tui.screens.message import MessageSheet
 from workbench.tui.screens.sheet import Sheet
 from workbench.views import documents
 from workbench.views.candidates import no_candidates
+from workbench.views.cells import flat
+from workbench.views.edits import diff_lines
 from workbench.views.graph import FlowRows
 from workbench.views.json_tree import JsonRows
 from workbench.views.keys import told
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from workbench.tui.bench.presenter import Detail, Presenter
     from workbench.tui.bench.stage import Stage
     from workbench.tui.widgets.rowview import RowView
+    from workbench.views.cells import Span
     from workbench.views.model import Rows
     from workbench.views.result import FoundPlace
     from workbench.views.timeline import Bar
@@ -43,6 +46,8 @@ def graph_of(run: RunState) -> Graph:
     return Definition.of(run.cascade_text, run.cascade_file).graph
 
 
+CHANGES = ("then", "now")
+"""What the comparison takes for the file as the run has it and as it is: it opens when the file has changed."""
 NO_CALL = "There is no call yet: {run.over} runs to the first one."
 
 
@@ -158,16 +163,29 @@ class Inspecting:
 
         def words() -> list[str]:
             runs = [run.session_id or run.run_id for run in project.store.runs()]
-            return ["this", "file", *strategies, "snowball", "selective+mask(after=3)", *runs]
+            return ["this", "file", *CHANGES, *strategies, "snowball", "selective+mask(after=3)", *runs]
 
         def done(text: str) -> str | None:
+            if text == " vs ".join(CHANGES):
+                self._show_changes(presenter)
+                return None
             a, vs, b = text.partition(" vs ")
             if not vs or not a.strip() or not b.strip():
                 return "Two strategies or runs, as in: file vs selective+mask(after=3), or: this vs OTHER-RUN"
             self._stage.in_background(partial(self._compare, run_id, (a, b)), "compare")
             return None
 
-        self._stage.ask("compare", value=value or f"{first} vs file", done=done, words=words, between=" vs ")
+        usual = " vs ".join(CHANGES) if presenter.state.changed else f"{first} vs file"
+        self._stage.ask("compare", value=value or usual, done=done, words=words, between=" vs ")
+
+    def _show_changes(self, presenter: Presenter) -> None:
+        """What was changed in the file since the run that is shown began."""
+        before, after = presenter.pinned_text()[0], presenter.file.source.text if presenter.file is not None else ""
+        name = presenter.file.shown if presenter.file is not None else ""
+        title: tuple[Span, ...] = (("Changes", "title"), (f"  {flat(name)}", "name"), (" since this run began", "dim"))
+        none = ("The file is as it was when this run began.",)
+        lines = diff_lines(before, after) if before != after else []
+        self._show(TextRows(lines, title, copy=after, empty=none))
 
     def _compare(self, run_id: str, sides: tuple[str, str]) -> None:
         """In a thread: find both sides, and open the comparison."""
@@ -242,7 +260,7 @@ class Inspecting:
         """What enter does in the context, the detail and the lower pane."""
         if (presenter := self._stage.presenter) is None:
             return
-        if view is self._panes.context and presenter.state.call is None:
+        if view is self._panes.context and presenter.state.call is None and not isinstance(view.rows, SummaryRows):
             self._stage.focus_pane("detail")
         elif view is self._panes.context and isinstance(view.rows, SummaryRows):
             self._open_summary(presenter, view.rows.target(view.cursor))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual.geometry import Region
 from textual.widget import Widget
@@ -16,7 +16,7 @@ from workbench.views.tab_line import tab_line
 from workbench.views.text import TextRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from workbench.context.place import Place
     from workbench.tui.bench.presenter import Presenter
@@ -57,7 +57,9 @@ class PanesLook(NamedTuple):
 class Panes:
     """Draws the state of the presenter. What the keys do is the business of the controllers."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: Callable[[], Mapping[str, Any]]) -> None:
+        """``given``: the inputs of the next run."""
+        self._given = given
         self.tab: Tab = "log"
         self.tree = TreePane(_titled("Cascade"), id="tree", edge=True)
         self.context = RowView(_titled("Context"), id="context")
@@ -165,6 +167,7 @@ class Panes:
         """Redraw the context, and the detail of its row."""
         screen = self.context.screen
         screen.set_class(not presenter.state.started, "-idle")
+        presenter.given = self._given()
         rows = presenter.context(compact=screen.has_class("-short"), divided=screen.app.no_color)
         cursor: int | None = None
         selected, home = presenter.state.selected, presenter.home_row()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from workbench.views import documents, failed, problems, reasons, viewer, wire
 from workbench.views.back import LiveCall
 from workbench.views.cells import Span, flat
 from workbench.views.context import ContextRows, View
-from workbench.views.definition import CardRows, budget_of, outline, phase_lines
+from workbench.views.definition import CardRows, Fact, budget_of, outline, phase_lines
 from workbench.views.header import HeaderState, header, waiting
 from workbench.views.keys import told
 from workbench.views.log import EventRows, state_rows
@@ -31,6 +31,7 @@ from workbench.views.timeline import Timeline, TimelineRows
 from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, inside_it, nested_title
 
 if TYPE_CHECKING:
+    from workbench.language.read.source import Source
     from workbench.tui.bench.file_view import FileView
 
 Detail = Literal["message", "why", "wire", "raw", "problem"]
@@ -46,6 +47,8 @@ class Presenter:
     model: str = ""
     base_url: str = ""
     notes: tuple[str, ...] = ()
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """What the next run gets."""
     stepping: bool = False
     phase: str = ""
     """The phase that the tree's cursor is on."""
@@ -190,14 +193,31 @@ class Presenter:
         visit = self._visit()
         if visit is not None:
             said = "It has called no model yet." if visit.status == "running" else "It ran without calling a model."
-            return CardRows(cascade, phase, said, self.model, visit.status)
+            return CardRows(cascade, phase, said, self.model, visit.status, source=self._card_source())
         if self.state.alive:
             hint = "This phase has not run yet."
         elif self.file is not None and any(problem.severity is Severity.ERROR for problem in self.file.problems):
             hint = told("The file has errors: it opens, but it does not run. {tab.problems} lists them.")
         else:
             hint = told("{run.over} runs to the first call and pauses before it is sent; {run.start} runs to the end.")
-        return CardRows(cascade, phase, hint, self.model)
+        given = None if self.state.alive else self.given
+        return CardRows(cascade, phase, hint, self.model, source=self._card_source(), given=given)
+
+    def _card_source(self) -> Source | None:
+        """The text that the shown cascade comes from; None where the file has a newer one that cannot be shown."""
+        return self.file.source if self.file is not None and self.file.kept is None else None
+
+    def _fact(self, row: int) -> Fact | None:
+        """The line of the card of a phase that has not run."""
+        card = self._card()
+        return card.fact(row) if isinstance(card, CardRows) else None
+
+    def is_input(self, row: int) -> bool:
+        """Whether the row of the context pane is an input of the next run."""
+        if self.state.call is not None or self.shows_summary:
+            return False
+        fact = self._fact(row)
+        return fact is not None and fact.is_input
 
     @property
     def shows_summary(self) -> bool:
@@ -232,7 +252,7 @@ class Presenter:
             return TextRows(documents.output_lines(self.state.run), title, copy=self.state.run.output)
         if call is None:
             visit = self._visit()
-            return self._file_doc() if visit is None else documents.visit_doc(visit)
+            return self._file_doc(row) if visit is None else documents.visit_doc(visit)
         rows = self._context[1] if self._context else None
         if self.detail_mode in ("wire", "raw"):
             return wire.wire_doc(call, self.state.shown, whole=whole, raw=self.detail_mode == "raw")
@@ -241,7 +261,7 @@ class Presenter:
         ref = rows.refs[row]
         if ref.kind in ("entry", "fold"):
             if self.detail_mode == "why":
-                text, file = self._pinned_text()
+                text, file = self.pinned_text()
                 return reasons.why_doc(call, ref.index, text, file)
             sides = documents.sides_doc(call, ref.index, gallery=self.gallery) if beside else None
             if sides is not None:
@@ -301,6 +321,9 @@ class Presenter:
             return entry.rule.line, 1
         if self.file is None:
             return 1, 1
+        fact = self._fact(row) if call is None and not self.shows_summary else None
+        if fact is not None and fact.line:
+            return fact.line, 1
         name = call.place.phase if call is not None else self.phase
         return phase_lines(self.file.cascade, self.file.source, name)[0], 1
 
@@ -319,20 +342,23 @@ class Presenter:
             return viewer.viewed_tool(call, ref.index, self.gallery)
         return None
 
-    def _pinned_text(self) -> tuple[str, str]:
+    def pinned_text(self) -> tuple[str, str]:
         """The text that the run is pinned to, and its file."""
         run = self.state.shown
         if run.cascade_text:
             return run.cascade_text, run.cascade_file
         return (self.file.source.text, self.file.shown) if self.file else ("", "")
 
-    def _file_doc(self) -> TextRows:
+    def _file_doc(self, row: int) -> TextRows:
+        """The file at the line behind a row of the card; at the phase where there is none."""
         if self.file is None:
             return TextRows([], (("File", "title"),))
         first, last = phase_lines(self.file.cascade, self.file.source, self.phase)
+        fact = self._fact(row)
+        marked = (fact.line, fact.line) if fact is not None and fact.line else (first, last)
         title: tuple[Span, ...] = (("File", "title"), (f"  {flat(self.file.shown)}", "name"))
         right = ((f"lines {first}–{last}", "dim"),) if self.phase else ()
-        return reasons.with_file((), self.file.source.text, first, title, right, last)
+        return reasons.with_file((), self.file.source.text, marked[0], title, right, marked[1])
 
     def _problem_doc(self) -> TextRows:
         problem = self.problems[min(self.problem, len(self.problems) - 1)]

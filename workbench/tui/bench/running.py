@@ -292,6 +292,7 @@ class Running:
                 others = {name: value for name, value in services.given.items() if name not in declared}
                 services.given = {**others, **values}
                 self._keep_inputs(session.file, services.given)
+                self._stage.redraw()
 
         services.push_screen(InputForm(declared, services.given, kept=input_file(session.file).name), filled)
 

@@ -60,7 +60,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.panes = Panes()
+        self.panes = Panes(lambda: self.services.given)
         self.tree_pane, self.context_pane, self.detail_pane, self.dock_pane = self.panes.all
         self.presenter: Presenter | None = None
         self._controllers: Controllers | None = None
@@ -267,7 +267,8 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
             first = ("view.candidates",)
         note = ""
         if state.changed and not state.alive:
-            first, note = ("run.again", "run.start", *first), "file changed:"
+            first, note = ("run.again", "view.strategies", "run.start", *first), "file changed:"
+            words["view.strategies"] = "diff"
         elif state.looks_elsewhere and state.held is None:
             first = ("run.out", *first)
         ahead = {id for id in first if id != "view.candidates"}
@@ -439,8 +440,14 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
                 self.action_breakpoints()
             elif node is not None:
                 self.focus_pane("context")
+        elif self._is_input(event):
+            self.action_inputs()
         elif self._controllers is not None:
             self._controllers.inspecting.open_row(event.view, self.tab)
+
+    def _is_input(self, event: RowView.Opened) -> bool:
+        presenter = self.presenter
+        return event.view is self.context_pane and presenter is not None and presenter.is_input(event.index)
 
     @on(RowView.Chosen, "#context")
     def _context_chosen(self) -> None:

@@ -75,6 +75,8 @@ KEPT = "app.help"
 
 MOST_LINES = 4
 """That messages may take at the foot of a screen."""
+NEEDED = 5
+"""Hints of the first group for which the first one at the right gives way: with a paused run, all that move it on."""
 FIRST_SHARE = 0.72
 """How much of the footer the keys of the first group may take while those of the second have no room."""
 MARKS = {"information": (" ", "plain"), "warning": (" ⚠ ", "warning"), "error": (" ✗ ", "error")}
@@ -182,7 +184,11 @@ class Footer(SpanLine):
         return (*first, *more), second
 
     def _beside_the_first(self, width: int) -> tuple[Hint, ...]:
+        """The hints at the right that leave room for the first ones at the left: for one at least, and for the first
+        ``NEEDED`` beside the help."""
         fixed = self._fixed
+        if fixed and _cells((*self._hints[:NEEDED], *self._pane[:1], *fixed)) + 3 > width:
+            fixed = fixed[1:] if fixed[0][0] != KEPT else fixed
         while _cells((*self._hints[:1], *fixed)) + 2 > width and any(hint[0] != KEPT for hint in fixed):
             gone = next(hint for hint in fixed if hint[0] != KEPT)
             fixed = tuple(hint for hint in fixed if hint != gone)
