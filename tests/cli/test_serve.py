@@ -253,6 +253,10 @@ def test_a_run_is_a_page_whose_calls_can_be_pointed_at(server: Server) -> None:
     status, body, _ = server.get("/?run=first-run", token)
     assert status == 200
     assert "/ws/" in body
+    status, body, _ = server.get("/?run=first-run@lighthouse:1", token)
+    assert status == 200
+    assert "%40lighthouse%2F1%2F1%2F1%2F1" in body
+    assert server.get("/?run=first-run@lighthouse:7", token)[0] == 404
     assert server.get("/runs/nothing", token)[0] == 404
     assert server.get("/?run=nothing", token)[0] == 404
 

@@ -15,6 +15,7 @@ from workbench.store.store import Store
 from workbench.tui.screens.note import NoteDialog
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.widgets.entry import LineInput
+from workbench.workspace.links import SharedLinks
 
 
 async def answer(it: Bench, key: str, text: str) -> None:
@@ -116,3 +117,31 @@ async def test_what_another_window_said_meanwhile_stays(tmp_path: Path) -> None:
         Store(store.root).annotate(FAILED, Change(tags=("theirs",)))
         await it.press("enter")
         await it.until(lambda: set(store.annotations(FAILED).run.tags) == {"mine", "theirs"}, "one of them is lost")
+
+
+async def test_several_marked_runs_are_tagged_at_once(tmp_path: Path) -> None:
+    store = stored_runs(tmp_path)
+    async with bench(tmp_path) as it:
+        screen = await opened(it)
+        runs = [member.run.run_id for member in screen.listing.members[:3]]
+        await it.press("g", "space", "space", "space")
+        await answer(it, "number_sign", "batch")
+
+        def tagged() -> bool:
+            return all(store.annotations(run).run.tags == ("batch",) for run in runs)
+
+        await it.until(tagged, "not all were tagged")
+        assert "3 runs" in screen_text(it.app)
+
+
+async def test_what_another_window_says_shows_on_the_bench_and_a_link_is_copied(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        await it.press("r")
+        await it.until(lambda: it.presenter.state.run.finished, "the run did not end")
+        run, project = it.presenter.state.run, it.session.project
+        project.store.annotate(run.run_id, Change(tags=("elsewhere",)))
+        await it.until(lambda: run.annotations.run.tags == ("elsewhere",), "the tag does not show")
+        await it.press("ctrl+k")
+        await it.until(lambda: SharedLinks(project).all(), "no link was made")
+        (link,) = SharedLinks(project).all()
+        assert link.run_id == run.run_id

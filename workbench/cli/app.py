@@ -14,6 +14,7 @@ from workbench.workspace.folders import Folders, workspace_root
 from workbench.workspace.settings import load_settings
 
 if TYPE_CHECKING:
+    from workbench.context.place import Place
     from workbench.store.store import Store
     from workbench.workspace.session import Session, Workspace
     from workbench.workspace.settings import Settings
@@ -37,6 +38,8 @@ class Opening(Struct, frozen=True):
     """Not as the file was left."""
     proposed: str = ""
     """A file that is not there yet, to be made."""
+    place: Place | None = None
+    """The call of the stored run to begin at."""
 
     def store(self) -> Store:
         """Where the runs are. Raises SettingsError."""
@@ -81,6 +84,7 @@ def start(opening: Opening, given: Mapping[str, Any], instead: str) -> int:
             keys_from=partial(_place_of_keys, settings),
             given=given,
             fresh=opening.fresh,
+            at=opening.place,
             instead=instead,
         )
 

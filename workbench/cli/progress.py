@@ -21,9 +21,8 @@ from workbench.engine.journal.event import LEFT
 from workbench.engine.journal.parts import expected_of
 from workbench.language.clean import clean_line
 from workbench.views.numbers import count, money, plural, seconds
-from workbench.views.signs import ended_words
 from workbench.views.value import Cell
-from workbench.views.words import left_words
+from workbench.views.words import ended_words, left_words
 
 if TYPE_CHECKING:
     from rich.status import Status

@@ -31,7 +31,7 @@ from workbench.models.prices import PriceTable
 from workbench.store.faults import UnknownRun
 from workbench.views.numbers import count
 from workbench.views.run import totals_line
-from workbench.views.signs import ended_words
+from workbench.views.words import ended_words
 from workbench.workspace.input_file import default_input
 from workbench.workspace.live_spans import finish_spans
 from workbench.workspace.model_choice import OFFLINE, ModelChoice, choose_model, chosen_for, goes_offline

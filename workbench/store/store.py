@@ -194,6 +194,10 @@ class Store:
         """What is said of a run and of its calls. Raises UnknownRun."""
         return annotation_file.read(self.folder(run_id)).annotations
 
+    def annotations_size(self, run_id: str) -> int:
+        """Bytes of what is said of a run, which grow with each annotation. Raises UnknownRun."""
+        return annotation_file.size_of(self.folder(run_id))
+
     def runs(self) -> list[RunSummary]:
         """All runs, newest first; an imported run is as old as its import, whenever it ran."""
         found: list[RunSummary] = []

@@ -39,6 +39,7 @@ from workbench.views.keys import KEYS, Key, command_of, resolve, take_keys
 from workbench.views.tab_line import CLOSE, SHOW
 
 if TYPE_CHECKING:
+    from workbench.context.place import Place
     from workbench.tools.capabilities import Capability
     from workbench.tui.navigation import Navigator
     from workbench.tui.sessions import Sessions
@@ -80,16 +81,18 @@ class WorkbenchApp(ThemedApp):
         keys_from: Callable[[str], str] | None = None,
         given: Mapping[str, Any] | None = None,
         fresh: bool = False,
+        at: Place | None = None,
         adapts: bool = False,
     ) -> None:
         """``file`` is the cascade that ``make`` will open, for a first look at its phases; where ``make`` gives a
         workspace, one chooses from it. ``themes`` are folders; ``keys`` a user's keys by command id, and ``keys_from``
         gives the place where those of a command were set; ``given`` inputs for the run; ``fresh``: what was open last
-        stays closed; ``adapts``: colours are those that the terminal can show."""
+        stays closed; ``at``: the call to begin at; ``adapts``: colours are those that the terminal can show."""
         super().__init__(theme, themes, adapts=adapts)
         self._make = make
         self._file = file
         self.fresh = fresh
+        self._at = at
         self.keys: tuple[Key, ...]
         self.keys, problems = resolve(keys or {})
         take_keys(self.keys)
@@ -150,7 +153,12 @@ class WorkbenchApp(ThemedApp):
         from workbench.tui.navigation import Navigator
 
         navigation = self._navigation = Navigator(self)
-        navigation.sessions.open(opened, navigation.open_home)
+        navigation.sessions.open(opened, navigation.open_home, self._go_to_call)
+
+    def _go_to_call(self) -> None:
+        """Show the call that the app was opened at."""
+        if self._at is not None and self.session is not None:
+            self.bench.controllers.inspecting.go_to_call(self.session.run_id, self._at)
 
     def on_unmount(self) -> None:
         self._left.set()
@@ -448,6 +456,7 @@ def run_app(
     keys_from: Callable[[str], str] | None = None,
     given: Mapping[str, Any] | None = None,
     fresh: bool = False,
+    at: Place | None = None,
     instead: str = "workbench run FILE",
 ) -> int:
     """Run the app on this terminal; the exit code: 0, 2 where it cannot start, 128+n after a signal.
@@ -469,6 +478,7 @@ def run_app(
         keys_from=keys_from,
         given=given,
         fresh=fresh,
+        at=at,
         adapts=True,
     )
     sys.setswitchinterval(SWITCH_S)

@@ -149,10 +149,16 @@ class Sessions:
 
     # -- opening -----------------------------------------------------------------------------------------------------
 
-    def open(self, made: OpenedSession | Workspace, show_home: Callable[[Workspace], None]) -> None:
-        """In a thread: open what the app was started with, a session or a workspace to choose one from."""
+    def open(
+        self,
+        made: OpenedSession | Workspace,
+        show_home: Callable[[Workspace], None],
+        then: Callable[[], object] | None = None,
+    ) -> None:
+        """In a thread: open what the app was started with, a session, and call ``then``, or a workspace to choose one
+        from."""
         if isinstance(made, OpenedSession):
-            self._open(made, None)
+            self._open(made, then)
         else:
             self._host.later(self._take_workspace, made, load_themes(self._host.theme_folders), show_home)
 

@@ -210,6 +210,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "annotate.tag": ("Tag", "label annotate mark"),
     "annotate.note": ("Write note", "comment annotate"),
     "annotate.score": ("Score", "rate number annotate"),
+    "annotate.link": ("Copy read-only link", "share serve url address colleague"),
     "annotate.up": ("Thumb up", "good score rate"),
     "annotate.down": ("Thumb down", "bad score rate"),
     "note.save": ("Save note", "comment"),

@@ -11,7 +11,8 @@ from workbench.engine.journal.state import RunState
 from workbench.views.cells import Span, Target, crop, fit, flat, joined, width_of
 from workbench.views.keys import told
 from workbench.views.numbers import count, plural, spent_cell
-from workbench.views.signs import ended_words, sign
+from workbench.views.signs import sign
+from workbench.views.words import ended_words
 
 ROOMY = 100
 """Cells from which on nothing has to be abbreviated by rule."""

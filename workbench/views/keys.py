@@ -514,7 +514,7 @@ ANNOTATION_KEYS: tuple[Key, ...] = (
         "number_sign",
         "annotate('tag')",
         "annotate",
-        "Tag the call; the run in a list",
+        "Tag the call; in a list the run, or all marked ones",
         "Annotations",
         "tag",
     ),
@@ -529,6 +529,15 @@ ANNOTATION_KEYS: tuple[Key, ...] = (
         "Thumb down; again takes it away",
         "Annotations",
         "bad",
+    ),
+    Key(
+        "annotate.link",
+        "ctrl+k",
+        "link",
+        "annotate",
+        "Copy a read-only link to the call; to the run in a list",
+        "Annotations",
+        "link",
     ),
     Key("note.save", "ctrl+s", "save", "note", "Save the note", "Annotations", "save", priority=True),
 )
@@ -545,7 +554,7 @@ RUN_KEYS: tuple[Key, ...] = (
     Key("app.home", "H", "home", "app", "The cascades and runs of this folder", "Workbench", "home"),
     Key("runs.filter", "f,slash", "filter", "runs", "Filter: status:failed tokens>8000 text:word", "Runs", "filter"),
     Key("runs.sort", "s", "sort", "runs", "Sort by time, cost, tokens, seconds", "Runs", "sort"),
-    Key("runs.mark", "space", "mark", "runs", "Mark the run for a comparison", "Runs", "mark"),
+    Key("runs.mark", "space", "mark", "runs", "Mark the run: to compare it, or to tag several at once", "Runs", "mark"),
     Key(
         "runs.compare", "D", "compare", "runs", "Compare two marked runs, or the marked one and this", "Runs", "compare"
     ),

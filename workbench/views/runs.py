@@ -18,9 +18,10 @@ from workbench.views.keys import told
 from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, day_and_time, plural, seconds, spent_cell, spent_in_full, took_words
 from workbench.views.run import counted, local_time, note_of, origin_words
-from workbench.views.signs import ended_words, sign, status_cell, status_sign
+from workbench.views.signs import sign, status_cell, status_sign
 from workbench.views.text import TextLine, TextRows, drawn_line, text_lines
 from workbench.views.value import Block, Cell, Column, Table, View
+from workbench.views.words import ended_words
 
 if TYPE_CHECKING:
     from workbench.engine.journal.annotations import Labels

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from workbench.engine.journal.event import STOPPED_BY_USER
 from workbench.views.cells import Span
 from workbench.views.value import Cell
 
@@ -84,13 +83,6 @@ def sign(name: str, tick: int = 0) -> Span:
 def status_sign(status: str, tick: int = 0) -> Span:
     """The sign of a status; an unknown status shows as ``?``."""
     return sign(STATUS_SIGN.get(status, "waiting"), tick)
-
-
-def ended_words(status: str, reason: str) -> str:
-    """How a run or phase ended, and why: ``stopped by you``, ``failed: no answer``."""
-    if reason == STOPPED_BY_USER:
-        return f"{status} by you"
-    return f"{status}: {reason}" if reason else status
 
 
 def status_cell(status: str) -> Cell:

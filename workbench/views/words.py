@@ -12,12 +12,11 @@ from workbench.analysis.advice import name_of
 from workbench.context.place import Place
 from workbench.engine.journal.candidate_rounds import was_decided
 from workbench.engine.journal.costs import EXACT
-from workbench.engine.journal.event import LEFT, TOO_LATE, Event
+from workbench.engine.journal.event import LEFT, STOPPED_BY_USER, TOO_LATE, Event
 from workbench.engine.journal.parts import expected_of
 from workbench.engine.journal.state import RunState
 from workbench.views.cells import flat
 from workbench.views.numbers import count, money, plural, seconds
-from workbench.views.signs import ended_words
 
 Words = tuple[str, str, str]
 """What sort of thing happened, what happened, and the token that colours it."""
@@ -40,6 +39,13 @@ def words_of(event: Event, run: RunState) -> Words | None:
         return words(AppliedEvent(event.data, run, event.place))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
         return event.kind, brief(dict(event.data)), "warning"
+
+
+def ended_words(status: str, reason: str) -> str:
+    """How a run or phase ended, and why: ``stopped by you``, ``failed: no answer``."""
+    if reason == STOPPED_BY_USER:
+        return f"{status} by you"
+    return f"{status}: {reason}" if reason else status
 
 
 def brief(value: object, limit: int = 200) -> str:

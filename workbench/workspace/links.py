@@ -7,6 +7,7 @@ import hmac
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +17,8 @@ from workbench.workspace.state_file import StateFile
 
 DAYS = 7
 """How long a link works if nothing else is asked for."""
+PORT = 8321
+"""Where ``workbench serve`` listens, if nothing else is asked for."""
 MOST_TOKEN = 200
 """Characters of a token that are looked at."""
 
@@ -80,6 +83,12 @@ class SharedLinks:
         given = _digest(token[:MOST_TOKEN])
         found = [link for link in self.all() if hmac.compare_digest(link.digest.encode(), given.encode())]
         return replace(found[0], digest="") if found else None
+
+
+def address_of(link: SharedLink, token: str, port: int = PORT, place: str = "") -> str:
+    """The address that a link opens in a browser, at a call of its run if a place is given."""
+    mark = f"#{quote(place, safe='/')}" if place else ""
+    return f"http://127.0.0.1:{port}/runs/{quote(link.run_id)}?link={quote(token, safe='')}{mark}"
 
 
 def _digest(token: str) -> str:

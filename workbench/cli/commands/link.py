@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
 import click
 
 from workbench.cli.errors import Exit, Failure
@@ -11,13 +9,13 @@ from workbench.cli.options import as_json, project_here, read_run, session_argum
 from workbench.cli.printer import Printer, talk, write_json
 from workbench.context.place import Place
 from workbench.views.links import LinksView
-from workbench.workspace.links import DAYS, SharedLinks
+from workbench.workspace.links import DAYS, PORT, SharedLinks, address_of
 
 
 @click.command(short_help="A read-only link to a run, for somebody else.")
 @session_argument
 @click.option("--call", "place", metavar="PLACE", help="Point at this call: PHASE/VISIT/ATTEMPT/TURN/CALL.")
-@click.option("--port", type=click.IntRange(1, 65535), default=8321, show_default=True, help="Port of 'serve'.")
+@click.option("--port", type=click.IntRange(1, 65535), default=PORT, show_default=True, help="Port of 'serve'.")
 @click.option("--days", type=click.FloatRange(0.01, 365), default=DAYS, show_default=True, help="How long it works.")
 @click.option("--list", "listed", is_flag=True, help="List the links that work.")
 @click.option("--revoke", multiple=True, metavar="ID", help="Revoke a link, or all links of a run by its session.")
@@ -67,8 +65,7 @@ def command(
         link, token = links.make(state.run_id, state.session_id, days)
     except OSError as fault:
         raise Failure(Exit.FAILED, f"links cannot be kept: {fault.strerror}") from fault
-    mark = f"#{quote(place, safe='/')}" if place is not None else ""
-    address = f"http://127.0.0.1:{port}/runs/{quote(link.run_id)}?link={quote(token, safe='')}{mark}"
+    address = address_of(link, token, port, place or "")
     if json:
         write_json(
             {"id": link.id, "url": address, "run_id": link.run_id, "session_id": link.session_id, "until": link.until}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,9 +20,12 @@ from workbench.views.value import Cell
 from workbench.workspace.input_file import default_input
 from workbench.workspace.starting import ENDINGS
 
+if TYPE_CHECKING:
+    from workbench.context.place import Place
+
 
 @click.command(short_help="Open a cascade, a run, or this folder in the app.")
-@click.argument("what", metavar="[FILE|SESSION]", required=False)
+@click.argument("what", metavar="[FILE|SESSION[@PLACE]]", required=False)
 @starting
 @click.option("--fresh", is_flag=True, help="Begin afresh, not at the run, call and panes where the file was left.")
 @click.pass_context
@@ -36,8 +39,9 @@ def command(
     sandbox: str | None,
     fresh: bool,
 ) -> None:
-    """Open the cascade in FILE, or the stored run SESSION, in the app. Nothing runs before you say so. A file opens as
-    it was left: with the run and the call that were shown, the panes, and what was folded.
+    """Open the cascade in FILE, or the stored run SESSION, in the app; with @PLACE at a call of that run. Nothing runs
+    before you say so. A file opens as it was left: with the run and the call that were shown, the panes, and what was
+    folded.
 
     Without an argument: the cascades of this folder with their problems, and its runs. Without a terminal they are
     listed. A FILE that is not there yet can be made from a template.
@@ -47,9 +51,10 @@ def command(
       workbench open
       workbench open cascades/log_triage.yaml
       workbench open flow.yaml --model offline --fresh
+      workbench open log_triage-1f3a@triage:2
       workbench open cascades/router.yaml --input '{"ticket": "T-2041"}'
     """
-    file, run_id = _meant(what)
+    file, run_id, place = _meant(what)
     proposed = ""
     if file is not None and not run_id and not file.exists():
         if why_not(os.environ) is not None or file.suffix not in ENDINGS:
@@ -63,27 +68,35 @@ def command(
         return
     given = (default_input(file) if file is not None else {}) if input_ is None else input_
     opening = Opening(
-        file, None, given, model or "", base_url or "", session or "", sandbox or "", run_id, fresh, proposed
+        file, None, given, model or "", base_url or "", session or "", sandbox or "", run_id, fresh, proposed, place
     )
     instead = f"workbench show {what}" if run_id else f"workbench run {file or 'FILE'}"
     ctx.exit(start(opening, given, instead))
 
 
-def _meant(what: str | None) -> tuple[Path | None, str]:
-    """The file that is meant, and the stored run to show."""
+def _meant(what: str | None) -> tuple[Path | None, str, Place | None]:
+    """The file that is meant, the stored run to show, and its call to begin at."""
     if what is None:
-        return None, ""
+        return None, "", None
     if Path(what).is_dir():
         if Path(what).resolve() == project_here().root:
-            return None, ""
+            return None, "", None
         raise Failure(Exit.USAGE, "is a folder, not a cascade file", file=what, hint=f"cd {what} && workbench open")
     if Path(what).exists() or Path(what).suffix in FILE_ENDINGS:
-        return Path(what), ""
+        return Path(what), "", None
+    # The engine (300 ms), which a file does without before the first frame.
+    from workbench.context.place import Place
+    from workbench.engine.past.fork import NoSuchPlace
+    from workbench.workspace.annotating import annotation_target
+
     project = project_here()
-    run_id = project.store.find(what)
+    try:
+        run_id, place = annotation_target(project.store, what)
+    except NoSuchPlace as fault:
+        raise Failure(Exit.USAGE, str(fault), hint="workbench tree lists the calls") from None
     file = project.store.summary(run_id).cascade_file
     path = project.root / file
-    return (path if file and path.is_file() else None), run_id
+    return (path if file and path.is_file() else None), run_id, place if place != Place() else None
 
 
 def _list() -> None:

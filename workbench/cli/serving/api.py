@@ -13,9 +13,12 @@ from msgspec.structs import asdict
 
 from workbench.analysis.react_flow import react_flow
 from workbench.analysis.tree import execution_tree
+from workbench.context.place import Place
 from workbench.engine.definition import Definition, DefinitionError
+from workbench.engine.past.fork import NoSuchPlace
 from workbench.store.faults import StoreError, UnknownRun
 from workbench.views.run import run_json
+from workbench.workspace.annotating import annotation_target
 from workbench.workspace.mermaid import RunPath, mermaid
 
 if TYPE_CHECKING:
@@ -113,6 +116,17 @@ class ReadApi:
     async def found(self, request: web.Request) -> str:
         """The id of the run that a request names. Raises HTTPNotFound, HTTPInternalServerError."""
         return await self.named(request.match_info["run"])
+
+    async def opened(self, name: str) -> str:
+        """What the app opens for ``RUN`` or ``RUN@PLACE``: the run's id, with the call's full place. Raises as
+        ``found``."""
+        try:
+            run_id, place = await in_thread(lambda: annotation_target(self._store, name))
+        except NoSuchPlace as fault:
+            raise web.HTTPNotFound(text=_dumps({"error": str(fault)}), content_type="application/json") from None
+        except StoreError:
+            return await self.named(name)
+        return f"{run_id}@{place}" if place != Place() else run_id
 
     async def named(self, name: str) -> str:
         """The id of a run by its session or id. Raises as ``found``."""

@@ -127,7 +127,7 @@ Close one, and <a href="/">open it again</a>.</p></div>
 
 def page(title: str, host: str, most: int, size: int = 15, run: str = "") -> str:
     """The page for a host such as ``127.0.0.1:8321``; ``most``: how many may be open; ``size``: of the letters, in
-    pixels; ``run``: the id of the run to open."""
+    pixels; ``run``: the id of the run to open, and its call."""
     socket = escape(f"ws://{host}/ws" + (f"/{quote(run, safe='')}" if run else ""))
     return PAGE.format(title=escape(title), style=STYLE, socket=socket, most=most, size=size)
 
@@ -215,7 +215,7 @@ class WebApplication:
 
     async def _index(self, request: web.Request) -> web.Response:
         size = min(40, max(6, int(request.query.get("fontsize", "15")))) if _is_number(request, "fontsize") else 15
-        run = await self._api.named(request.query["run"]) if request.query.get("run") else ""
+        run = await self._api.opened(request.query["run"]) if request.query.get("run") else ""
         return web.Response(text=page(self._title, request.host, MOST_APPS, size, run), content_type="text/html")
 
     async def _script(self, request: web.Request) -> web.Response:
@@ -244,7 +244,7 @@ class WebApplication:
     async def _socket(self, request: web.Request) -> web.StreamResponse:
         if len(self._apps) >= MOST_APPS:
             return web.Response(status=503, text=f"{MOST_APPS} pages are open; close one\n")
-        run = await self._api.found(request) if "run" in request.match_info else ""
+        run = await self._api.opened(request.match_info["run"]) if "run" in request.match_info else ""
         socket = web.WebSocketResponse(heartbeat=15, max_msg_size=4 * 1024 * 1024)
         await socket.prepare(request)
         app = App(

@@ -7,7 +7,7 @@ that two processes add at the same time are all kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, Literal
 
@@ -83,6 +83,17 @@ class Labels(Struct, frozen=True):
 
 
 NO_LABELS = Labels()
+
+
+def common(several: Sequence[Labels]) -> Labels:
+    """What holds for each of several runs; no notes, which are written for one."""
+    if len(several) == 1:
+        return several[0]
+    first = several[0]
+    tags = tuple(tag for tag in first.tags if all(tag in one.tags for one in several))
+    score = first.score if all(one.score == first.score for one in several) else None
+    thumb = first.thumb if all(one.thumb == first.thumb for one in several) else ""
+    return Labels(tags, (), score, thumb)
 
 
 class Annotations:

@@ -249,7 +249,13 @@ class Inspecting:
         place = found.best(calls)
         if place is None:
             self._say(f"The run has no model call in {found.place.phase} as the row names it.", "warning")
-        elif presenter.state.select_in(run_id, place):
+        else:
+            self.go_to_call(run_id, place)
+
+    def go_to_call(self, run_id: str, place: Place) -> None:
+        """Look at a call of a run that is shown."""
+        presenter = self._stage.presenter
+        if presenter is not None and presenter.state.select_in(run_id, place):
             presenter.phase = place.phase
             self._stage.redraw()
             self._stage.focus_pane("context")

@@ -219,6 +219,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     def _follow_journal(self) -> None:
         if self._controllers is not None:
             self._controllers.running.follow()
+            self._controllers.annotating.follow()
 
     def in_background(self, work: Callable[[], None], group: str) -> None:
         """Run work in a thread; other work of the group is given up."""
@@ -332,6 +333,9 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
 
     def action_annotate(self, what: What) -> None:
         self.controllers.annotating.annotate(what)
+
+    def action_link(self) -> None:
+        self.controllers.annotating.link()
 
     def action_call(self, step: int) -> None:
         self.controllers.inspecting.move(step)

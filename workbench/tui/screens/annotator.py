@@ -14,6 +14,7 @@ from workbench.store.faults import StoreError
 from workbench.tui.screens.note import NoteDialog
 from workbench.views.annotations import score_words
 from workbench.workspace.annotating import annotated, known_tags
+from workbench.workspace.links import SharedLinks, address_of
 
 if TYPE_CHECKING:
     from workbench.engine.journal.annotations import Annotations, Labels
@@ -45,16 +46,17 @@ class Host(Protocol):
 
 
 class AnnotationTarget(Struct, frozen=True):
-    """What something is said of."""
+    """What something is said of: a run, a call of it, or several runs."""
 
     project: Project
-    run_id: str
+    run_ids: tuple[str, ...]
+    """One run, or several of which the same is said."""
     name: str
-    """In words: the run's name, or ``triage:3``."""
+    """In words: the run's name, ``triage:3``, or ``3 runs``."""
     labels: Labels
-    """What holds of it."""
+    """What is said of it; of several runs what is said of each."""
     taken: Callable[[str, Annotations], object]
-    """Gets the run id and what holds of the run, when it is written."""
+    """Gets the run id and what is said of the run, when it is written."""
     place: Place = Place()
 
 
@@ -80,6 +82,22 @@ class Annotator:
                 said = f"Thumb {thumb} removed" if again else f"Thumb {thumb}"
                 change = Change(target.place, thumb="" if again else thumb, drop_thumb=again)
                 self._write(target, change, f"{said}: {target.name}.")
+
+    def link(self, project: Project, run_id: str, session_id: str, name: str, place: Place = Place()) -> None:
+        """Make a read-only link, and copy it."""
+        services, later = self._host.services, self._host.later
+
+        def work() -> None:
+            try:
+                link, token = SharedLinks(project).make(run_id, session_id)
+            except OSError as fault:
+                later(services.say, f"links cannot be kept: {fault.strerror}", "error")
+                return
+            address = address_of(link, token, place=str(place) if place != Place() else "")
+            until = f"works while 'workbench serve' runs, until {link.until[:10]}"
+            later(services.copy, address, f"a read-only link to {name} ({link.id}, {until})")
+
+        self._host.in_background(work, "link")
 
     def _tags(self, target: AnnotationTarget) -> None:
         before = target.labels.tags
@@ -144,11 +162,11 @@ class Annotator:
 
         def work() -> None:
             try:
-                now = annotated(target.project, target.run_id, change)
+                for run_id in target.run_ids:
+                    later(target.taken, run_id, annotated(target.project, run_id, change))
             except (StoreError, AnnotationError) as fault:
                 later(services.say, f"{fault}", "error")
                 return
-            later(target.taken, target.run_id, now)
             later(services.say, said)
 
         # A group of its own: what was asked for is written, whatever is asked for next.

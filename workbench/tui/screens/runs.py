@@ -10,6 +10,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 
+from workbench.engine.journal.annotations import common
 from workbench.store.catalog import ORDERS
 from workbench.store.faults import StoreError
 from workbench.store.run_filter import FilterError, parse_filter
@@ -22,6 +23,7 @@ from workbench.tui.screens.sized import Grip, SizedScreen
 from workbench.tui.widgets.rowview import RowView
 from workbench.tui.widgets.tree import TreePane
 from workbench.views.keys import ALWAYS, FOOTERS, told
+from workbench.views.numbers import plural
 from workbench.views.runs import CardRows, RunRows, counts, run_status
 from workbench.views.text import TextRows
 from workbench.workspace.comparing import ComparedRun
@@ -313,13 +315,23 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
     # -- annotating --------------------------------------------------------------------------------------------------
 
     def action_annotate(self, what: What) -> None:
-        """Say something of the run under the cursor."""
+        """Say something of the marked runs, else of the one under the cursor."""
+        runs = [member.run for member in self.listing.members if member.run.run_id in self._marked]
+        if not runs and (run := self.run()) is not None:
+            runs = [run]
+        if not runs:
+            return
+        name = runs[0].name if len(runs) == 1 else plural(len(runs), "run")
+        ids = tuple(run.run_id for run in runs)
+        labels = common([run.labels for run in runs])
+        project = self._workspace.project
+        self._annotator.annotate(
+            what, AnnotationTarget(project, ids, name, labels, lambda run_id, now: self.poller.look())
+        )
+
+    def action_link(self) -> None:
         if (run := self.run()) is not None:
-            project = self._workspace.project
-            self._annotator.annotate(
-                what,
-                AnnotationTarget(project, run.run_id, run.name, run.labels, lambda run_id, now: self.poller.look()),
-            )
+            self._annotator.link(self._workspace.project, run.run_id, run.session_id, run.name)
 
     def in_background(self, work: Callable[[], None], group: str) -> None:
         """Run work in a thread; other work of the group is given up."""
@@ -332,20 +344,20 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
     # -- comparing ---------------------------------------------------------------------------------------------------
 
     def action_mark(self) -> None:
-        """Mark the run, or take the mark away; of three, the first one loses its mark."""
+        """Mark the run, or take the mark away."""
         if (run := self.run()) is None:
             return
         if run.run_id in self._marked:
             self._marked.remove(run.run_id)
         else:
-            self._marked = [*self._marked[-1:], run.run_id]
+            self._marked.append(run.run_id)
         self._show()
         self.list_pane.action_down()
 
     def action_compare(self) -> None:
-        """Compare the two marked runs, or the marked one with that under the cursor."""
+        """Compare the two runs that were marked last, or the marked one with that under the cursor."""
         run = self.run()
-        chosen = list(self._marked)
+        chosen = self._marked[-2:]
         if len(chosen) < 2 and run is not None and run.run_id not in chosen:
             chosen.append(run.run_id)
         if len(chosen) < 2:
