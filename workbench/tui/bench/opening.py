@@ -118,10 +118,10 @@ def unfinished_run(session: Session) -> tuple[str, str] | None:
         return None
     where = f" in {newest.phases[-1]}" if newest.phases else ""
     at = day_and_time(newest.finished or newest.started)
-    by = " by you" if newest.reason == STOPPED_BY_USER else ""
-    label = f"{newest.session_id} was {newest.status}{by}{where} after {plural(newest.calls, 'call')}, {at}."
-    reason = newest.reason[:1].upper() + newest.reason[1:]
-    return newest.run_id, label + (f"\n{reason.rstrip('.')}." if reason and not by else "")
+    label = f"{newest.session_id} was {newest.status}{where} after {plural(newest.calls, 'call')}, {at}."
+    reason = "stopped by you" if newest.reason == STOPPED_BY_USER else newest.reason
+    reason = reason[:1].upper() + reason[1:]
+    return newest.run_id, label + (f"\n{reason.rstrip('.')}." if reason else "")
 
 
 def _summary(store: Store, run_id: str) -> RunSummary | None:
