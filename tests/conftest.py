@@ -18,6 +18,8 @@ TIME_LIMIT = 120
 """Seconds until a test is ended with the stack of what it waits for. On an idle machine the slowest takes a tenth."""
 SLOW = {"e2e": 300, "terminal": 300}
 """Folders whose tests start many processes, each of which may take long on a busy machine."""
+FIRST = ("terminal", "e2e", "ui", "cli", "tools")
+"""Folders with the longest files, which several workers take first: so that none of them is left alone with one."""
 
 # In CI the same values come every time, so that a failure is one of the change; elsewhere they look for more.
 settings.register_profile("suite", deadline=None, derandomize=bool(os.environ.get("CI")))
@@ -30,10 +32,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each test its time limit, which pytest-timeout enforces; a mark of its own wins."""
+    """Give each test its time limit, which pytest-timeout enforces; a mark of its own wins. Put the long files first."""
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(SLOW.get(item.path.parent.name, TIME_LIMIT)))
+    order = {name: at for at, name in enumerate(FIRST)}
+    items.sort(key=lambda item: order.get(item.path.parent.name, len(FIRST)))
 
 
 def pytest_collection_finish() -> None:
