@@ -141,7 +141,7 @@ async def test_what_another_window_says_shows_on_the_bench_and_a_link_is_copied(
         run, project = it.presenter.state.run, it.session.project
         project.store.annotate(run.run_id, Change(tags=("elsewhere",)))
         await it.until(lambda: run.annotations.run.tags == ("elsewhere",), "the tag does not show")
-        await it.press("ctrl+k")
+        await it.press("U")
         await it.until(lambda: SharedLinks(project).all(), "no link was made")
         (link,) = SharedLinks(project).all()
         assert link.run_id == run.run_id

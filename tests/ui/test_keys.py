@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from textual.dom import DOMNode
+from textual.screen import ModalScreen, Screen
 
 from tests.ui.bench import bench
 from tests.ui.support import triage_story
@@ -20,6 +21,7 @@ from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import Dialog
 from workbench.tui.screens.edit import EditScreen, ReviewSheet
 from workbench.tui.screens.editor import EditorScreen
+from workbench.tui.screens.flow import FlowSheet
 from workbench.tui.screens.form import FormDialog
 from workbench.tui.screens.help import HelpRows
 from workbench.tui.screens.home import HomeScreen
@@ -342,3 +344,54 @@ async def test_a_click_on_the_footer_is_a_press(tmp_path: Path) -> None:
         await it.pilot.click("#footer", offset=(x, 0))
         await it.pilot.pause()
         assert it.app.screen is not it.screen
+
+
+LISTS = ("j", "k", "g", "G", "ctrl+d", "ctrl+u", "pagedown", "home", "end", "enter")
+"""What moves in every list and text."""
+HABITS: dict[type[DOMNode], tuple[str, ...]] = {
+    **dict.fromkeys(
+        (HomeScreen, SnapshotsScreen, PlaygroundScreen, EditScreen, Sheet, FlowSheet),
+        ("slash", "n", "f", "question_mark", "escape", "ctrl+p", "ctrl+c", *LISTS),
+    ),
+    **dict.fromkeys((SqlScreen, RunsScreen, SettingsScreen), ("slash", "f", "question_mark", "escape", *LISTS)),
+    EditorScreen: ("f1", "escape", "ctrl+f", "f3", "f12"),
+    BenchScreen: (
+        "f5",
+        "f9",
+        "f10",
+        "f11",
+        "shift+f11",
+        "slash",
+        "n",
+        "N",
+        "f3",
+        "space",
+        "y",
+        "question_mark",
+        *LISTS,
+    ),
+    Choices: ("j", "k", "g", "G", "space"),
+    Dialog: ("escape", "ctrl+c"),
+}
+
+
+@pytest.mark.parametrize("holder", HABITS, ids=lambda holder: holder.__name__)
+def test_keys_that_people_press_by_habit_work_on_every_screen(holder: type[DOMNode]) -> None:
+    kinds: list[type] = [*holder.__mro__]
+    if issubclass(holder, Screen):
+        kinds += [*RowView.__mro__, *([] if issubclass(holder, ModalScreen) else WorkbenchApp.__mro__)]
+    bound = {name for kind in kinds for binding in vars(kind).get("BINDINGS", ()) for name in binding.key.split(",")}
+    assert set(HABITS[holder]) - {name.strip() for name in bound} == set()
+
+
+async def test_choices_move_by_the_keys_of_lists(tmp_path: Path) -> None:
+    async with bench(tmp_path) as it:
+        choices = Choices([(name, [(name, "")]) for name in ("a", "b", "c")])
+        await it.app.screen.mount(choices)
+        choices.focus()
+        await it.press("j", "j")
+        assert choices.highlighted == 2
+        await it.press("g")
+        assert choices.highlighted == 0
+        await it.press("G", "k", "space")
+        assert choices.chosen == ["b"]

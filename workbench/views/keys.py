@@ -191,6 +191,10 @@ FORM_KEYS: tuple[Key, ...] = (
         "Forms",
         "choose",
     ),
+    Key("choices.down", "j", "cursor_down", "choices", "The next row", "Forms"),
+    Key("choices.up", "k", "cursor_up", "choices", "The previous row", "Forms"),
+    Key("choices.first", "g", "first", "choices", "The first row", "Forms"),
+    Key("choices.last", "G", "last", "choices", "The last row", "Forms"),
 )
 FORM_CONTEXTS: dict[str, tuple[str, ...]] = {
     "dialog": ("form", "choices"),
@@ -414,6 +418,7 @@ SQL_KEYS: tuple[Key, ...] = (
         "export",
         priority=True,
     ),
+    Key("sql.copy", "y", "copy", "sql", "Copy the row of the result, its cells separated by tabs", "SQL", "copy"),
     Key("sql.record", "space", "record", "sql", "Show the row of the result in full", "SQL", "row in full"),
     Key("sql.right", "right_square_bracket", "columns(1)", "sql", "Columns further right", "SQL", "columns"),
     Key("sql.left", "left_square_bracket", "columns(-1)", "sql", "Columns further left", "SQL"),
@@ -497,6 +502,7 @@ ROOM_FOOTERS: dict[str, tuple[str, ...]] = {
         "list.open",
         "sql.close",
         "sql.record",
+        "sql.copy",
         "sql.right",
         "sql.save",
         "find.text",
@@ -532,7 +538,7 @@ ANNOTATION_KEYS: tuple[Key, ...] = (
     ),
     Key(
         "annotate.link",
-        "ctrl+k",
+        "U",
         "link",
         "annotate",
         "Copy a read-only link to the call; to the run in a list",

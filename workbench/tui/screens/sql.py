@@ -421,6 +421,14 @@ class SqlScreen(WorkbenchScreen[None]):
 
     # -- rows of the result ------------------------------------------------------------------------------------------
 
+    def action_copy(self) -> None:
+        """Copy the row under the cursor of the result."""
+        rows, at = self.answer.table.rows if self.answer is not None else (), self.results.cursor
+        if not 0 <= at < len(rows):
+            self.services.say("There is no row to copy yet.")
+        else:
+            self.services.copy("\t".join("" if cell is None else str(cell) for cell in rows[at]), "the row")
+
     def action_record(self) -> None:
         """Show the row under the cursor in full."""
         if self.focused is self.results and self.answer is not None and len(self.answer.table):
