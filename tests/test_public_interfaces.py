@@ -7,6 +7,7 @@ import inspect
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from jinja2 import sandbox
@@ -42,60 +43,60 @@ PRIVATE = {one.__name__: set(filter(is_private, dir(one))) for one in BASES if i
 """The private names of each class that ours derive from."""
 
 
-def defined(tree: ast.AST) -> set[str]:
-    """The underscored names that a module of ours gives to something."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
-            found.add(node.id if isinstance(node, ast.Name) else node.attr)
-    return set(filter(is_private, found))
+class Names(NamedTuple):
+    """The underscored names of one module."""
+
+    defined: frozenset[str]
+    """Given to something by the module."""
+    overridden: frozenset[str]
+    """Private methods of a library's class that a class derived from it takes the place of."""
+    used: frozenset[str]
+    """Of attributes, of arguments, and of what is imported from the libraries."""
 
 
-def overridden(tree: ast.AST) -> set[str]:
-    """The private methods of a library's class that a class derived from it takes the place of."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
-            for base in node.bases:
-                found |= methods & PRIVATE.get(ast.unparse(base).split("[")[0].split(".")[-1], set())
-    return found
-
-
-def used(tree: ast.AST) -> set[str]:
-    """The underscored names of attributes, of arguments, and of what is imported from the libraries."""
-    found: set[str] = set()
+def names(tree: ast.AST) -> Names:
+    """All names of a module, in one walk."""
+    defined, overridden, used = set[str](), set[str](), set[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            found.add(node.attr)
+            (defined if isinstance(node.ctx, ast.Store) else used).add(node.attr)
+        elif isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store):
+                defined.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            defined.add(node.name)
+            methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+            for base in node.bases:
+                overridden |= methods & PRIVATE.get(ast.unparse(base).split("[")[0].split(".")[-1], set())
         elif isinstance(node, ast.keyword):
-            found.add(node.arg or "")
+            used.add(node.arg or "")
         elif isinstance(node, ast.Import):
             parts = [alias.name.split(".") for alias in node.names]
-            found |= {name for names in parts if names[0] in LIBRARIES for name in names}
+            used |= {name for names in parts if names[0] in LIBRARIES for name in names}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in LIBRARIES:
-            found |= {*(node.module or "").split("."), *(alias.name for alias in node.names)}
-    return set(filter(is_private, found))
+            used |= {*(node.module or "").split("."), *(alias.name for alias in node.names)}
+    return Names(*(frozenset(filter(is_private, found)) for found in (defined, overridden, used)))
 
 
-def private_uses(trees: Iterable[ast.AST]) -> set[str]:
+def private_uses(modules: Iterable[Names]) -> set[str]:
     """What is private and not ours: used and defined nowhere among these modules, or defined in place of a library's.
 
     A name that we define somewhere counts as ours everywhere: a text says nothing of types.
     """
-    everything = list(trees)
-    ours = set[str]().union(*map(defined, everything)) | OF_PYTHON
-    return set[str]().union(*map(used, everything)) - ours | set[str]().union(*map(overridden, everything))
+    everything = list(modules)
+    ours = set[str]().union(*(module.defined for module in everything)) | OF_PYTHON
+    used = set[str]().union(*(module.used for module in everything))
+    return used - ours | set[str]().union(*(module.overridden for module in everything))
 
 
 def test_nothing_private_of_a_dependency_is_used() -> None:
-    trees = {path: ast.parse(path.read_text("utf-8")) for path in sorted((ROOT / "workbench").rglob("*.py"))}
-    found = private_uses(trees.values())
+    modules = {path: names(ast.parse(path.read_text("utf-8"))) for path in sorted((ROOT / "workbench").rglob("*.py"))}
+    found = private_uses(modules.values())
     where = defaultdict[str, list[str]](list)
-    for path, tree in trees.items():
-        for name in (used(tree) | overridden(tree)) & (found - set(ALLOWED)):
+    for path, module in modules.items():
+        for name in (module.used | module.overridden) & (found - set(ALLOWED)):
             where[name].append(path.relative_to(ROOT).as_posix())
 
     assert dict(where) == {}
@@ -115,9 +116,9 @@ def test_nothing_private_of_a_dependency_is_used() -> None:
     ],
 )
 def test_private_uses_are_seen(text: str) -> None:
-    assert private_uses([ast.parse(text)])
+    assert private_uses([names(ast.parse(text))])
 
 
 def test_what_is_ours_or_pythons_may_be_used() -> None:
     text = "class A:\n    def __init__(self): self._a = 1\n    def b(self, other): return other._a, place._replace(x=1)"
-    assert private_uses([ast.parse(text)]) == set()
+    assert private_uses([names(ast.parse(text))]) == set()

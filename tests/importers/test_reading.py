@@ -226,14 +226,14 @@ def test_a_value_of_countless_parts_is_refused_before_it_is_parsed() -> None:
 
 
 def test_a_text_that_stands_in_many_rows_of_a_table_takes_its_room_once(tmp_path: Path) -> None:
-    table = pyarrow.table({"messages": ["a" * 20_000_000] * 64})
+    table = pyarrow.table({"messages": ["a" * 2_000_000] * 64})
     parquet.write_table(table, tmp_path / "rows.parquet", compression="zstd")
     del table
     before = pyarrow.total_allocated_bytes()
     with (tmp_path / "rows.parquet").open("rb") as stream:
         documents = rows(unpacked(stream))
         assert next(documents).where == "row 1"
-        assert pyarrow.total_allocated_bytes() - before < 200_000_000
+        assert pyarrow.total_allocated_bytes() - before < 20_000_000
 
 
 def test_every_format_that_a_module_detects_is_in_the_table() -> None:

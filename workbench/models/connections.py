@@ -53,8 +53,9 @@ class Bounds(Struct, frozen=True):
     """Lines of the whole: three for each token of a long answer are a quarter of that."""
     nodes: int = 1_000_000
     """Objects and lists that begin in one line: parsed, each takes some hundred times its two bytes."""
-    error: int = MEGABYTE
-    """Bytes of the body of a response with an error status; the rest is not read."""
+    error: int = 64 << 10
+    """Bytes of the body of a response with an error status; the rest is not read. litellm searches it for secrets with
+    patterns, which took 4 s for 1 MB."""
 
 
 class Intake:
