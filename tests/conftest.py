@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each test its time limit, which pytest-timeout enforces (a mark of its own wins); put the long files first."""
+    """Put long files first, and give each test its time limit (pytest-timeout enforces it); a mark of its own wins."""
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(SLOW.get(item.path.parent.name, TIME_LIMIT)))
