@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
-from tests.engine.support import Played, Reply, play
+from tests.engine.support import Answers, FlatPrices, ListSink, Played, Reply, ScriptedModel, Words, play, ports
+from workbench.analysis.what_if import what_if
+from workbench.engine.past.recording import Recording, comparable
+from workbench.engine.past.replay import Replay
+from workbench.engine.run.run import Run
 
 PAGE = "<!DOCTYPE html>\n<html>\n</html>"
 
@@ -39,7 +44,23 @@ def seen(played: Played, phase: str) -> str:
 
 
 def run(document: dict[str, Any], replies: dict[str, list[Reply]], **more: Any) -> Played:
-    return play(document, replies, **more)
+    """Run a decomposition; a what-if assembles the same requests, and a replay makes no call and an equal journal."""
+    played = play(document, replies, **more)
+    calls = [call for call in played.state.calls if not call.beside]
+    again = what_if(played.state, played.definition, None, Words(), FlatPrices())
+    assert [r.assembly.entries for r in again] == [call.entries for call in calls]
+    replay, sink = Replay(Recording(played.events, played.blobs)), ListSink()
+    base = ports(ScriptedModel([]), tools=played.tools, human=Answers(), sink=sink)
+    before = len(played.tools.called)
+    outcome = asyncio.run(Run(played.definition, {}, played.options, replay.ports(base)).execute())
+    assert (outcome.status, outcome.output, outcome.reason) == (
+        played.outcome.status,
+        played.outcome.output,
+        played.outcome.reason,
+    )
+    assert (sum(replay.asked.values()), len(played.tools.called)) == (0, before)
+    assert comparable(sink.events) == comparable(played.events)
+    return played
 
 
 GOLDEN = f"""## Entity Constraints and Values
@@ -84,6 +105,7 @@ def test_an_inference_sees_entities_outputs_and_its_own_prompt_in_one_message() 
         ("entity Game Area Dimensions", "kept"),
         ("entity Output Format", "kept"),
         ("1.output", "kept"),
+        ("headings", "kept"),
         ("prompt", "kept"),
     ]
 
@@ -162,5 +184,5 @@ def test_the_answer_to_a_clarification_is_an_entity_of_every_task() -> None:
 
 
 def test_a_clarification_without_a_person_stops_the_run_and_is_its_output() -> None:
-    played = run(job(task("1"), **ASKING), {"1": ["done"]})
+    played = play(job(task("1"), **ASKING), {"1": ["done"]})
     assert (played.outcome.status, played.outcome.output) == ("stopped", "Which format?")

@@ -85,12 +85,17 @@ class Expectations(Struct, frozen=True):
 
 
 def outputs_of(events: Sequence[Event]) -> dict[str, str]:
-    """The output of each phase of the main line, or of the whole walk that won, of its last visit that succeeded."""
+    """The output of each phase of the main line and its parallel branches, or of the whole walk that won, of its last
+    visit that succeeded."""
     walk = walk_of(events)
+    compete = any(event.kind == "candidates_started" and event.data.get("kind") == "cascade" for event in events)
+    below = f"{walk}/" if compete else ""
     return {
         event.place.phase: event.data.get("output", "")
         for event in events
-        if event.kind == "phase_finished" and event.place.branch == walk and event.data.get("status") == "success"
+        if event.kind == "phase_finished"
+        and (event.place.branch == walk or (event.place.branch and event.place.branch.startswith(below)))
+        and event.data.get("status") == "success"
     }
 
 

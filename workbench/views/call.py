@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from workbench.analysis.prediction import Overhead, PredictedUsage, Residual
-from workbench.context.assembly import Action, Entry
+from workbench.context.assembly import Action, Entry, MessagePart
 from workbench.context.reasons import explain, origin
 from workbench.engine.journal.costs import EXACT
 from workbench.engine.journal.parts import CallState
@@ -47,10 +47,15 @@ class CallView(View):
         call = self.call
         yield from _totals(call)
         cached = cached_entries(call)
-        rows = [_row(index, entry, call, index in cached) for index, entry in enumerate(call.entries)]
-        texts = () if self.texts is None else _texts(call, self.texts)
+        rows: list[list[Piece]] = []
+        texts: list[str] = []
+        sent = [""] * len(call.entries) if self.texts is None else _texts(call, self.texts)
+        for index, entry in enumerate(call.entries):
+            rows += [_row(index, entry, call, index in cached), *(_part(part, entry) for part in entry.parts)]
+            # What was sent stands below all that it was made of.
+            texts += [*("" for _ in entry.parts), sent[index]]
         besides = list(_besides(call))
-        yield Table(COLUMNS, [*rows, *besides], [*texts, *("" for _ in besides)] if texts else ())
+        yield Table(COLUMNS, [*rows, *besides], [*texts, *("" for _ in besides)] if any(sent) else ())
         if (found := Residual.of(call)) is not None and not call.beside:
             told = f"predicted → reported: {'; '.join(parts(found))}"
             yield (Cell(told, "dim", told.replace("→", "to")),)
@@ -149,6 +154,25 @@ def _row(index: int, entry: Entry, call: CallState, cached: bool) -> list[Piece]
     ]
 
 
+def _part(part: MessagePart, entry: Entry) -> list[Piece]:
+    """What a message was put together from."""
+    gone = part.action is Action.DROPPED
+    token = "faint" if gone else "dim"
+    changed = part.action is not Action.KEPT
+    sign = SIGNS[ACTION_SIGN[part.action]].glyph if changed else ""
+    return [
+        "",
+        "",
+        Cell(f"  {clean_line(part.origin)}", token),
+        Cell(sign, token, str(part.action)),
+        Cell(clean_line(part.reason), token),
+        "",
+        Cell(count(part.tokens_full, entry.grade), "dim"),
+        Cell(UNKNOWN if gone else count(part.tokens_sent, entry.grade), token),
+        "",
+    ]
+
+
 def _besides(call: CallState) -> Iterator[list[Piece]]:
     """What is sent beside the messages: with these rows the table adds up to the totals above it."""
     overhead = Overhead.of(call)
@@ -201,6 +225,7 @@ def _entry_json(index: int, entry: Entry, call: CallState, cached: bool) -> dict
         "cached": cached,
         "is_error": entry.item.is_error,
         "redacted": entry.item.redacted,
+        "parts": [part._asdict() | {"action": str(part.action)} for part in entry.parts],
         "message": entry.item.message.to_json(),
         "sent": entry.sent.to_json() if changed and entry.sent is not None else "as it is" if entry.sent else None,
     }

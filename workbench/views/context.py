@@ -140,12 +140,25 @@ Key = tuple[str, Place]
 """What makes two entries the same message: its body, and where it was made."""
 
 RefKind = Literal[
-    "note", "tools", "entry", "fold", "break", "overhead", "live", "failure", "back", "residual", "answer", "tool"
+    "note",
+    "tools",
+    "entry",
+    "part",
+    "fold",
+    "break",
+    "overhead",
+    "live",
+    "failure",
+    "back",
+    "residual",
+    "answer",
+    "tool",
 ]
 
 
 class Ref(Struct, frozen=True):
-    """What a row stands for: a note, an entry, a tool result of this call, dropped entries up to ``until``."""
+    """What a row stands for: a note, an entry, a tool result of this call, dropped entries up to ``until``, the part
+    ``until`` of an entry."""
 
     kind: RefKind
     index: int = -1
@@ -220,6 +233,7 @@ class ContextRows(Rows):
                     yield Ref("break")
                 sent += 1
             yield Ref("entry", index)
+            yield from (Ref("part", index, number) for number in range(len(one.parts)))
         if folded >= 0:
             yield Ref("fold", folded, len(call.entries))
         if any(self.overhead):
@@ -280,6 +294,9 @@ class ContextRows(Rows):
         layout = columns(width, len(call.entries), marked=self.view.compare)
         if ref.kind == "entry":
             return self._entry_row(ref.index, width)
+        if ref.kind == "part":
+            one = call.entries[ref.index]
+            return entry.part_row(layout, one.parts[ref.until], one.grade)
         if ref.kind == "note":
             return entry.note_row(layout, call.notes[ref.index])
         if ref.kind == "tools":

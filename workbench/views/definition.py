@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from workbench.language.decomposition.waves import waves_of
 from workbench.language.model.parameters import laid_over, named_parameters
 from workbench.language.problem import Problem, Severity
 from workbench.views.cells import Row, Span, crop, fit, flat, joined, justify, width_of
@@ -16,12 +17,15 @@ from workbench.views.numbers import plural
 from workbench.views.tree import PhaseOutline
 
 if TYPE_CHECKING:
+    from workbench.language.graph import Graph
     from workbench.language.model.cascade import Cascade, ContextSource, Phase, Soundings
     from workbench.language.read.source import Source
 
 
-def outline(cascade: Cascade | None, source: Source, problems: Sequence[Problem]) -> tuple[PhaseOutline, ...]:
-    """The phases in the order of the file, with how many problems each has."""
+def outline(
+    cascade: Cascade | None, source: Source, problems: Sequence[Problem], graph: Graph | None = None
+) -> tuple[PhaseOutline, ...]:
+    """The phases in the order of the file, with how many problems each has. ``graph``: which gives tasks their wave."""
     if cascade is None:
         return ()
     errors: dict[object, int] = defaultdict(int)
@@ -30,6 +34,9 @@ def outline(cascade: Cascade | None, source: Source, problems: Sequence[Problem]
         if problem.path[:1] == ("phases",) and len(problem.path) > 1:
             counts = errors if problem.severity is Severity.ERROR else warnings
             counts[problem.path[1]] += problem.severity is not Severity.INFO
+    waves: dict[str, int] = {}
+    if graph is not None and graph.scheduling == "dataflow":
+        waves = {name: number for number, wave in enumerate(waves_of(graph), 1) for name in wave}
     into: dict[str, list[str]] = defaultdict(list)
     for phase in cascade.phases:
         for handoff in phase.handoffs:
@@ -42,6 +49,7 @@ def outline(cascade: Cascade | None, source: Source, problems: Sequence[Problem]
             tuple(into[phase.name]),
             errors[index],
             warnings[index],
+            waves.get(phase.name, 0),
         )
         for index, phase in enumerate(cascade.phases)
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from rich.cells import cell_len, chop_cells
 
 from workbench.analysis.prediction import Overhead
-from workbench.context.assembly import Action, BrokenInvariant, Entry, Grade
+from workbench.context.assembly import Action, BrokenInvariant, Entry, Grade, MessagePart
 from workbench.context.place import Place
 from workbench.context.reasons import explain, origin
 from workbench.engine.journal.parts import CallState
@@ -123,6 +123,23 @@ def _why(entry: Entry, reason: str, width: int, broken: Sequence[BrokenInvariant
     shortened = entry.sent is not None and entry.sent != entry.item.message
     token = "faint" if entry.sent is None else "masked" if shortened else "dim"
     return (fit(reason, width - 1) + " ", token)
+
+
+def part_row(columns: Columns, part: MessagePart, grade: Grade) -> Row:
+    """What a message was put together from, below it; greyed where it was left out."""
+    gone = part.action is Action.DROPPED
+    why = f"{part.action}: {part.reason}" if part.reason else str(part.action)
+    tone = "faint" if gone else "dim"
+    name = ACTION_SIGN.get(part.action)
+    left: list[Span] = [
+        (f"{columns.indent[:-1]}{' ' * ROLE}  ", "plain"),
+        sign(name) if name is not None else BLANK,
+        (" ", "plain"),
+        (fit(f"  {flat(part.origin)}", columns.source), tone),
+        (fit(flat(why), columns.why + LINE), tone),
+    ]
+    went = UNKNOWN if gone else count(part.tokens_sent, grade)
+    return columns.row(left, (count(part.tokens_full, grade), "faint"), (went, tone))
 
 
 def tools_row(columns: Columns, call: CallState) -> Row:

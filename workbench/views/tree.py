@@ -165,6 +165,8 @@ class PhaseOutline(Struct, frozen=True):
     """Phases that may hand over to it; shown while it has not run."""
     errors: int = 0
     warnings: int = 0
+    wave: int = 0
+    """Which wave of a decomposition it is in, from 1; 0 in a walk."""
 
 
 class TreeView(Struct, frozen=True):
@@ -255,7 +257,11 @@ class Nodes:
             visits[visit.phase].append(visit)
         known = [phase.name for phase in self.view.outline]
         unknown = [PhaseOutline(name) for name in visits if name not in known]
-        for phase in (*self.view.outline, *unknown):
+        wave = 0
+        for phase in sorted((*self.view.outline, *unknown), key=lambda one: one.wave):
+            if phase.wave != wave:
+                wave = phase.wave
+                yield Node(("wave", str(wave)), 0, ((f"wave {wave}", "head"),))
             yield from self._phase(phase, visits.get(phase.name, []))
         yield from self._walks()
         yield from self._rest()
@@ -639,7 +645,8 @@ def inside_it(children: Mapping[str, RunState]) -> dict[str, Figures]:
 
 
 def _is_candidate(visit: VisitState) -> bool:
-    return bool(visit.branch)
+    """Whether it is an execution among several; a task of a wave has a branch, and is none."""
+    return bool(visit.branch) and not visit.wave
 
 
 def _won(decided: bool) -> str:

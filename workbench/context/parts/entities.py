@@ -74,8 +74,10 @@ class Entities(Part, frozen=True):
             return MessageDecision(message, Action.KEPT, Reason("task"), scope.rule("instructions"), tuple(parts))
         own = count(message)
         sent = message.with_text_before("".join(f"{block}\n\n" for block in blocks))
-        reason = Reason("entities", (sum(part.action is not Action.DROPPED for part in parts),))
+        reason = Reason("entities", (_counted(sum(part.action is not Action.DROPPED for part in parts)),))
         shortened = any(part.action is Action.TRUNCATED for part in parts)
+        frame = max(count(sent) - own - sum(part.tokens_sent for part in parts), 0)
+        parts.append(MessagePart("headings", Action.KEPT, "", frame, frame))
         parts.append(MessagePart(OWN, Action.KEPT, "", own, own))
         action = Action.TRUNCATED if shortened else Action.INJECTED
         return MessageDecision(sent, action, reason, self.rule("*", scope), tuple(parts))
@@ -143,6 +145,11 @@ class Entities(Part, frozen=True):
         if len(text) > limit:
             text, why = f"{text[:limit]}...", f"{f'{why}, ' if why else ''}{limit:,} characters of {len(text):,}"
         return text, why
+
+
+def _counted(number: int) -> str:
+    """``3 parts``."""
+    return f"{number:,} part{'' if number == 1 else 's'}"
 
 
 def key_sections(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from workbench.language.graph import Graph
     from workbench.language.model.cascade import Cascade
     from workbench.language.problem import Problem
     from workbench.language.read.source import Source
@@ -27,9 +28,12 @@ class FileView(Struct, frozen=True):
     """Whether there is a version that can run, if not this one."""
     kept: FileView | None = None
     """The version that ``cascade`` comes from, when this text holds none."""
+    graph: Graph | None = None
+    """The graph of the file; None where there is none."""
 
 
 def file_view(session: Session, opened: OpenedCascade, saved: str, gone: str = "") -> FileView:
     """An opened file as the panes show it."""
     good = session.runnable is not None
-    return FileView(opened.shown, opened.cascade, opened.source, opened.problems, saved, gone, good)
+    read = (opened.shown, opened.cascade, opened.source, opened.problems)
+    return FileView(*read, saved, gone, good, graph=opened.graph)

@@ -76,7 +76,7 @@ class Presenter:
             return ()
         if self._outline is None or self._outline[0] is not self.file:
             base = self.file.kept or self.file
-            made = outline(base.cascade, base.source, () if self.file.kept else self.file.problems)
+            made = outline(base.cascade, base.source, () if self.file.kept else self.file.problems, base.graph)
             self._outline = (self.file, made)
         return self._outline[1]
 
@@ -259,7 +259,7 @@ class Presenter:
         if rows is None or not 0 <= row < len(rows.refs):
             return TextRows([], (("Message", "title"),), empty=("Select a message.",))
         ref = rows.refs[row]
-        if ref.kind in ("entry", "fold"):
+        if ref.kind in ("entry", "fold", "part"):
             if self.detail_mode == "why":
                 text, file = self.pinned_text()
                 return reasons.why_doc(call, ref.index, text, file)
