@@ -12,8 +12,10 @@ import httpx
 from aiohttp import web
 from msgspec import Struct
 
+from workbench.attach.control import Debugging
 from workbench.attach.providers import BY_NAME, addresses
 from workbench.attach.proxy import Proxy
+from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.state import RunState
 from workbench.workspace.attaching import AttachedRun, AttachOptions, attached_run
@@ -49,9 +51,15 @@ class Session(Struct):
 
 @contextmanager
 def session(
-    project: Project, upstream: str = "http://127.0.0.1:9/v1", options: AttachOptions = AttachOptions(), token: str = ""
+    project: Project,
+    upstream: str = "http://127.0.0.1:9/v1",
+    options: AttachOptions = AttachOptions(),
+    token: str = "",
+    stepper: Stepper | None = None,
+    said: list[str] | None = None,
 ) -> Iterator[Session]:
-    """Record until the block ends. ``upstream``: the address of a provider of any dialect, with ``/v1``."""
+    """Record until the block ends. ``upstream``: the address of a provider of any dialect, with ``/v1``. ``stepper``:
+    pauses calls. ``said`` gets what a person is told."""
     bare = upstream.removesuffix("/v1")
     given = {"openai": upstream, "anthropic": bare, "gemini": bare, "ollama": bare, "openrouter": upstream}
     loop = asyncio.new_event_loop()
@@ -63,7 +71,10 @@ def session(
 
     async def begin(run: AttachedRun) -> tuple[web.AppRunner, int]:
         hosts: set[str] = set()
-        proxy = Proxy(addresses({}, given), run.recorder, run.answers, hosts=hosts, token=token)
+        watched = stepper is not None or options.strategy is not None
+        told = said.append if said is not None else lambda words: None
+        control = Debugging(run.recorder, stepper, told) if watched else None
+        proxy = Proxy(addresses({}, given), run.recorder, run.answers, control, hosts=hosts, token=token)
         runner = web.AppRunner(proxy.application(), access_log=None, shutdown_timeout=1, handler_cancellation=True)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -8,15 +8,18 @@ import json
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Mapping, Set
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector, web
+from msgspec.structs import replace
 from yarl import URL
 
 from workbench.attach.providers import PROVIDERS, Provider, split_path
-from workbench.attach.traffic import Answers, Ask, Made, Reply, Witness
+from workbench.attach.traffic import Answers, Ask, Control, Made, Outgoing, Placed, Reply, Witness
+from workbench.engine.gate import ClientWait
 from workbench.importers.exchanges import given_of
 from workbench.importers.values import mapping
 
@@ -54,6 +57,7 @@ class Proxy:
         addresses: Mapping[str, str],
         witness: Witness,
         answers: Answers | None = None,
+        control: Control | None = None,
         *,
         hosts: Set[str] = frozenset(),
         token: str = "",
@@ -64,6 +68,7 @@ class Proxy:
         self._proxies = {name: _proxy_for(address) for name, address in addresses.items()}
         self._witness = witness
         self._answers = answers
+        self._control = control
         self._hosts = hosts
         self._token = token
         self._session: ClientSession | None = None
@@ -152,12 +157,75 @@ class Proxy:
     async def _seen(
         self, request: web.Request, provider: Provider, rest: str, body: bytes, ask: Ask
     ) -> web.StreamResponse:
-        placed = self._witness.asked(ask)
         began = time.monotonic()
+        if self._control is not None:
+            return await self._controlled(request, provider, body, ask, self._control)
+        placed = self._witness.asked(ask)
         if self._answers is not None and (made := await self._answers.answer(ask, placed)) is not None:
             reply = Reply(made.status, made.content_type, made.body, time.monotonic() - began, by=made.by)
             self._witness.replied(ask, reply)
             return await _given(request, made)
+        return await self._passed(request, provider, rest, body, ask, began)
+
+    async def _controlled(
+        self, request: web.Request, provider: Provider, body: bytes, ask: Ask, control: Control
+    ) -> web.StreamResponse:
+        """The same where an exchange may be paused and changed on its way."""
+        client = ClientWait(time.monotonic(), _patience(request))
+        outgoing = await control.outgoing(ask, body, client)
+        began, made = time.monotonic(), outgoing.made
+        if made is None and self._answers is not None:
+            placed: Future[Placed | None] = Future()
+            placed.set_result(outgoing.placed)
+            made = await self._answers.answer(ask, placed)
+            if made is not None and outgoing.watched and made.status < 400:
+                reply = Reply(made.status, made.content_type, made.body, time.monotonic() - began, by=made.by)
+                return await _given(request, await control.incoming(ask, reply, outgoing, client) or made)
+        if made is not None:
+            reply = Reply(made.status, made.content_type, made.body, time.monotonic() - began, by=made.by)
+            self._witness.replied(ask, reply)
+            return await _given(request, made)
+        changed = replace(ask, path=outgoing.path)
+        if not outgoing.watched:
+            return await self._passed(request, provider, outgoing.path, outgoing.body, ask, began)
+        return await self._watched(request, provider, changed, outgoing, client, control)
+
+    async def _watched(
+        self,
+        request: web.Request,
+        provider: Provider,
+        ask: Ask,
+        outgoing: Outgoing,
+        client: ClientWait,
+        control: Control,
+    ) -> web.StreamResponse:
+        """Ask the provider, and hand its answer on as a whole, once it may go."""
+        began, passing, told = time.monotonic(), _Passing(request, MOST_KEPT), False
+        fault, status = "", 0
+        try:
+            async with self._sent(request, provider, outgoing.path, outgoing.body) as upstream:
+                status = upstream.status
+                raw = await passing.gathered(upstream)
+            if status >= 400:
+                return await passing.whole(upstream, raw)
+            told = True
+            reply = passing.reply(status, began)
+            made = await control.incoming(ask, reply, outgoing, client)
+            return await (passing.whole(upstream, raw) if made is None else _given(request, made))
+        except (ClientError, TimeoutError, OSError) as broken:
+            fault = passing.fault or _words(broken)
+            return await passing.broken(provider, broken)
+        except asyncio.CancelledError:
+            fault = "the client went away"
+            raise
+        finally:
+            if not told:
+                self._witness.replied(ask, passing.reply(status or (502 if fault else 499), began, fault))
+
+    async def _passed(
+        self, request: web.Request, provider: Provider, rest: str, body: bytes, ask: Ask, began: float
+    ) -> web.StreamResponse:
+        """Ask the provider, and hand its answer on as it comes."""
         passing, fault, status = _Passing(request, MOST_KEPT), "", 0
         try:
             async with self._sent(request, provider, rest, body) as upstream:
@@ -171,19 +239,7 @@ class Proxy:
             fault = "the client went away"
             raise
         finally:
-            kept, first = passing.unpacked(), passing.first_byte
-            self._witness.replied(
-                ask,
-                Reply(
-                    status or 499,
-                    passing.content_type,
-                    kept,
-                    time.monotonic() - began,
-                    None if first is None else round(first - began, 6),
-                    fault,
-                    "provider" if passing.begun or fault else "workbench",
-                ),
-            )
+            self._witness.replied(ask, passing.reply(status or 499, began, fault))
 
     @asynccontextmanager
     async def _sent(
@@ -228,8 +284,52 @@ class _Passing:
         """Whether the client has got the head of it."""
         return self._response is not None
 
+    def reply(self, status: int, began: float, fault: str = "") -> Reply:
+        """What the record keeps of it; ``began`` by the monotonic clock."""
+        first = self.first_byte
+        return Reply(
+            status,
+            self.content_type,
+            self.unpacked(),
+            time.monotonic() - began,
+            None if first is None else round(first - began, 6),
+            fault,
+            "provider" if self.begun or self._kept or fault else "workbench",
+        )
+
+    async def gathered(self, upstream: ClientResponse) -> bytes:
+        """All pieces, which the client does not get yet."""
+        self.content_type = upstream.headers.get("Content-Type", "")
+        self._coding = upstream.headers.get("Content-Encoding", "")
+        found = bytearray()
+        async for piece in upstream.content.iter_any():
+            if self.first_byte is None:
+                self.first_byte = time.monotonic()
+            found += piece
+        self._kept = found[: self._most]
+        return bytes(found)
+
+    async def whole(self, upstream: ClientResponse, raw: bytes) -> web.StreamResponse:
+        """Hand on status, headers and all pieces that were gathered."""
+        response = await self._begin(upstream)
+        await self._to_client(response.write(raw))
+        await self._to_client(response.write_eof())
+        return response
+
     async def through(self, upstream: ClientResponse) -> web.StreamResponse:
         """Hand on status, headers and every piece as it comes."""
+        response = await self._begin(upstream)
+        async for piece in upstream.content.iter_any():
+            if self.first_byte is None:
+                self.first_byte = time.monotonic()
+            if len(self._kept) < self._most:
+                self._kept += piece[: self._most - len(self._kept)]
+            await self._to_client(response.write(piece))
+        await self._to_client(response.write_eof())
+        return response
+
+    async def _begin(self, upstream: ClientResponse) -> web.StreamResponse:
+        """Hand on status and headers."""
         headers = [(name, value) for name, value in upstream.headers.items() if name.lower() not in _HOP]
         response = web.StreamResponse(status=upstream.status, reason=upstream.reason)
         for name, value in headers:
@@ -240,13 +340,6 @@ class _Passing:
         self._coding = upstream.headers.get("Content-Encoding", "")
         await self._to_client(response.prepare(self._request))
         self._response = response
-        async for piece in upstream.content.iter_any():
-            if self.first_byte is None:
-                self.first_byte = time.monotonic()
-            if len(self._kept) < self._most:
-                self._kept += piece[: self._most - len(self._kept)]
-            await self._to_client(response.write(piece))
-        await self._to_client(response.write_eof())
         return response
 
     async def _to_client(self, sending: Awaitable[object]) -> None:
@@ -282,6 +375,25 @@ def _proxy_for(address: str) -> str | None:
     once: aiohttp's ``trust_env`` would do so in a thread for each request, and add credentials of ``~/.netrc``."""
     parts = urlsplit(address)
     return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
+
+
+_PATIENCE = ("x-stainless-read-timeout", "x-stainless-timeout", "x-server-timeout")
+"""Headers in which clients say how many seconds they wait: those of OpenAI's and Anthropic's SDKs, and Google's."""
+
+
+def _patience(request: web.Request) -> float | None:
+    for name in _PATIENCE:
+        try:
+            seconds = float(request.headers.get(name, ""))
+        except ValueError:
+            continue
+        if 0 < seconds < _LONGEST_WAIT:
+            return seconds
+    return None
+
+
+_LONGEST_WAIT = 86_400.0
+"""Seconds: a client that names more waits for ever."""
 
 
 def _readable(accepted: str) -> str:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from workbench.attach.traffic import Ask, Placed, Reply
+from workbench.attach.traffic import BY_HAND, Ask, Placed, Reply
 from workbench.context.assembler import is_forced
-from workbench.context.message import canonical
+from workbench.context.edits import AddMessage, ChangeMessage
+from workbench.context.message import TextPart, canonical
+from workbench.context.place import Place
+from workbench.context.strategy import Strategy
+from workbench.engine.edits import Edit, SetAnswer
+from workbench.engine.gate import StopKind
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.journal_writer import Clock
 from workbench.engine.journal.redact import Redactor
@@ -80,6 +85,11 @@ class _Waiting(Struct, frozen=True):
     context: _Open
 
 
+def _placed(writer: ContextWriter) -> Placed:
+    assert writer.assembly is not None
+    return Placed(writer.at, writer, writer.assembly)
+
+
 def canonical_request(body: Any) -> str:
     """The SHA-256 of what a request asks: its JSON without what is drawn anew for each program."""
     kept = {key: value for key, value in body.items() if key not in DRAWN} if isinstance(body, Mapping) else body
@@ -101,8 +111,10 @@ class Recorder:
         outside: JournalServices,
         *,
         observe: Callable[[Event], None] = no_one,
+        strategy: Strategy | None = None,
     ) -> None:
-        """``origin.file`` is the command."""
+        """``origin.file`` is the command. ``strategy``: what is sent of the messages; None for all."""
+        self._strategy = strategy
         self._secrets: dict[str, str] = {}
         self._redactor = Redactor(self._secrets, shapes=False)
         self._outside_redact = outside.redact
@@ -123,6 +135,8 @@ class Recorder:
         self._contexts = Contexts(MOST_CONTEXTS)
         self._open: dict[Growing, _Open] = {}
         self._waiting: dict[int, _Waiting] = {}
+        self._answered: dict[int, _Waiting] = {}
+        """Calls whose answers their clients have not got yet."""
         self._number = 0
         self._output = ""
         self._thread = ThreadPoolExecutor(1, "recorder")
@@ -133,11 +147,44 @@ class Recorder:
 
     # -- what the proxy tells ------------------------------------------------------------------------------------------
 
-    def asked(self, ask: Ask) -> Future[Placed | None]:
-        return self._thread.submit(self._guarded, self._asked, ask)
+    def asked(self, ask: Ask, *, sent: bool = True) -> Future[Placed | None]:
+        return self._thread.submit(self._guarded, self._asked, ask, sent)
 
     def replied(self, ask: Ask, reply: Reply) -> None:
         self._thread.submit(self._guarded, self._replied, ask, reply)
+
+    def sent(self, placed: Placed) -> None:
+        """A request that was kept back is sent now."""
+        self._thread.submit(self._guarded, placed.context.started)
+
+    def edit(self, placed: Placed, edits: Sequence[Edit]) -> Future[Placed]:
+        """Make edits of a request that is kept back. The future raises EditError."""
+        return self._thread.submit(self._edit, placed, edits)
+
+    def paused(self, placed: Placed, stop: StopKind, seconds: float) -> None:
+        """A person paused a call until now."""
+        self._thread.submit(self._guarded, placed.context.paused, stop, seconds)
+
+    def by_hand(self, placed: Placed, edit: SetAnswer) -> None:
+        """A person answers a request, which is not sent."""
+        self._thread.submit(self._guarded, placed.context.answered_by_hand, edit)
+
+    def answered(self, ask: Ask, reply: Reply) -> Future[ImportedMessage | None]:
+        """A reply came that is not handed on yet; the answer in it, None where it holds none."""
+        return self._thread.submit(self._guarded, self._read_reply, ask, reply)
+
+    def edit_answer(self, ask: Ask, edit: SetAnswer) -> Future[ImportedMessage]:
+        """Take the model to have answered otherwise; the answer as it stands now."""
+        return self._thread.submit(self._edit_answer, ask, edit)
+
+    def handed(self, ask: Ask, reply: Reply) -> None:
+        """Its client has got this for a reply that was ``answered``."""
+        self._thread.submit(self._guarded, self._handed, ask, reply)
+
+    def warn(self, message: str, placed: Placed | None, code: str) -> None:
+        """Journal that something was not done as it was asked for."""
+        place = placed.place if placed is not None else Place()
+        self._thread.submit(self._guarded, lambda: self._run.warn(message, place, code=code))
 
     def secret(self, value: str) -> None:
         if value not in self._secrets:
@@ -169,7 +216,7 @@ class Recorder:
         text, more = self._redactor(text)
         return text, count + more
 
-    def _asked(self, ask: Ask) -> Placed | None:
+    def _asked(self, ask: Ask, sent: bool) -> Placed | None:
         try:
             asked = self._exchanges.asked(mapping(ask.body), ask.path)
         except Unreadable as fault:
@@ -186,13 +233,31 @@ class Recorder:
             self._tell_compaction(context, *compacted)
         choice = asked.parameters.get("tool_choice")
         parameters = {key: value for key, value in asked.parameters.items() if key != "tool_choice"}
-        context.writer.asked(
+        writer = context.writer
+        writer.assemble(
             Call(marks=asked.marks), tool_choice="" if choice is None else str(choice), parameters=parameters
         )
+        if sent:
+            writer.started()
         self._waiting[ask.number] = _Waiting(asked, growing, context)
         self.calls += 1
-        assert context.writer.assembly is not None
-        return Placed(context.writer.at, context.writer.assembly.request)
+        return _placed(writer)
+
+    def _edit(self, placed: Placed, edits: Sequence[Edit]) -> Placed:
+        placed.context.edit([self._without_secrets(edit) for edit in edits])
+        return _placed(placed.context)
+
+    def _without_secrets(self, edit: Edit) -> Edit:
+        if not isinstance(edit, ChangeMessage | AddMessage | SetAnswer):
+            return edit
+        message = edit.message
+        calls = tuple(replace(call, arguments=self._redact(call.arguments)[0]) for call in message.tool_calls)
+        content: str | tuple[Any, ...] = message.content
+        if isinstance(content, str):
+            content = self._redact(content)[0]
+        else:
+            content = tuple(TextPart(self._redact(p.text)[0]) if isinstance(p, TextPart) else p for p in content)
+        return replace(edit, message=replace(message, content=content, tool_calls=calls))
 
     def _context_of(self, growing: Growing, asked: AskedCall, added: Any) -> _Open:
         """The context of a call, with the messages that are new in it."""
@@ -204,7 +269,8 @@ class Recorder:
             begun = BegunContext(asked.model, asked.tools, shaping, forced, asked.unstated)
             results = TextResults()
             said = list(map(results.marked, said))
-            context = _Open(ContextWriter(self._run, self._number, begun, said[:1]), results, self._number)
+            writer = ContextWriter(self._run, self._number, begun, said[:1], self._strategy)
+            context = _Open(writer, results, self._number)
             said = said[context.writer.taken :]
             self._open[growing] = context
             self._forget()
@@ -239,18 +305,38 @@ class Recorder:
         )
 
     def _replied(self, ask: Ask, reply: Reply) -> None:
-        body = self._record_exchange(ask, reply)
+        self._record_exchange(ask, reply)
+        self._read_reply(ask, reply)
+        self._answered.pop(ask.number, None)
+
+    def _handed(self, ask: Ask, reply: Reply) -> None:
+        self._record_exchange(ask, reply)
+        self._answered.pop(ask.number, None)
+
+    def _edit_answer(self, ask: Ask, edit: SetAnswer) -> ImportedMessage:
+        waiting = self._answered[ask.number]
+        edited = self._without_secrets(edit)
+        assert isinstance(edited, SetAnswer)
+        said = waiting.context.writer.edit_answer(edited)
+        waiting.growing.seen[-1] = said
+        return said
+
+    def _read_reply(self, ask: Ask, reply: Reply) -> ImportedMessage | None:
+        """Journal how a call ended; its answer, None without one."""
+        body = self._body(reply)
         waiting = self._waiting.pop(ask.number, None)
         if waiting is None:
-            return
-        by = "offline" if reply.by == "offline" else ask.provider
+            return None
+        self._answered[ask.number] = waiting
+        by = reply.by if reply.by in ("offline", BY_HAND) else ask.provider
         told = Call(duration_s=round(reply.seconds, 6), provider=by, marks=waiting.asked.marks)
         fault = reply.fault
         response: Mapping[str, Any] = {}
         if reply.status >= 400:
             error = mapping(body).get("error")
             said = mapping(error).get("message") or error or (body if isinstance(body, str) else "")
-            fault = f"HTTP status {reply.status}: {str(said)[:500]}" if said else f"HTTP status {reply.status}"
+            told_status = f"HTTP status {reply.status}"
+            fault = fault or (f"{told_status}: {str(said)[:500]}" if said else told_status)
         else:
             _, response = as_messages(mapping(ask.body), body, self._remarks)
         answer: tuple[ImportedMessage, Call] | None = None
@@ -264,7 +350,7 @@ class Recorder:
             self._contexts.answered(waiting.growing, None)
             failed = Call(duration_s=told.duration_s, fault=fault or "the reply holds no answer of a model")
             writer.failed(failed, "cut" if reply.fault else "status" if reply.status >= 400 else "bad answer")
-            return
+            return None
         said, call = answer
         self._contexts.answered(waiting.growing, said)
         waiting.context.results.marked(said)
@@ -273,11 +359,12 @@ class Recorder:
         writer.answered(said, call, recorded=reply.by == "recording")
         if fault:
             self._run.warn(f"the answer did not arrive whole: {fault}", writer.at)
+        return said
 
-    def _record_exchange(self, ask: Ask, reply: Reply) -> Any:
-        """Journal what went over the wire, so that it can be given again; the body as JSON or text."""
+    def _record_exchange(self, ask: Ask, reply: Reply) -> None:
+        """Journal what went over the wire, so that it can be given again."""
         text, _ = self._redact(reply.body.decode("utf-8", "replace"))
-        waiting = self._waiting.get(ask.number)
+        waiting = self._waiting.get(ask.number) or self._answered.get(ask.number)
         self._run.journal.emit(
             "exchange",
             *((waiting.context.writer.at,) if waiting is not None else ()),
@@ -292,8 +379,12 @@ class Recorder:
             duration_s=round(reply.seconds, 6),
             fault=reply.fault,
         )
-        bodies = PackedBodies(self._remarks)
-        return bodies.read({"body": text, "headers": {"content-type": reply.content_type}}) if text else None
+
+    def _body(self, reply: Reply) -> Any:
+        """The body as JSON or text."""
+        if not (text := reply.body.decode("utf-8", "replace")):
+            return None
+        return PackedBodies(self._remarks).read({"body": text, "headers": {"content-type": reply.content_type}})
 
     def _close(self, status: str, reason: str) -> None:
         for waiting in self._waiting.values():

@@ -7,8 +7,11 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from workbench.context.assembly import Request
+from workbench.context.assembly import Assembly, Entry, Request
 from workbench.context.place import Place
+from workbench.engine.edits import SetModel
+from workbench.engine.gate import ClientWait
+from workbench.importers.journal import ContextWriter
 
 
 class Ask(Struct, frozen=True):
@@ -23,11 +26,34 @@ class Ask(Struct, frozen=True):
     """Its JSON."""
 
 
+def unchanged(entry: Entry) -> bool:
+    """Whether a message is sent as the client wrote it."""
+    return entry.sent is not None and entry.item.edited in ("", "moved") and entry.sent == entry.item.message
+
+
 class Placed(Struct, frozen=True):
     """Where a request stands in the run."""
 
     place: Place
-    request: Request
+    context: ContextWriter
+    """Its context, which nothing changes before the request is answered."""
+    assembly: Assembly
+    """What is sent of it."""
+
+    @property
+    def request(self) -> Request:
+        return self.assembly.request
+
+    @property
+    def altered(self) -> bool:
+        """Whether anything is sent otherwise than the client wrote it."""
+        context = self.context
+        moved = any(origin != i for i, origin in enumerate(context.origins))
+        return moved or context.settings != SetModel() or not all(map(unchanged, self.assembly.entries))
+
+
+BY_HAND = "a person"
+"""Who gave a reply that was written in the Bench."""
 
 
 class Reply(Struct, frozen=True):
@@ -42,7 +68,7 @@ class Reply(Struct, frozen=True):
     fault: str = ""
     """Why it did not arrive whole, in words; empty where it did."""
     by: str = "provider"
-    """provider, recording, offline or workbench (which told the client that it could not be answered)."""
+    """provider, recording, offline, a person or workbench (which told the client that it could not be answered)."""
 
 
 class Made(Struct, frozen=True):
@@ -57,8 +83,9 @@ class Made(Struct, frozen=True):
 class Witness(Protocol):
     """Is told of each exchange, in order; never keeps a client waiting."""
 
-    def asked(self, ask: Ask) -> Future[Placed | None]:
-        """A request came. The result is where it stands in the run, None where its body cannot be read."""
+    def asked(self, ask: Ask, *, sent: bool = True) -> Future[Placed | None]:
+        """A request came, and is ``sent`` as it is. The result is where it stands in the run, None where its body
+        cannot be read."""
         ...
 
     def replied(self, ask: Ask, reply: Reply) -> None:
@@ -67,6 +94,30 @@ class Witness(Protocol):
 
     def secret(self, value: str) -> None:
         """A credential that a client sent: it is not to be journaled."""
+        ...
+
+
+class Outgoing(Struct, frozen=True):
+    """What becomes of a request before it is sent."""
+
+    path: str
+    body: bytes
+    made: Made | None = None
+    """The answer of a person: nothing is sent."""
+    placed: Placed | None = None
+    watched: bool = False
+    """The answer may be paused, so that it is handed on as a whole."""
+
+
+class Control(Protocol):
+    """May pause an exchange on its way, and change it."""
+
+    async def outgoing(self, ask: Ask, body: bytes, client: ClientWait) -> Outgoing:
+        """What to send of a request, now. A cancelled one was given up by its client, which is recorded."""
+        ...
+
+    async def incoming(self, ask: Ask, reply: Reply, outgoing: Outgoing, client: ClientWait) -> Made | None:
+        """What to hand back of a reply that was ``watched``; None for the reply itself. Ends its record."""
         ...
 
 

@@ -16,6 +16,7 @@ from workbench.workspace.settings import load_settings
 if TYPE_CHECKING:
     from workbench.context.place import Place
     from workbench.store.store import Store
+    from workbench.workspace.attached import AttachPlan
     from workbench.workspace.session import Session, Workspace
     from workbench.workspace.settings import Settings
 
@@ -40,6 +41,8 @@ class Opening(Struct, frozen=True):
     """A file that is not there yet, to be made."""
     place: Place | None = None
     """The call of the stored run to begin at."""
+    attach: AttachPlan | None = None
+    """A program to record."""
 
     def store(self) -> Store:
         """Where the runs are. Raises SettingsError."""
@@ -56,6 +59,8 @@ class Opening(Struct, frozen=True):
 
         project = Project.at(self.root, flags={"base_url": self.base_url or None})
         workspace = Workspace(project, self.model, self.sandbox, self.proposed)
+        if self.attach is not None:
+            return workspace.attach(self.attach)
         if self.view:
             return workspace.run(self.view)
         if self.file is None:

@@ -97,6 +97,17 @@ class Forecast(Struct, frozen=True):
     """The same for the cost. Its upper end holds where the provider's cache is not hit."""
 
 
+_NO_BREAK = ("no cache rule", "nothing was sent", "the shared prefix of", "the provider has reported no")
+"""How reasons begin that speak of no earlier request whose prefix was lost."""
+
+
+def breaks(forecast: Forecast) -> bool:
+    """Whether a request begins otherwise than those before, or too late after them, so that what a provider holds of
+    them is of less use than it could be."""
+    reason = forecast.reason
+    return bool(reason) and not reason.startswith(_NO_BREAK) and "marks nothing" not in reason
+
+
 class Expected(Struct, frozen=True):
     """What a provider will count of a request: tokens of every prefix and of the whole."""
 

@@ -140,3 +140,12 @@ def _own(items: tuple[Item, ...], edit: MessageEdit, head: int, place: Place) ->
 def edit_reason(item: Item) -> Reason:
     """The reason of a message that an edit has made another."""
     return Reason("edited", (item.edited,))
+
+
+def difference(old: Sequence[Item], new: Sequence[Item]) -> tuple[int, Sequence[Item], Sequence[Item]]:
+    """The stretch that is not the same: where it begins, and both sides of it."""
+    at = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    tail = 0
+    while tail < min(len(old), len(new)) - at and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return at, old[at : len(old) - tail], new[at : len(new) - tail]

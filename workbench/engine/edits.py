@@ -26,6 +26,7 @@ __all__ = [
     "SetState",
     "SkipTool",
     "from_json",
+    "laid",
     "name_of",
     "to_json",
 ]
@@ -90,6 +91,11 @@ _KINDS: dict[str, type[Edit]] = {
     "result": SetResult,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def laid(parameters: Mapping[str, Any], edit: SetModel) -> dict[str, Any]:
+    """Parameters with those of an edit laid over them."""
+    return {name: value for name, value in {**parameters, **edit.parameters}.items() if value is not None}
 
 
 def name_of(edit: Edit) -> str:

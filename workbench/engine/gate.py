@@ -18,6 +18,7 @@ from workbench.engine.edits import Edit, SetAnswer, SetArguments, SetModel, SetR
 from workbench.language.model.parameters import refused
 
 if TYPE_CHECKING:
+    from workbench.context.cache import Forecast
     from workbench.context.edits import Draft
 
 
@@ -38,6 +39,15 @@ class StopKind(StrEnum):
     RUN_END = "run_end"
     HOOK = "hook"
     """Where a hook pauses the run, whatever it does there."""
+
+
+class ClientWait(Struct, frozen=True):
+    """A client that waits for the answer to its request."""
+
+    since: float
+    """Seconds of the monotonic clock."""
+    limit: float | None = None
+    """Seconds after which it gives up; None where it does not say."""
 
 
 class Stop(Struct, frozen=True):
@@ -82,6 +92,14 @@ class Stop(Struct, frozen=True):
     """At ``after_route``: the targets of all edges out of the phase."""
     outcome: str = ""
     """At ``after_route``: what the phase came to."""
+    forecast: Forecast | None = None
+    """At ``before_call``: what of the request a provider can take from its cache."""
+    tools: tuple[str, ...] = ()
+    """At ``after_call`` of a program that is watched, whose tools run out of sight: those that the answer calls."""
+    answerable: bool = False
+    """At ``before_call``: whether a person may answer, and nothing is sent then."""
+    client: ClientWait | None = None
+    """Of a program that is watched: how long it waits for the answer."""
 
     @property
     def level(self) -> int:
@@ -144,7 +162,8 @@ class EditFault(RunStopped):
 def check_edit(edit: Edit, stop: Stop) -> None:
     """Raises EditError, in words and with the place, where the edit makes no sense at this stop."""
     where = f"{stop.place} ({stop.kind})"
-    if not isinstance(edit, EDITS_AT.get(stop.kind, ())):
+    by_hand = isinstance(edit, SetAnswer) and stop.answerable
+    if not isinstance(edit, EDITS_AT.get(stop.kind, ())) and not by_hand:
         fitting = [str(kind) for kind, allowed in EDITS_AT.items() if type(edit) in allowed]
         raise EditError(f"{where}: '{name_of(edit)}' can be edited at {' or '.join(fitting)} only")
     if isinstance(edit, SetArguments):

@@ -43,7 +43,7 @@ _PAIRS = (
 )
 _CONFIGS = ("generationConfig", "generation_config", "config", "inferenceConfig")
 """Where Gemini and Bedrock have parameters."""
-_IN_CONFIG = {
+IN_CONFIG = {
     "maxOutputTokens": "max_tokens",
     "maxTokens": "max_tokens",
     "topP": "top_p",
@@ -165,7 +165,7 @@ def finish_of(response: Mapping[str, Any]) -> str:
 def parameters_of(request: Mapping[str, Any]) -> dict[str, Any]:
     """Those of a request that shape its answer."""
     inner = next((one for key in _CONFIGS if (one := mapping(request.get(key)))), {})
-    found = {_IN_CONFIG[key]: value for key, value in inner.items() if key in _IN_CONFIG}
+    found = {IN_CONFIG[key]: value for key, value in inner.items() if key in IN_CONFIG}
     outer = {**mapping(request.get("additionalModelRequestFields")), **request}
     found |= {name: outer[name] for name in PARAMETERS if name in outer}
     if (shaped := _answer_form(request, inner)) is not None:

@@ -15,6 +15,7 @@ from workbench import __version__
 from workbench.context.assembler import Assembler, is_forced
 from workbench.context.assembly import Assembly, Item, Kind
 from workbench.context.cache import Price, Prices
+from workbench.context.edits import AddMessage, Draft, MessageEdit, MoveMessage, difference, edited
 from workbench.context.marks import NO_MARKS, PARAMETER
 from workbench.context.message import Image, Message, TextPart, ToolCall
 from workbench.context.place import Place
@@ -24,7 +25,9 @@ from workbench.context.tokens import Counter
 from workbench.engine.calls.call_records import record_answer, record_context
 from workbench.engine.contracts import Answer, NativeCall
 from workbench.engine.definition import Definition, Options
+from workbench.engine.edits import Edit, SetAnswer, SetModel, laid, name_of, to_json
 from workbench.engine.forecasting import Forecaster, Prediction
+from workbench.engine.gate import StopKind, newly_broken
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.journal_writer import Clock, JournalWriter, Sink
 from workbench.engine.journal.usage import Usage
@@ -388,9 +391,17 @@ class BegunContext(Struct, frozen=True):
 class ContextWriter:
     """One context as a visit of the phase: it begins anew, and then only grows. Messages are given in their order."""
 
-    def __init__(self, run: RunJournal, number: int, begun: BegunContext, first: Sequence[ImportedMessage]) -> None:
+    def __init__(
+        self,
+        run: RunJournal,
+        number: int,
+        begun: BegunContext,
+        first: Sequence[ImportedMessage],
+        strategy: Strategy | None = None,
+    ) -> None:
         """Journals that the visit begins. ``first``: the message that it begins with, if there is one; where it holds
-        the instructions alone they are the system text of the phase, and ``taken`` is 1."""
+        the instructions alone they are the system text of the phase, and ``taken`` is 1. ``strategy``: what is sent of
+        the messages; None for all of them."""
         self._run = run
         self._begun = begun
         self._unstated = begun.unstated
@@ -410,8 +421,13 @@ class ContextWriter:
             forced=begun.forced,
             line_of=run.definition.line,
         )
-        strategy = Strategy.of(scope.cascade, scope.phase)
-        self._assembler = Assembler(scope, strategy, run.outside.counter, run.last)
+        self._scope = scope
+        self._assembler = Assembler(scope, strategy or Strategy(), run.outside.counter, run.last)
+        self._items: list[Item] = []
+        """The messages of the visit."""
+        self.origins: list[int | None] = list(range(self.taken))
+        """For each message of the context, which of those that were given it is, from 0; None for one of an edit."""
+        self._given = self.taken
         self._pending: list[Item] = []
         """Messages that the next call's context brings into the journal."""
         self._ids = CallIds()
@@ -424,12 +440,16 @@ class ContextWriter:
         self._output = ""
         self._sent: tuple[Assembly, Prediction] | None = None
         """The request of the call that waits for its answer."""
+        self._laid: tuple[str, Mapping[str, Any] | None] = "", None
+        """Its ``tool_choice`` and its own parameters."""
+        self.settings = SetModel()
+        """What edits made of the model and the parameters, of this call and all later ones."""
         run.journal.emit(
             "phase_started",
             self.place,
             kind="llm",
             model=begun.model,
-            strategy=str(strategy),
+            strategy=str(self._assembler.strategy),
             conditions={},
             max_turns=begun.turns,
             tools=[],
@@ -486,20 +506,40 @@ class ContextWriter:
         return item_of(one, kind, place, self._run.journal, self._run.redact)
 
     def _wait(self, item: Item) -> None:
-        self._assembler.add(item)
+        self._join(item)
         self._pending.append(item)
+
+    def _join(self, item: Item) -> None:
+        self._items.append(item)
+        self.origins.append(self._given)
+        self._given += 1
+        self._assembler.add(item)
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
     def asked(self, call: Call, *, tool_choice: str = "", parameters: Mapping[str, Any] = MappingProxyType({})) -> None:
-        """Journal the request of the next call: it sends all messages so far. ``parameters``: its own, beside those of
-        the context."""
-        run, journal, model = self._run, self._run.journal, self._begun.model
+        """Journal the request of the next call, and that it is sent. ``parameters``: its own, beside those of the
+        context."""
+        self.assemble(call, tool_choice=tool_choice, parameters=parameters)
+        self.started()
+
+    def assemble(
+        self, call: Call, *, tool_choice: str = "", parameters: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        """Journal the request of the next call, which is not sent yet."""
         self._turn()
-        run.clock.begins(call.at)
+        self._run.clock.begins(call.at)
         marks = {PARAMETER: call.marks.to_json()} if call.marks is not None else {}
-        laid = {**parameters, **marks} or None
-        assembly = run.last = self._assembler.assemble(self._at, tool_choice=tool_choice, parameters=laid)
+        self._laid = tool_choice, laid({**parameters, **marks}, self.settings) or None
+        self._assembled()
+
+    def _assembled(self, *, edited: bool = False) -> None:
+        run, model = self._run, self._scope.model
+        tool_choice, own = self._laid
+        assembly = self._assembler.assemble(self._at, tool_choice=tool_choice, parameters=own)
+        if assembly.problems and self._assembler.strategy.survives:
+            assembly = self._valid(assembly)
+        run.last = assembly
         if (forecaster := run.forecasters.get(model)) is None:
             outside = run.outside
             forecaster = run.forecasters[model] = Forecaster(model, outside.counter, outside.prices, NO_MARKS)
@@ -507,18 +547,38 @@ class ContextWriter:
         prediction = forecaster.predict(assembly, now, unknown=bool(self._unstated))
         added, self._pending = self._pending, []
         record_context(
-            journal,
+            run.journal,
             self._at,
             assembly,
             purpose="turn",
             added=added,
             prediction=prediction,
+            edited=edited,
             unstated=self._unstated,
         )
-        journal.emit(
-            "call_started", self._at, digest=assembly.request.digest, model=model, purpose="turn", **{"try": 1}
-        )
         self._sent = assembly, prediction
+
+    def _valid(self, assembly: Assembly) -> Assembly:
+        """The same, or where the strategy breaks a rule of a valid request, all messages; the context stays so."""
+        tool_choice, own = self._laid
+        plain = Assembler(self._scope, Strategy(), self._run.outside.counter, self._run.last)
+        for item in self._items:
+            plain.add(item)
+        whole = plain.assemble(self._at, tool_choice=tool_choice, parameters=own)
+        if not (broken := newly_broken(whole, assembly)):
+            return assembly
+        told = f"{self._assembler.strategy} would break a rule ({broken}): this context is sent as it is"
+        self._run.warn(told, self._at, code="strategy")
+        self._assembler = plain
+        return whole
+
+    def started(self) -> None:
+        """Journal that the request is sent."""
+        assert self._sent is not None, "no call was assembled"
+        digest = self._sent[0].request.digest
+        self._run.journal.emit(
+            "call_started", self._at, digest=digest, model=self._scope.model, purpose="turn", **{"try": 1}
+        )
 
     def failed(self, call: Call, kind: str = UNANSWERED) -> None:
         """Journal that no answer came to that call; ``call.fault`` says why."""
@@ -539,13 +599,13 @@ class ContextWriter:
     def answered(self, one: ImportedMessage, call: Call, *, recorded: bool = False) -> None:
         """Journal the answer to that call, and what the source says of it. ``recorded``: it was given before."""
         run, (assembly, prediction) = self._run, self._taken()
-        forecaster, one = run.forecasters[self._begun.model], replace(self._ids.named(one), call=call)
+        forecaster, one = run.forecasters[assembly.request.model], replace(self._ids.named(one), call=call)
         forecaster.sent(assembly, datetime.fromisoformat(run.clock.now()).timestamp())
         item = self._item(one, Kind.ANSWER, self._at)
         forecaster.answered(assembly, call.usage, item.message)
         answer = replace(self._answer(one, call, prediction.price), recorded=recorded)
         record_answer(run.journal, self._at, assembly, answer, item, purpose="turn")
-        self._assembler.add(item)
+        self._join(item)
         self._last, self._output = one, one.text or self._output
         run.clock.lasts(call.duration_s)
 
@@ -568,6 +628,95 @@ class ContextWriter:
             provider=call.provider,
             duration_s=call.duration_s,
         )
+
+    # -- edits by hand, of the call that is not sent yet or was just answered ------------------------------------------
+
+    @property
+    def newest(self) -> Message:
+        """The newest message of the context."""
+        return self._items[-1].message
+
+    @property
+    def prediction(self) -> Prediction | None:
+        """Of the call that waits for its answer."""
+        return self._sent[1] if self._sent is not None else None
+
+    @property
+    def draft(self) -> Draft:
+        """What edits of messages change."""
+        return Draft(self._assembler.entered, tuple(self._items))
+
+    def preview(self, edits: Sequence[Edit]) -> Assembly:
+        """What the call would send after edits; nothing is changed. Raises EditError."""
+        draft, scope = self.draft, self._scope
+        tool_choice, own = self._laid
+        for edit in edits:
+            if isinstance(edit, SetModel):
+                scope, own = laid_over(scope, edit), laid(own or {}, edit)
+            elif isinstance(edit, MessageEdit):
+                draft = edited(draft, edit, self._at)
+        other = self._assembler.edited(scope, draft.entered, draft.own)
+        return other.assemble(self._at, tool_choice=tool_choice, parameters=own)
+
+    def edit(self, edits: Sequence[Edit]) -> None:
+        """Make edits of the messages and the model of the call that is not sent yet, and journal its new request.
+        Raises EditError, and what was made before stays."""
+        journal, entered = self._run.journal, self._assembler.entered
+        for edit in edits:
+            if isinstance(edit, SetModel):
+                self._edit_settings(edit)
+            elif isinstance(edit, MessageEdit):
+                after = edited(Draft(entered, tuple(self._items)), edit, self._at)
+                own = after.own != tuple(self._items)
+                olds = tuple(self._items) if own else tuple(item for item, _ in entered.rows)
+                news = after.own if own else tuple(item for item, _ in after.entered.rows)
+                at, old, new = difference(olds, news)
+                self._told(edit, journal.items(old), journal.items(new), own=own, at=at)
+                self._items, entered = list(after.own), after.entered
+                self._follow(edit)
+        self._assembler = self._assembler.edited(self._scope, entered, self._items)
+        self._assembled(edited=True)
+
+    def _follow(self, edit: MessageEdit) -> None:
+        if isinstance(edit, AddMessage):
+            self.origins.insert(edit.at, None)
+        elif isinstance(edit, MoveMessage):
+            self.origins.insert(edit.to, self.origins.pop(edit.at))
+
+    def _edit_settings(self, edit: SetModel) -> None:
+        def now() -> dict[str, Any]:
+            return {"model": self._scope.model, "parameters": {**self._scope.parameters, **(self._laid[1] or {})}}
+
+        before, known = now(), self.settings
+        self._scope = laid_over(self._scope, edit)
+        self._laid = self._laid[0], laid(self._laid[1] or {}, edit) or None
+        self.settings = SetModel(edit.model or known.model, {**known.parameters, **edit.parameters})
+        self._told(edit, before, now())
+
+    def edit_answer(self, edit: SetAnswer) -> ImportedMessage:
+        """Take the model to have said something else; the answer as it stands now."""
+        last, old = self._last, self._items[-1]
+        assert last is not None, "there is no answer"
+        new = replace(old, message=edit.message, edited="changed")
+        journal, at = self._run.journal, len(self._items) - 1
+        self._told(edit, journal.items([old]), journal.items([new]), own=True, at=at, stop=StopKind.AFTER_CALL)
+        self._items[-1] = new
+        self._assembler = self._assembler.edited(self._scope, self._assembler.entered, self._items)
+        self._last = replace(last, parts=(edit.message.text,), calls=edit.message.tool_calls)
+        self._output = edit.message.text or self._output
+        return self._last
+
+    def answered_by_hand(self, edit: SetAnswer) -> None:
+        """Journal that a person answers the call that is not sent yet."""
+        self._told(edit, "", edit.message.text)
+
+    def _told(self, edit: Edit, before: Any, after: Any, *, stop: StopKind = StopKind.BEFORE_CALL, **more: Any) -> None:
+        about = {"stop": str(stop), "index": 0, "what": name_of(edit), "before": before, "after": after}
+        self._run.journal.emit("edited", self._at, **about, edit=to_json(edit), **more)
+
+    def paused(self, stop: StopKind, seconds: float) -> None:
+        """Journal that the call was paused until now."""
+        self._run.journal.emit("paused", self._at, stop=str(stop), seconds=round(seconds, 6))
 
     # -- tools -------------------------------------------------------------------------------------------------------
 
@@ -607,7 +756,7 @@ class ContextWriter:
             text=item.message.text,
         )
         if joins:
-            self._assembler.add(item)
+            self._join(item)
         else:
             self._wait(item)
 
@@ -619,6 +768,11 @@ class ContextWriter:
         if one.observation and last.command:
             return 1, ToolCall("", COMMAND, json.dumps({"command": last.command}, ensure_ascii=False))
         return next(((i, call) for i, call in enumerate(last.calls, 1) if call.id == one.call_id), None)
+
+
+def laid_over(scope: PhaseScope, edit: SetModel) -> PhaseScope:
+    """The scope with the model and the parameters of an edit."""
+    return replace(scope, model=edit.model or scope.model, parameters=laid(scope.parameters, edit))
 
 
 def _first_time(conversation: Conversation) -> str:

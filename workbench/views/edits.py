@@ -59,7 +59,7 @@ def editables(draft: EditDraft) -> tuple[Editable, ...]:
         left: tuple[Span, ...] = (*_margin(mark), (fit("model", 10), "head"), (flat(draft.model), "plain"))
         at = sum(1 for one in found if not one.key.startswith("state:"))
         found.insert(at, Editable(REQUEST, None, (*left, (f"  {flat(told)}", "dim"))))
-    if not draft.target.as_sent:
+    if draft.target.has_state:
         found.append(
             Editable(NEW_STATE, None, (*_margin((" ", "plain")), (fit("state", 10), "head"), ("new value …", "faint")))
         )
@@ -117,6 +117,8 @@ def _other(part: Part, draft: EditDraft, changed: set[str]) -> Editable:
         label, words, marked = "state", flat(part.name, 30), f"state.{part.name}" in changed
     mark = sign("edited") if marked else (" ", "plain")
     text: Span = ("", "plain") if name == "skip" and not draft.skipped else _first(part.text)
+    if name == "answer" and draft.target.answerable and not marked:
+        text = ("written here, it is the answer: nothing is sent", "faint")
     left = (*_margin(mark), (fit(label, 10), "head"))
     return Editable(part.key, part, (*left, (f"{words}  " if words else "", "name"), text))
 

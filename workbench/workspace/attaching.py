@@ -13,6 +13,7 @@ from workbench.attach.offline import OfflineAnswers
 from workbench.attach.recorded import NothingRecorded, RecordedAnswers
 from workbench.attach.recorder import FORMAT, PHASE, Recorder
 from workbench.attach.traffic import Answers
+from workbench.context.strategy import Strategy
 from workbench.engine.journal.event import Event
 from workbench.importers.journal import JournalServices, Origin, no_one
 from workbench.models.cost import cost
@@ -41,6 +42,8 @@ class AttachOptions(Struct, frozen=True):
     """The session whose replies are given again, and nothing else."""
     reuse: str = ""
     """The same, but what is not recorded goes to the provider."""
+    strategy: Strategy | None = None
+    """What is sent of the messages of each context; None for all of them."""
 
 
 class AttachedRun(Struct, frozen=True):
@@ -71,12 +74,28 @@ def attached_run(
         prices = PriceTable(project.settings.prices)
         services = JournalServices(sink, SystemClock(), encodings(), prices, cost, project.redactor())
         digest = hashlib.sha256(options.command.encode("utf-8", "surrogatepass")).hexdigest()
-        recorder = Recorder(Origin(FORMAT, options.command, digest), run_id, session, services, observe=observe)
+        origin = Origin(FORMAT, options.command, digest)
+        recorder = Recorder(origin, run_id, session, services, observe=observe, strategy=options.strategy)
         try:
             yield AttachedRun(run_id, session, recorder, answers)
         finally:
             recorder.close("stopped", "the recording was interrupted")
             sink.sync()
+
+
+def end_session(run: AttachedRun, code: int, *, stopped: str = "") -> bool:
+    """Close the record with the status of the session. ``code``: of the command. ``stopped``: why it was ended from
+    outside. False where a replay has diverged."""
+    diverged = run.answers.diverged if isinstance(run.answers, RecordedAnswers) else ""
+    if diverged:
+        run.recorder.close("diverged", diverged)
+    elif stopped:
+        run.recorder.close("stopped", stopped)
+    elif code:
+        run.recorder.close("failed", f"the command ended with exit code {code}")
+    else:
+        run.recorder.close("success")
+    return not diverged
 
 
 def _answers(project: Project, options: AttachOptions) -> Answers | None:

@@ -70,6 +70,10 @@ class Target(Struct, frozen=True):
     tool: str = ""
     arguments: str = ""
     result: str = ""
+    answerable: bool = False
+    """Whether it may be answered instead of being sent."""
+    has_state: bool = True
+    """Whether there is a state: of a program that is watched, nobody knows it."""
     as_sent: bool = False
     """What is edited is the request itself, not the history behind it: of messages that a strategy shortened, only what
     is sent is known to it."""
@@ -93,13 +97,15 @@ def target_of(stop: Stop) -> Target:
         stop.tool,
         stop.arguments,
         stop.result,
+        stop.answerable,
+        has_state=stop.client is None,
     )
 
 
 def target_of_call(place: Place, entries: Sequence[Entry], model: str, parameters: Mapping[str, Any]) -> Target:
     """A stored call, to be edited before it is sent again. Its messages are taken to be the visit's own."""
     draft = Draft(EnteredMessages((), ()), tuple(entry.item for entry in entries))
-    return Target(StopKind.BEFORE_CALL, place, draft, tuple(entries), model, parameters, as_sent=True)
+    return Target(StopKind.BEFORE_CALL, place, draft, tuple(entries), model, parameters, has_state=False, as_sent=True)
 
 
 class _Version(Struct, frozen=True):
@@ -131,7 +137,7 @@ class EditDraft:
                 target.model,
                 target.parameters,
                 target.state,
-                target.answer,
+                Message("assistant") if target.answerable else target.answer,
                 target.arguments,
                 None,
                 SetResult(target.result),
@@ -207,7 +213,7 @@ class EditDraft:
             parts.append(Part(f"message:{at}", "text", row.message.text, at))
             for number, call in enumerate(row.message.tool_calls):
                 parts.append(Part(f"call:{at}:{number}", "json", readable(call.arguments), at, call.name))
-        if kind is StopKind.AFTER_CALL and now.answer is not None:
+        if now.answer is not None:
             parts.append(Part("answer", "text", now.answer.text))
             for number, call in enumerate(now.answer.tool_calls):
                 parts.append(Part(f"answer-call:{number}", "json", readable(call.arguments), name=call.name))
@@ -285,7 +291,7 @@ class EditDraft:
 
     def do(self, edit: Edit) -> None:
         """Take an edit. Raises EditError, and nothing is changed."""
-        check_edit(edit, Stop(self.target.kind, self.target.place))
+        check_edit(edit, Stop(self.target.kind, self.target.place, answerable=self.target.answerable))
         if isinstance(edit, ChangeMessage) and self.target.as_sent:
             self._check_sent_in_full(edit.at)
         base, edits = self._now, self._now.edits

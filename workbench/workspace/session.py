@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from workbench.analysis.changed import changed_call
+from workbench.attach.recorder import FORMAT, PHASE
 from workbench.context.place import Place
 from workbench.engine.contracts import Notice
 from workbench.engine.debugger.condition import matches
@@ -27,6 +28,7 @@ from workbench.engine.gate import Stop, StopKind
 from workbench.engine.journal.event import Event
 from workbench.engine.journal.redact import without_password
 from workbench.engine.past.fork import find_point
+from workbench.workspace.attached import GONE, attached
 from workbench.workspace.breakpoints import keep_breakpoints, load_breakpoints
 from workbench.workspace.facts import HeaderFacts, Reload
 from workbench.workspace.input_file import CannotOpen
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from workbench.engine.past.recording import Recording
     from workbench.language.load import Loaded
     from workbench.language.model.cascade import Audibles
+    from workbench.workspace.attached import AttachPlan
     from workbench.workspace.model_choice import ModelChoice
     from workbench.workspace.opened_cascade import OpenedCascade
     from workbench.workspace.viewed_run import ViewedRun
@@ -147,6 +150,16 @@ class Session:
         start = Start(opened.definition, self.file, dict(input), choice, options, self._sandbox)
         self.run_id = SystemIds().run_id()
         self._launch(mode, lambda: run_new(self.project, start, self._attached(), run_id=self.run_id))
+
+    def attach(self, plan: AttachPlan) -> None:
+        """Begin to record a program; returns at once. Raises RuntimeError while a run is going on."""
+        self.run_id = plan.options.session
+
+        def say(words: str) -> None:
+            self.notices.append(Notice("told", Place(), {"message": words}))
+
+        mode = Mode.OVER if plan.pause else Mode.CONTINUE
+        self._launch(mode, lambda: attached(self.project, plan, self.stepper, self.events.append, say))
 
     def view(self, run_id: str) -> None:
         """Show a stored run: its events come as if they happened now, and nothing executes. Raises UnknownRun."""
@@ -319,7 +332,9 @@ class Session:
     def _held(self, stop: Stop, why: str) -> None:
         if stop.answered_by == "changed":
             why = f"{why}: {self._difference(stop)}"
-        self.notices.append(Notice("held", stop.place, {"stop": str(stop.kind), "why": why, "tool": stop.tool}))
+        told = {"stop": str(stop.kind), "why": why, "tool": stop.tool}
+        client = {"since": stop.client.since, "limit": stop.client.limit} if stop.client is not None else None
+        self.notices.append(Notice("held", stop.place, {**told, "client": client}))
 
     def _difference(self, stop: Stop) -> str:
         """What is not as recorded, each with the line of the file behind it."""
@@ -396,6 +411,14 @@ class Workspace(Struct, frozen=True):
     def file(self, file: Path) -> Session:
         """A session over a cascade file. Raises CannotOpen."""
         return Session(self.project, file, model=self.model, sandbox=self.sandbox)
+
+    def attach(self, plan: AttachPlan) -> Session:
+        """A session that records a program, and has begun to."""
+        name = Path(plan.served.command[0]).name if plan.served.command else PHASE
+        file = self.project.root / f"{name}.{FORMAT}"
+        session = Session(self.project, file, text=plan.text, gone=GONE, runs=False)
+        session.attach(plan)
+        return session
 
     def run(self, run_id: str) -> Session:
         """A session that shows a stored run: over its file, or where that is gone over the text that the run is pinned

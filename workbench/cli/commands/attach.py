@@ -7,40 +7,36 @@ import os
 import secrets
 import shlex
 import signal
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import click
-from aiohttp import web
 from msgspec import Struct
 
-from workbench.attach.providers import PROVIDERS, BadAddress, addresses, client_variables
-from workbench.attach.proxy import Proxy
+from workbench.attach.control import Debugging
+from workbench.attach.providers import BadAddress, addresses
 from workbench.attach.recorded import RecordedAnswers
+from workbench.attach.traffic import Control
+from workbench.cli.comparison_options import spec_failure
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import CascadeFile, SessionName, as_json, project_here
 from workbench.cli.printer import talk, write_json
 from workbench.cli.running import SESSION_ID
-from workbench.store.faults import UnknownRun
+from workbench.context.strategy import SpecError, Strategy, parse
 from workbench.views.run import totals_line
-from workbench.workspace.attaching import AttachedRun, AttachOptions, attached_run
+from workbench.workspace.attach_serving import LOOPBACK, CannotListen, CannotStart, Served, listen, serving, started
+from workbench.workspace.attached import AttachPlan, attached_output
+from workbench.workspace.attaching import AttachedRun, AttachOptions, attached_run, end_session
+from workbench.workspace.folders import Folders
 from workbench.workspace.offline_replies import RepliesError
 from workbench.workspace.project import Project, new_session_id
 
 PORT = 8333
 """Where clients find the proxy that no command was given to; a command gets any free port."""
-LOOPBACK = "127.0.0.1"
-STAND_IN = "workbench"
-"""The key of clients that refuse to start without one, where no provider is asked."""
 SWITCH_SECONDS = 0.001
 """How long the recorder may compute while a client waits: Python's own 5 ms would be added to every other call."""
-OPEN_SECONDS = 30.0
-"""How long the app waits for the recording to begin."""
 
 
 @click.command(short_help="Watch the model calls of any program, and replay them.")
@@ -48,11 +44,13 @@ OPEN_SECONDS = 30.0
 @click.option("--port", type=click.IntRange(0, 65535), help=f"Default: {PORT}, or any free one for a command.")
 @click.option("--session", metavar="NAME", help="Name of the run; a new one without it.")
 @click.option("--bench", is_flag=True, help="Open the app on the traffic; what the command prints goes to a file.")
+@click.option("--pause", is_flag=True, help="With --bench: pause before the first request.")
 @click.option("--upstream", "upstreams", multiple=True, metavar="NAME=URL", help="Where a provider is; again for more.")
 @click.option("--offline", is_flag=True, help="The offline model answers; no provider is asked.")
 @click.option("--replies", type=CascadeFile(), help="Scripted replies of the offline model, by context: agent#2.")
 @click.option("--replay", type=SessionName(), help="Answer from this session, strictly by request.")
 @click.option("--reuse", type=SessionName(), help="Answer from this session; other requests go to the provider.")
+@click.option("--strategy", metavar="SPEC", help="Send what a context strategy leaves of each request.")
 @click.option("--bind", metavar="ADDRESS", help="Listen on another address, with a token in the path.")
 @as_json
 @click.pass_context
@@ -62,11 +60,13 @@ def command(
     port: int | None,
     session: str | None,
     bench: bool,
+    pause: bool,
     upstreams: tuple[str, ...],
     offline: bool,
     replies: Path | None,
     replay: str | None,
     reuse: str | None,
+    strategy: str | None,
     bind: str | None,
     json: bool,
 ) -> None:
@@ -81,33 +81,40 @@ def command(
     Examples:
       workbench attach -- python my_agent.py
       workbench attach --offline -- python examples/agent.py
+      workbench attach --bench --pause -- python my_agent.py
+      workbench attach --strategy 'mask(after=5)' -- python my_agent.py
       workbench attach --replay python-1f3a -- python my_agent.py
       workbench attach --upstream openai=http://localhost:8000/v1
     """
     if sum((offline, replay is not None, reuse is not None)) > 1:
         raise Failure(Exit.USAGE, "--offline, --replay and --reuse exclude each other")
+    if pause and not bench:
+        raise Failure(Exit.USAGE, "--pause needs the app, where a paused request is let go", hint="add --bench")
     if replies is not None and not offline:
         raise Failure(Exit.USAGE, "--replies are those of the offline model", hint="add --offline")
     if session and not SESSION_ID.fullmatch(session):
         raise Failure(Exit.USAGE, f"'{session}' cannot be the name of a run: letters, digits, '.', '_' and '-'")
     project = project_here()
     name = session or new_session_id(Path(command[0]).name if command else "agent")
-    if bench:
-        words = [word for word in sys.argv[1:] if word != "--bench"]
-        at = words.index("--") if "--" in words else len(words)
-        extra = [] if session else ["--session", name]
-        ctx.exit(_with_bench(project, name, [*words[:at], *extra, *words[at:]]))
-    options = AttachOptions(shlex.join(command), name, offline, replies, replay or "", reuse or "")
+    chosen = _strategy(strategy) if strategy is not None else None
+    options = AttachOptions(shlex.join(command), name, offline, replies, replay or "", reuse or "", chosen)
     try:
         where = addresses(os.environ, _given(upstreams))
+        listener = listen(bind or LOOPBACK, port if port is not None else 0 if command else PORT)
     except BadAddress as fault:
         raise Failure(Exit.USAGE, str(fault)) from None
-    listener = _listen(bind or LOOPBACK, port if port is not None else 0 if command else PORT)
+    except CannotListen as fault:
+        raise Failure(Exit.USAGE, str(fault), hint="--port 0 takes a free one") from None
+    served = Served(listener, where, command, secrets.token_urlsafe(18) if bind else "")
+    if bench:
+        ctx.exit(_with_bench(options, served, pause=pause))
     try:
         with attached_run(project, options) as run:
-            ended = asyncio.run(_serve(run, where, listener, command, secrets.token_urlsafe(18) if bind else ""))
-            code = _finish(run, ended)
-    except RepliesError as fault:
+            control = Debugging(run.recorder, None) if chosen is not None else None
+            ended = asyncio.run(_serve(run, served, control))
+            kept = end_session(run, ended.code, stopped="a signal ended the command" if ended.stopped else "")
+            code = ended.code or (0 if kept else Exit.FAILED)
+    except (RepliesError, CannotStart) as fault:
         raise Failure(Exit.USAGE, str(fault)) from None
     _tell_end(project, run, json)
     ctx.exit(code)
@@ -120,28 +127,13 @@ class _Ended(Struct, frozen=True):
     """By a signal."""
 
 
-async def _serve(
-    run: AttachedRun, where: Mapping[str, str], listener: socket.socket, command: Sequence[str], token: str
-) -> _Ended:
+async def _serve(run: AttachedRun, served: Served, control: Control | None) -> _Ended:
     """Serve while the command runs, or until a signal."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    host, port = listener.getsockname()[:2]
-    names = frozenset() if token else frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"})
-    proxy = Proxy(where, run.recorder, run.answers, hosts=names, token=token)
-    runner = web.AppRunner(proxy.application(), access_log=None, shutdown_timeout=2.0, handler_cancellation=True)
-    await runner.setup()
-    base = f"http://{host}:{port}" + (f"/{token}" if token else "")
-    variables = client_variables(base)
-    if run.answers is not None and run.answers.alone:
-        keys = (key for one in PROVIDERS for key in one.keys)
-        variables |= {key: STAND_IN for key in keys if not os.environ.get(key)}
-    try:
-        await web.SockSite(runner, listener).start()
-        if command:
-            return await _run(run, command, variables)
+    async with serving(run, served, control) as variables:
+        if served.command:
+            return await _run(run, served.command, variables)
         return await _until_signal(run, variables)
-    finally:
-        await runner.cleanup()
 
 
 async def _run(run: AttachedRun, command: Sequence[str], variables: Mapping[str, str]) -> _Ended:
@@ -149,10 +141,7 @@ async def _run(run: AttachedRun, command: Sequence[str], variables: Mapping[str,
     talk(f"recording {run.session}", "dim")
     loop, ended = asyncio.get_running_loop(), list[int]()
     loop.add_signal_handler(signal.SIGINT, lambda: None)
-    try:
-        child = await asyncio.create_subprocess_exec(*command, env={**os.environ, **variables})
-    except OSError as fault:
-        raise Failure(Exit.USAGE, f"'{command[0]}' cannot be run: {fault.strerror}") from None
+    child = await started(command, variables)
 
     def end(number: int) -> None:
         ended.append(number)
@@ -182,21 +171,6 @@ async def _until_signal(run: AttachedRun, variables: Mapping[str, str]) -> _Ende
     return _Ended(0 if ended[0] == signal.SIGINT else 128 + ended[0])
 
 
-def _finish(run: AttachedRun, ended: _Ended) -> int:
-    """Close the record with the status of the session; the exit code."""
-    diverged = run.answers.diverged if isinstance(run.answers, RecordedAnswers) else ""
-    if diverged:
-        run.recorder.close("diverged", diverged)
-        return ended.code or Exit.FAILED
-    if ended.stopped:
-        run.recorder.close("stopped", "a signal ended the command")
-    elif ended.code:
-        run.recorder.close("failed", f"the command ended with exit code {ended.code}")
-    else:
-        run.recorder.close("success")
-    return ended.code
-
-
 def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
     summary = project.store.summary(run.run_id)
     left = run.answers.unasked if isinstance(run.answers, RecordedAnswers) and run.answers.alone else 0
@@ -217,47 +191,23 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
     talk(f"look at it: workbench open {run.session}", "dim")
 
 
-def _with_bench(project: Project, session: str, words: list[str]) -> int:
-    """Record in a process of its own, and open the app on the run; the app's exit code."""
+def _with_bench(options: AttachOptions, served: Served, *, pause: bool) -> int:
+    """Open the app on the session, which is recorded in its process; the app's exit code."""
     # The app needs the terminal: the command writes to a file, and reads nothing.
     from workbench.cli.app import Opening, start
-    from workbench.workspace.folders import Folders
 
-    folder = Folders.of(os.environ).state / "attach"
-    folder.mkdir(parents=True, exist_ok=True)
-    output = folder / f"{session}.log"
-    with output.open("wb") as log:
-        recording = subprocess.Popen(
-            [sys.executable, "-m", "workbench", *words],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+    output = attached_output(Folders.of(os.environ), options.session) if served.command else None
+    code = start(Opening(None, attach=AttachPlan(options, served, output, pause)), {}, "attach")
+    if output is not None and output.exists():
+        talk(f"what the command printed: {output}", "dim")
+    return code
+
+
+def _strategy(spec: str) -> Strategy:
     try:
-        run_id = _begun(project, session, recording)
-        if not run_id:
-            raise Failure(Exit.USAGE, f"the recording did not begin: {output.read_text('utf-8', 'replace')[-2000:]}")
-        talk(f"what the command prints: {output}", "dim")
-        return start(Opening(None, view=run_id), {}, "attach")
-    finally:
-        if recording.poll() is None:
-            recording.terminate()
-        recording.wait()
-
-
-def _begun(project: Project, session: str, recording: subprocess.Popen[bytes]) -> str:
-    """The id of the run, once it is there; empty where it does not come."""
-    until = time.monotonic() + OPEN_SECONDS
-    while time.monotonic() < until:
-        with suppress(UnknownRun):
-            return project.store.find(session)
-        if recording.poll() is not None:
-            with suppress(UnknownRun):
-                return project.store.find(session)
-            return ""
-        time.sleep(0.05)
-    return ""
+        return parse(spec)
+    except SpecError as fault:
+        raise spec_failure(spec, fault) from None
 
 
 def _given(upstreams: Sequence[str]) -> dict[str, str]:
@@ -268,18 +218,3 @@ def _given(upstreams: Sequence[str]) -> dict[str, str]:
             raise BadAddress(f"--upstream {one}: write NAME=URL, such as openai=http://localhost:8000/v1")
         found[name] = address
     return found
-
-
-def _listen(address: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind((address, port))
-        bound.listen(256)
-    except OSError as fault:
-        bound.close()
-        reason = fault.strerror or str(fault)
-        told = f"{address}:{port} cannot be used: {reason}"
-        raise Failure(Exit.USAGE, told, hint="--port 0 takes a free one") from None
-    return bound

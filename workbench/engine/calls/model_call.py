@@ -102,6 +102,7 @@ async def _ready(sender: Sender, place: Place, purpose: str, tool_choice: str) -
             state=sender.world.state,
             problems=len(assembly.problems + prediction.problems),
             answered_by=run.ports.model.recorded(assembly.request, place),
+            forecast=prediction.forecast,
             edited=edited,
             heard=heard,
         )

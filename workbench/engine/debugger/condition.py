@@ -7,7 +7,8 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from workbench.engine.debugger.stepper import Breakpoint, matches_breakpoint
+from workbench.context.cache import breaks
+from workbench.engine.debugger.stepper import Breakpoint, at_tool, matches_breakpoint
 from workbench.engine.gate import Stop, StopKind
 
 NAMES = (
@@ -23,6 +24,11 @@ NAMES = (
     "call",
     "tool",
     "state",
+    "model",
+    "text",
+    "answer",
+    "cached",
+    "breaks",
 )
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
@@ -136,16 +142,44 @@ def names_at(stop: Stop) -> dict[str, Any]:
             "masked": assembly.masked,
             "messages": len(assembly.request.messages),
         }
+        said = assembly.request.messages
+        names |= {"model": assembly.request.model, "text": said[-1].text if said else ""}
+    if stop.forecast is not None:
+        names |= {"cached": stop.forecast.cached, "breaks": breaks(stop.forecast)}
+    if stop.answer is not None:
+        names["answer"] = stop.answer.text
     return names
 
 
+def _asks_answer(point: Breakpoint) -> bool:
+    """Whether a condition is about what the model says."""
+    return "answer" in {
+        node.id for node in ast.walk(ast.parse(point.condition.strip(), mode="eval")) if isinstance(node, ast.Name)
+    }
+
+
+def may_match(point: Breakpoint, stop: Stop) -> bool:
+    """Whether a breakpoint may hold behind a call that is not answered yet. ``stop.tools``: those that the answer may
+    call."""
+    if point.phase and point.phase != stop.place.phase:
+        return False
+    if point.tool:
+        return point.tool in stop.tools
+    return bool(point.condition) and _asks_answer(point)
+
+
 def matches(point: Breakpoint, stop: Stop) -> bool:
-    """Whether a breakpoint, conditional or not, holds at a stop. Conditions are asked before calls and tools."""
+    """Whether a breakpoint, conditional or not, holds at a stop. Conditions are asked before calls and tools, those
+    about ``answer`` behind calls."""
     if not point.condition:
         return matches_breakpoint(point, stop)
-    wanted = StopKind.BEFORE_TOOL if point.tool else StopKind.BEFORE_CALL
-    if stop.kind is not wanted or (point.phase and point.phase != stop.place.phase):
+    if point.phase and point.phase != stop.place.phase:
         return False
-    if (point.turn and point.turn != stop.place.turn) or (point.tool and point.tool != stop.tool):
+    if point.turn and point.turn != stop.place.turn:
+        return False
+    if point.tool:
+        if not at_tool(point, stop):
+            return False
+    elif stop.kind is not (StopKind.AFTER_CALL if _asks_answer(point) else StopKind.BEFORE_CALL):
         return False
     return compile_condition(point.condition)(names_at(stop))

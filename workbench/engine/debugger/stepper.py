@@ -115,6 +115,12 @@ class Stepper:
         """Hold at the next stop, whatever the mode. From any thread."""
         self._pause = True
 
+    def may_hold(self, stop: Stop, may_match: Callable[[Breakpoint, Stop], bool]) -> bool:
+        """Whether the run may be held behind a call that is not answered yet, by what is known now."""
+        if self._pause or self.mode in (Mode.INTO, Mode.OUT):
+            return True
+        return any(not point.disabled and may_match(point, stop) for point in self.breakpoints)
+
     def _let_go(self) -> None:
         if self._release is not None and not self._release.done():
             self._release.set_result(None)
@@ -165,6 +171,13 @@ class Stepper:
         )
 
 
+def at_tool(point: Breakpoint, stop: Stop) -> bool:
+    """Whether the tool of a breakpoint is about to run; of a program that is watched, whether an answer calls it."""
+    if stop.kind is StopKind.AFTER_CALL:
+        return point.tool in stop.tools
+    return stop.kind is StopKind.BEFORE_TOOL and stop.tool == point.tool
+
+
 def matches_breakpoint(point: Breakpoint, stop: Stop) -> bool:
     """Whether a breakpoint without a condition holds here: at its phase's first call, its turn, or before its tool."""
     if point.condition:
@@ -172,7 +185,7 @@ def matches_breakpoint(point: Breakpoint, stop: Stop) -> bool:
     if point.phase and point.phase != stop.place.phase:
         return False
     if point.tool:
-        return stop.kind is StopKind.BEFORE_TOOL and stop.tool == point.tool
+        return at_tool(point, stop)
     if stop.kind is not StopKind.BEFORE_CALL or stop.place.call > 1:
         return False
     if point.turn:

@@ -15,7 +15,7 @@ from workbench.context.assembler import Assembler
 from workbench.context.assembly import Assembly, Item, Kind
 from workbench.context.cards import Choice
 from workbench.context.diff import splices_between
-from workbench.context.edits import AddMessage, ChangeMessage, Draft, MessageEdit, edited, remaining
+from workbench.context.edits import AddMessage, ChangeMessage, Draft, MessageEdit, difference, edited, remaining
 from workbench.context.message import Image, Message, Part, TextPart
 from workbench.context.part import EnteredMessages
 from workbench.context.parts.auto import Auto
@@ -28,7 +28,7 @@ from workbench.engine.calls.auxiliary_calls import ask_model
 from workbench.engine.calls.model_call import call_model
 from workbench.engine.contracts import Question
 from workbench.engine.conversation import VisitSetup
-from workbench.engine.edits import Edit, EditError, SetAnswer, SetModel, SetState
+from workbench.engine.edits import Edit, EditError, SetAnswer, SetModel, SetState, laid
 from workbench.engine.engine_tools import ROUTE_TO
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.gate import EditFault, Stop, checked
@@ -280,7 +280,7 @@ class Execution:
         draft, model, parameters = self.history, self.model, self.parameters
         for edit in edits:
             if isinstance(edit, SetModel):
-                model, parameters = edit.model or model, _laid(parameters, edit)
+                model, parameters = edit.model or model, laid(parameters, edit)
             elif isinstance(edit, MessageEdit):
                 draft = edited(draft, edit, place)
         scope = replace(self.scope(), model=model, parameters=parameters)
@@ -304,7 +304,7 @@ class Execution:
     def _edit_model(self, stop: Stop, edit: SetModel) -> None:
         before = {"model": self.model, "parameters": dict(self.parameters)}
         self.model = edit.model or self.model
-        self.parameters = _laid(self.parameters, edit)
+        self.parameters = laid(self.parameters, edit)
         after = {"model": self.model, "parameters": dict(self.parameters)}
         if edit.default and edit.model:
             self.engine.options = replace(self.engine.options, default_model=edit.model)
@@ -322,7 +322,7 @@ class Execution:
         own = after.own != before.own
         olds = before.own if own else tuple(item for item, _ in before.entered.rows)
         news = after.own if own else tuple(item for item, _ in after.entered.rows)
-        at, old, new = _difference(olds, news)
+        at, old, new = difference(olds, news)
         journal = self.engine.journal
         self.engine.journal_edit(stop, edit, journal.items(old), journal.items(new), own=own, at=at)
         self.items = list(after.own)
@@ -632,17 +632,3 @@ class Turns:
         await call_model(execution, place, "closing", tool_choice=forbid)
         if (late := self._read()) and execution.items[-1].message.tool_calls:
             self._tooling(place).close(late)
-
-
-def _laid(parameters: Mapping[str, Any], edit: SetModel) -> dict[str, Any]:
-    """Parameters with those of an edit over them."""
-    return {name: value for name, value in {**parameters, **edit.parameters}.items() if value is not None}
-
-
-def _difference(old: Sequence[Item], new: Sequence[Item]) -> tuple[int, Sequence[Item], Sequence[Item]]:
-    """The stretch that is not the same: where it begins, and both sides of it."""
-    at = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    tail = 0
-    while tail < min(len(old), len(new)) - at and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    return at, old[at : len(old) - tail], new[at : len(new) - tail]

@@ -31,6 +31,7 @@ from workbench.views.timeline import Timeline, TimelineRows
 from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, inside_it, nested_title
 
 if TYPE_CHECKING:
+    from workbench.engine.journal.state import RunState
     from workbench.language.read.source import Source
     from workbench.tui.bench.file_view import FileView
 
@@ -433,6 +434,8 @@ class Presenter:
             pause = doing[2].pause_until
             awaited = waiting(doing[1], doing[2].tries, pause - now if pause is not None else 0.0)
         cascade, pinned = file.cascade if file else None, state.run.options.get("default_model")
+        own = self.model if self.model.startswith("offline") else str(pinned or self.model)
+        watched = "imported" in state.run.ports
         facts = HeaderState(
             cascade=cascade.cascade_id if cascade else state.run.cascade_id,
             file=file.shown if file else state.run.cascade_file,
@@ -440,9 +443,9 @@ class Presenter:
             changed=bool(state.changed),
             errors=sum(p.severity is Severity.ERROR for p in file.problems) if file else 0,
             good=file.good if file else True,
-            model=self.model if self.model.startswith("offline") else str(pinned or self.model),
-            base_url=self.base_url,
-            held=_pause_words(state.held) if state.held else "",
+            model=_model_of(state.run) if watched else own,
+            base_url="" if watched else self.base_url,
+            held=_pause_words(state.held, now) if state.held else "",
             at=_running_at(state),
             question=state.current_question() is not None,
             waiting=awaited,
@@ -467,10 +470,20 @@ class Presenter:
         return "done" if state.started else "idle"
 
 
-def _pause_words(held: HeldRun) -> str:
-    """Where it is paused, and at which breakpoint."""
+def _pause_words(held: HeldRun, now: float) -> str:
+    """Where it is paused, and at which breakpoint; how long its client has waited for it."""
     point = held.why.startswith("breakpoint ")
-    return f"{held.where} ({held.why})" if point and held.why.partition(" ")[2] != held.place.phase else held.where
+    words = f"{held.where} ({held.why})" if point and held.why.partition(" ")[2] != held.place.phase else held.where
+    waits = held.waits(now)
+    return f"{words}, client waits {waits}" if waits else words
+
+
+def _model_of(run: RunState) -> str:
+    """The models that a run of another program asked, the newest first."""
+    names = [name for name in dict.fromkeys(visit.model for visit in reversed(run.visits)) if name]
+    offline = bool(run.calls) and run.calls[-1].answered_by.endswith("offline")
+    more = f" +{len(names) - 1}" if len(names) > 1 else ""
+    return f"{'offline as ' if offline else ''}{names[0]}{more}" if names else ""
 
 
 def _running_at(state: BenchState) -> str:

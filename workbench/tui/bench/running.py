@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 EVENTS_PER_FRAME = 2000
 TURNS_PER_SECOND = 8
 """Of the spinner."""
-SAID = {"failed": "error", "unsaved": "error", "offline": "warning", "spans": "warning"}
+SAID = {"failed": "error", "unsaved": "error", "offline": "warning", "spans": "warning", "told": "warning"}
 """Notices whose message is said, and how grave they are."""
 
 
@@ -45,6 +45,8 @@ def known_names(presenter: Presenter) -> KnownNames:
     cascade = presenter.file.cascade if presenter.file is not None else None
     tools = {tool for phase in cascade.phases for tool in phase.tools} if cascade is not None else set()
     tools |= {phase.tool for phase in cascade.phases if phase.tool} if cascade is not None else set()
+    schemas = (schema for listed in presenter.state.run.tool_schemas.values() for schema in listed)
+    tools |= {str((schema.get("function") or {}).get("name") or "") for schema in schemas} - {""}
     return KnownNames([phase.name for phase in presenter.outline], sorted(tools), list(presenter.state.run.state))
 
 
@@ -75,7 +77,12 @@ class Running:
             self._stage.redraw()
             return True
         now = monotonic()
-        if presenter.state.waiting or (presenter.state.alive and presenter.state.held is None):
+        held = presenter.state.held
+        if held is not None and held.since is not None:
+            if int(now) != presenter.tick:
+                presenter.tick = int(now)
+                self._stage.panes.show_lines(presenter)
+        elif presenter.state.waiting or (presenter.state.alive and held is None):
             turning = self._stage.panes.tree.app.animation_level != "none"
             tick = int(now * TURNS_PER_SECOND) if turning else 0
             turned, presenter.tick = tick != presenter.tick, tick

@@ -44,6 +44,12 @@ SOON = (0.008, 0.025)
 """Seconds after which to look once more when something was asked of the engine: a step answers within milliseconds."""
 
 
+_DRIVING = frozenset({"run.pause", "run.stop", "run.continue", "run.over", "run.into", "run.out", "run.edit"})
+"""Commands that need the run to be made by this process."""
+_OF_CASCADES = frozenset({"run.start", "run.again", "run.fork", "run.feedback", "run.freeze"})
+"""Commands that need a cascade behind the run."""
+
+
 class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     """The main screen: lays the panes out, and hands keys and clicks to the controllers."""
 
@@ -272,11 +278,23 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
             words["view.strategies"] = "diff"
         elif state.looks_elsewhere and state.held is None:
             first = ("run.out", *first)
+        void = self._void_keys(presenter)
+        offered = [hint for hint in offered if hint[0] not in void]
         ahead = {id for id in first if id != "view.candidates"}
         run = [*(hint for hint in hints(first, table) if hint[0] in ahead)]
         run += [hint for hint in offered if hint[0] not in ahead]
         run[2:2] = [hint for hint in hints(first, table) if hint[0] not in ahead]
         return tuple((id, key, words.get(id, word)) for id, key, word in run), note
+
+    def _void_keys(self, presenter: Presenter) -> frozenset[str]:
+        """What does nothing for the run that is shown: another process makes it, or no engine does."""
+        session, found = self.services.session, frozenset[str]()
+        if session is not None and session.follows:
+            found |= _DRIVING
+        if "imported" in presenter.state.run.ports:
+            driven = session is not None and session.running
+            found |= _OF_CASCADES if driven else _OF_CASCADES | _DRIVING
+        return found
 
     def action_step(self, mode: str) -> None:
         self.controllers.running.step(mode)

@@ -42,6 +42,16 @@ class HeldRun(Struct, frozen=True):
     kind: str
     why: str
     tool: str = ""
+    since: float | None = None
+    """Since when a client waits, by the monotonic clock; None where none does."""
+    limit: float | None = None
+    """Seconds after which it gives up, where it says so."""
+
+    def waits(self, now: float) -> str:
+        """How long the client has waited: ``12 s of 600 s``; empty where none waits."""
+        if self.since is None:
+            return ""
+        return f"{now - self.since:.0f} s" + (f" of {self.limit:,.0f} s" if self.limit is not None else "")
 
     @property
     def words(self) -> str:
@@ -274,7 +284,9 @@ class BenchState(Struct):
             self.log.add(LogLine(at, place, "store", str(data.get("message", "")), token))
             return
         if notice.kind == "held":
-            self._hold(HeldRun(place, str(data.get("stop", "")), str(data.get("why", "")), str(data.get("tool", ""))))
+            told = str(data.get("stop", "")), str(data.get("why", "")), str(data.get("tool", ""))
+            client = data.get("client") or {}
+            self._hold(HeldRun(place, *told, client.get("since"), client.get("limit")))
         elif notice.kind == "released":
             self.held = None
         elif self._is_over(place):

@@ -237,7 +237,7 @@ class EditScreen(WorkbenchScreen[bool]):
 
     def _offer_keys(self) -> None:
         target, offered = self.draft.target, FOOTERS["edit text" if self.focused is self.area else "edit"]
-        left_out = {"edit.state"} if target.as_sent else set()
+        left_out = set() if target.has_state else {"edit.state"}
         left_out |= OF_MESSAGES if target.draft is None else {"edit.error"}
         left_out |= {"edit.error"} if self.draft.part("result") is None else set()
         self.offer(command for command in offered if command not in left_out)

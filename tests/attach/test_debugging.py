@@ -1,0 +1,321 @@
+"""Calls of a watched program are paused, edited, answered by hand and let go, in every protocol."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.attach.support import Session, session
+from tests.support.loopback import Loopback, Reply
+from tests.support.waiting import until
+from workbench.context.edits import AddMessage, ChangeMessage, DropMessage, EditError
+from workbench.context.message import Message
+from workbench.engine.debugger.condition import matches
+from workbench.engine.debugger.stepper import Breakpoint, Mode, Stepper
+from workbench.engine.edits import SetAnswer, SetModel
+from workbench.engine.gate import Stop
+from workbench.importers.conversation import Remarks
+from workbench.importers.exchanges import Exchanges
+from workbench.workspace.attaching import AttachOptions
+from workbench.workspace.project import Project
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "x"}'}}
+TOOL = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object"}}}
+REQUESTS: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "chat": (
+        "openai",
+        "/chat/completions",
+        {
+            "model": "m",
+            "seed": 7,
+            "tools": [TOOL],
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": [{"type": "text", "text": "Hi"}]},
+                {"role": "assistant", "content": None, "tool_calls": [CALL]},
+                {"role": "tool", "tool_call_id": "c1", "content": "a wall"},
+            ],
+        },
+    ),
+    "responses": (
+        "openai",
+        "/responses",
+        {
+            "model": "m",
+            "store": False,
+            "instructions": "Be brief.",
+            "input": [
+                {"role": "user", "content": "Hi"},
+                {"type": "reasoning", "id": "r1", "summary": [], "encrypted_content": "zz"},
+                {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"at": "x"}'},
+                {"type": "function_call_output", "call_id": "c1", "output": "a wall"},
+            ],
+        },
+    ),
+    "anthropic": (
+        "anthropic",
+        "/v1/messages",
+        {
+            "model": "c",
+            "max_tokens": 9,
+            "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+            "messages": [
+                {"role": "user", "content": "Hi"},
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "thinking", "thinking": "hm", "signature": "s"},
+                        {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "x"}},
+                        {"type": "tool_use", "id": "c2", "name": "look", "input": {"at": "y"}},
+                    ],
+                },
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "tool_result", "tool_use_id": "c1", "content": "a wall"},
+                        {"type": "tool_result", "tool_use_id": "c2", "content": [{"type": "text", "text": "a door"}]},
+                        {"type": "text", "text": "And?", "cache_control": {"type": "ephemeral"}},
+                    ],
+                },
+            ],
+        },
+    ),
+    "gemini": (
+        "gemini",
+        "/v1beta/models/g:generateContent",
+        {
+            "systemInstruction": {"parts": [{"text": "Be brief."}]},
+            "contents": [
+                {"role": "user", "parts": [{"text": "Hi"}]},
+                {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {"at": "x"}}}]},
+                {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"result": "a wall"}}}]},
+            ],
+        },
+    ),
+    "ollama": (
+        "ollama",
+        "/api/chat",
+        {
+            "model": "l",
+            "stream": False,
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "look", "arguments": {}}}]},
+                {"role": "tool", "content": "a wall"},
+            ],
+        },
+    ),
+}
+
+
+class Person:
+    """Somebody at the stepper: waits for calls to be paused, and lets them go."""
+
+    def __init__(self, mode: Mode = Mode.CONTINUE, *points: Breakpoint) -> None:
+        self.stepper = Stepper(mode, matches=matches)
+        self.stepper.breakpoints = list(points)
+        self._last: Stop | None = None
+        self._pool = ThreadPoolExecutor(4)
+
+    def start(
+        self, attached: Session, provider: str, path: str, body: Mapping[str, Any], **headers: str
+    ) -> Future[Any]:
+        """A client that asks in a thread of its own."""
+        return self._pool.submit(attached.post, provider, path, body, **headers)
+
+    def held(self) -> Stop:
+        """The next call that is paused."""
+
+        def fresh() -> Stop | None:
+            now = self.stepper.held
+            return now if now is not None and now is not self._last else None
+
+        found = self._last = until(fresh, "a paused call")
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def project(folder: Path) -> Project:
+    return Project.at()
+
+
+def _read(body: Mapping[str, Any], path: str) -> list[tuple[str, str]]:
+    asked = Exchanges(Remarks()).asked(body, path)
+    assert asked is not None
+    return [(one.role, one.text) for one in asked.input]
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_an_edited_request_differs_in_what_was_edited_alone(project: Project, name: str) -> None:
+    provider_name, path, body = REQUESTS[name]
+    person = Person(Mode.OVER)
+    with Loopback([Reply("fine")]) as provider, session(project, provider.url, stepper=person.stepper) as attached:
+        asked = person.start(attached, provider_name, path, body)
+        person.held()
+        person.stepper.go(Mode.OVER)
+        assert asked.result(60).status_code == 200
+        assert json.loads(provider.requests[0].raw) == body
+        assert provider.requests[0].raw == httpx.Request("POST", "http://x", json=body).content
+
+        asked = person.start(attached, provider_name, path, body)
+        stop = person.held()
+        assert stop.draft is not None
+        texts = [item.message.text for item in (*(i for i, _ in stop.draft.entered.rows), *stop.draft.own)]
+        at = next(i for i, text in enumerate(texts) if "a wall" in text)
+        was = stop.draft.own[at - len(stop.draft.entered.rows)].message
+        hidden = Message(
+            was.role, was.text.replace("a wall", "a hidden wall"), was.tool_calls, was.tool_call_id, was.name
+        )
+        person.stepper.edit(ChangeMessage(at, hidden), AddMessage(len(stop.draft), Message("user", "Go on.")))
+        assert person.held().edited
+        person.stepper.go(Mode.CONTINUE)
+        assert asked.result(60).status_code == 200
+    sent = provider.requests[1].body
+    before, after = _read(body, path), _read(sent, path)
+    assert after == [*((r, t.replace("a wall", "a hidden wall")) for r, t in before), ("user", "Go on.")]
+    assert {key for key in body if sent.get(key) != body[key]} <= {"messages", "input", "contents"}
+    call = attached.state().calls[1]
+    assert [entry.item.edited for entry in call.entries if entry.item.edited] == ["changed", "added"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", REQUESTS)
+def test_an_answer_is_edited_or_written_by_hand_in_the_protocol_of_its_client(
+    project: Project, name: str, stream: bool
+) -> None:
+    provider_name, path, body = REQUESTS[name]
+    if stream:
+        path = path.replace(":generate", ":streamGenerate")
+        body = body if "contents" in body else {**body, "stream": True}
+    person = Person(Mode.INTO)
+    with Loopback([Reply("from the model")]) as provider:
+        with session(project, provider.url, AttachOptions(session="live"), stepper=person.stepper) as attached:
+            asked = person.start(attached, provider_name, path, body)
+            person.held()
+            person.stepper.go(Mode.INTO)
+            stop = person.held()
+            assert stop.answer is not None
+            assert stop.answer.text == "from the model"
+            assert not asked.done(), "a paused answer is not handed on"
+            person.stepper.edit(SetAnswer(Message("assistant", "from a person")))
+            assert person.held().edited
+            person.stepper.go(Mode.INTO)
+            edited = asked.result(60)
+
+            asked = person.start(attached, provider_name, path, body)
+            person.held()
+            person.stepper.edit(SetAnswer(Message("assistant", "by hand")))
+            by_hand = asked.result(60)
+        assert len(provider.requests) == 1, "nobody else is asked for what a person answers"
+        with session(project, provider.url, AttachOptions(replay="live")) as again:
+            assert again.post(provider_name, path, body).content == edited.content
+    assert edited.headers["content-type"] == by_hand.headers["content-type"]
+    calls = attached.state().calls
+    assert [call.answer and call.answer.text for call in calls] == ["from a person", "by hand"]
+    assert [call.answer and call.answer.text for call in again.state().calls] == ["from a person"]
+
+
+def test_breakpoints_pause_by_text_tokens_tool_and_what_is_said(project: Project) -> None:
+    points = (
+        Breakpoint(condition="'secret' in text"),
+        Breakpoint(condition="tokens > 500 and model == 'm'"),
+        Breakpoint(tool="look"),
+        Breakpoint(condition="'rm -rf' in answer"),
+        Breakpoint(condition="breaks"),
+    )
+    person = Person(Mode.CONTINUE, *points)
+    replies = [Reply("plain"), Reply("ok"), Reply("ok"), Reply("", calls=[("look", "{}")]), Reply("rm -rf /")]
+    seen: list[tuple[str, str]] = []
+    with Loopback(replies) as provider, session(project, provider.url, stepper=person.stepper) as attached:
+
+        def ask(text: str, **more: Any) -> None:
+            body = {"model": "m", "messages": [{"role": "user", "content": text}], **more}
+            asked = person.start(attached, "openai", "/chat/completions", body)
+            until(lambda: asked.done() or person.stepper.held is not None, "the end or a pause")
+            if not asked.done():
+                stop = person.held()
+                seen.append((str(stop.kind), person.stepper.held_because.removeprefix("breakpoint ")))
+                person.stepper.go(Mode.CONTINUE)
+            assert asked.result(60).status_code == 200
+
+        ask("Hello")
+        ask("a secret")
+        ask("long " * 600)
+        ask("Call it", tools=[TOOL])
+        ask("Say it")
+    assert seen == [
+        ("before_call", "'secret' in text"),
+        ("before_call", "tokens > 500 and model == 'm'"),
+        ("after_call", "tool look"),
+        ("after_call", "'rm -rf' in answer"),
+    ]
+
+
+def test_a_client_that_gives_up_is_said_and_nothing_is_sent(project: Project) -> None:
+    person, said = Person(Mode.OVER), list[str]()
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    with (
+        Loopback([Reply("late")]) as provider,
+        session(project, provider.url, stepper=person.stepper, said=said) as live,
+    ):
+        gone = threading.Event()
+
+        def ask() -> None:
+            with httpx.Client(trust_env=False, timeout=0.5) as client, pytest.raises(httpx.ReadTimeout):
+                client.post(f"{live.url('openai')}/chat/completions", json=body)
+            gone.set()
+
+        threading.Thread(target=ask).start()
+        person.held()
+        assert gone.wait(40)
+        until(lambda: said, "what the person is told")
+        assert person.stepper.held is None
+        assert provider.requests == []
+        person.stepper.go(Mode.CONTINUE)
+        assert live.post("openai", "/chat/completions", body).status_code == 200
+    assert said == ["agent:1: the client gave up while its request was paused; it was not sent"]
+    first, second = live.state().calls
+    assert (first.status, second.status) == ("failed", "done")
+    assert "gave up" in first.failures[0]["error"]["message"]
+
+
+def test_a_paused_answer_is_handed_back_before_its_client_gives_up(project: Project) -> None:
+    person, said = Person(Mode.CONTINUE, Breakpoint(condition="answer != ''")), list[str]()
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+    with (
+        Loopback([Reply("paid")]) as provider,
+        session(project, provider.url, stepper=person.stepper, said=said) as live,
+    ):
+        asked = person.start(live, "openai", "/chat/completions", body, **{"X-Stainless-Read-Timeout": "2"})
+        stop = person.held()
+        assert stop.client is not None
+        assert stop.client.limit == 2
+        assert asked.result(60).json()["choices"][0]["message"]["content"] == "paid"
+    assert said == ["agent:1: the answer is handed back: its client waits 2 s at most"]
+
+
+def test_model_and_parameters_are_edited_and_stay_for_the_context(project: Project) -> None:
+    person = Person(Mode.OVER)
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "temperature": 1}
+    with Loopback([Reply("fine")]) as provider, session(project, provider.url, stepper=person.stepper) as live:
+        asked = person.start(live, "openai", "/chat/completions", body)
+        person.held()
+        with pytest.raises(EditError):
+            person.stepper.edit(DropMessage(5))
+        person.stepper.edit(SetModel("other", {"temperature": 0.5}))
+        person.held()
+        person.stepper.go(Mode.CONTINUE)
+        asked.result(60)
+        said = [*body["messages"], {"role": "assistant", "content": "fine"}, {"role": "user", "content": "More"}]  # type: ignore[misc]
+        live.post("openai", "/chat/completions", {**body, "messages": said})
+    assert [(one.body["model"], one.body["temperature"]) for one in provider.requests] == [("other", 0.5)] * 2
+    assert [call.model for call in live.state().calls] == ["other", "other"]

@@ -1,0 +1,107 @@
+"""The proxy of a session of attach while it listens, and the program that it watches, if it started one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+from msgspec import Struct
+
+from workbench.attach.providers import PROVIDERS, client_variables
+from workbench.attach.proxy import Proxy
+from workbench.attach.traffic import Control
+from workbench.workspace.attaching import AttachedRun
+
+LOOPBACK = "127.0.0.1"
+STAND_IN = "workbench"
+"""The key of clients that refuse to start without one, where no provider is asked."""
+PATIENCE = 3.0
+"""Seconds that a program gets to end after it was asked to."""
+
+
+class CannotListen(Exception):
+    """An address that no server can take; the message names it and says why."""
+
+
+class CannotStart(Exception):
+    """A command that cannot be run; the message names it and says why."""
+
+
+class Served(Struct, frozen=True):
+    """Where a session listens, and what is asked of it."""
+
+    listener: socket.socket
+    where: Mapping[str, str]
+    """The address of each provider."""
+    command: tuple[str, ...] = ()
+    token: str = ""
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """A socket that clients can connect to; port 0 takes a free one. Raises CannotListen."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((address, port))
+        bound.listen(256)
+    except OSError as fault:
+        bound.close()
+        raise CannotListen(f"{address}:{port} cannot be used: {fault.strerror or fault}") from None
+    return bound
+
+
+@asynccontextmanager
+async def serving(run: AttachedRun, served: Served, control: Control | None = None) -> AsyncIterator[dict[str, str]]:
+    """Serve until the block ends; it gets the variables that lead clients here."""
+    host, port = served.listener.getsockname()[:2]
+    token = served.token
+    names = frozenset() if token else frozenset({f"{LOOPBACK}:{port}", f"localhost:{port}"})
+    proxy = Proxy(served.where, run.recorder, run.answers, control, hosts=names, token=token)
+    runner = web.AppRunner(proxy.application(), access_log=None, shutdown_timeout=2.0, handler_cancellation=True)
+    await runner.setup()
+    variables = client_variables(f"http://{host}:{port}" + (f"/{token}" if token else ""))
+    if run.answers is not None and run.answers.alone:
+        keys = (key for one in PROVIDERS for key in one.keys)
+        variables |= {key: STAND_IN for key in keys if not os.environ.get(key)}
+    try:
+        await web.SockSite(runner, served.listener).start()
+        yield variables
+    finally:
+        await runner.cleanup()
+
+
+async def started(command: Sequence[str], variables: Mapping[str, str], **how: Any) -> asyncio.subprocess.Process:
+    """Run a command with the variables set. ``how``: as ``create_subprocess_exec`` takes it. Raises CannotStart."""
+    try:
+        return await asyncio.create_subprocess_exec(*command, env={**os.environ, **variables}, **how)
+    except OSError as fault:
+        raise CannotStart(f"'{command[0]}' cannot be run: {fault.strerror}") from None
+
+
+async def run_beside(command: Sequence[str], variables: Mapping[str, str], output: Path) -> int:
+    """Run a command beside the app until it ends; what it prints goes to a file. Cancelled, it is ended. Its exit code;
+    that of a signal as shells have it. Raises CannotStart, OSError."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with output.open("wb") as log:
+        how = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT, "start_new_session": True}
+        child = await started(command, variables, **how)
+    try:
+        code = await child.wait()
+    except asyncio.CancelledError:
+        with suppress(ProcessLookupError):
+            child.terminate()
+        try:
+            await asyncio.wait_for(child.wait(), PATIENCE)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                child.kill()
+        raise
+    return code if code >= 0 else 128 - code

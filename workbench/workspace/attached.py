@@ -1,0 +1,70 @@
+"""A session of attach inside the app: served, watched and paused by the stepper that the Bench drives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from workbench.attach.control import Debugging
+from workbench.attach.recorder import PHASE
+from workbench.engine.debugger.stepper import Stepper
+from workbench.engine.definition import Outcome
+from workbench.engine.journal.event import Event
+from workbench.importers.journal import cascade_text
+from workbench.workspace.attach_serving import Served, run_beside, serving
+from workbench.workspace.attaching import AttachOptions, attached_run, end_session
+from workbench.workspace.folders import Folders
+from workbench.workspace.project import Project
+
+GONE = "this is the session of a program: its calls can be watched, paused and edited; no engine runs it again"
+
+
+class AttachPlan(Struct, frozen=True):
+    """A session that the app is to hold."""
+
+    options: AttachOptions
+    served: Served
+    output: Path | None = None
+    """Where what the command prints goes; None without a command."""
+    pause: bool = False
+    """Whether it is paused before its first request."""
+
+    @property
+    def text(self) -> str:
+        """The cascade that stands for it until its run says more."""
+        return cascade_text(self.options.command, PHASE, "the program that was watched")
+
+
+def attached_output(folders: Folders, session: str) -> Path:
+    """The file for what the command of a session prints."""
+    return folders.state / "attach" / f"{session}.log"
+
+
+async def attached(
+    project: Project,
+    plan: AttachPlan,
+    stepper: Stepper,
+    observe: Callable[[Event], None],
+    say: Callable[[str], None],
+) -> Outcome:
+    """Record a session until its command ends, or until it is cancelled. ``say`` tells the person what the journal does
+    not. Raises what ``attached_run`` and ``run_beside`` do."""
+    served = plan.served
+    with attached_run(project, plan.options, observe) as run:
+        control = Debugging(run.recorder, stepper, say)
+        code, stopped = 0, "it was stopped in the Bench"
+        try:
+            async with serving(run, served, control) as variables:
+                if plan.output is None:
+                    host = variables["OPENAI_BASE_URL"]
+                    say(f"Waiting for clients: OPENAI_BASE_URL={host}, and so on (workbench attach without --bench)")
+                    await asyncio.Event().wait()
+                else:
+                    code = await run_beside(served.command, variables, plan.output)
+                    stopped = ""
+        finally:
+            end_session(run, code, stopped=stopped)
+    return Outcome("failed" if code else "success")
