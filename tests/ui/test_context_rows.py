@@ -18,7 +18,7 @@ from workbench.engine.journal.parts import WINDOW, CallState
 from workbench.engine.journal.state import RunState
 from workbench.views.back import LiveCall
 from workbench.views.cells import Row
-from workbench.views.context import ContextRows, View, bar, cache_line, shares, stretches, summary, title_of
+from workbench.views.context import ContextRows, View, bar, cache_lines, shares, stretches, summary, title_of
 
 PLACE = Place("", "triage", 1, 1, 3, 1)
 
@@ -301,7 +301,7 @@ def test_a_fold_has_its_key_whole_or_not_at_all() -> None:
 
 def test_the_cached_part_is_drawn_to_the_scale_of_the_bar() -> None:
     call = last_call(triage_story())
-    line = cache_line(call, 102).text
+    (line,) = (row.text for row in cache_lines(call, 102))
     total = sum(part.tokens for part in stretches(call))
     assert line.index("╋") - 1 == pytest.approx(100 * 512 / total, abs=1)
     assert line.rstrip().endswith("512 cached")

@@ -124,7 +124,7 @@ async def test_what_does_not_fit_is_said_at_its_place_and_goes_when_it_is_mended
         text = screen_text(it.app)
         assert "✗ an answer is needed" in text
         assert "✗ at least 1" in text
-        assert "✗ 2 to mend: Plan, Days" in text
+        assert "✗ 2 to fix: Plan, Days" in text
         await it.press("1")
         assert "✗ an answer is needed" not in screen_text(it.app)
         assert isinstance(it.app.screen, FormDialog), "the form waits until it fits"
@@ -231,13 +231,13 @@ async def test_what_is_mended_is_no_longer_told_and_what_is_wrong_is_in_view(tmp
 
     async with asked(tmp_path, {"sections": [lines, which]}, size=(80, 20)) as it:
         await it.press("ctrl+s")
-        assert "✗ 2 to mend: Story, Which" in it.text()
+        assert "✗ 2 to fix: Story, Which" in it.text()
         await it.press("x")
-        await it.until(lambda: "✗ 1 to mend: Which" in it.text())
+        await it.until(lambda: "✗ 1 to fix: Which" in it.text())
         assert "✗ an answer is needed" not in it.text().split("Which")[0]
         for key in ("y", "tab", "2"):  # Faster than the app takes them.
             it.app.post_message(events.Key(key, key if len(key) == 1 else None))
-        await it.until(lambda: "to mend" not in it.text())
+        await it.until(lambda: "to fix" not in it.text())
         assert it.app.screen.query_one(TextArea).text == "xy"
         await it.press("ctrl+s")
         await it.until(lambda: "✗ 'other' needs a comment" in it.text(), it.text())
@@ -299,7 +299,7 @@ async def test_a_form_laid_out_anew_keeps_its_open_panels_its_objections_and_the
         text = screen_text(it.app)
         assert "▾ Details" in text
         assert text.count("✗ an answer is needed") == 1, "of the two, one is given by now"
-        assert "✗ 1 to mend: why" in text
+        assert "✗ 1 to fix: why" in text
         await it.press("x")
         answer = await sent(it)
         assert answer["values"] == {"risk": 1, "why": "x"}
@@ -380,7 +380,7 @@ async def test_a_question_whose_time_is_over_leaves_the_screen(tmp_path: Path) -
         story.emit("human_answered", place, index=1, answer=None, timed_out=True)
         await it.feed(story.events[-1:])
         await it.until(lambda: it.app.screen is it.screen)
-        assert "The question is over" in screen_text(it.app)
+        assert "Too late: the question was closed." in screen_text(it.app)
         assert "no answer in time" in it.pane("dock")
 
 

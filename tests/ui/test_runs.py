@@ -73,7 +73,7 @@ async def test_a_broken_journal_is_listed_with_its_reason_and_runs_inside_others
         assert "✗ damaged ─" in screen_text(it.app)
         assert "interrupted" not in screen_text(it.app), "nobody knows how it ended"
         await it.press("F")
-        await it.until(lambda: "there is no place to fork it at" in screen_text(it.app), "nothing was said")
+        await it.until(lambda: "there is no call to fork it at" in screen_text(it.app), "nothing was said")
         assert not screen.query(LineInput)
         await go_to(it, screen, PARENT)
         await it.press("right")
@@ -203,7 +203,7 @@ async def test_a_stopped_run_goes_on_from_the_list(tmp_path: Path) -> None:
         await it.press("x")
         await it.until(lambda: it.presenter.state.run.status == "stopped", "not stopped")
         await opened(it, 1)
-        assert "can go on after dig:" in screen_text(it.app)
+        assert "stopped after dig:" in screen_text(it.app)
         await it.press("c")
         await it.until(lambda: it.session.running and it.session.stepper.held is not None, "it does not go on")
         assert it.app.screen is it.screen

@@ -197,7 +197,7 @@ async def test_a_snapshot_is_not_replaced_without_a_yes(tmp_path: Path) -> None:
         for answer in ("k", "r"):
             await asked_to_freeze(it, "greets")
             await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
-            assert "snapshots/greets.json is there already" in screen_text(it.app)
+            assert "snapshots/greets.json exists already" in screen_text(it.app)
             assert file.read_text() == before
             await it.press(answer)
             await it.app.workers.wait_for_complete()
@@ -249,7 +249,7 @@ async def test_only_a_run_that_ended_is_frozen(tmp_path: Path) -> None:
         await it.press("n")
         await it.until(lambda: it.session.stepper.held is not None)
         await it.press("t")
-        assert "A run is frozen when it has ended" in screen_text(it.app)
+        assert "A run can be frozen once it has ended" in screen_text(it.app)
         await it.press("x")
         await it.until(lambda: not it.session.running)
         await asked_to_freeze(it, "half")

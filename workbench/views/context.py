@@ -21,8 +21,9 @@ from workbench.views.cells import Row, Span, Target, crop, dropping, flat, justi
 from workbench.views.columns import columns
 from workbench.views.filter_result import TITLE_FRAME
 from workbench.views.model import Rows
-from workbench.views.numbers import count, money, plural
+from workbench.views.numbers import UNPRICED, count, money, plural
 from workbench.views.signs import sign
+from workbench.views.text import wrapped
 
 TASK = frozenset({Kind.TASK, Kind.RETRY, Kind.PROMPT, Kind.CLOSING, Kind.USER})
 
@@ -117,23 +118,28 @@ def _label(part: Stretch, length: int, grade: str) -> str:
     return fill * length
 
 
-def cache_line(call: CallState, width: int, budget: int | None = None) -> Row:
-    """The cached prefix, drawn to the scale of the bar above it."""
+def cache_lines(call: CallState, width: int, budget: int | None = None) -> Sequence[Row]:
+    """The cached prefix, drawn to the scale of the bar above it; where nothing is cached, why, in two lines at most."""
     forecast = call.forecast
     if forecast is None or not call.tokens_sent:
-        return Row(())
+        return (Row(()),)
     room, predicted = width - 2, PredictedUsage.of(call)
     parts = stretches(call, budget)
     total = sum(part.tokens for part in parts)
     sent = round(room * call.tokens_sent / total) if total else 0
     cached = min(round(sent * predicted.cached / predicted.tokens), sent) if predicted.cached else 0
     if not forecast.cached:
-        label = f" nothing cached: {flat(forecast.reason)}" if forecast.reason else " nothing cached"
-        return Row(crop(((label, "dim"),), width))
+        label = f"nothing cached: {flat(forecast.reason)}" if forecast.reason else "nothing cached"
+        lines = wrapped(((label, "dim"),), max(1, width - 2))
+        last: tuple[Span, ...] = (("…", "dim"),) if len(lines) > 2 else ()
+        return (
+            Row(crop(((" ", "plain"), *lines[0]), width)),
+            *(Row(crop(((" ", "plain"), *line, *last), width)) for line in lines[1:2]),
+        )
     spans: list[Span] = [(" ", "plain"), ("▔" * cached, "cached")]
     if sent > cached:
         spans += [("╋", "warning"), ("▔" * (sent - cached - 1), "rule")]
-    return Row(justify(spans, ((f" {count(forecast.cached)} cached ", "cached"),), width))
+    return (Row(justify(spans, ((f" {count(forecast.cached)} cached ", "cached"),), width)),)
 
 
 Key = tuple[str, Place]
@@ -282,7 +288,7 @@ class ContextRows(Rows):
             parts = bar(self.call, width, view.budget, divided=view.divided)
             rows = [Row(summary(self.call, width, view.budget)), parts]
             if not view.compact:
-                rows.append(cache_line(self.call, width, view.budget))
+                rows += cache_lines(self.call, width, view.budget)
             rows.append(columns(width, len(self.call.entries), marked=view.compare).head())
             self._heads = (width, tuple(rows))
         return self._heads[1]
@@ -404,7 +410,10 @@ def summary(call: CallState, width: int, budget: int | None = None) -> tuple[Spa
     if call.forecast is not None:
         parts.append([("cached ", "dim"), (count(predicted.cached, call.grade), "cached")])
         parts.append([("fresh ", "dim"), (count(predicted.fresh, call.grade), "plain")])
-        parts.append([(money(predicted.cost), "plain"), (" predicted", "dim")])
+        if predicted.cost is None:
+            parts.append([(UNPRICED, "dim")])
+        else:
+            parts.append([(money(predicted.cost), "plain"), (" predicted", "dim")])
     if (marks := marks_in(call)) is not None and marks.at:
         named = ", ".join(one if isinstance(one, str) else f"message {one + 1}" for one in marks.at)
         parts.append([("marks ", "dim"), (named, "cached"), (f" for {marks.ttl}", "dim")])

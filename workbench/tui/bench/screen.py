@@ -106,6 +106,8 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
     def show_file(self, presenter: Presenter) -> None:
         """Show the checked file while the controllers are still being imported; keys wait until ``open``."""
         self.presenter = presenter
+        if presenter.outline:
+            presenter.phase = presenter.outline[0].name
         self.redraw()
 
     def open(self, presenter: Presenter, controllers: Controllers) -> None:
