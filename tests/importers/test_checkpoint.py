@@ -153,3 +153,30 @@ def test_a_secret_in_a_title_is_not_in_the_name_of_the_session(folder: Path) -> 
     ended = run_cli("import", "one.json", "--json")
     assert ended.code == 0, ended.err
     assert "abc123secret999" not in ended.out
+
+
+PIPELINE = """digraph asking {
+  start [shape=Mdiamond]
+  plan [prompt="Plan"]
+  ask [shape=hexagon, label="Ship it?"]
+  work [prompt="Work on ${context.last_response}"]
+  done [shape=Msquare]
+  start -> plan -> ask
+  ask -> work [label="[Y] Yes"]
+  work -> done
+}
+"""
+
+
+def test_a_pipeline_goes_on_where_its_checkpoint_stands(folder: Path) -> None:
+    (folder / "asking.dot").write_text(PIPELINE)
+    given = ["-m", "offline", "--unscripted", "ok", "-q"]
+    assert run_cli("run", "asking.dot", *given, "--session", "first").code == 1
+    assert run_cli("export", "first", "--as", "checkpoint", "-o", "point").code == 0
+    (imported,) = run_cli("import", "point", "--json").json
+    assert run_cli("export", imported["session_id"], "--as", "checkpoint", "-o", "again").code == 0
+    assert json.loads((folder / "again" / "checkpoint.json").read_text())["current_node"] == "ask"
+    assert run_cli("resume", imported["session_id"], *given, "--auto-approve").code == 0
+    newest, *_ = run_cli("runs", "--json").json
+    shown = run_cli("show", newest["session_id"], "--json").json
+    assert [visit["name"] for visit in shown["phases"]] == ["ask", "work", "done"]

@@ -38,13 +38,21 @@ from workbench.workspace.model_choice import OFFLINE, ModelChoice, choose_model,
 from workbench.workspace.model_place import DOUBTED, model_words
 from workbench.workspace.offline_replies import require_fitting
 from workbench.workspace.people import BadAnswers, FirstChoice, NoHuman, PreparedAnswers, Terminal
-from workbench.workspace.run_builder import RunAttachments, Start, new_options, resume, run_new, start_of
+from workbench.workspace.run_builder import (
+    RunAttachments,
+    Start,
+    from_checkpoint,
+    new_options,
+    resume,
+    run_new,
+    start_of,
+)
 
 if TYPE_CHECKING:
     from workbench.cli.progress import Progress
     from workbench.context.place import Place
     from workbench.engine.contracts import Human, Question
-    from workbench.engine.definition import Outcome
+    from workbench.engine.definition import Definition, Options, Outcome
     from workbench.engine.journal.event import Event
     from workbench.workspace.opened_cascade import OpenedCascade
     from workbench.workspace.project import Project
@@ -239,11 +247,14 @@ def run_file(project: Project, file: Path, input: Mapping[str, Any] | None, way:
 def resume_run(project: Project, run_id: str, way: RunOptions, *, rerun_tools: bool = False) -> int:
     """Go on with a stored run; the exit code. A tool that may have run already stops it unless ``rerun_tools``. Raises
     Failure where a provider answered the run and the offline model would go on with it unasked."""
-    start = start_of(
-        project,
-        run_id,
-        lambda definition, options: chosen_for(project, definition, way.model, options.default_model),
-    )
+
+    def choose(definition: Definition, options: Options) -> ModelChoice:
+        return chosen_for(project, definition, way.model, options.default_model)
+
+    if (stands := from_checkpoint(project, run_id, choose)) is not None:
+        new, parent = stands
+        return driven(project, way, new.choice, lambda attached: run_new(project, new, attached, parent=parent))
+    start = start_of(project, run_id, choose)
     if goes_offline(project, run_id, start.choice, way.model):
         raise Failure(
             Exit.USAGE,

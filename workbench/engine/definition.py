@@ -99,6 +99,10 @@ class Options(Struct, frozen=True):
     max_seconds: float | None = None
     start: str = ""
     """Of a pipeline: the node that the run begins at; empty for its start."""
+    done: bool = False
+    """Of a pipeline: that node has ended already, so that the run begins with the way on from it."""
+    context: Mapping[str, Any] = field(default_factory=dict)
+    """Of a pipeline: what its context holds from the beginning, where it goes on from a checkpoint."""
     restarts: int = 0
     """Of a pipeline: how often ``loop_restart`` has begun it anew."""
     strategy: str = ""
@@ -128,7 +132,8 @@ class Parent(Struct, frozen=True):
     run_id: str
     session_id: str
     kind: str
-    """fork, rerun, replay, sub, async, spawn, tool, validator, ward, pipeline (a child graph) or restart."""
+    """fork, rerun, replay, sub, async, spawn, tool, validator, ward, pipeline (a child graph), restart, or checkpoint
+    (the run goes on where that one stands)."""
     depth: int = 0
     cascade_sha256: str = ""
     """Of the text that it ran, where this run starts from it (fork, rerun): another than this run's own says that

@@ -12,6 +12,8 @@ from workbench.engine.journal.parts import VisitState
 from workbench.engine.journal.state import RunState
 from workbench.language.check import slug
 
+_KEPT = ("last_stage", "last_response")
+"""Keys of the context that a pipeline sets itself."""
 EXCERPT = 200
 """Characters of the last answer in the context."""
 _OUTCOMES = {"success": "success", "failed": "fail", "blocked": "fail", "stopped": "retry", "running": "retry"}
@@ -64,10 +66,11 @@ def _checkpoint(state: RunState, last: dict[str, VisitState]) -> dict[str, Any]:
     if current:
         visit = last[current]
         context |= {
-            "outcome": _OUTCOMES.get(visit.status, "fail"),
+            "outcome": _outcome(visit),
             "last_stage": current,
             "last_response": visit.output[:EXCERPT],
         }
+        context |= {key: state.state[key] for key in _KEPT if key in state.state}
     return {
         "timestamp": state.finished or (state.visits[-1].finished if state.visits else "") or state.started,
         "current_node": current,
@@ -87,20 +90,25 @@ def _prompt(visit: VisitState) -> str:
 
 
 def _status(visit: VisitState) -> dict[str, Any]:
-    outcome = _OUTCOMES.get(visit.status, "fail")
+    outcome, said = _outcome(visit), visit.outcome
     return {
         "outcome": outcome,
-        "preferred_next_label": visit.route,
+        "preferred_next_label": said.get("preferred_label", "") if said else visit.route,
         "suggested_next_ids": [visit.route] if visit.route else [],
         "context_updates": dict(visit.state_set),
-        "notes": visit.output[:EXCERPT],
-        "failure_reason": visit.reason if outcome != "success" else "",
+        "notes": str(said.get("notes", "") if said else visit.output)[:EXCERPT],
+        "failure_reason": visit.reason if visit.status != "success" else "",
         "status": visit.status,
         "kind": visit.kind,
         "model": visit.model,
         "started": visit.started,
         "finished": visit.finished or None,
     }
+
+
+def _outcome(visit: VisitState) -> str:
+    """What it came to, in the word that conditions see."""
+    return str(visit.outcome.get("outcome") or _OUTCOMES.get(visit.status, "fail"))
 
 
 def _json(value: object) -> str:

@@ -26,6 +26,7 @@ from workbench.engine.journal.event import STATUSES
 from workbench.engine.journal.journal_writer import JournalWriter
 from workbench.engine.journal.own_secrets import without_secrets
 from workbench.engine.journal.usage import Usage
+from workbench.engine.routing.outcome import PhaseOutcome, stated
 from workbench.importers.conversation import Unreadable
 from workbench.importers.journal import FileClock, JournalServices, Origin, begin, no_one, redacted_json
 from workbench.importers.values import loads, mapping, moment, string
@@ -86,7 +87,7 @@ class _Writer:
     def _node(self, node: Node) -> None:
         emit, place = self.journal.emit, Place("", node.phase, 1)
         self.clock.at = max(node.at, self.clock.at)
-        kind = "llm" if node.has_model else "deterministic"
+        kind = "llm" if node.has_model else node.kind or "deterministic"
         cascade, phase = whole(self.definition.cascade, node.phase)
         scope = PhaseScope(cascade=cascade, phase=phase, index=0, place=place, model=node.model)
         strategy = Strategy.of(scope.cascade, scope.phase)
@@ -112,7 +113,11 @@ class _Writer:
         if node.route:
             emit("route_chosen", place, to=self._text(node.route), rule=RULE, candidates=[])
         reason = self._text(node.reason)
-        emit("phase_finished", place, status=node.status, output=self._text(node.response), reason=reason, check="")
+        told: dict[str, Any] = {}
+        if self.definition.graph.format == "dot" and node.outcome is not None:
+            told = {"outcome": redacted_json(node.outcome.to_json(), self.outside.redact)}
+        output = self._text(node.response)
+        emit("phase_finished", place, status=node.status, output=output, reason=reason, check="", **told)
         self.journal.sync()
 
     def _call(self, node: Node, at: Place, assembler: Assembler) -> None:
@@ -158,6 +163,8 @@ MANIFEST, STAND = "manifest.json", "checkpoint.json"
 MOST_NODES = 10_000
 _STATUSES = {"fail": "failed", "failed": "failed", "retry": "stopped", "skipped": "stopped"}
 """Of a run of this engine, by the outcome of an engine that says nothing else; any other word is a success."""
+_SILENT = frozenset({"deterministic", "start", "exit", "route", "human", "parallel", "join", "subgraph"})
+"""Kinds of phases that ask no model."""
 _OWN = frozenset({"outcome", "last_stage", "last_response", "preferred_label", "current_node"})
 """Keys of the context that the engine sets, not the run."""
 
@@ -182,6 +189,10 @@ class Node(Struct, frozen=True):
     at: str = ""
     """When it began: UTC, ISO 8601 with microseconds and ``Z``, as ``end``; empty where that is not said."""
     end: str = ""
+    kind: str = ""
+    """As the checkpoint names it."""
+    outcome: PhaseOutcome | None = None
+    """What it came to, as the checkpoint states it."""
 
 
 class Checkpoint(Struct, frozen=True):
@@ -261,9 +272,11 @@ def _node(read: ReadText, name: str, folder: str, retries: object, done: list[st
         mapping(status.get("context_updates")),
         retries + 1 if isinstance(retries, int) and 0 < retries < 1000 else 1,
         string(status.get("model")),
-        kind != "deterministic" if kind else prompt is not None,
+        kind not in _SILENT if kind else prompt is not None,
         moment(status.get("started")),
         moment(status.get("finished")),
+        kind=kind,
+        outcome=stated({**status, "outcome": outcome}, "checkpoint"),
     )
 
 

@@ -116,6 +116,37 @@ def start_of(project: Project, run_id: str, choose: Callable[[Definition, Option
     return Start(definition, file, data["input"], choose(definition, options), options)
 
 
+def from_checkpoint(
+    project: Project, run_id: str, choose: Callable[[Definition, Options], ModelChoice]
+) -> tuple[Start, Parent] | None:
+    """How a new run goes on where an imported checkpoint of a pipeline stands, and that checkpoint as its parent: at
+    the phase that it was in, or behind the last that had ended, with the context that it holds. None for other runs."""
+    state = project.store.state(run_id)
+    last = state.visits[-1] if state.visits else None
+    if state.ports.get("imported") != "checkpoint" or last is None:
+        return None
+    definition = Definition.of(state.cascade_text, state.cascade_file)
+    node = definition.graph.node(last.phase)
+    if definition.graph.format != "dot" or node is None or node.kind == "exit":
+        return None
+    options = Options.from_json(state.options)
+    choice = choose(definition, options)
+    said = {name: last.outcome.get(name) for name in ("outcome", "preferred_label")}
+    context = {**state.state, **{name: value for name, value in said.items() if value}}
+    context = {key: value for key, value in context.items() if not key.startswith("graph.")}
+    session = new_session_id(state.cascade_id)
+    # A failed phase runs again: what comes after it, nobody chose yet.
+    options = replace(
+        new_options(project, state.cascade_id, choice, session),
+        start=last.phase,
+        done=last.status == "success",
+        context=context,
+    )
+    file = project.root / state.cascade_file if state.cascade_file else None
+    parent = Parent(run_id, state.session_id, "checkpoint", cascade_sha256=state.cascade_sha256)
+    return Start(definition, file, state.input, choice, options), parent
+
+
 def restart(
     project: Project,
     past: StoredRun,
@@ -133,11 +164,13 @@ def restart(
 # -- the ways to run it ------------------------------------------------------------------------------------------------
 
 
-async def run_new(project: Project, start: Start, attached: RunAttachments, *, run_id: str = "") -> Outcome:
-    """Run a cascade from the beginning, into a journal of its own."""
+async def run_new(
+    project: Project, start: Start, attached: RunAttachments, *, run_id: str = "", parent: Parent | None = None
+) -> Outcome:
+    """Run a cascade from the beginning, into a journal of its own. ``parent``: the run that it goes on for."""
     with RunJournal(project, attached, run_id or SystemIds().run_id()) as journal:
         journal.open()
-        return await _execute(project, start, attached, journal)
+        return await _execute(project, start, attached, journal, parent=parent)
 
 
 async def resume(project: Project, run_id: str, start: Start, attached: RunAttachments) -> Outcome:
@@ -210,7 +243,13 @@ class _FromStoredRun(Struct, frozen=True):
 
 
 async def _execute(
-    project: Project, start: Start, attached: RunAttachments, journal: RunJournal, taken: _FromStoredRun | None = None
+    project: Project,
+    start: Start,
+    attached: RunAttachments,
+    journal: RunJournal,
+    taken: _FromStoredRun | None = None,
+    *,
+    parent: Parent | None = None,
 ) -> Outcome:
     live = live_ports(project, start, attached, journal)
     ports = live
@@ -226,7 +265,7 @@ async def _execute(
         run_id=journal.run_id,
         observe=journal.observe,
         observe_child=journal.observe_child,
-        parent=taken.parent if taken is not None else None,
+        parent=taken.parent if taken is not None else parent,
         journaled=taken.recording.events if taken is not None and taken.policy is RESUMED else (),
     )
     return await _executed(run, live, None if attached.model is not None else live.model)

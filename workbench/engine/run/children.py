@@ -165,7 +165,7 @@ class ChildRun:
         self.depth = services.depth + (kind != RESTART)
         self.audibles = audibles
         self.running: Startable | None = None
-        self.options = options or replace(services.options, start="", restarts=0)
+        self.options = options or replace(services.options, start="", done=False, context={}, restarts=0)
         if self.depth > services.options.max_depth:
             raise PhaseFailed(f"cascades are nested deeper than {services.options.max_depth}: {' > '.join(chain)}")
         self.parent, self.definition, self.input, self.place = parent, definition, input, place

@@ -13,7 +13,7 @@ from workbench.engine.contracts import Divergence
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
 from workbench.engine.gate import Stop, StopKind
 from workbench.engine.routing.choosing import AFTER_FAIL, Selection, choose_edge, no_way_on
-from workbench.engine.routing.outcome import PhaseOutcome
+from workbench.engine.routing.outcome import PhaseOutcome, stated
 from workbench.engine.run.children import RESTART
 from workbench.engine.run.execution import RunParts
 from workbench.engine.run.node_work import PipelineWork
@@ -135,6 +135,21 @@ class GraphWalk:
         if node.rules.goal_gate:
             self.run.gates[node.id] = outcome
         return visit
+
+    def after(self, node: str) -> tuple[str, int]:
+        """The node behind one that ended before this run, by what the context says of it, and the edge to it. Raises
+        PhaseFailed where nothing follows."""
+        state, edges = self.world.state, self.run.graph.out(node)
+        label = str(state.get("preferred_label") or "")
+        self.outcome = stated({"outcome": str(state.get("outcome") or "success"), "preferred_label": label}, "") or (
+            PhaseOutcome()
+        )
+        selection = choose_edge(edges, self.outcome, self.lookup)
+        if selection.index < 0:
+            code, reason = no_way_on(node, selection)
+            raise PhaseFailed(reason, code)
+        taken = edges[selection.index]
+        return taken.dst, self._edges[id(taken)]
 
     # -- what follows ------------------------------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ class Run:
         text, secrets = ports.redact(json.dumps(dict(input), ensure_ascii=False))
         given = json.loads(text) if secrets else dict(input)
         world = World(given, cache=ToolCache(definition.cascade.tool_caching))
-        depth = parent.depth if parent and parent.kind not in ("fork", "replay", "rerun") else 0
+        depth = parent.depth if parent and parent.kind not in ("fork", "replay", "rerun", "checkpoint") else 0
         prompt_id = (parent.prompt_id if parent is not None else "") or journal.run_id
         self.parent = parent
         self.journal = journal
@@ -171,13 +171,19 @@ class Run:
             if value:
                 world.wrote(services.journal.emit("state_set", key=f"graph.{key}", value=value, by="graph"))
                 world.state[f"graph.{key}"] = value
+        for key, value in services.options.context.items():
+            world.wrote(services.journal.emit("state_set", key=key, value=value, by="checkpoint"))
+            world.state[key] = value
         walk = GraphWalk(PipelineRun(self._parts, self._restart), world, branch)
-        await walk.walk(services.options.start or graph.start)
+        begins, edge = services.options.start or graph.start, None
+        if services.options.done:
+            begins, edge = walk.after(begins)
+        await walk.walk(begins, edge=edge)
         return walk.output
 
     async def _restart(self, to: str, visit: Visit) -> Restarted:
         services = self.services
-        options = replace(services.options, start=to, restarts=services.options.restarts + 1)
+        options = replace(services.options, start=to, done=False, context={}, restarts=services.options.restarts + 1)
         child = await self._children.run(
             services.definition, services.world.input, "restart", visit.place(), options=options
         )
