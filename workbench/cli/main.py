@@ -46,6 +46,8 @@ COMMANDS: dict[str, dict[str, str]] = {
         "export": "A stored run as messages, spans, a page, a checkpoint or Parquet.",
         "graph": "The phases of a cascade or a run, and what leads where.",
         "sql": "Query all stored runs in SQL.",
+        "push": "Ship the runs of this workspace to the team's server.",
+        "pull": "Bring runs of colleagues from the team's server.",
         "memory": "Look into the memory banks that runs keep.",
     },
     "Test": {

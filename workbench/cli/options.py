@@ -15,6 +15,7 @@ from workbench.plain_file import read_given
 
 if TYPE_CHECKING:
     from workbench.engine.journal.state import RunState
+    from workbench.store.team_server import TeamServer
     from workbench.workspace.project import Project
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -113,6 +114,14 @@ def project_here(**flags: Any) -> Project:
     from workbench.workspace.project import Project  # settings: --help does without them
 
     return Project.at(flags={name: value for name, value in flags.items() if value is not None})
+
+
+def team_server_of(project: Project) -> TeamServer:
+    """The server that runs are shipped to. Raises Failure where the settings name none."""
+    if project.team_server is None:
+        hint = "WORKBENCH_USE_CLICKHOUSE_SERVER=true and WORKBENCH_CLICKHOUSE_HOST=HOST name it"
+        raise Failure(Exit.USAGE, "there is no team's server in the settings", hint=hint)
+    return project.team_server
 
 
 def session_argument(function: F) -> F:

@@ -38,6 +38,7 @@ from workbench.workspace.model_choice import OFFLINE, ModelChoice, choose_model,
 from workbench.workspace.model_place import DOUBTED, model_words
 from workbench.workspace.offline_replies import require_fitting
 from workbench.workspace.people import BadAnswers, FirstChoice, NoHuman, PreparedAnswers, Terminal
+<<<<<<< HEAD
 from workbench.workspace.run_builder import (
     RunAttachments,
     Start,
@@ -47,6 +48,10 @@ from workbench.workspace.run_builder import (
     run_new,
     start_of,
 )
+=======
+from workbench.workspace.run_builder import RunAttachments, Start, new_options, resume, run_new, start_of
+from workbench.workspace.team import Shipping
+>>>>>>> 4e154524 (Ship runs to a team's ClickHouse server, and read colleagues' runs)
 
 if TYPE_CHECKING:
     from workbench.cli.progress import Progress
@@ -283,7 +288,23 @@ def driven(
     gate: Callable[[Progress, Gate], Gate] | None = None,
 ) -> int:
     """Drive a run on the main thread and tell how it goes; the exit code. ``gate`` is put before the one of the
-    options, and keeps silent about what happens until it speaks."""
+    options, and keeps silent about what happens until it speaks. What is sent elsewhere meanwhile (spans, journals) is
+    waited for when all is told, and not for long."""
+    with Shipping(project.store, lambda text: talk(text, "warning")):
+        code = _driven(project, way, choice, begin, resumed=resumed, gate=gate)
+        finish_spans()
+    return code
+
+
+def _driven(
+    project: Project,
+    way: RunOptions,
+    choice: ModelChoice,
+    begin: Callable[[RunAttachments], Coroutine[Any, Any, Outcome]],
+    *,
+    resumed: bool,
+    gate: Callable[[Progress, Gate], Gate] | None,
+) -> int:
     for note in project.notes:
         talk(note, "warning")
     if choice.offline and not way.quiet:
@@ -333,7 +354,6 @@ def driven(
         _name_the_largest(project, verdict.run_id)
     elif unanswered.get("kind") in DOUBTED:
         _name_the_model(project, verdict.run_id)
-    finish_spans()
     return code
 
 

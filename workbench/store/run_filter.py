@@ -174,6 +174,8 @@ FIELDS: tuple[Field, ...] = (
     Field("parent", "words", "session or run that it came from", lambda r: (r.parent_session, r.parent_run)),
     Field("source", "words", "the format that it was imported from", lambda r: (r.source,)),
     Field("reason", "words", "why it ended so, or what is wrong with it", lambda r: (r.reason, r.fault)),
+    Field("user", "words", "who ran it, of runs on a team's server", lambda r: (r.user,)),
+    Field("machine", "words", "the machine that it ran on, likewise", lambda r: (r.machine,)),
     Field("calls", "number", "answered model calls", lambda r: r.calls),
     Field("tools", "number", "tool calls", lambda r: r.tools),
     Field("tokens", "number", "tokens in and out", lambda r: r.tokens_in + r.tokens_out),

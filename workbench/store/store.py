@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -26,6 +26,7 @@ from workbench.store.journal.journal import Journal, LateFolder, writer_lock
 from workbench.store.journal.lock import FileLock, Holder, holder_of
 from workbench.store.journal.reading import Health, Tail, read_blob, segments
 from workbench.store.summary import RunSummary, Summarizer, fault_in, fault_of, unreadable
+from workbench.store.team_server import TeamServer
 
 INTERRUPTED = "the process that ran it ended before the run did"
 _SHOWN = 8
@@ -35,15 +36,31 @@ _SHOWN = 8
 class Store:
     """All runs below one folder. Reading never writes, except for summaries, which are a cache."""
 
-    def __init__(self, root: Path, disk: Disk | None = None, *, fixed: Path | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        disk: Disk | None = None,
+        *,
+        fixed: Path | None = None,
+        server: TeamServer | None = None,
+        bring: Callable[[Store, str], str] = lambda store, name: "",
+    ) -> None:
         """``root`` is the ``.workbench/`` folder; it is made when the first run is. ``fixed`` is another one, which
-        cannot be written: its runs are listed and read like those of ``root``."""
+        cannot be written: its runs are listed and read like those of ``root``. ``server`` is where the runs are
+        shipped, and ``bring`` copies one of that name from there into ``pulled`` and gives its run id; an empty one
+        where there is none."""
         self.root = root.resolve()
+        self.server = server
+        self._bring = bring
         self.journals = self.root / "journal"
-        self.readable = (self.journals,) if fixed is None else (self.journals, fixed.resolve() / "journal")
+        self.pulled = self.root / "pulled" / "journal"
+        """Runs that were brought from a server: read like others, and never written."""
+        self.readable = (self.journals, *(() if fixed is None else (fixed.resolve() / "journal",)), self.pulled)
         """Where runs are read, the folder that new ones are written to first."""
         self.removed = self.root / "removed"
         """Empty files named by removed runs whose rows the database still has to drop."""
+        self.removed_there = self.root / "removed-there"
+        """The same for the server."""
         self._disk = disk
 
     # -- writing -----------------------------------------------------------------------------------------------------
@@ -109,13 +126,17 @@ class Store:
     def remove(self, run_id: str) -> None:
         """Delete a run's folder and the names of its images; its rows follow when the database is next open. Raises
         StoreBusy, UnknownRun, StoreError where it cannot be written."""
-        folder = self._own_folder(run_id)
+        folder = self.folder(run_id)
+        if folder.parent != self.pulled:  # Of a copy, the rows of the original stay.
+            folder = self._own_folder(run_id)
         if (holder := self.writer(run_id)) is not None:
             raise StoreBusy(f"run {run_id} is being written by {holder}", holder.pid)
+        there = (self.removed_there,) if self.server is not None and folder.parent == self.journals else ()
         try:
-            self.removed.mkdir(mode=0o700, exist_ok=True)
-            (self.removed / run_id).touch(mode=0o600)
-            gone = self.journals / f".{run_id}.removed"
+            for removed in (self.removed, *there):
+                removed.mkdir(mode=0o700, exist_ok=True)
+                (removed / run_id).touch(mode=0o600)
+            gone = folder.parent / f".{run_id}.removed"
             folder.rename(gone)  # At once, so that nobody reads a run of which a part is left.
             _unname(self.root / "images", gone / "blobs")
             shutil.rmtree(gone)
@@ -125,10 +146,12 @@ class Store:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def folder(self, run_id: str) -> Path:
-        """Where a run lies. Raises UnknownRun."""
+        """Where a run lies; one that only the server has is brought from there. Raises UnknownRun."""
         for journals in self.readable:
             if (folder := safe_join(journals, run_id)).is_dir():
                 return folder
+        if self._bring(self, run_id) == run_id and (folder := safe_join(self.pulled, run_id)).is_dir():
+            return folder
         raise UnknownRun(f"no run {run_id} in {self.root}")
 
     def run_ids(self) -> list[str]:
@@ -231,12 +254,20 @@ class Store:
         return run
 
     def matches(self, name: str) -> list[RunSummary]:
-        """The runs that a name may mean, newest first: of that session or run id, else all whose ids begin so."""
+        """The runs that a name may mean, newest first: of that session or run id, else all whose ids begin so, else
+        what the server has of that name."""
         runs = self.runs()
         exact = [run for run in runs if name in (run.session_id, run.run_id)]
-        return exact or [
+        close = exact or [
             run for run in runs if name and (run.run_id.startswith(name) or run.session_id.startswith(name))
         ]
+        if len(close) == 1 and self._may_have_grown(close[0]) and (again := self._bring(self, close[0].run_id)):
+            return [self.summary(again)]
+        return close or [self.summary(run_id) for run_id in filter(None, [name and self._bring(self, name)])]
+
+    def _may_have_grown(self, run: RunSummary) -> bool:
+        """Whether this is a copy of a run that had not ended."""
+        return not run.finished and self.folder(run.run_id).parent == self.pulled
 
     def require_new(self, session_id: str) -> None:
         """Raises SessionTaken where a stored run has this session id; an empty one is always new."""
@@ -287,6 +318,9 @@ class Store:
     def _own_folder(self, run_id: str) -> Path:
         """Where a run lies that may be changed. Raises UnknownRun, StoreError."""
         folder = self.folder(run_id)
+        if folder.parent == self.pulled:
+            said = f"run {run_id} was brought from the server: it can be shown, replayed and forked here"
+            raise StoreError(f"{said}, and goes on where it was made")
         if folder.parent != self.journals:
             raise StoreError(f"run {run_id} can only be read: {folder.parent.parent} cannot be written")
         return folder

@@ -121,6 +121,10 @@ class RunSummary(Struct, frozen=True):
     damaged: bool = False
     fault: str = ""
     """What is wrong with its journal, in a sentence."""
+    user: str = ""
+    """Who ran it, of a run that is on a team's server."""
+    machine: str = ""
+    """Where it ran, likewise."""
     pid: int | None = None
     """Of the process that writes it, while it runs."""
 

@@ -126,6 +126,7 @@ class _Printed(NamedTuple):
 
 COLUMNS = (
     _Printed(Column("session", flexible=True, least=30)),
+    _Printed(Column("who", flexible=True, leaves=7, most=30), leaves_empty=True),
     _Printed(Column("status")),
     _Printed(Column("started", leaves=9)),
     _Printed(Column("took", right=True, leaves=4)),
@@ -146,6 +147,7 @@ COLUMNS = (
 def _cells(run: RunSummary) -> list[Cell]:
     return [
         Cell(run.name, "name"),
+        Cell("@".join(filter(None, (run.user, run.machine))), "dim"),
         status_cell(run.status),
         Cell(local_time(run.started), "dim"),
         Cell(_took(run), "dim"),

@@ -17,13 +17,15 @@ from workbench.views.model import Rows
 from workbench.views.text import TextLine, TextRows
 from workbench.views.value import Block, Cell, Column, Table, View
 from workbench.workspace.folders import at_home
-from workbench.workspace.settings import Setting, Settings
+from workbench.workspace.settings import SecretText, Setting, Settings
 
 TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false", list: "list", dict: "mapping"}
 ROOMY = 100
 """Cells from which on a row says what its setting is."""
 NONE = "–"
 """How a row shows a value that is not set."""
+HIDDEN = "(set)"
+"""How a secret is shown."""
 WHERE = 11
 """Cells of where a key works, which has none in a narrow terminal: the pane below says it."""
 AT_ONCE = frozenset({"theme", "keys"})
@@ -34,6 +36,8 @@ def value_text(value: Any) -> str:
     """A value on one line, as it is written in a file."""
     if value in (None, "", [], {}):
         return NONE
+    if isinstance(value, SecretText):
+        return HIDDEN
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list):
@@ -89,7 +93,7 @@ class SettingsView(View):
 
 def _harmless(value: object) -> object:
     """A value without the password of a URL."""
-    return without_password(value) if isinstance(value, str) else value
+    return value_text(value) if isinstance(value, str) and value else value
 
 
 def in_force_text(setting: Setting, settings: Settings, in_force: Mapping[str, str]) -> str:

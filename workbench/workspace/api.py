@@ -15,7 +15,7 @@ from workbench.context.place import Place
 from workbench.engine.definition import Outcome
 from workbench.engine.journal.event import Event
 from workbench.engine.lifecycle import EventBus
-from workbench.store.index.index import Index
+from workbench.store.index.queries import Queries
 from workbench.store.index.table import ResultTable
 from workbench.tools.hook_registry import hooks_of
 from workbench.workspace.input_file import CannotOpen
@@ -23,6 +23,7 @@ from workbench.workspace.model_choice import choose_model
 from workbench.workspace.people import NoHuman, PreparedAnswers
 from workbench.workspace.project import Project
 from workbench.workspace.run_builder import RunAttachments, Start, new_options, run_new
+from workbench.workspace.sql_queries import open_index
 from workbench.workspace.system import SystemIds
 
 # Asks the stored runs from a program: the functions of the SQL tables, each over the workspace of a folder.
@@ -32,13 +33,13 @@ Folder = str | Path | None
 
 
 @contextmanager
-def index_of(folder: Folder = None) -> Iterator[Index]:
+def index_of(folder: Folder = None) -> Iterator[Queries]:
     """The tables over the store of a workspace, brought up to date: for several questions in a row.
 
     Raises StoreError when they cannot be opened or brought up to date.
     """
     project = Project.at(None if folder is None else Path(folder).resolve())
-    with Index(project.store) as index:
+    with open_index(project.store) as index:
         index.catch_up()
         yield index
 

@@ -13,12 +13,12 @@ from workbench.exporters.html import run_html
 from workbench.exporters.messages import conversations
 from workbench.exporters.otel import spans_of_run
 from workbench.replacing import replacing, write_whole
-from workbench.store.index.index import Index
 from workbench.store.index.table import write_parquet
 from workbench.workspace.recorded_runs import StoredImages
 
 if TYPE_CHECKING:
     from workbench.workspace.project import Project
+from workbench.workspace.sql_queries import open_index
 
 ENDINGS = {
     "messages": ".messages.jsonl",
@@ -87,7 +87,7 @@ def _checkpoint(project: Project, run_id: str, path: Path) -> None:
 def _parquet(project: Project, run_id: str, path: Path) -> None:
     """All rows of the run and of its bodies, as ``all_data`` has them; indexed first. Raises StoreError."""
     project.store.folder(run_id)
-    with Index(project.store) as index:
+    with open_index(project.store) as index:
         index.catch_up()
         rows = index.arrow("SELECT * FROM all_data WHERE run_id = {run:String} ORDER BY seq", None, {"run": run_id})
     with replacing(path) as fresh:

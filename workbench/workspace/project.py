@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import os
+import socket
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from workbench.store.team_server import TeamServer
 from workbench.workspace.folders import Folders, workspace_root
 from workbench.workspace.settings import Settings, SettingsError, load_settings
 
@@ -63,15 +66,43 @@ class Project:
     def store(self) -> Store:
         """The journals: in the workspace, or in the user's state folder where the workspace cannot be written; runs
         that lie in it all the same can be read."""
-        from workbench.store.store import Store
-
         home, place = self.root / ".workbench", self._store_place
         if self.settings.data_dir or place == home:
-            return Store(place)
+            return self._store(place)
         old = home if (home / "journal").is_dir() and os.access(home / "journal", os.R_OK | os.X_OK) else None
         and_old = "; those in the workspace can be read" if old else ""
         self.notes.append(f"the workspace cannot be written: runs are kept in {place}{and_old}")
-        return Store(place, fixed=old)
+        return self._store(place, old)
+
+    def _store(self, place: Path, fixed: Path | None = None) -> Store:
+        from workbench.store.store import Store
+
+        server = self.team_server
+        if server is None:
+            return Store(place, fixed=fixed)
+        return Store(place, fixed=fixed, server=server, bring=bring_run)
+
+    @property
+    def team_server(self) -> TeamServer | None:
+        """Where runs are shipped; None where they stay here."""
+        settings = self.settings
+        if not settings.use_clickhouse_server:
+            return None
+        secure = settings.clickhouse_tls
+        return TeamServer(
+            host=settings.clickhouse_host,
+            port=settings.clickhouse_port or (8443 if secure else 8123),
+            database=settings.clickhouse_database,
+            user=settings.clickhouse_user,
+            password=settings.clickhouse_password,
+            secure=secure,
+            ca_cert=settings.clickhouse_ca_cert,
+            cluster=settings.clickhouse_cluster,
+            retention_days=settings.clickhouse_retention_days,
+            who=settings.user or login_name(),
+            machine=settings.machine or socket.gethostname(),
+            workspace=str(self.root),
+        )
 
     @property
     def store_folder(self) -> Path:
@@ -163,6 +194,21 @@ class Project:
         """A file as messages name it: relative to the workspace where it lies in it."""
         real = Path(os.path.realpath(file))  # Path.resolve() raises where links lead in a circle.
         return str(real.relative_to(self.root)) if real.is_relative_to(self.root) else str(file)
+
+
+def bring_run(store: Store, name: str) -> str:
+    """Copy a run of that name from the server of a store; its run id, empty where there is none."""
+    from workbench.store.server.pulling import bring  # Who has no server needs none of it.
+
+    return bring(store, name)
+
+
+def login_name() -> str:
+    """Of the user of this process; empty where the system knows none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def new_session_id(cascade_id: str) -> str:

@@ -16,6 +16,7 @@ from workbench.store.run_filter import Filter, FilterError, RunMatch, find_runs,
 from workbench.store.store import Store
 from workbench.store.summary import RunSummary
 from workbench.store.text_search import Hit, TextSearch
+from workbench.workspace.team import TeamRuns, with_team
 
 LOOK_EVERY = 1.5
 """Seconds between two looks for runs of other processes."""
@@ -55,6 +56,8 @@ class RunsPoller:
 
     def __init__(self, store: Store, publish: Callable[[Listing], None], wanted: RunsRequest = RunsRequest()) -> None:
         self._catalog = Catalog(store)
+        self._team = TeamRuns(store.server, self.look) if store.server is not None else None
+        self._team_seen: Sequence[RunSummary] = ()
         self._search = TextSearch(store)
         self._publish = publish
         self._wanted = wanted
@@ -67,11 +70,15 @@ class RunsPoller:
     def start(self) -> None:
         """Begin to look; returns at once."""
         self._thread.start()
+        if self._team is not None:
+            self._team.start()
 
     def stop(self) -> None:
         """Stop looking; what is being done is given up."""
         self._over = True
         self._asked.set()
+        if self._team is not None:
+            self._team.stop()
 
     def ask(self, wanted: RunsRequest) -> None:
         """Show something else."""
@@ -90,6 +97,8 @@ class RunsPoller:
             self._asked.clear()
             wanted = self._wanted
             changed = self._catalog.look(partial(self._show_early, wanted))
+            if self._team is not None and self._team.runs is not self._team_seen:
+                self._team_seen, changed = self._team.runs, True
             if (changed or wanted is not shown) and self._show(wanted):
                 shown = wanted
             self._asked.wait(LOOK_EVERY)
@@ -111,6 +120,8 @@ class RunsPoller:
         except FilterError as fault:
             self._fault = fault
         runs = self._catalog.runs
+        if self._team_seen and not self._good.reads:  # What is elsewhere is not searched word by word.
+            runs = tuple(with_team(runs, self._team_seen))
         found: list[RunMatch] = []
         early, shown_at = Listing(wanted), monotonic()
 

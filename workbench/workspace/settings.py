@@ -19,6 +19,12 @@ from workbench.plain_file import read_plain
 from workbench.tools.addresses import bad_host
 
 
+class SecretText(str):
+    """A value that nothing shows."""
+
+    __slots__ = ()
+
+
 class Setting(Struct, frozen=True):
     """One row: name, type, default, the environment variables that set it, and one sentence of help."""
 
@@ -36,6 +42,8 @@ class Setting(Struct, frozen=True):
     """The smallest number that makes sense."""
     unset: str = ""
     """What is in force while the value is empty, in a few words."""
+    secret: bool = False
+    """Whether the value is never shown."""
     of: str = ""
     """What each part of a list or a mapping is: ``texts``, ``hosts``, ``mappings of numbers``, or ``MCP servers``."""
 
@@ -198,6 +206,112 @@ TABLE: tuple[Setting, ...] = (
         workspace=False,
         of="mappings of numbers",
     ),
+    Setting(
+        "use_clickhouse_server",
+        bool,
+        False,
+        "Whether runs are shipped to a team's ClickHouse server, and SQL asks it.",
+        ("WORKBENCH_USE_CLICKHOUSE_SERVER", "WINDLASS_USE_CLICKHOUSE_SERVER"),
+        workspace=False,
+    ),
+    Setting(
+        "clickhouse_host",
+        str,
+        "localhost",
+        "Host of that server.",
+        ("WORKBENCH_CLICKHOUSE_HOST", "WINDLASS_CLICKHOUSE_HOST"),
+        workspace=False,
+    ),
+    Setting(
+        "clickhouse_port",
+        int,
+        None,
+        "Its HTTP port, not that of the native protocol.",
+        ("WORKBENCH_CLICKHOUSE_PORT", "WINDLASS_CLICKHOUSE_PORT"),
+        unset="8123, or 8443 with TLS",
+        workspace=False,
+        least=1,
+    ),
+    Setting(
+        "clickhouse_database",
+        str,
+        "workbench",
+        "Database on that server; made if it is not there.",
+        ("WORKBENCH_CLICKHOUSE_DATABASE", "WINDLASS_CLICKHOUSE_DATABASE"),
+        workspace=False,
+    ),
+    Setting(
+        "clickhouse_user",
+        str,
+        "default",
+        "User on that server.",
+        ("WORKBENCH_CLICKHOUSE_USER", "WINDLASS_CLICKHOUSE_USER"),
+        workspace=False,
+    ),
+    Setting(
+        "clickhouse_password",
+        str,
+        "",
+        "Password on that server; better in the environment than in a file.",
+        ("WORKBENCH_CLICKHOUSE_PASSWORD", "WINDLASS_CLICKHOUSE_PASSWORD"),
+        unset="none",
+        workspace=False,
+        secret=True,
+    ),
+    Setting(
+        "clickhouse_tls",
+        bool,
+        False,
+        "Whether that server is reached over TLS.",
+        ("WORKBENCH_CLICKHOUSE_TLS", "WORKBENCH_CLICKHOUSE_SECURE"),
+        workspace=False,
+    ),
+    Setting(
+        "clickhouse_ca_cert",
+        str,
+        "",
+        "File with the certificates that vouch for that server.",
+        ("WORKBENCH_CLICKHOUSE_CA_CERT",),
+        unset="the system's",
+        workspace=False,
+    ),
+    Setting(
+        "clickhouse_cluster",
+        str,
+        "",
+        "Cluster on which its tables are made, replicated and sharded.",
+        ("WORKBENCH_CLICKHOUSE_CLUSTER",),
+        unset="a server by itself",
+        workspace=False,
+    ),
+    Setting(
+        "clickhouse_retention_days",
+        int,
+        None,
+        "Days after which that server drops what was shipped; 0 keeps it for ever.",
+        ("WORKBENCH_CLICKHOUSE_RETENTION_DAYS",),
+        unset="as the server has it",
+        workspace=False,
+        least=0,
+    ),
+    Setting(
+        "user",
+        str,
+        "",
+        "Who you are in lists of runs of a team.",
+        ("WORKBENCH_USER",),
+        unset="your login name",
+        workspace=False,
+    ),
+    Setting(
+        "machine",
+        str,
+        "",
+        "How this machine is named there.",
+        ("WORKBENCH_MACHINE",),
+        unset="its host name",
+        workspace=False,
+    ),
     Setting("theme", str, "workbench-dark", "Colour theme of the app.", ("WORKBENCH_THEME",)),
     Setting("keys", dict, {}, "Keys of the app by command.", unset="the usual keys", of="texts"),
 )
@@ -226,8 +340,7 @@ def not_honoured(env: Mapping[str, str]) -> dict[str, str]:
     for name in sorted(env):
         plain = name.removeprefix("WINDLASS_") if name.startswith("WINDLASS_AUTO_CONTEXT_") else name
         if name.startswith(_OF_OTHERS) and name not in known:
-            database = "CLICKHOUSE" in name and "the database is part of this program"
-            found[name] = _NOT_HONOURED.get(plain) or database or "no setting has this name"
+            found[name] = _NOT_HONOURED.get(plain) or "no setting has this name"
     return found
 
 
@@ -390,7 +503,7 @@ def _checked(setting: Setting, value: Any, origin: str) -> Any:
         raise SettingsError(f"{origin}: error: '{setting.name}' must be at least {setting.least:g}, got {converted}")
     if setting.url and not _WEB.match(converted):
         raise SettingsError(f"{origin}: error: '{setting.name}' must begin with http:// or https:// and name a server")
-    return converted
+    return SecretText(converted) if setting.secret else converted
 
 
 def _of(parts: str, value: Any) -> Any:

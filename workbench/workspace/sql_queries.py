@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from workbench.store.index.index import Index
     from workbench.store.index.queries import Cancel
     from workbench.store.index.table import ResultTable
+    from workbench.store.server.server_index import ServerIndex
     from workbench.store.store import Store
     from workbench.workspace.folders import Folders
 
@@ -76,8 +77,20 @@ PATIENCE = 3.0
 _COUNTABLE = re.compile(r"\s*(?:/\*.*?\*/|--[^\n]*\n|\s)*(?:SELECT|WITH)\b", re.IGNORECASE | re.DOTALL)
 
 
+def open_index(store: Store) -> Index | ServerIndex:
+    """What answers questions in SQL about a store: its own database, or the team's server. Raises StoreBusy where
+    another process owns the database, and StoreError."""
+    from workbench.store.index.index import Index
+
+    if store.server is None:
+        return Index(store)
+    from workbench.store.server.server_index import ServerIndex  # Who has no server needs none of it.
+
+    return ServerIndex(store, store.server)
+
+
 class _SharedIndex(Struct):
-    index: Index
+    index: Index | ServerIndex
     users: int = 0
 
 
@@ -86,17 +99,15 @@ _lock = threading.Lock()
 
 
 @contextmanager
-def shared_index(store: Store) -> Iterator[Index]:
+def shared_index(store: Store) -> Iterator[Index | ServerIndex]:
     """The index over a store, opened once in this process however many use it; the last one closes it.
 
     Raises StoreBusy where another process owns it, and StoreError.
     """
-    from workbench.store.index.index import Index
-
     with _lock:
         shared = _open.get(store.root)
         if shared is None:
-            shared = _open[store.root] = _SharedIndex(Index(store))
+            shared = _open[store.root] = _SharedIndex(open_index(store))
         shared.users += 1
     try:
         yield shared.index
@@ -108,7 +119,7 @@ def shared_index(store: Store) -> Iterator[Index]:
                 shared.index.close()
 
 
-def index_notes(index: Index) -> list[str]:
+def index_notes(index: Index | ServerIndex) -> list[str]:
     """What a reader of answers should know: that the index is only read, stands still, or lacks runs."""
     progress = index.progress
     notes = [index.notice] if index.notice else []
@@ -140,14 +151,14 @@ class SqlQueries:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._index: Index | None = None
+        self._index: Index | ServerIndex | None = None
         self._stack = ExitStack()
         self._change = threading.Condition()
         self._users = 0
         self._closed = False
 
     @contextmanager
-    def _used(self) -> Iterator[Index]:
+    def _used(self) -> Iterator[Index | ServerIndex]:
         """The index while a query runs: it is not closed under it. Raises StoreError."""
         with self._change:
             if self._closed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -15,10 +16,12 @@ from workbench.store.run_filter import FIELDS, FilterError, find_runs, parse_fil
 from workbench.store.text_search import TextSearch
 from workbench.views.runs import RunsView
 from workbench.views.value import Cell
+from workbench.workspace.team import listed
 
 if TYPE_CHECKING:
     from workbench.store.run_filter import Filter, RunMatch
     from workbench.store.store import Store
+    from workbench.store.summary import RunSummary
 
 
 @click.command(short_help="List the stored runs.")
@@ -47,6 +50,7 @@ def command(
       workbench runs
       workbench runs 'status:failed phase:research tokens>8000'
       workbench runs 'cost>=0.05 date>=2026-11-01 or is:edited' --json
+      workbench runs 'user:ana machine:lab3 date>=yesterday'
       workbench runs 'text:"rate limit" -status:success'
     """
     if fields:
@@ -54,7 +58,10 @@ def command(
         return
     project = project_here()
     wanted = _filter(" ".join(filter_), status)
-    found = _found(project.store, wanted, nested=nested, limit=limit)
+    stored, missing = listed(project.store, elsewhere=not wanted.reads)
+    if missing:
+        talk(missing, "warning")
+    found = _found(project.store, stored, wanted, nested=nested, limit=limit)
     view = RunsView(found)
     if json:
         write_json(view.json())
@@ -82,8 +89,10 @@ def _filter(text: str, status: str | None) -> Filter:
     return type(wanted)(f"{wanted.text} status:{status}".strip(), both)
 
 
-def _found(store: Store, wanted: Filter, *, nested: bool, limit: int | None) -> list[RunMatch]:
-    runs = [run for run in store.runs() if nested or wanted.asks_inside or not run.depth]
+def _found(
+    store: Store, stored: Iterable[RunSummary], wanted: Filter, *, nested: bool, limit: int | None
+) -> list[RunMatch]:
+    runs = [run for run in stored if nested or wanted.asks_inside or not run.depth]
     return list(islice(find_runs(runs, wanted, TextSearch(store)), limit))
 
 

@@ -14,12 +14,11 @@ from workbench.cli.options import project_here
 from workbench.cli.printer import Printer, talk
 from workbench.language.clean import clean
 from workbench.store.index.database import DatabaseError
-from workbench.store.index.index import Index
 from workbench.store.index.table import as_csv, as_json, write_parquet
 from workbench.store.sqltext import BadSql, fault_of
 from workbench.views.result import AnswerView
 from workbench.workspace.folders import Folders
-from workbench.workspace.sql_queries import SavedQueries, index_notes
+from workbench.workspace.sql_queries import SavedQueries, index_notes, open_index
 
 FORMATS = ("table", "json", "csv", "parquet")
 SHOWN = 1000
@@ -44,7 +43,8 @@ class _Query(click.Command):
 def command(query: str | None, saved: str | None, form: str, limit: int | None, output: Path | None) -> None:
     """Run one SELECT (also DESCRIBE, SHOW, EXPLAIN) over all_data, all_evals, context_cards and the other tables.
 
-    The dialect is ClickHouse's. Runs that are not indexed yet are indexed first.
+    The dialect is ClickHouse's. Runs that are not indexed yet are indexed first. Where the settings name a team's
+    server, it is asked, with the runs of all.
 
     \b
     Examples:
@@ -58,7 +58,7 @@ def command(query: str | None, saved: str | None, form: str, limit: int | None, 
     limit = limit if limit or output else SHOWN
     project = project_here()
     query = _query(query, saved, project.folders)
-    with Index(project.store) as index:
+    with open_index(project.store) as index:
         index.catch_up()
         for note in (*project.notes, *index_notes(index)):
             talk(note, "warning")

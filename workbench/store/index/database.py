@@ -104,6 +104,10 @@ class Database(Protocol):
         """Run a statement that has no answer. Raises DatabaseError."""
         ...
 
+    def delete(self, table: str, where: str, params: Mapping[str, Value]) -> None:
+        """Delete the rows of a table that a condition holds for. Raises DatabaseError."""
+        ...
+
 
 class Handle:
     """One connection to the embedded engine; belongs to the thread that uses it."""
@@ -140,6 +144,9 @@ class Handle:
 
     def command(self, sql: str) -> None:
         self.raw(sql, "TabSeparated")
+
+    def delete(self, table: str, where: str, params: Mapping[str, Value]) -> None:
+        self.query(f"DELETE FROM {table} WHERE {where}", params)
 
     def close(self) -> None:
         self._connection.close()

@@ -13,15 +13,17 @@ from contextlib import suppress
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from workbench.store.faults import StoreError, UnknownRun
-from workbench.store.index.database import WRITES, Database, DatabaseError, Engine
+from workbench.store.index.database import WRITES, Database, DatabaseError
 from workbench.store.index.run_ingest import (
     MOST_BYTES,
     Batch,
+    FurtherRows,
     IngestedRun,
     NewRows,
     OtherJournal,
@@ -71,13 +73,36 @@ class Progress(Struct, frozen=True):
     """Runs that make no sense as rows, and why; their journals are as they were."""
 
 
+class Shipment(Struct, frozen=True):
+    """What is different where the database is one that others use, too."""
+
+    further: Callable[[Path], FurtherRows]
+    """Makes the rows that hold the journals themselves; may go to another process."""
+    prepare: Callable[[Database], None]
+    """Called before the first look at the tables, until it succeeds. Raises StoreError."""
+
+
+class Writable(Protocol):
+    """An engine, as far as its writer needs it."""
+
+    def handle(self, settings: str = ...) -> Database: ...
+
+    def release(self, handle: Any) -> None: ...
+
+
 class Ingester:
     """Copies journals into tables until it is stopped."""
 
-    def __init__(self, store: Store, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: Store,
+        engine: Writable,
+        clock: Callable[[], float] = time.monotonic,
+        shipment: Shipment | None = None,
+    ) -> None:
         """``clock`` gives seconds."""
         self._engine = engine
-        self._follower = Follower(store, clock)
+        self._follower = Follower(store, clock, shipment=shipment)
         self._fault = ""
         self._wake = threading.Condition()
         self._asked = 0
@@ -146,9 +171,18 @@ class Ingester:
 class Follower:
     """Follows all runs of a store. Belongs to the thread that writes to the database."""
 
-    def __init__(self, store: Store, clock: Callable[[], float], parallel_bytes: int = PARALLEL_BYTES) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], float],
+        parallel_bytes: int = PARALLEL_BYTES,
+        shipment: Shipment | None = None,
+    ) -> None:
         """``clock`` gives seconds. ``parallel_bytes``: of runs to read, from which more processes read them."""
         self._store = store
+        self._shipment = shipment
+        self._further = shipment.further if shipment is not None else None
+        self._removed = store.removed if shipment is None else store.removed_there
         self._parallel_bytes = parallel_bytes
         self._clock = clock
         self._active: dict[str, RunIngest] = {}
@@ -174,11 +208,15 @@ class Follower:
     def follow(self, database: Database, *, flush: bool = False) -> None:
         """Read what is new in all runs; send it where it is due, or with ``flush``. What could not be sent is sent by
         the next call. Raises StoreError, OSError."""
+        run_ids = [] if self.stopping else self._run_ids()
         if self._ledger is None:
-            self._ledger = read_ledger(database)
+            if self._shipment is None:
+                self._ledger = read_ledger(database)
+            else:
+                self._shipment.prepare(database)
+                self._ledger = read_ledger(database, run_ids[0], run_ids[-1]) if run_ids else {}
         ledger = self._ledger
         self._forget_removed(database, ledger)
-        run_ids = [] if self.stopping else self._store.run_ids()
         self._read_backlog(run_ids, database, ledger)
         for run_id in run_ids:
             with suppress(UnknownRun, FileNotFoundError):  # Removed since the folder was listed.
@@ -187,6 +225,10 @@ class Follower:
                 break
         if flush or self._clock() - self._batch.since >= BATCH_SECONDS:
             self._send(database, ledger)
+
+    def _run_ids(self) -> list[str]:
+        """Runs of this store, oldest first; what was brought here from a server is there already."""
+        return self._store.run_ids() if self._shipment is None else self._store.own_run_ids()
 
     def _read_backlog(self, run_ids: Iterable[str], database: Database, ledger: dict[str, IngestedRun]) -> None:
         """Have many runs that the tables do not know read by more processes. Runs that nobody wrote for a second only;
@@ -236,12 +278,12 @@ class Follower:
         # The processes inherit it: Ctrl+C at a terminal reaches them too, before they can say that they ignore it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            begun = deque(pool.submit(encoded_runs, task) for task in islice(left, WORKERS + 1))
+            begun = deque(pool.submit(encoded_runs, task, self._further) for task in islice(left, WORKERS + 1))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         while begun and not self.stopping:
             made = begun.popleft().result()
-            begun.extend(pool.submit(encoded_runs, task) for task in islice(left, 1))
+            begun.extend(pool.submit(encoded_runs, task, self._further) for task in islice(left, 1))
             try:
                 ledger.update({one.run_id: one for one in made.send(database, changed)})
             except DatabaseError as error:
@@ -266,7 +308,7 @@ class Follower:
                 if settled:
                     self._add(replace(known, changed=settled), NewRows(0, [], False), ledger)
                 return
-            ingest = self._active[run_id] = RunIngest(folder, known)
+            ingest = self._active[run_id] = RunIngest(folder, known, self._further)
         try:
             self._read(ingest, database, ledger, BATCH_RECORDS if writer else BACKLOG_RECORDS)
         except OtherJournal:
@@ -340,9 +382,9 @@ class Follower:
 
     def _forget_removed(self, database: Database, ledger: dict[str, IngestedRun]) -> None:
         """Drop the rows of runs whose folders were removed."""
-        if not self._store.removed.is_dir():
+        if not self._removed.is_dir():
             return
-        for removed in list(self._store.removed.iterdir()):
+        for removed in list(self._removed.iterdir()):
             self._forget(removed.name, database, ledger)
             removed.unlink()
 
@@ -350,6 +392,8 @@ class Follower:
         """Drop all that is in the tables of a run, and what waits for them."""
         self._batch.drop(run_id)
         delete_run(database, run_id)
+        for table in ("journal_lines", "journal_files", "origins") if self._shipment is not None else ():
+            database.delete(table, "run_id = {run:String}", {"run": run_id})
         ledger.pop(run_id, None)
         self._active.pop(run_id, None)
 
@@ -357,11 +401,14 @@ class Follower:
 def delete_run(database: Database, run_id: str) -> None:
     """Delete a run's rows. Bodies stay, other runs may share them; a rebuild leaves them out. Raises DatabaseError."""
     parameters = {"run": run_id}
-    own = (
-        "session_id IN (SELECT session_id FROM messages WHERE run_id = {run:String})"
-        " AND session_id NOT IN (SELECT session_id FROM messages WHERE run_id != {run:String})"
+    sessions = database.query("SELECT DISTINCT session_id FROM messages WHERE run_id = {run:String}", parameters)
+    names = [str(name) for (name,) in sessions.rows]
+    shared = database.query(
+        "SELECT DISTINCT session_id FROM messages WHERE session_id IN {names:Array(String)} AND run_id != {run:String}",
+        {"names": names, "run": run_id},
     )
-    for table in ("contexts", "context_cards"):
-        database.query(f"DELETE FROM {table} WHERE {own}", parameters)
+    own = sorted(set(names) - {str(name) for (name,) in shared.rows})
+    for table in ("contexts", "context_cards") if own else ():
+        database.delete(table, "session_id IN {own:Array(String)}", {"own": own})
     for table in ("messages", "runs", "events", "evals", "annotations", "ingested"):
-        database.query(f"DELETE FROM {table} WHERE run_id = {{run:String}}", parameters)
+        database.delete(table, "run_id = {run:String}", parameters)

@@ -6,13 +6,13 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from workbench.context.place import Place
 from workbench.store.faults import StoreError
-from workbench.store.index.database import READS, Engine, Handle, marked
+from workbench.store.index.database import READS, marked
 from workbench.store.index.row_base import json_text
 from workbench.store.index.table import ResultTable
 from workbench.store.index.values import Value
@@ -133,7 +133,7 @@ _NODES = frozenset(_NODE_NAMES.split())
 _LINE = re.compile(r"( *)([A-Za-z:]+)(?: (\S+))?")
 
 
-def checked(handle: Handle, sql: str, params: Mapping[str, Value] | None = None) -> str:
+def checked(handle: Readable, sql: str, params: Mapping[str, Value] | None = None) -> str:
     """The statement as it may be run on this read-only handle. Raises BadSql, which says what is not allowed, and
     DatabaseError where the statement cannot be parsed."""
     text = one_statement(sql)
@@ -198,11 +198,19 @@ WHERE arrayAll(word -> positionCaseInsensitiveUTF8(content_json, word) > 0, {wor
 ORDER BY timestamp DESC, run_id, seq"""
 
 
+class Readable(Protocol):
+    """A handle that answers."""
+
+    def query(self, sql: str, params: Mapping[str, Value] | None = None) -> ResultTable: ...
+
+    def raw(self, sql: str, form: str, params: Mapping[str, Value] | None = None) -> bytes: ...
+
+
 @dataclass(slots=True)
 class Cancel:
     """Ends a query from another thread. Good for one query."""
 
-    _engine: Engine | None = None
+    _engine: Asked | None = None
     _mark: str = field(default="")
     _cancelled: bool = False
 
@@ -212,7 +220,7 @@ class Cancel:
         if self._engine is not None:
             self._engine.kill(self._mark)
 
-    def marked(self, engine: Engine, sql: str) -> str:
+    def marked(self, engine: Asked, sql: str) -> str:
         """The statement with the mark by which it is ended. Raises StoreError when it was cancelled before."""
         sql, self._mark = marked(sql)
         self._engine = engine
@@ -225,10 +233,27 @@ class Cancel:
             raise StoreError("the query was cancelled")
 
 
+class Asked(Protocol):
+    """An engine, embedded or not, as far as questions need it."""
+
+    @property
+    def reader(self) -> Readable:
+        """The calling thread's own handle for reading."""
+        ...
+
+    def borrowed(self, settings: str) -> AbstractContextManager[Readable]:
+        """A handle for one statement with settings of its own."""
+        ...
+
+    def kill(self, mark: str) -> None:
+        """End the running statement that holds this mark (see ``marked``), from whatever thread."""
+        ...
+
+
 class Queries:
     """Answers questions from the tables as they are; bring them up to date first. Safe from any thread."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Asked) -> None:
         self._engine = engine
 
     def sql(
@@ -323,7 +348,7 @@ class Queries:
             return checked(handle, text, params)
 
     @contextmanager
-    def _guarded(self, limit: int | None, seconds: float) -> Iterator[Handle]:
+    def _guarded(self, limit: int | None, seconds: float) -> Iterator[Readable]:
         """A handle that cannot write; ``limit`` lets one row more through, to tell that there are more."""
         cut = f"&limit={int(limit) + 1}" if limit is not None else ""
         with self._engine.borrowed(f"{READS}&max_execution_time={seconds:g}{cut}&readonly=1") as handle:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from workbench.store.faults import StoreBusy, StoreError
 from workbench.store.index import ddl
-from workbench.store.index.database import WRITES, Database, Engine, Handle
+from workbench.store.index.database import NAME, WRITES, Database, Engine, Handle
 from workbench.store.index.ingest import BACKLOG_RECORDS
 from workbench.store.index.run_ingest import Batch, RunIngest
 from workbench.store.store import Store
@@ -45,7 +45,7 @@ def migrate(database: Database) -> Schema:
     if known < VERSION:
         for statement in ddl.DROP if known else ():
             database.command(statement)
-        for statement in (*map(ddl.create_table, ddl.TABLES), *ddl.DICTIONARIES, *ddl.VIEWS):
+        for statement in (*map(ddl.create_table, ddl.TABLES), *ddl.dictionaries(NAME), *ddl.views(NAME)):
             database.command(statement)
         database.insert("schema_migrations", ("version", "name"), [(VERSION, "made from the journals")])
     return Schema(VERSION)

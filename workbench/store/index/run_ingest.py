@@ -9,9 +9,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
@@ -47,12 +48,13 @@ class IngestedRun(Struct, frozen=True):
     """Bytes of the annotations that the tables hold."""
 
 
-_READ = "SELECT run_id, segment, bytes, seq, crc, records, changed, refused, annotated FROM ingested{suffix} FINAL"
+_READ = """SELECT run_id, segment, bytes, seq, crc, records, changed, refused, annotated FROM ingested FINAL
+WHERE run_id BETWEEN {first:String} AND {last:String}"""
 
 
-def read_ledger(database: Database, suffix: str = "") -> dict[str, IngestedRun]:
-    """By run. Raises DatabaseError."""
-    found = database.query(_READ.format(suffix=suffix))
+def read_ledger(database: Database, first: str = "", last: str = "~") -> dict[str, IngestedRun]:
+    """By run, of ids from ``first`` to ``last``: a server knows the runs of many machines. Raises DatabaseError."""
+    found = database.query(_READ, {"first": first, "last": last})
     return {str(row[0]): IngestedRun(*row) for row in found.rows}
 
 
@@ -84,16 +86,39 @@ class NewRows(Struct, frozen=True):
     """Reading stopped before the end of the journal."""
 
 
+class FurtherRows(Protocol):
+    """Makes rows of a run that not every database has."""
+
+    def take(self, line: JournalLine) -> list[Row]:
+        """Those of one record."""
+        ...
+
+    def beside(self, most: int) -> tuple[list[Row], bool]:
+        """Those of what lies beside the records and was not given before, of at most so many bytes; and whether there
+        is more. Raises OSError."""
+        ...
+
+    def last(self) -> Row:
+        """Sums up what was read."""
+        ...
+
+
 class RunIngest:
     """Follows one run from where its ledger says that the tables are."""
 
-    def __init__(self, folder: Path, ingested: IngestedRun | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        ingested: IngestedRun | None = None,
+        further: Callable[[Path], FurtherRows] | None = None,
+    ) -> None:
         self.ingested = replace(ingested or IngestedRun(folder.name), refused="")
         """How far it was read."""
         self._tail = Tail(folder)
         self._maker = RowMaker(folder.name)
         self._behind = self.ingested if self.ingested.records else None
         """Up to where records only tell what later rows need."""
+        self._further = further(folder) if further is not None else None
         self._newer = False
         """Rows were made since those of annotations, which have to be the last."""
 
@@ -112,10 +137,12 @@ class RunIngest:
             except NONSENSE as error:
                 refused = f"record {line.seq}: {type(error).__name__}: {error}"
                 break
+            further = self._further.take(line) if self._further is not None else []
             if self._behind is not None:
                 self._recognize(line, self._behind)
                 continue
             rows += made
+            rows += further
             count, size, last = count + 1, size + len(line.raw), line
             if count >= most or size >= MOST_BYTES:
                 more = True
@@ -138,8 +165,14 @@ class RunIngest:
             rows += self._maker.annotated_rows(said.annotations, said.size)
             self.ingested = replace(self.ingested, annotated=said.size)
             self._newer = False
+        if self._further is not None:
+            beside, waiting = self._further.beside(MOST_BYTES)
+            rows += beside
+            more = more or waiting
         if rows:
             rows.append(self._maker.run_row())
+            if self._further is not None:
+                rows.append(self._further.last())
         return NewRows(count, rows, more)
 
     @property
@@ -244,13 +277,13 @@ class EncodedRuns(Struct, frozen=True):
         return noted
 
 
-def encoded_runs(folders: Sequence[Path]) -> EncodedRuns:
+def encoded_runs(folders: Sequence[Path], further: Callable[[Path], FurtherRows] | None = None) -> EncodedRuns:
     """Read whole runs from their beginning."""
     rows: list[Row] = []
     ingested: list[IngestedRun] = []
     for folder in folders:
         try:
-            ingest = RunIngest(folder)
+            ingest = RunIngest(folder, further=further)
             made = ingest.read(sys.maxsize)
         except OSError:
             continue  # Removed meanwhile, or a fault that the index will tell when it looks itself.

@@ -314,8 +314,52 @@ class PartRow(Row, kw_only=True):
     added_at: str
 
 
+class LineRow(Row, kw_only=True):
+    """One record of a journal as it stands in its file. On a server alone."""
+
+    table = "journal_lines"
+    key_columns = ("run_id", "seq")
+    run_id: str
+    seq: int
+    segment: str
+    line: str
+    row_version: int
+
+
+class FileRow(Row, kw_only=True):
+    """A file beside the records of a run: a long body, an image, what people say. On a server alone."""
+
+    table = "journal_files"
+    key_columns = ("run_id", "name")
+    run_id: str
+    name: str
+    data: str
+    """Base64."""
+    row_version: int
+
+
+class OriginRow(Row, kw_only=True):
+    """Who ran it on which machine, and its line in a list of runs. On a server alone."""
+
+    table = "origins"
+    key_columns = ("run_id",)
+    run_id: str
+    session_id: str
+    parent_run_id: str
+    depth: int
+    user: str
+    machine: str
+    workspace: str
+    started: str
+    shipped_at: str
+    summary: str
+    """JSON."""
+    row_version: int
+
+
 ROW_TYPES: tuple[type[Row], ...] = (
     *(PartRow, BlobRow, MessageRow, CardRow, ContextRow),
     *(RunRow, EventRow, EvalRow, AnnotationRow),
+    *(FileRow, LineRow, OriginRow),
 )
 """In the order in which they are sent: what others refer to comes first."""

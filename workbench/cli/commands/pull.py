@@ -1,0 +1,40 @@
+"""``workbench pull``: runs of colleagues from the team's server, to have here."""
+
+from __future__ import annotations
+
+import click
+
+from workbench.cli.errors import Exit, Failure
+from workbench.cli.options import as_json, project_here, team_server_of
+from workbench.cli.printer import talk, write_json
+
+
+@click.command(short_help="Bring runs of colleagues from the team's server.")
+@click.argument("names", metavar="RUN...", nargs=-1, required=True)
+@as_json
+def command(names: tuple[str, ...], json: bool) -> None:
+    """Copy runs from the ClickHouse server of the settings, with the runs inside them: journals, bodies, images and
+    what people said of them. RUN is a session id, a run id, or how one of them begins. They are then here without the
+    server, to look at, replay and fork; 'show', 'open' and other commands bring a run by themselves when its name is
+    not known here.
+
+    \b
+    Example:
+      workbench pull log_triage-1f3a
+    """
+    from workbench.store.server.pulling import pull
+
+    project = project_here()
+    server = team_server_of(project)
+    brought = []
+    for name in names:
+        run_id = pull(project.store, server, name)
+        if not run_id:
+            raise Failure(
+                Exit.USAGE, f"no run on {server.url} is named '{name[:80]}'", hint="workbench runs lists them"
+            )
+        brought.append({"run_id": run_id, "session_id": project.store.summary(run_id).session_id})
+        if not json:
+            talk(f"{brought[-1]['session_id']} is here: workbench show {run_id}", "ok")
+    if json:
+        write_json(brought)

@@ -1,0 +1,87 @@
+"""A team's server as the index of a store: asked like the embedded one, and shipped to from a thread."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+from workbench.store.faults import StoreBusy, StoreError
+from workbench.store.index.database import WRITES, Database
+from workbench.store.index.ingest import STOP_SECONDS, Ingester, Progress, Shipment
+from workbench.store.index.queries import Queries
+from workbench.store.journal.disk import make_root
+from workbench.store.journal.lock import FileLock
+from workbench.store.server.connection import ServerEngine
+from workbench.store.server.journal_rows import JournalRows
+from workbench.store.server.schema import OtherSchema, prepare, upgrade
+from workbench.store.store import Store
+from workbench.store.team_server import TeamServer
+
+
+class ServerIndex(Queries):
+    """Ships the runs of a store while it is open, unless another process does. Close it in a ``finally``."""
+
+    def __init__(self, store: Store, server: TeamServer) -> None:
+        """Nothing is asked here: a server that is away is found by the first question, and by ``progress``. Raises
+        StoreError where the extra is missing or the store cannot be written."""
+        self.engine = ServerEngine(server)
+        self.notice = ""
+        """What to tell a person: that another process ships, or that the server has tables of another version."""
+        self.server = server
+        self._ingester: Ingester | None = None
+        super().__init__(self.engine)
+        try:
+            make_root(store.root)
+            self._lock: FileLock | None = FileLock(store.root / "ship.lock", "the runs of this store are shipped", "")
+        except StoreBusy as busy:
+            self._lock, self.notice = None, str(busy)
+            return
+        except OSError as error:
+            raise StoreError(f"cannot write to {store.root}: {error.strerror}") from error
+        shipment = Shipment(partial(JournalRows, server), self._prepared)
+        self._ingester = Ingester(store, self.engine, time.monotonic, shipment)
+        self._ingester.start()
+
+    def _prepared(self, database: Database) -> None:
+        try:
+            prepare(database, self.server)
+        except OtherSchema as other:
+            self.notice = str(other)
+            raise
+
+    def catch_up(self, seconds: float = 600.0) -> None:
+        """Return when all that the journals hold now is on the server, or can only be read there. Raises StoreError."""
+        if self._ingester is None:
+            return
+        try:
+            self._ingester.catch_up(seconds)
+        except StoreError:
+            if not self.notice:
+                raise
+
+    def upgrade(self) -> bool:
+        """Make the tables of an older version anew; whether there was anything to do. They fill again as each machine
+        ships its runs. Raises StoreError."""
+        handle = self.engine.handle(WRITES)
+        try:
+            return upgrade(handle, self.server)
+        finally:
+            self.engine.release(handle)
+
+    @property
+    def progress(self) -> Progress:
+        """How far the server follows the journals."""
+        return self._ingester.progress if self._ingester is not None else Progress()
+
+    def close(self, seconds: float = STOP_SECONDS) -> None:
+        """Send what was read, for so long at most, then close. May be called twice."""
+        if self._ingester is None or self._ingester.stop(seconds):
+            self.engine.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> ServerIndex:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
