@@ -203,6 +203,8 @@ def test_sweep_gives_medians_over_the_runs(dug: Cli, workspace: Path) -> None:
     assert [row["strategy"] for row in found["strategies"]] == [
         "snowball",
         "file",
+        "whole",
+        "masked",
         "mask(after=1)",
         "mask(after=1,step=3)",
         "mask(after=2)",

@@ -16,7 +16,7 @@ from tests.ui.snapshot import check_sizes
 from workbench.engine.debugger.stepper import Mode
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import ChoiceDialog
-from workbench.tui.screens.sweep import SweepSheet
+from workbench.tui.screens.sweep import LiveSheet, SweepSheet
 from workbench.tui.widgets.entry import LineInput
 from workbench.views.compare import CompareRows, comparison_html
 
@@ -226,7 +226,7 @@ async def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_p
         await it.until(lambda: isinstance(it.app.screen, SweepSheet), "the sweep did not open")
         tried = it.app.screen
         assert isinstance(tried, SweepSheet)
-        await it.until(lambda: len(tried.rows) == 5 and "5 strategies tried" in screen_text(it.app), "not all")
+        await it.until(lambda: len(tried.rows) == 7 and "7 strategies tried" in screen_text(it.app), "not all")
         await check_sizes(it, "sweep")
         await it.press("P")
         assert "relative to snowball" in screen_text(it.app)
@@ -236,9 +236,28 @@ async def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_p
         assert "copied the text, 0 " not in screen_text(it.app)
         await it.press("x")
         assert "Nothing is being tried any more." in screen_text(it.app)
+        await assert_a_strategy_runs_live(it, tried)
         await it.press("G", "enter")
         await it.until(lambda: it.app.screen is sheet, "it did not go back")
         await it.until(lambda: "B selective+mask(after=3" in screen_text(it.app), "B was not taken")
+
+
+async def assert_a_strategy_runs_live(it: Bench, tried: SweepSheet) -> None:
+    """After a look at what it costs; here by scripted replies, which say nothing of quality."""
+    assert "never run live" in " ".join(screen_text(it.app).split())
+    await it.press("G", "space", "L")
+    await it.until(lambda: isinstance(it.app.screen, ChoiceDialog), "nobody asked")
+    asked = " ".join(screen_text(it.app).split())
+    assert "1 run by offline" in asked
+    assert "Tools run for real" in asked
+    await it.press("r")
+    await it.until(lambda: isinstance(it.app.screen, LiveSheet), "nothing was run")
+    await it.until(lambda: "1 of 1 succeeded" in screen_text(it.app), "it did not end")
+    await it.press("enter")
+    assert "Done." in screen_text(it.app)
+    await it.press("escape", "escape")
+    await it.until(lambda: it.app.screen is tried, "it did not go back")
+    await it.until(lambda: screen_text(it.app).count("offline only") == 2, "the run is not counted")
 
 
 async def test_a_sweep_of_all_runs_that_match_at_several_providers(tmp_path: Path) -> None:
@@ -253,7 +272,7 @@ async def test_a_sweep_of_all_runs_that_match_at_several_providers(tmp_path: Pat
         await it.until(lambda: isinstance(it.app.screen, SweepSheet), "the sweep did not open")
         tried = it.app.screen
         assert isinstance(tried, SweepSheet)
-        await it.until(lambda: len(tried.rows) == 8 and "8 strategies tried" in screen_text(it.app), "not all")
+        await it.until(lambda: len(tried.rows) == 12 and "12 strategies tried" in screen_text(it.app), "not all")
         assert tried.rows.sweep.pricings == ("recorded", "anthropic/claude-sonnet-4.5")
         shown = " ".join(screen_text(it.app).split())
         assert "mask(after=2) at anthropic/claude-sonnet-4.5" in shown

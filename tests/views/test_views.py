@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 import workbench.cli
 import workbench.views
@@ -33,6 +34,7 @@ from workbench.context.assembly import Rule
 from workbench.engine.contracts import Listing as Offered
 from workbench.engine.contracts import ServerTool, ToolSpec
 from workbench.engine.journal.annotations import Change
+from workbench.engine.journal.costs import CostSum
 from workbench.language.model.mcp import McpServer
 from workbench.models.encodings import encodings
 from workbench.store.banks import Bank, Banks
@@ -52,6 +54,7 @@ from workbench.views.context import ContextRows
 from workbench.views.context import View as Looking
 from workbench.views.graph import GraphView
 from workbench.views.links import LinksView
+from workbench.views.live_runs import LiveRunRows, LiveRunsView
 from workbench.views.model import Rows
 from workbench.views.numbers import seconds
 from workbench.views.page import page
@@ -69,6 +72,7 @@ from workbench.views.value import Block, Cell, FoldedMessages, Heading, Piece, S
 from workbench.views.workspace import BanksView, HealthView, MemoriesView, PermissionsView, ServersView
 from workbench.workspace.comparing import compare_strategies, subjects_of
 from workbench.workspace.links import SharedLinks
+from workbench.workspace.live_runs import LiveResult, next_to_run, plan_live, ran_under
 from workbench.workspace.mermaid import RunPath
 from workbench.workspace.permissions import manifest_of
 from workbench.workspace.playground import Playground, subject_of
@@ -304,6 +308,20 @@ def batches(project: Project) -> Example:
     return Example(BatchesView([batch_matrix()]))
 
 
+def ran_live(project: Project) -> Example:
+    wanted = [summary.run_id for summary in project.store.runs() if summary.name == "s"]
+    subjects, _ = subjects_of(project.store, wanted)
+    tried = candidates(("mask(after=1,min_masked_size=10)",), [subject.definition for subject in subjects])
+    found = sweep(subjects, tried, encodings(), pricings_of(project, ("openai/gpt-4.1-mini",), None))
+    found = replace(found, ran=ran_under(project.store, subjects, tried))
+    plan = plan_live(project, subjects, found, next_to_run(found, 1))
+    results = (
+        LiveResult(plan.runs[0], "success", "", "l-1", "An [b]answer\x1b[31m\u202e", CostSum(0.0012), 1.2),
+        LiveResult(plan.runs[0], "failed", "a\x1b]0;reason\x07"),
+    )
+    return Example(LiveRunsView(plan, results), LiveRunRows(plan, results, is_over=True), ("status",))
+
+
 EXAMPLES: dict[type[View], Callable[[Project], Example]] = {
     RunView: run,
     TimelineView: timeline,
@@ -329,6 +347,7 @@ EXAMPLES: dict[type[View], Callable[[Project], Example]] = {
     BatchView: batch,
     CellView: batch_cell,
     BatchesView: batches,
+    LiveRunsView: ran_live,
 }
 
 

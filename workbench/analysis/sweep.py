@@ -150,6 +150,19 @@ class Excluded(Struct, frozen=True):
     reason: str
 
 
+class RanUnder(Struct, frozen=True):
+    """What stored runs say of a strategy, beyond what is predicted: those of the same text of the cascade."""
+
+    live: int = 0
+    """Runs that models answered."""
+    succeeded: int = 0
+    """Of these."""
+    scores: tuple[float, ...] = ()
+    """That people gave these, and 100 and 0 for thumbs up and down."""
+    offline: int = 0
+    """Runs that scripted replies answered, which say nothing of quality."""
+
+
 class Dominant(Struct, frozen=True):
     """A run that makes up so much of a sum that the sum says little of the others."""
 
@@ -172,6 +185,16 @@ class Sweep(Struct, frozen=True):
     """By run, the models that its calls were sent to."""
     prices: Mapping[str, Mapping[str, Price]] = field(default_factory=dict)
     """By pricing, the prices in force for each of these models."""
+    ran: Mapping[str, RanUnder] | None = None
+    """By label, the stored runs that ran under a strategy; None where nobody looked."""
+
+    @property
+    def never_live(self) -> tuple[str, ...]:
+        """The strategies of which nobody knows how good their answers are: no model ever answered under them."""
+        if self.ran is None:
+            return ()
+        labels = dict.fromkeys(row.label for row in self.rows)
+        return tuple(label for label in labels if not self.ran.get(label, RanUnder()).live)
 
     def at(self, pricing: str) -> tuple[StrategyResult, ...]:
         """The rows of one pricing."""
@@ -215,16 +238,16 @@ class Sweep(Struct, frozen=True):
 
 
 def candidates(specs: Sequence[str], definitions: Sequence[Definition]) -> tuple[Candidate, ...]:
-    """The strategies that specs with ranges and lists mean, the baseline and the file's own before them.
+    """The strategies that specs with ranges and lists mean; before them the baseline, what each file says, and what
+    all of them name under ``strategies:``.
 
     A name of ``strategies:`` counts where every file gives it the same spec. Raises SpecError.
     """
     found = [Candidate(BASELINE, with_named({})(BASELINE)), Candidate(FILE, None)]
     shared = shared_strategies(definitions)
+    found += [Candidate(name, with_named(shared)(name)) for name in shared]
     for spec in specs:
-        if spec.strip() in shared:
-            found.append(Candidate(spec.strip(), with_named(shared)(spec)))
-        elif spec.strip() not in (BASELINE, FILE):
+        if spec.strip() not in (BASELINE, FILE, *shared):
             found += [Candidate(str(strategy), strategy) for strategy in grid(spec)]
     return tuple({candidate.label: candidate for candidate in found}.values())
 

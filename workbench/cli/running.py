@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from workbench.workspace.opened_cascade import OpenedCascade
     from workbench.workspace.project import Project
 
+Result = TypeVar("Result")
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
@@ -206,10 +207,10 @@ class Verdict(Struct):
         return Exit.FAILED
 
 
-def drive(work: Coroutine[Any, Any, Outcome], verdict: Verdict) -> Outcome:
+def drive(work: Coroutine[Any, Any, Result], verdict: Verdict) -> Result:
     """Run to the end. The first signal stops the run, which is journaled as stopped; the second ends the process."""
 
-    async def main() -> Outcome:
+    async def main() -> Result:
         task = asyncio.ensure_future(work)
         loop = asyncio.get_running_loop()
 

@@ -684,7 +684,9 @@ SIDE_KEYS: tuple[Key, ...] = (
     Key(
         "candidates.previous", _PREVIOUS, "contest(-1)", "candidates", "Candidates of the previous phase", "Candidates"
     ),
-    Key("sweep.stop", "x", "stop", "sweep", "Stop trying; what was tried stays", "Sweep", "stop"),
+    Key("sweep.stop", "x", "stop", "sweep", "Stop trying, or running; what is done stays", "Sweep", "stop"),
+    Key("sweep.mark", "space", "mark", "sweep", "Mark a strategy to run live", "Sweep", "mark"),
+    Key("sweep.live", "L", "live", "sweep", "Run what is marked live, after a look at the cost", "Sweep", "live"),
     Key("sweep.plot", "P", "plot", "sweep", "Tokens against cost as a plot", "Sweep", "plot"),
 )
 

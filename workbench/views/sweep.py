@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 from rich.cells import cell_len
 
-from workbench.analysis.sweep import BASELINE, FILE, RECORDED, Spread, StrategyResult, Sweep
+from workbench.analysis.sweep import BASELINE, FILE, RECORDED, RanUnder, Spread, StrategyResult, Sweep
 from workbench.context.cache import Price
 from workbench.views.cells import Row, Span, crop, fit, flat
 from workbench.views.compare_words import price_words
@@ -26,6 +26,8 @@ X_TITLE = "tokens sent, relative to snowball"
 Y_TITLE = "input cost, relative to snowball (predicted)"
 Y_DOLLARS = "US dollars for the input (predicted)"
 LEGEND = "S snowball  F the file  letters: the front  · others  x invalid"
+NAMED = 4
+"""Strategies that a sentence names."""
 CHEAPEST = "$"
 """The mark of what costs least in the sum."""
 
@@ -90,7 +92,32 @@ def sentences(sweep: Sweep) -> Iterator[SweepNote]:
         yield SweepNote(f"cheapest of all: {named(sweep, least)}, {dollars(least)}", "result")
     for text in fallback_lines(sweep):
         yield SweepNote(text, "warning")
+    if text := never_live_words(sweep):
+        yield SweepNote(text, "warning")
     yield from (SweepNote(text, "note") for text in model_lines(sweep))
+
+
+def never_live_words(sweep: Sweep) -> str:
+    """Of which strategies nobody knows how good their answers are; empty where that is known of all."""
+    labels = [label for label in sweep.never_live if label != BASELINE]
+    if not labels:
+        return ""
+    names = ", ".join(labels[:NAMED]) + (f" and {len(labels) - NAMED} more" if len(labels) > NAMED else "")
+    was = "was" if len(labels) == 1 else "were"
+    return f"{names} {was} never run live: how good the answers are is unknown"
+
+
+def live_words(sweep: Sweep, label: str) -> str:
+    """What stored runs say of a strategy: ``2 live, score 85``, ``offline only``, ``never``; nothing where nobody
+    looked."""
+    if sweep.ran is None:
+        return ""
+    ran = sweep.ran.get(label, RanUnder())
+    if not ran.live:
+        return "offline only" if ran.offline else "never"
+    failed = f", {ran.live - ran.succeeded} failed" if ran.succeeded < ran.live else ""
+    score = f", score {sum(ran.scores) / len(ran.scores):.3g}" if ran.scores else ""
+    return f"{ran.live:,} live{failed}{score}"
 
 
 def _at(sweep: Sweep, pricing: str) -> Iterator[SweepNote]:
@@ -179,6 +206,7 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
         "dominant": {
             pricing: to_builtins(found) for pricing in sweep.pricings if (found := sweep.dominant(pricing)) is not None
         },
+        "never_live": list(sweep.never_live),
         "notes": [said.text for said in sentences(sweep) if said.kind == "warning"],
         "strategies": [
             {
@@ -194,6 +222,7 @@ def sweep_json(sweep: Sweep) -> dict[str, Any]:
                 "invalid": tried.invalid,
                 "pareto": tried.on_front,
                 "cheapest": tried.is_cheapest,
+                "ran": None if sweep.ran is None else to_builtins(sweep.ran.get(tried.label, RanUnder())),
                 "by_run": [
                     {
                         "run": t.run,
@@ -261,9 +290,11 @@ SAME = 0.005
 """Below it a share is shown as no difference."""
 
 
-def _fields(tried: StrategyResult, mark: str, *, several: bool) -> Mapping[str, Cell]:
+def _fields(sweep: Sweep, tried: StrategyResult, mark: str) -> Mapping[str, Cell]:
     """All that is said of a strategy at the prices of one provider, by the title of its column."""
     runs, calls = counted_over(tried)
+    several = len(sweep.runs) > 1
+    live = live_words(sweep, tried.label)
     meant = tried.label if tried.spec in ("", tried.label) else f"{tried.label}: {tried.spec}"
     return {
         "★": Cell((mark if tried.on_front else "") + (CHEAPEST if tried.is_cheapest else ""), "ok"),
@@ -275,6 +306,7 @@ def _fields(tried: StrategyResult, mark: str, *, several: bool) -> Mapping[str, 
         "cost spread": Cell(spread_words(tried.cost), "dim"),
         "sum": Cell(times(tried)),
         "dollars": Cell(dollars(tried), "ok" if tried.is_cheapest else "plain"),
+        "live": Cell(live, "warning" if live in ("never", "offline only") else "plain"),
         "runs": Cell(count(runs), "dim"),
         "calls": Cell(count(calls), "dim"),
         "peak": Cell(count(tried.peak), "dim"),
@@ -342,15 +374,18 @@ class SweepView(View):
             "cost spread": Column("min to max", right=True, leaves=1),
             "sum": Column("sum", right=True, leaves=6),
             "dollars": Column("dollars", right=True),
+            "live": Column("run live", leaves=8),
             "runs": Column("runs", right=True, leaves=4),
             "calls": Column("calls", right=True, leaves=3),
             "peak": Column("peak", right=True, leaves=2),
             "invalid": Column("invalid", right=True, leaves=5),
         }
-        for name in (*(() if providers else ("provider",)), *(() if several else _OF_SEVERAL)):
+        unseen: tuple[str, ...] = () if providers else ("provider",)
+        unseen += () if self.sweep.ran is not None else ("live",)
+        for name in (*unseen, *(() if several else _OF_SEVERAL)):
             del columns[name]
         found = zip(self.sweep.rows, marks(self.sweep), strict=True)
-        rows = [_fields(tried, mark, several=several) for tried, mark in found]
+        rows = [_fields(self.sweep, tried, mark) for tried, mark in found]
         return Table(tuple(columns.values()), [[row[name] for name in columns] for row in rows])
 
     def _by_provider(self) -> Table:
@@ -364,7 +399,7 @@ class SweepView(View):
         columns += [Column("invalid", right=True, leaves=4)]
         rows: list[list[Piece]] = []
         for label in dict.fromkeys(tried.label for tried in sweep.rows):
-            mine = [_fields(rows_at[p][label], "", several=True) for p in sweep.pricings if label in rows_at[p]]
+            mine = [_fields(sweep, rows_at[p][label], "") for p in sweep.pricings if label in rows_at[p]]
             row: list[Piece] = [mine[0]["strategy"], mine[0]["tokens"]]
             for one in mine:
                 cheapest = f"{one['★'].text} " if one["★"].text else ""
@@ -377,7 +412,7 @@ class SweepView(View):
         return sweep_json(self.sweep)
 
 
-_OF_SEVERAL = ("tokens spread", "cost spread", "sum", "runs")
+_OF_SEVERAL = ("tokens spread", "cost spread", "sum")
 """Columns that say something only where there are several runs."""
 
 
@@ -387,17 +422,21 @@ def sweep_picture(sweep: Sweep, form: Form) -> bytes:
     return scatter_picture(points(sweep), X_TITLE, y_title(sweep), said, form)
 
 
-SHARES, DOLLARS, MORE, SUMS = 4 + 9 + 9, 11, 10 + 9, 8 + 6 + 7
-"""Cells of the mark and the shares; of the dollars; of the peak and what is invalid; and of what says over which runs
-and calls is summed, which stands where there are several runs."""
-PRICED, WIDE = 46, 92
-"""Cells from which a list has room for the dollars, and for what they are summed over."""
+SHARE = 9
+"""Cells of a number relative to the baseline's."""
 NOTES = 6
 """Lines above the strategies that say what to make of them, at most."""
-NARROW = 66
-"""Cells below which a list has no room for the peak and what is invalid."""
-BAR = 30
-"""Cells of a bar at most."""
+BAR, LEAST_BAR = 30, 8
+"""Cells of a bar at most and at least; with less room there is none."""
+SHOWN = ("dollars", "live", "calls", "runs", "invalid", "peak", "tokens spread", "cost spread", "sum")
+"""Columns of a list besides the shares, the most important first: as many as there is room for."""
+ORDER = ("dollars", "live", "sum", "runs", "calls", "peak", "invalid")
+"""The same as they stand behind the shares."""
+HEADS = {"live": "run live", "tokens spread": "min to max", "cost spread": "min to max"}
+WIDTHS = {
+    **{"dollars": 12, "runs": 6, "calls": 7, "invalid": 9, "peak": 10, "sum": 8},
+    **{"tokens spread": 14, "cost spread": 14},
+}
 
 
 class SweepRows(Rows):
@@ -405,8 +444,10 @@ class SweepRows(Rows):
 
     empty: tuple[str, ...] = ("Nothing is tried yet.",)
 
-    def __init__(self, sweep: Sweep, name: str, of: int, *, is_over: bool, tick: int = 0) -> None:
-        self.sweep = sweep
+    def __init__(
+        self, sweep: Sweep, name: str, of: int, *, is_over: bool, tick: int = 0, marked: Collection[str] = ()
+    ) -> None:
+        self.sweep, self.marked = sweep, marked
         self._marks = marks(sweep)
         done = f"{len(sweep.rows)} of {plural(of, 'strategy')}"
         state: Span = (f"  {done} tried", "dim") if is_over else (f"  trying {done} ", "running")
@@ -415,7 +456,7 @@ class SweepRows(Rows):
             self.title = (*self.title, sign("running", tick))
         self.title_right = (
             ("★", "ok"),
-            (" none sends less for less  ", "dim"),
+            (" no other is smaller and cheaper  ", "dim"),
             (CHEAPEST, "ok"),
             (" costs least", "dim"),
         )
@@ -427,15 +468,15 @@ class SweepRows(Rows):
         return len(self.sweep.rows)
 
     def heads(self, width: int) -> Sequence[Row]:
-        room, bar = self._widths(width)
-        parts = (fit(name, 9, "right") + " " * bar for name in ("tokens", "cost"))
-        text = f"    {fit('strategy', room)}{''.join(parts)}"
-        if width >= PRICED:
-            text += fit("dollars", DOLLARS, "right")
-        if self._sums(width):
-            text += f"{fit('sum', 8, 'right')}{fit('runs', 6, 'right')}{fit('calls', 7, 'right')}"
-        if width >= NARROW:
-            text += f"{fit('peak', 10, 'right')}{fit('invalid', 9, 'right')}"
+        room, bar, shown = self._widths(width)
+        text = f"    {fit('strategy', room)}"
+        for name in ("tokens", "cost"):
+            spread = f"{name} spread"
+            text += fit(name, SHARE, "right")
+            text += fit(HEADS[spread], WIDTHS[spread], "right") if "cost spread" in shown else ""
+            text += " " * bar
+        for name in (name for name in ORDER if name in shown):
+            text += fit(HEADS.get(name, name), self._width_of(name), "right")
         return (*self._said(width), Row(crop(((text, "head"),), width)))
 
     def _said(self, width: int) -> list[Row]:
@@ -444,37 +485,45 @@ class SweepRows(Rows):
         lines = [(line, said.kind) for said in ordered for line in wrap(flat(said.text), max(20, width - 2))]
         return [Row(crop(((f" {line}", TONES[kind]),), width)) for line, kind in lines[:NOTES]]
 
-    def _sums(self, width: int) -> bool:
-        return len(self.sweep.runs) > 1 and width >= WIDE
+    def _width_of(self, name: str) -> int:
+        if name != "live":
+            return WIDTHS[name]
+        return 2 + max(len(HEADS[name]), *(len(live_words(self.sweep, row.label)) for row in self.sweep.rows), 0)
 
-    def _widths(self, width: int) -> tuple[int, int]:
-        """Cells of the name and of each bar; no bar where it would say nothing."""
+    def _widths(self, width: int) -> tuple[int, int, tuple[str, ...]]:
+        """Cells of the name and of each bar, and the columns that there is room for."""
         names = max((cell_len(self._named(tried)) for tried in self.sweep.rows), default=0)
-        left = width - 1 - SHARES - (MORE if width >= NARROW else 0) - (SUMS if self._sums(width) else 0)
-        left -= DOLLARS if width >= PRICED else 0
-        room = max(12, min(names, left))
-        bar = min(BAR, (left - room) // 2)
-        return room, bar if bar >= 8 else 0
+        least = max(12, min(names, width * 3 // 8))
+        left, shown = width - 5 - 2 * SHARE - least, list[str]()
+        for name in SHOWN:
+            unsaid = (self.sweep.ran is None and name == "live") or (len(self.sweep.runs) < 2 and name in _OF_SEVERAL)
+            needs = 2 * WIDTHS[name] if name == "tokens spread" else self._width_of(name)  # Both spreads, or none.
+            if not unsaid and needs <= left:
+                shown.append(name)
+                left -= self._width_of(name)
+        room = max(12, min(names, left + least))
+        bar = min(BAR, (left + least - room) // 2)
+        return room, bar if bar >= LEAST_BAR else 0, tuple(shown)
 
     def row(self, index: int, width: int) -> Row:
         tried, mark = self.sweep.rows[index], self._marks[index]
-        fields = _fields(tried, mark, several=len(self.sweep.runs) > 1)
-        room, bar = self._widths(width)
+        fields = _fields(self.sweep, tried, mark)
+        room, bar, shown = self._widths(width)
         spans: list[Span] = [
             (" ", "plain"),
-            sign("winner") if tried.on_front else (" ", "plain"),
+            ("●", "changed") if tried.label in self.marked else sign("winner") if tried.on_front else (" ", "plain"),
             (f"{mark} ", "dim"),
             (fit(self._named(tried), room), fields["strategy"].token),
-            *self._share(fields["tokens"], lambda one: one.tokens, tried, bar),
-            *self._share(fields["cost"], lambda one: one.cost, tried, bar),
         ]
-        if width >= PRICED:
-            cheapest = f"{CHEAPEST} " if tried.is_cheapest else ""
-            spans.append((fit(cheapest + fields["dollars"].text, DOLLARS, "right"), fields["dollars"].token))
-        if self._sums(width):
-            spans += [_span(fields["sum"], 8), _span(fields["runs"], 6), _span(fields["calls"], 7)]
-        if width >= NARROW:
-            spans += [_span(fields["peak"], 10), _span(fields["invalid"], 9)]
+        for name, of in _SHARES:
+            number, *drawn = self._share(fields[name], of, tried, bar)
+            spread = f"{name} spread"
+            spans += [number, _span(fields[spread], WIDTHS[spread] if "cost spread" in shown else 0), *drawn]
+        for name in (name for name in ORDER if name in shown):
+            cell = fields[name]
+            if name == "dollars" and tried.is_cheapest:
+                cell = cell._replace(text=f"{CHEAPEST} {cell.text}")
+            spans.append(_span(cell, self._width_of(name)))
         return Row(crop(spans, width))
 
     def _share(
@@ -505,6 +554,12 @@ class SweepRows(Rows):
     def _named(self, tried: StrategyResult) -> str:
         meant = "" if tried.spec in ("", tried.label) else f": {tried.spec}"
         return f"{named(self.sweep, tried)}{meant}"
+
+
+_SHARES: tuple[tuple[str, Callable[[StrategyResult], Spread | None]], ...] = (
+    ("tokens", lambda tried: tried.tokens),
+    ("cost", lambda tried: tried.cost),
+)
 
 
 def _span(cell: Cell, width: int) -> Span:

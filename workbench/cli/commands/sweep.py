@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,13 +23,16 @@ from workbench.cli.comparison_options import (
 from workbench.cli.errors import Exit, Failure
 from workbench.cli.options import SessionName, as_json, find_run, plain, project_here, read_run
 from workbench.cli.printer import Printer, talk, write_json
+from workbench.cli.running import Verdict, drive
 from workbench.context.apply import ApplyError
 from workbench.context.strategy import SpecError
 from workbench.models.encodings import encodings
 from workbench.store.run_filter import FilterError
+from workbench.views.live_runs import LiveRunsView, plan_lines
 from workbench.views.page import page
 from workbench.views.sweep import SweepView, sweep_json, sweep_picture
 from workbench.workspace.comparing import change_into, matching, strategy_of, subjects_of
+from workbench.workspace.live_runs import MOST, LiveResult, LiveRunError, next_to_run, plan_live, ran_under, run_live
 
 if TYPE_CHECKING:
     from workbench.analysis.sweep import Candidate, Excluded, Subject, Sweep
@@ -51,7 +55,16 @@ if TYPE_CHECKING:
     help="Write the strategy that costs least in the sum into this cascade file.",
 )
 @click.option("--take", metavar="STRATEGY", help="With --apply: write this one of the strategies instead.")
-@click.option("--yes", "-y", is_flag=True, help="With --apply: write without asking.")
+@click.option(
+    "--live",
+    "lives",
+    multiple=True,
+    metavar="K|STRATEGY",
+    help="Then run this strategy, or the K cheapest that were never run live, from the input of each run. Repeatable.",
+)
+@click.option("--max-cost", type=click.FloatRange(min=0), metavar="USD", help="With --live: budget for all these runs.")
+@click.option("--model", "-m", default="", metavar="MODEL", help="With --live: the default model of these runs.")
+@click.option("--yes", "-y", is_flag=True, help="With --apply and --live: do not ask.")
 @pricing_by_several
 @as_json
 @plain
@@ -65,6 +78,9 @@ def command(
     html_file: str | None,
     applied: Path | None,
     take: str | None,
+    lives: tuple[str, ...],
+    max_cost: float | None,
+    model: str,
     yes: bool,
     provider: tuple[str, ...],
     prices_file: str | None,
@@ -76,7 +92,9 @@ def command(
     median, minimum and maximum over the runs; the sum in US dollars, with the runs and calls behind it; invalid
     requests, and the strategies that no other one beats. Several --provider stand side by side.
 
-    Without --strategy: those that the cascades name under 'strategies'. Without SESSION and --filter: the newest run.
+    What the file says and what it names under 'strategies' are always tried. Without SESSION and --filter: the newest
+    run. What is tried is predicted: --live runs strategies, says what that will cost, and keeps to a budget, which is
+    twice that unless --max-cost names another.
 
     \b
     Examples:
@@ -84,24 +102,31 @@ def command(
       workbench sweep --filter 'cascade:triage' -s 'clear(trigger=[2000,8000])'
       workbench sweep --provider recorded --provider openai/gpt-5 --html a.html
       workbench sweep a1 b2 --strategy 'mask(after=1..4)' --apply agent.yaml
+      workbench sweep agent-1f3a -s 'mask(after=1..4)' --live 2 --max-cost 0.10
     """
-    if applied is None and (take is not None or yes):
-        raise Failure(Exit.USAGE, "--take and --yes go with --apply FILE", hint="workbench sweep --help")
+    if applied is None and take is not None:
+        raise Failure(Exit.USAGE, "--take goes with --apply FILE", hint="workbench sweep --help")
+    if not lives and (max_cost is not None or model):
+        raise Failure(Exit.USAGE, "--max-cost and --model go with --live", hint="workbench sweep --help")
+    if yes and applied is None and not lives:
+        raise Failure(Exit.USAGE, "--yes goes with --apply FILE and with --live", hint="workbench sweep --help")
+    if lives and applied is not None:
+        raise Failure(Exit.USAGE, "--live and --apply exclude each other", hint="apply what proved good")
     project = project_here()
     pricings = pricings_of(project, provider or (None,), prices_file, cache_ttl)
     subjects, lost = _subjects(project, sessions, filter_)
     definitions = [subject.definition for subject in subjects]
-    specs = strategies or tuple(shared_strategies(definitions))
-    if not specs:
+    if not strategies and not shared_strategies(definitions):
         raise Failure(Exit.USAGE, "no --strategy, and no name under 'strategies'", hint="--strategy 'mask(after=1..8)'")
-    found = sweep(subjects, _candidates(specs, subjects), encodings(), pricings)
-    found = replace(found, excluded=(*lost, *found.excluded))
+    tried = _candidates(strategies, subjects)
+    found = sweep(subjects, tried, encodings(), pricings)
+    found = replace(found, excluded=(*lost, *found.excluded), ran=ran_under(project.store, subjects, tried))
     if not found.runs:
         for one in found.excluded:
             talk(f"{one.run} is left out: {one.reason}", "warning")
         raise Failure(Exit.FAILED, "no run with calls to compare")
     if json:
-        if applied is None:
+        if applied is None and not lives:
             write_json(SweepView(found).json())
     else:
         Printer(plain).show(SweepView(found, plot=plot).blocks())
@@ -112,6 +137,60 @@ def command(
         talk(f"written: {html_file}")
     if applied is not None:
         _apply(project, subjects, found, applied, take, yes=yes, json=json, printer=Printer(plain))
+    if lives:
+        _run_live(project, subjects, found, lives, max_cost, model, yes=yes, json=json, printer=Printer(plain))
+    elif not json and applied is None and (unknown := len(next_to_run(found, MOST))):
+        talk(f"next: --live {min(2, unknown)} runs the cheapest of them, after saying what it costs")
+
+
+def _run_live(
+    project: Project,
+    subjects: list[Subject],
+    found: Sweep,
+    lives: tuple[str, ...],
+    max_cost: float | None,
+    model: str,
+    *,
+    yes: bool,
+    json: bool,
+    printer: Printer,
+) -> None:
+    """Say what the runs will cost, ask, run them. Exits with 1 where one of them did not succeed."""
+    labels: list[str] = []
+    for one in lives:
+        if one.isdigit() and not int(one):
+            raise Failure(Exit.USAGE, "--live 0 runs nothing", hint="--live 2, or --live STRATEGY")
+        labels += next_to_run(found, int(one)) if one.isdigit() else [_label_of(found, one)]
+    try:
+        plan = plan_live(project, subjects, found, list(dict.fromkeys(labels)), max_cost, model)
+    except LiveRunError as fault:
+        raise Failure(Exit.USAGE, str(fault)) from None
+    for line in plan_lines(plan):
+        talk(line, "dim")
+    if not yes and not (sys.stdin.isatty() and click.confirm("Run them?", default=False, err=True)):
+        raise Failure(Exit.FAILED, "nothing was run", hint="--yes runs without asking")
+
+    def changed(result: LiveResult) -> None:
+        talk(f"{result.run.label}: {result.status}{f', {result.reason}' if result.reason else ''}", "dim")
+
+    verdict = Verdict()
+    results = drive(run_live(project, plan, changed), verdict)
+    view = LiveRunsView(plan, results)
+    if json:
+        write_json(SweepView(found).json() | {"live": view.json()})
+    else:
+        printer.show(view.blocks())
+        if done := [result.session_id for result in results if result.session_id]:
+            talk(f"compare: workbench diff {found.runs[0]} {done[0]}")
+    if verdict.signal:
+        raise click.exceptions.Exit(128 + verdict.signal)
+    if any(result.status != "success" for result in results):
+        raise click.exceptions.Exit(Exit.FAILED)
+
+
+def _label_of(found: Sweep, name: str) -> str:
+    """The strategy tried that a person names, by its label or its spec."""
+    return next((row.label for row in found.rows if name in (row.label, row.spec)), name)
 
 
 def _subjects(project: Project, sessions: tuple[str, ...], filter_: str | None) -> tuple[list[Subject], list[Excluded]]:
@@ -135,7 +214,7 @@ def _subjects(project: Project, sessions: tuple[str, ...], filter_: str | None) 
 
 def _candidates(specs: tuple[str, ...], subjects: list[Subject]) -> list[Candidate]:
     """The strategies that the specs mean, each once. Raises Failure."""
-    tried: list[Candidate] = []
+    tried = list(candidates((), [subject.definition for subject in subjects]))
     for spec in specs:
         try:
             tried += candidates((spec,), [subject.definition for subject in subjects])

@@ -181,8 +181,6 @@ class CompareSheet(Sheet, SizedScreen[None]):
 
         def done(text: str) -> str | None:
             asked = asked_for(text)
-            if not asked.specs:
-                return "At least one strategy, as in: mask(after=1..8)"
             self.app.push_screen(SweepSheet(self._project, self.a.run, asked, self._take_b))
             return None
 

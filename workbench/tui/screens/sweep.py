@@ -3,6 +3,8 @@ one after the other; it can be stopped, and one can be taken."""
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Callable
 from threading import Event as Flag
 from typing import TYPE_CHECKING, ClassVar
@@ -12,7 +14,7 @@ from msgspec.structs import replace
 from textual import on, work
 from textual.binding import BindingType
 
-from workbench.analysis.sweep import RECORDED, Candidate, Sweep, candidates, sweeping
+from workbench.analysis.sweep import RECORDED, Candidate, Excluded, Subject, Sweep, candidates, sweeping
 from workbench.context.strategy import SpecError
 from workbench.engine.definition import DefinitionError
 from workbench.models.encodings import encodings
@@ -20,10 +22,16 @@ from workbench.models.repricing import PricesError, lifetime_of
 from workbench.store.faults import StoreError
 from workbench.store.run_filter import FilterError
 from workbench.tui.bindings import bindings
+from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.sheet import Sheet
 from workbench.tui.widgets.rowview import RowView
+from workbench.views.cells import flat
+from workbench.views.keys import told
+from workbench.views.live_runs import LiveRunRows, plan_lines
 from workbench.views.sweep import SweepRows
+from workbench.views.text import TextRows, text_lines
 from workbench.workspace.comparing import matching, pricing_of, subjects_of
+from workbench.workspace.live_runs import LivePlan, LiveResult, LiveRunError, plan_live, ran_under, run_live
 
 if TYPE_CHECKING:
     from workbench.workspace.project import Project
@@ -52,12 +60,121 @@ def asked_for(text: str) -> SweepRequest:
     return SweepRequest(tuple(specs), " ".join(filters), tuple(providers), next(reversed(lifetimes), ""))
 
 
+def read_terms(text: str) -> tuple[float | None, str, str]:
+    """A budget in US dollars, a model, and what is wrong with the text: ``0.10 ; model openai/gpt-5``."""
+    budget, model = None, ""
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        if part.startswith("model "):
+            model = part.removeprefix("model ").strip()
+            continue
+        try:
+            budget = float(part.lstrip("$"))
+        except ValueError:
+            budget = -1.0
+        if not 0 <= budget < math.inf:
+            return None, model, f"'{part}' is no budget: 0.10, say, in US dollars"
+    return budget, model, ""
+
+
+class LiveSheet(Sheet):
+    """Runs of strategies as they go on, one after the other; each is a stored run like any other."""
+
+    PALETTE: ClassVar[tuple[str, ...]] = ("sweep", "sheet", "list")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("sweep")
+
+    def __init__(self, project: Project, plan: LivePlan, over: Callable[[], None]) -> None:
+        """``over`` is called when the last one has ended."""
+        self._results = {index: LiveResult(run) for index, run in enumerate(plan.runs)}
+        super().__init__(LiveRunRows(plan, tuple(self._results.values()), is_over=False))
+        self.view.selecting = True
+        self._project, self._plan, self._over = project, plan, over
+        self._stop: Callable[[], object] = lambda: None
+        self._is_over = False
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        return ("list.open", "sheet.find", "sheet.close") if self._is_over else ("sweep.stop", "sheet.find")
+
+    def on_mount(self) -> None:
+        self._run()
+
+    def on_unmount(self) -> None:
+        self._stop()
+
+    @work(thread=True, exclusive=True, group="live-runs", exit_on_error=False)
+    def _run(self) -> None:
+        def changed(result: LiveResult) -> None:
+            self.app.call_later(self._show_result, result)
+
+        async def main() -> None:
+            task = asyncio.ensure_future(run_live(self._project, self._plan, changed))
+            loop = asyncio.get_running_loop()
+            self._stop = lambda: loop.is_closed() or loop.call_soon_threadsafe(task.cancel)
+            await task
+
+        fault = ""
+        try:
+            asyncio.run(main())
+        except (StoreError, asyncio.CancelledError) as why:
+            fault = str(why)
+        self.app.call_later(self._ended, fault)
+
+    def _show_result(self, result: LiveResult) -> None:
+        at = self._plan.runs.index(result.run)
+        self._results[at] = result
+        self._draw()
+
+    def _draw(self) -> None:
+        self._rows = LiveRunRows(self._plan, tuple(self._results.values()), is_over=self._is_over)
+        self.view.show(self._rows)
+
+    def _ended(self, fault: str) -> None:
+        self._is_over = True
+        if fault:
+            self.services.say(fault, "error")
+        self._draw()
+        self.offer(self.offered)
+        self._over()
+
+    def action_stop(self) -> None:
+        """Stop the run that is under way, and start no other."""
+        self._stop()
+
+    def action_close(self) -> None:
+        if self._is_over:
+            super().action_close()
+        else:
+            self.services.say(told("Runs are active. Press {sweep.stop} to stop them."))
+
+    def action_plot(self) -> None:
+        self.services.say("There is nothing to draw here.")
+
+    action_mark = action_live = action_plot
+
+    @on(RowView.Opened)
+    def _row_opened(self, event: RowView.Opened) -> None:
+        event.prevent_default()
+        result = self._results.get(event.index)
+        if result is not None and (result.output or result.reason):
+            title = (("Output", "title"), (f"  {flat(result.run.label)}", "name"))
+            lines = text_lines(result.output or result.reason, whole=True)
+            self.app.push_screen(Sheet(TextRows(lines, title, copy=result.output)))
+
+
 class SweepSheet(Sheet):
     """The strategies as they are tried. Enter takes one, and goes back."""
 
     PALETTE: ClassVar[tuple[str, ...]] = ("sweep", "sheet", "list")
     BINDINGS: ClassVar[list[BindingType]] = bindings("sweep")
-    OFFERED: ClassVar[tuple[str, ...]] = ("list.open", "sweep.stop", "sweep.plot", "sheet.find", "sheet.close")
+    OFFERED: ClassVar[tuple[str, ...]] = (
+        "list.open",
+        "sweep.mark",
+        "sweep.live",
+        "sweep.stop",
+        "sweep.plot",
+        "sheet.find",
+        "sheet.close",
+    )
 
     def __init__(self, project: Project, run: str, asked: SweepRequest, take: Callable[[str], None]) -> None:
         super().__init__(SweepRows(Sweep((), (), ()), run, 0, is_over=False))
@@ -65,14 +182,19 @@ class SweepSheet(Sheet):
         self._project, self._run_name, self._asked = project, run, asked
         self._take = take
         self._tried: tuple[Candidate, ...] = ()
+        self._called = ""
         self._of = 0
         """How often something is tried: each strategy at each provider."""
         self._stopped = Flag()
         self._is_over = False
+        self._subjects: list[Subject] = []
+        self._lost: list[Excluded] = []
+        self._marked: tuple[str, ...] = ()
 
     @property
     def offered(self) -> tuple[str, ...]:
-        return tuple(id for id in self.OFFERED if id != "sweep.stop" or not self._is_over)
+        unfit = ("sweep.stop",) if self._is_over else ("sweep.mark", "sweep.live")
+        return tuple(id for id in self.OFFERED if id not in unfit)
 
     @property
     def rows(self) -> SweepRows:
@@ -94,9 +216,10 @@ class SweepSheet(Sheet):
                 self.app.call_later(self._failed, f"no stored run matches {asked.filter}")
                 return
             subjects, lost = subjects_of(store, wanted)
+            self._subjects, self._lost = subjects, lost
             definitions = [subject.definition for subject in subjects]
-            known = [one for spec in asked.specs for one in candidates((spec,), definitions)]
-            self._tried = tuple({one.label: one for one in known}.values())
+            self._tried = candidates(asked.specs, definitions)
+            ran = ran_under(store, subjects, self._tried)
             prices = self._project.environment.prices
             lasting = lifetime_of(asked.cache_ttl) if asked.cache_ttl else None
             pricings = [pricing_of(prices, name, lasting) for name in dict.fromkeys(asked.providers or (RECORDED,))]
@@ -108,7 +231,7 @@ class SweepSheet(Sheet):
         for found in sweeping(subjects, self._tried, encodings(), pricings):
             if self._stopped.is_set():
                 break
-            found = replace(found, excluded=(*lost, *found.excluded))
+            found = replace(found, excluded=(*lost, *found.excluded), ran=ran)
             self.app.call_later(self._show_so_far, found, name, False)
         self.app.call_later(self._show_so_far, found, name, True)
 
@@ -117,11 +240,81 @@ class SweepSheet(Sheet):
         self.services.say(reason, "error")
 
     def _show_so_far(self, found: Sweep, name: str, is_over: bool) -> None:
-        self._rows = SweepRows(found, name, self._of, is_over=is_over, tick=len(found.rows))
-        self.view.show(self._rows)
+        self._called = name
+        self._draw(found, is_over)
         if is_over:
             self._is_over = True
             self.offer(self.offered)
+
+    def _draw(self, found: Sweep, is_over: bool) -> None:
+        tick, marked = len(found.rows), self._marked
+        self._rows = SweepRows(found, self._called, self._of, is_over=is_over, tick=tick, marked=marked)
+        self.view.show(self._rows)
+
+    # -- run live ----------------------------------------------------------------------------------------------------
+
+    def action_mark(self) -> None:
+        """Mark a strategy to run live, or unmark it."""
+        if not self._is_over or self.view.cursor >= len(self.rows):
+            return
+        label = self.rows.sweep.rows[self.view.cursor].label
+        rest = tuple(one for one in self._marked if one != label)
+        self._marked = rest if label in self._marked else (*self._marked, label)
+        self._draw(self.rows.sweep, True)
+
+    def action_live(self) -> None:
+        """Price runs of what is marked, else of the strategy under the cursor, and ask before they start."""
+        if not self._is_over:
+            self.services.say("Wait until all strategies are tried.")
+        elif self.view.cursor < len(self.rows):
+            self._plan_live()
+
+    def _plan_live(self, max_cost: float | None = None, model: str = "") -> None:
+        found = self.rows.sweep
+        labels = self._marked or (found.rows[self.view.cursor].label,)
+        self._price_live(found, labels, max_cost, model)
+
+    @work(thread=True, exclusive=True, group="live", exit_on_error=False)
+    def _price_live(self, found: Sweep, labels: tuple[str, ...], max_cost: float | None, model: str) -> None:
+        try:
+            plan = plan_live(self._project, self._subjects, found, labels, max_cost, model)
+        except LiveRunError as fault:
+            self.app.call_later(self._not_live, str(fault))
+            return
+        self.app.call_later(self._ask_live, plan)
+
+    def _not_live(self, reason: str) -> None:
+        self.services.say(reason, "error")
+        self._ask_terms()
+
+    def _ask_live(self, plan: LivePlan) -> None:
+        def answered(answer: str | None) -> None:
+            if answer == "run":
+                self.app.push_screen(LiveSheet(self._project, plan, self._ran))
+            elif answer == "other":
+                self._ask_terms()
+
+        answers = (("run", "r", "Run"), ("other", "b", "Another budget or model"), ("keep", "k", "Do not run"))
+        text = "\n".join(plan_lines(plan))
+        self.app.push_screen(ChoiceDialog("Run live?", text, answers), answered)
+
+    def _ask_terms(self) -> None:
+        """Ask for a budget and a model, and price the runs again."""
+
+        def done(text: str) -> str | None:
+            max_cost, model, wrong = read_terms(text)
+            if not wrong:
+                self._plan_live(max_cost, model)
+            return wrong or None
+
+        words = "0.10, US dollars for all runs; or: 0.10 ; model PROVIDER/MODEL"
+        self.ask("budget", placeholder=words, done=done, check=lambda text: read_terms(text)[2])
+
+    def _ran(self) -> None:
+        """The runs are over: what is known of the strategies now."""
+        found = self.rows.sweep
+        self._marked = ()
+        self._draw(replace(found, ran=ran_under(self._project.store, self._subjects, self._tried)), True)
 
     def action_stop(self) -> None:
         """Stop trying; what was tried stays."""
