@@ -38,7 +38,6 @@ from workbench.workspace.model_choice import OFFLINE, ModelChoice, choose_model,
 from workbench.workspace.model_place import DOUBTED, model_words
 from workbench.workspace.offline_replies import require_fitting
 from workbench.workspace.people import BadAnswers, FirstChoice, NoHuman, PreparedAnswers, Terminal
-<<<<<<< HEAD
 from workbench.workspace.run_builder import (
     RunAttachments,
     Start,
@@ -48,10 +47,7 @@ from workbench.workspace.run_builder import (
     run_new,
     start_of,
 )
-=======
-from workbench.workspace.run_builder import RunAttachments, Start, new_options, resume, run_new, start_of
 from workbench.workspace.team import Shipping
->>>>>>> 4e154524 (Ship runs to a team's ClickHouse server, and read colleagues' runs)
 
 if TYPE_CHECKING:
     from workbench.cli.progress import Progress
