@@ -182,10 +182,11 @@ class SettingRows(Rows):
         named = (self._values.origins.get(setting.name, "default") for setting in self.settings)
         origins = (len(origin_text(place, *self._files)) for place in named)
         origin = min(34, max(15, max(origins, default=0) + 2), max(15, width // 5))
-        room = width - 23 - origin
+        name = max(18, *(len(setting.name) for setting in self.settings), 0) + 2
+        room = width - 3 - name - origin
         texts = (in_force_text(setting, self._values, self._in_force) for setting in self.settings)
         value = min(48, max(14, max(map(cell_len, texts), default=0) + 2), room * 33 // 100)
-        return 20, value, origin, room - value
+        return name, value, origin, room - value
 
     def plain(self, index: int) -> str:
         setting = self.settings[index]

@@ -183,7 +183,7 @@ def faults(folder: Path, clickhouse: ClickHouse) -> dict[str, Any]:
     server = clickhouse.address("faults", who="ana", machine="lab3")
     store = Store(folder / "faults", server=server)
     save(store, plain_run())
-    said = {
+    said: dict[str, Any] = {
         "wrong password": said_of(store, replace(server, password="wrong")),
         "nobody there": said_of(store, replace(server, port=free_port())),
         "native port": with_native(store, server),

@@ -76,7 +76,9 @@ def main(folder: Path) -> dict[str, Any]:
             table: list(index.engine.reader.query(f"SELECT * FROM {table} WHERE 0").names)
             for table in ddl.TABLES.keys() - {"ingested"}
         }
-        observed["row types"] = {row.table: [field.name for field in fields(row)] for row in ROW_TYPES}
+        observed["row types"] = {
+            row.table: [field.name for field in fields(row)] for row in ROW_TYPES if row.table in ddl.TABLES
+        }
         observed["contexts as sent"] = contexts_as_sent(store, index)
         observed["view columns"] = list(index.query_unified("0").names)
         observed["all_data columns"] = list(index.sql("SELECT * FROM all_data WHERE 0").names)
