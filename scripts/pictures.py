@@ -135,6 +135,7 @@ PICTURES = (
     Picture("mcp", "clock.yaml", "n*2", (120, 30), files=CLOCK),
     Picture("parameters", "report.yaml", "", (120, 30), files=REPORT),
     Picture("data-phases", "nightly.yaml", "r tab*3 k*4 right j", (120, 36)),
+    Picture("decomposition", "ticket_answers.json", "r [", (120, 40)),
     Picture("no-key", "log_triage.yaml", "r", (120, 30), model="openai/gpt-4.1-mini"),
 )
 _RUNS = ("n", "c", "r", "i", "o", "R", "ctrl+s")

@@ -28,7 +28,7 @@ REASONS: dict[str, ReasonText] = {
     "input": ReasonText("context.include_input", "The original input, because the phase includes it."),
     "source": ReasonText("{0}", "Carried in by this source of the file."),
     "snowball": ReasonText("snowball", "All that finished phases said is carried along."),
-    "entities": ReasonText("entities: {0} before the task", "Values and outputs that the task depends on."),
+    "entities": ReasonText("entities: {0}", "Values and outputs that the task depends on."),
     "preamble": ReasonText("fidelity {0}", "A generated message about the run so far."),
     "preamble_budget": ReasonText("dropped: preamble budget {0}", "The preamble would not have fitted; oldest first."),
     "preamble_cut": ReasonText("shortened: preamble budget {0}", "Its fixed lines alone would not have fitted."),

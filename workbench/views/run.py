@@ -254,7 +254,8 @@ def steps(state: RunState) -> Iterator[Table]:
 
 def visit_name(visit: VisitState) -> str:
     name = visit.phase + (f"#{visit.visit}" if visit.visit > 1 else "")
-    return f"{visit.branch}/{name}" if visit.branch else name
+    # The branch of a task of a wave says nothing that its own name does not say.
+    return f"{visit.branch}/{name}" if visit.branch and not visit.wave else name
 
 
 def _visit_row(visit: VisitState, state: RunState) -> list[Piece]:

@@ -616,7 +616,8 @@ def _short(splices: Sequence[Splice], before: Rope[Entry], known: tuple[int, int
         for entries, sign in ((gone, -1), (splice.entries, 1)):
             for entry in entries:
                 own = entry.item.message
-                if entry.sent is not None and entry.sent is not own and entry.sent != own:
+                grown = entry.parts and entry.tokens_full <= entry.tokens_sent
+                if entry.sent is not None and entry.sent is not own and entry.sent != own and not grown:
                     number += sign
                     tokens += sign * (entry.tokens_full - entry.tokens_sent)
     return number, tokens
