@@ -447,8 +447,10 @@ def test_a_restart_goes_on_in_a_new_run_from_its_target() -> None:
       a -> b
       b -> a [condition="outcome=fail", loop_restart=true]
       b -> done [condition="outcome=success"]"""
-    played = with_child(body, CHILD, {"a": ["1", "2"], "b": ["outcome=fail", "good"]})
+    played = with_child(body, CHILD, {"a": ["1", "2", "3"], "b": ["outcome=fail", "outcome=fail", "good"]})
     assert played.outcome.status == "success", played.outcome.reason
     started = played.of_kind("child_started")
-    assert [event.data["kind"] for event in started] == ["restart"]
-    assert [place.phase for place, _ in played.model.requests] == ["a", "b", "a", "b"]
+    assert [event.data["kind"] for event in started] == ["restart", "restart"]
+    assert [place.phase for place, _ in played.model.requests] == ["a", "b"] * 3
+    played = with_child(body, CHILD, {"a": ["x"] * 30, "b": ["outcome=fail"] * 30})
+    assert played.outcome.reason == "loop_restart: the pipeline was begun anew 20 times"

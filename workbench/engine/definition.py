@@ -124,6 +124,8 @@ class Outcome(Struct, frozen=True):
     output: str = ""
     state: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
+    restart: str = ""
+    """Of a pipeline that another began anew: the node at which it is to begin once more."""
 
 
 class Parent(Struct, frozen=True):

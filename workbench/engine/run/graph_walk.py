@@ -25,6 +25,14 @@ from workbench.language.graph import Edge, Graph, Node
 MOST_RESTARTS = 20
 
 
+class RestartAsked(Exception):
+    """A run that another began anew is to be begun anew itself."""
+
+    def __init__(self, to: str) -> None:
+        super().__init__(to)
+        self.to = to
+
+
 class Restarted(Struct, frozen=True):
     """How a run ended that another one went on for."""
 
@@ -222,6 +230,8 @@ class GraphWalk:
         """A new run goes on in this one's place; it ends as that one does."""
         if self._services.options.restarts >= MOST_RESTARTS:
             raise PhaseFailed(f"loop_restart: the pipeline was begun anew {MOST_RESTARTS} times", "loop_restart")
+        if self._services.options.restarts:
+            raise RestartAsked(to)  # The run that began this one begins the next, so that they do not nest.
         ended: Restarted = await self.run.restart(to, visit)
         if ended.status == "blocked":
             raise PhaseBlocked(ended.reason)

@@ -25,7 +25,7 @@ from workbench.engine.run.children import Children
 from workbench.engine.run.dataflow import DataflowWalk
 from workbench.engine.run.execution import Execution, RunParts
 from workbench.engine.run.flow import next_phase
-from workbench.engine.run.graph_walk import GraphWalk, PipelineRun, Restarted
+from workbench.engine.run.graph_walk import GraphWalk, PipelineRun, RestartAsked, Restarted
 from workbench.engine.run.visit import Visit
 from workbench.engine.selection.context_selection import ContextSelection
 from workbench.engine.selection.remembering import remember
@@ -68,6 +68,8 @@ class Run:
             definition, options, ports, journal, world, depth=depth, prompt_id=prompt_id
         )
         chain = (*chain, definition.cascade.cascade_id)
+        self._anew = ""
+        """The node at which the run that began this one is to begin the next."""
         self._selection = ContextSelection(services)
         self._children = Children(services, Run, observe_child, chain)
         self._parts = RunParts(services, self._children, self._selection)
@@ -110,7 +112,7 @@ class Run:
         self.journal.emit("run_finished", status=status, output=output, state=self.services.world.state, reason=reason)
         self.journal.sync()
         await self._children.join_async(status)
-        return Outcome(status, output, dict(self.services.world.state), reason)
+        return Outcome(status, output, dict(self.services.world.state), reason, self._anew)
 
     async def _run(self) -> str:
         about = {"cascade_id": self.services.definition.cascade.cascade_id, "input": dict(self.services.world.input)}
@@ -178,16 +180,25 @@ class Run:
         begins, edge = services.options.start or graph.start, None
         if services.options.done:
             begins, edge = walk.after(begins)
-        await walk.walk(begins, edge=edge)
+        try:
+            await walk.walk(begins, edge=edge)
+        except RestartAsked as asked:
+            self._anew = asked.to
         return walk.output
 
     async def _restart(self, to: str, visit: Visit) -> Restarted:
-        services = self.services
-        options = replace(services.options, start=to, done=False, context={}, restarts=services.options.restarts + 1)
-        child = await self._children.run(
-            services.definition, services.world.input, "restart", visit.place(), options=options
-        )
-        return Restarted(child.outcome.status, child.outcome.output, child.outcome.reason)
+        """Run the pipeline anew from a node, and again where that run asks for it; how the last one ended."""
+        services, number = self.services, 0
+        while True:
+            number += 1
+            options = replace(services.options, start=to, done=False, context={}, restarts=number)
+            child = await self._children.run(
+                services.definition, services.world.input, "restart", visit.place(), options=options
+            )
+            outcome = child.outcome
+            if not outcome.restart:
+                return Restarted(outcome.status, outcome.output, outcome.reason)
+            to = outcome.restart
 
     def _route(self, visit: Visit) -> str:
         targets = [target for target, _ in visit.setup.targets]
