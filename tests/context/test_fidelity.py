@@ -170,15 +170,16 @@ def test_no_budget_is_ever_exceeded(mode: str, budget: int | None) -> None:
 
 def test_the_oldest_items_go_first_whatever_their_section_and_each_is_shown() -> None:
     assembly = seen(crowded(), "fidelity(mode=compact)")
-    dropped = [entry for entry in assembly.entries if entry.action is Action.DROPPED]
-    names = [entry.item.source for entry in dropped]
+    (entry, _) = assembly.entries
+    dropped = [part for part in entry.parts if part.action is Action.DROPPED]
+    names = [part.origin for part in dropped]
     oldest = [source for n in range(200) for source in (f"state.k{n}", f"s{n}.stage")]
     assert 0 < len(names) < 400
+    assert [part.origin for part in entry.parts] == oldest
     assert names == oldest[: len(names)]
-    assert {(entry.reason.code, entry.reason.args, entry.tokens_sent) for entry in dropped} == {
-        ("preamble_budget", (500,), 0)
-    }
-    assert all(entry.tokens_full > 0 for entry in dropped)
+    assert {(part.reason, part.tokens_sent) for part in dropped} == {("budget 500: oldest first", 0)}
+    assert {str(part.action) for part in entry.parts[len(names) :]} == {"kept"}
+    assert all(part.tokens_full > 0 for part in entry.parts)
     text = texts(assembly)[0][1]
     values, stages_left_out = (len(names) + 1) // 2, len(names) // 2
     assert f"- Completed stages: ({stages_left_out} earlier items left out), s{stages_left_out} (success)" in text

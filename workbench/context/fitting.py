@@ -112,7 +112,7 @@ class FittingTable(Struct):
     def counted(self, row: FittingRow, tokens: int, grade: Grade) -> None:
         """A new row takes so many tokens in full: those of its message, and of what is put before it, uncut."""
         own = tokens
-        if row.base.parts:
+        if any(part.origin == OWN for part in row.base.parts):
             sent = (part for part in row.base.parts if part.origin != OWN and part.action is not Action.DROPPED)
             tokens += sum(part.tokens_full for part in sent)
         row.tokens_full, row.own_tokens, row.grade = tokens, own, grade

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from workbench.context.assembly import Action, Item, Kind, Reason
+from workbench.context.assembly import Action, Item, Kind, MessagePart, Reason
 from workbench.context.injection import Injection
 from workbench.context.message import Message
 from workbench.context.part import EnteredMessages, MessageDecision, Part, PhaseInFile, Role, require
@@ -118,8 +118,9 @@ class PreamblePiece(Struct, frozen=True):
     text: str
     order: tuple[int, int]
     """Where the journal has it: pieces with a smaller one are older."""
-    place: Place
     value: Any = None
+    limit: int = 0
+    """Characters that it was cut to; 0 where it is whole."""
 
     @property
     def source(self) -> str:
@@ -180,12 +181,12 @@ def pieces_of(scope: PhaseScope, mode: str) -> tuple[PreamblePiece, ...]:
     """What a preamble of this mode tells, oldest first."""
     if mode == "truncate":
         return ()
-    found = [PreamblePiece("stage", v.label, _stage(scope, v, mode), (v.seq, 1), _place(v)) for v in scope.visits]
+    found = [_stage_piece(scope, visit, mode) for visit in scope.visits]
     if mode != "summary:low":
         found += [_value(write, mode) for write in _latest(scope.writes)]
     if mode == "summary:high":
         retried = (visit for visit in scope.visits if visit.attempts > 1)
-        found += [PreamblePiece("retry", v.label, _retries(scope, v), (v.seq, 2), _place(v)) for v in retried]
+        found += [PreamblePiece("retry", v.label, _retries(scope, v), (v.seq, 2)) for v in retried]
     return tuple(sorted(found, key=lambda piece: piece.order))
 
 
@@ -331,10 +332,6 @@ def _notice(left_out: int, mark: str = "") -> Iterator[str]:
 # -- the pieces ------------------------------------------------------------------------------------------------------
 
 
-def _place(visit: VisitRecord) -> Place:
-    return Place(visit.branch, visit.phase, visit.visit)
-
-
 def _outcome(visit: VisitRecord) -> str:
     if stated := str(visit.outcome.get("status", "")):
         return stated
@@ -345,6 +342,12 @@ def _notes(visit: VisitRecord) -> str:
     """What a visit leaves: its notes, else its output, else why it failed."""
     notes, fault = (str(visit.outcome.get(name) or "") for name in ("notes", "failure_reason"))
     return (notes or visit.output or fault or visit.reason).strip()
+
+
+def _stage_piece(scope: PhaseScope, visit: VisitRecord, mode: str) -> PreamblePiece:
+    is_cut = mode == "summary:medium" and len(" ".join(_notes(visit).split())) > EXCERPT
+    text, limit = _stage(scope, visit, mode), EXCERPT if is_cut else 0
+    return PreamblePiece("stage", visit.label, text, (visit.seq, 1), limit=limit)
 
 
 def _stage(scope: PhaseScope, visit: VisitRecord, mode: str) -> str:
@@ -384,8 +387,9 @@ def _latest(writes: Iterable[StateWrite]) -> list[StateWrite]:
 
 def _value(write: StateWrite, mode: str) -> PreamblePiece:
     shown = json.dumps(write.value, ensure_ascii=False)
-    text = f"{write.key}: {cut(shown, _VALUE_LIMIT.get(mode, len(shown)))}"
-    return PreamblePiece("value", write.key, text, (write.seq, 0), write.place, write.value)
+    most = _VALUE_LIMIT.get(mode, len(shown))
+    text, limit = f"{write.key}: {cut(shown, most)}", most if len(shown) > most else 0
+    return PreamblePiece("value", write.key, text, (write.seq, 0), write.value, limit)
 
 
 def _retries(scope: PhaseScope, visit: VisitRecord) -> str:
@@ -436,7 +440,7 @@ class Fidelity(Part, frozen=True):
         return cls(_mode(levels[0].value), written={"mode": levels[0].path, "*": levels[0].path})
 
     def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
-        """The thread's messages, or the preamble with an entry for each item that its budget left out."""
+        """The thread's messages, or the preamble, whose entry tells each of its items, those left out too."""
         entered = self._thread(scope) if self.mode == "full" else self._preamble(scope, count)
         return EnteredMessages(entered.rows, (*self._precedence(scope), *entered.notes))
 
@@ -453,24 +457,22 @@ class Fidelity(Part, frozen=True):
         pieces = pieces_of(scope, self.mode)
         made = fitted(head_of(scope), self.mode, pieces, budget, lambda text: count(Message("user", text)))
         mode_rule, budget_rule = self.rule("mode", scope), self.rule("budget", scope)
-        rows: list[tuple[Item, MessageDecision]] = []
-        for piece in made.dropped:
-            item = Item(Message("user", piece.text), Kind.INJECTED, piece.place, source=piece.source)
-            rows.append(
-                (item, MessageDecision(None, Action.DROPPED, Reason("preamble_budget", (budget,)), budget_rule))
-            )
+        size = len(made.dropped)
+        parts = tuple(
+            _part(piece, count(Message("user", piece.text)), budget if at < size else None)
+            for at, piece in enumerate(pieces)
+        )
         place = Place(scope.place.branch, scope.place.phase, scope.place.visit)
         item = Item(Message("user", made.whole), Kind.INJECTED, place, source=PREAMBLE)
         if made.text == made.whole:
-            verdict = MessageDecision(item.message, Action.INJECTED, Reason("preamble", (self.mode,)), mode_rule)
+            verdict = MessageDecision(item.message, Action.INJECTED, Reason("preamble", (self.mode,)), mode_rule, parts)
         elif made.text:
             reason = Reason("preamble_cut", (budget,))
-            verdict = MessageDecision(Message("user", made.text), Action.TRUNCATED, reason, budget_rule)
+            verdict = MessageDecision(Message("user", made.text), Action.TRUNCATED, reason, budget_rule, parts)
         else:
-            verdict = MessageDecision(None, Action.DROPPED, Reason("preamble_budget", (budget,)), budget_rule)
-        rows.append((item, verdict))
+            verdict = MessageDecision(None, Action.DROPPED, Reason("preamble_budget", (budget,)), budget_rule, parts)
         left_out = f"fidelity {self.mode}: {len(made.dropped):,} of {len(pieces):,} items left out, budget {budget:,}"
-        return EnteredMessages(tuple(rows), (left_out,) if made.dropped else ())
+        return EnteredMessages(((item, verdict),), (left_out,) if made.dropped else ())
 
     # -- a thread ----------------------------------------------------------------------------------------------------
 
@@ -516,6 +518,15 @@ def _mode(value: str) -> Mode:
 
 
 _MODES: tuple[Mode, ...] = ("full", "truncate", "compact", "summary:low", "summary:medium", "summary:high")
+
+
+def _part(piece: PreamblePiece, tokens: int, budget: int | None) -> MessagePart:
+    """A piece as the entry of its preamble tells it. ``budget``: what it was left out for, if it was."""
+    if budget is not None:
+        return MessagePart(piece.source, Action.DROPPED, f"budget {budget:,}: oldest first", tokens, 0)
+    if piece.limit:
+        return MessagePart(piece.source, Action.TRUNCATED, f"{piece.limit:,} characters", tokens, tokens)
+    return MessagePart(piece.source, Action.KEPT, "", tokens, tokens)
 
 
 def _has_said(visit: VisitRecord) -> bool:
