@@ -21,6 +21,7 @@ SIZES = {"80x24": (80, 24), "200x50": (200, 50), "120x40": (120, 40)}
 """The terminals at which every screen is looked at; the last one is that of most tests."""
 
 SCREENS: Mapping[str, str] = {
+    "BatchScreen": "batch",
     "BenchScreen": "held",
     "BreakpointSheet": "breakpoints",
     "CandidatesScreen": "candidates",

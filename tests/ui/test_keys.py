@@ -15,6 +15,7 @@ from workbench.tui.app import WorkbenchApp
 from workbench.tui.bench.screen import BenchScreen
 from workbench.tui.commands import CONTEXTS as IN_PALETTE
 from workbench.tui.commands import Commands, score_of
+from workbench.tui.screens.batch import BatchScreen
 from workbench.tui.screens.breakpoints import BreakpointSheet
 from workbench.tui.screens.candidates import CandidatesScreen
 from workbench.tui.screens.compare import CompareSheet
@@ -60,6 +61,7 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "sweep": SweepSheet,
     "breakpoints": BreakpointSheet,
     "dialog": Dialog,
+    "batch": BatchScreen,
     "runs": RunsScreen,
     "annotate": RunsScreen,
     "note": NoteDialog,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,8 +13,12 @@ from workbench.analysis.batch.paired import LEAST, Paired
 from workbench.analysis.batch.rows import Row
 from workbench.analysis.batch.scoring import Score
 from workbench.language.clean import clean_line
+from workbench.views.cells import Row as ScreenRow
+from workbench.views.cells import Span, crop, fit, flat
+from workbench.views.model import Rows
 from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, seconds
-from workbench.views.value import BLANK, Block, Cell, Column, Heading, Piece, Table, TextBlock, View
+from workbench.views.text import TextLine, text_lines
+from workbench.views.value import BLANK, Block, Cell, Column, Heading, Piece, Table, TextBlock, View, width_of
 
 SHOWN = 50
 """Rows that a command prints, unless it is told otherwise."""
@@ -32,13 +37,8 @@ def input_words(row: Row) -> str:
     """The input of a row in one line."""
     source = row.input or row.columns
     if len(source) == 1:
-        return clean_line(shown(next(iter(source.values()))), _EXCERPT)
-    return clean_line(", ".join(f"{key}: {shown(value)}" for key, value in source.items()), _EXCERPT)
-
-
-def cell_scores(one: CellResult, names: Sequence[str]) -> list[Score | None]:
-    """The scores of a result, by the names of the scorers."""
-    return [one.scores.get(name) for name in names]
+        return flat(shown(next(iter(source.values()))), _EXCERPT)
+    return flat(", ".join(f"{key}: {shown(value)}" for key, value in source.items()), _EXCERPT)
 
 
 def cell_words(results: Sequence[CellResult], names: Sequence[str]) -> Cell:
@@ -49,7 +49,7 @@ def cell_words(results: Sequence[CellResult], names: Sequence[str]) -> Cell:
     if first.status != "success":
         words = WORDS.get(first.status, first.status) if first.status != OPEN or not first.run else "interrupted"
         reason = f": {first.reason}" if first.reason else ""
-        return Cell(clean_line(words + reason, _EXCERPT), TOKENS.get(first.status, "dim"))
+        return Cell(flat(words + reason, _EXCERPT), TOKENS.get(first.status, "dim"))
     marks = []
     for name in names:
         values = [
@@ -60,7 +60,7 @@ def cell_words(results: Sequence[CellResult], names: Sequence[str]) -> Cell:
         elif any(name in one.scores for one in results):
             marks.append("?")
     prefix = f"[{' '.join(marks)}] " if marks else ""
-    return Cell(prefix + clean_line(results[0].output, _EXCERPT), _tone(marks))
+    return Cell(prefix + flat(results[0].output, _EXCERPT), _tone(marks))
 
 
 def _tone(marks: Sequence[str]) -> str:
@@ -409,3 +409,185 @@ def _spent(known: float, unknown: int) -> str:
 
 def _failed(counts: Mapping[str, int]) -> int:
     return sum(counts.get(name, 0) for name in ("failed", "blocked", "diverged", UNFIT))
+
+
+# The screen: rows and variants as a list with a column of its own under the cursor.
+
+NAMES, LEAST_CELL = 12, 18
+"""Cells of the names of rows, and of a variant at least: where they find no room, some are left out."""
+ORDERS = ("row", "score", "worst", "cost", "time", "status")
+"""What rows are sorted by: all but the first by the variant under the cursor."""
+
+
+class BatchRows(Rows):
+    """The table of a batch, with a variant chosen and a cell marked."""
+
+    empty = ("No batch yet.", "workbench batch FILE --inputs ROWS runs a cascade for each row of a file.")
+
+    def __init__(
+        self,
+        matrix: Matrix | None,
+        column: int = 0,
+        order: str = "row",
+        marked: tuple[int, int] | None = None,
+    ) -> None:
+        self.matrix, self.column, self.order, self.marked = matrix, column, order, marked
+        self._names = [scorer.name for scorer in matrix.plan.scorers] if matrix is not None else []
+        self.rows: list[int] = self._ordered()
+        """The rows in the order in which they show."""
+        if matrix is None:
+            self.title = (("Batches", "title"),)
+            return
+        total = len(list(matrix.all()))
+        about = f"  {plural(len(matrix.plan.rows), 'row')} of {flat(matrix.plan.source, 60)}"
+        self.title = (("Batch", "title"), (f"  {matrix.plan.name}", "name"), (about, "dim"))
+        state: Span = (f"{total - matrix.left:,}/{total:,} ended", "warning" if matrix.left else "dim")
+        self.title_right = (state, (f"  {_spent(matrix.spent, 0)}  by {order}", "dim"))
+
+    def _ordered(self) -> list[int]:
+        if self.matrix is None:
+            return []
+        rows = list(range(len(self.matrix.plan.rows)))
+        return rows if self.order == "row" else sorted(rows, key=self._key)
+
+    def _key(self, row: int) -> tuple[float | str, int]:
+        assert self.matrix is not None
+        found = self.matrix.at(row, self.column)
+        if self.order == "status":
+            return (found[0].status if found else "", row)
+        if self.order in ("score", "worst"):
+            values = [score.value for one in found for score in one.scores.values() if score.value is not None]
+            mean = sum(values) / len(values) if values else (float("-inf") if self.order == "score" else float("inf"))
+            return (-mean if self.order == "score" else mean, row)
+        sums = [one.spent if self.order == "cost" else one.seconds or 0.0 for one in found]
+        return (-sum(sums), row)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def _shown(self, width: int) -> tuple[int, list[int], int]:
+        """Cells of the input, the variants that show, and cells of each."""
+        assert self.matrix is not None
+        count = len(self.matrix.plan.variants)
+        room = width - NAMES - 2
+        input = max(LEAST_CELL, min(40, room // (count + 1)))
+        fitting = max(1, min(count, (room - input) // LEAST_CELL))
+        first = max(0, min(self.column - fitting // 2, count - fitting))
+        return input, list(range(first, first + fitting)), (room - input) // fitting
+
+    def heads(self, width: int) -> Sequence[ScreenRow]:
+        if self.matrix is None:
+            return ()
+        input, variants, cell = self._shown(width)
+        more = f" ({len(variants)} of {len(self.matrix.plan.variants)})" if len(variants) < self._count else ""
+        labels: list[Span] = [(" ", "plain"), (fit("row", NAMES), "head"), (fit(f"input{more}", input), "head")]
+        sums: list[Span] = [(" " * (NAMES + 1 + input), "plain")]
+        for index in variants:
+            one = self.matrix.totals(index)
+            means = [f"{name} {score_text(mean[0])}" for name, mean in one.scores.items() if mean is not None]
+            failed = [f"{one.failed} failed"] if one.failed else []
+            told = " · ".join([*means, *failed, _spent(one.cost, one.unknown_costs), seconds(one.seconds)])
+            here = index == self.column
+            labels += [self._edge(index), (fit(one.label, cell - 1), "title-focus" if here else "name")]
+            sums += [self._edge(index), (fit(told, cell - 1), "dim")]
+        return (ScreenRow(crop(labels, width)), ScreenRow(crop(sums, width)))
+
+    @property
+    def _count(self) -> int:
+        return len(self.matrix.plan.variants) if self.matrix is not None else 0
+
+    def _edge(self, index: int) -> Span:
+        return ("┃", "rule-focus") if index == self.column else ("│", "rule")
+
+    def row(self, index: int, width: int) -> ScreenRow:
+        assert self.matrix is not None
+        at = self.rows[index]
+        one = self.matrix.plan.rows[at]
+        input, variants, cell = self._shown(width)
+        spans: list[Span] = [
+            (" ", "plain"),
+            (fit(one.name, NAMES - 1), "dim"),
+            (" ", "plain"),
+            (fit(input_words(one), input), "plain"),
+        ]
+        for variant in variants:
+            words = cell_words(self.matrix.at(at, variant), self._names)
+            mark = "● " if (at, variant) == self.marked else ""
+            spans += [self._edge(variant), (fit(mark + words.text, cell - 1), words.token or "plain")]
+        return ScreenRow(crop(spans, width))
+
+    def plain(self, index: int) -> str:
+        """All of the row: what a filter finds."""
+        assert self.matrix is not None
+        at = self.rows[index]
+        row = self.matrix.plan.rows[at]
+        parts = [row.name, *(shown(value) for value in row.columns.values())]
+        for variant in range(self._count):
+            for one in self.matrix.at(at, variant):
+                parts += [WORDS.get(one.status, one.status), one.reason, one.output, one.session]
+        return flat(" ".join(parts), 100_000)
+
+
+def cell_lines(matrix: Matrix, row: int, variant: int, *, whole: bool = False) -> list[TextLine]:
+    """One cell for a pane, from its output to what it was given."""
+    lines: list[TextLine] = []
+    for number, one in enumerate(matrix.at(row, variant), 1):
+        times = f" {number}" if matrix.plan.repeat > 1 else ""
+        took = f"{_spent(one.spent, one.cost is None)} · {count(one.tokens)} tokens · {seconds(one.seconds)}"
+        about = f" · {took}" if one.status in DONE else ""
+        status = WORDS.get(one.status, one.status)
+        lines.append(TextLine(f"run{times} {status}{about}  {one.session}", TOKENS.get(one.status, "dim")))
+        if one.reason:
+            lines += text_lines(one.reason, "error")
+        for name, score in _scores(matrix.plan, one):
+            if score is not None:
+                told = clean_line(score.fault or score.reason, 400)
+                lines.append(
+                    TextLine(f"{name} {score_text(score.value)}  {told}", "warning" if score.fault else "name")
+                )
+        lines += text_lines(one.output, whole=whole)
+    columns = matrix.plan.rows[row].columns
+    for key, value in columns.items():
+        lines.append(TextLine(clean_line(str(key), 80), "head"))
+        lines += text_lines(shown(value), "dim", whole=whole)
+    return lines
+
+
+def diff_lines(matrix: Matrix, a: tuple[int, int], b: tuple[int, int]) -> list[TextLine]:
+    """The outputs of two cells (row, variant) held against each other, line by line."""
+    lines: list[TextLine] = []
+    outputs = []
+    for (row, variant), mark, token in ((a, "-", "side-a"), (b, "+", "side-b")):
+        one = matrix.at(row, variant)[0]
+        scores = [f"{name} {score_text(score.value)}" for name, score in _scores(matrix.plan, one) if score is not None]
+        name, label = matrix.plan.rows[row].name, matrix.plan.variants[variant].label
+        took = [_spent(one.spent, one.cost is None), f"{count(one.tokens)} tokens", seconds(one.seconds)]
+        lines.append(TextLine(clean_line(f"{mark} row {name} · {label}: {' · '.join([*scores, *took])}", 400), token))
+        outputs.append(text_lines(one.output if one.status in DONE else one.reason))
+    lines.append(TextLine(""))
+    old, new = ([line.text for line in side][:_LINES] for side in outputs)
+    for kind, a1, a2, b1, b2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            lines += [TextLine(f"  {text}") for text in old[a1:a2]]
+        else:
+            lines += [TextLine(f"- {text}", "gone") for text in old[a1:a2]]
+            lines += [TextLine(f"+ {text}", "added") for text in new[b1:b2]]
+    return lines
+
+
+_LINES = 2000
+"""Lines of an output that are compared: twice as many take four times as long."""
+
+
+def table_lines(table: Table) -> list[TextLine]:
+    """A table for a sheet, each column as wide as it needs."""
+    rows = [[cell if isinstance(cell, str) else cell.text for cell in row] for row in table.rows]
+    widths = [
+        max(width_of(text) for text in texts) for texts in zip([c.title for c in table.columns], *rows, strict=True)
+    ]
+
+    def line(texts: Sequence[str]) -> str:
+        fields = zip(texts, widths, table.columns, strict=True)
+        return "  ".join(fit(text, width, "right" if column.right else "left") for text, width, column in fields)
+
+    return [TextLine(line([c.title for c in table.columns]), "head"), *(TextLine(line(row)) for row in rows)]

@@ -549,7 +549,7 @@ ANNOTATION_KEYS: tuple[Key, ...] = (
 )
 
 ANNOTATION_CONTEXTS: dict[str, tuple[str, ...]] = {
-    "annotate": ("app", "bench", "runs", "tree", "list", "borders"),
+    "annotate": ("app", "bench", "runs", "batch", "tree", "list", "borders"),
     "note": ("dialog",),
 }
 """For ``CONTEXTS``."""
@@ -568,11 +568,27 @@ RUN_KEYS: tuple[Key, ...] = (
     Key("runs.fork", "F", "fork", "runs", "A new run from a place of this one", "Runs", "fork"),
     Key("runs.freeze", "t", "freeze", "runs", "Freeze the run as a test", "Runs", "freeze"),
     Key("runs.export", "X", "export", "runs", "Write the run to a file for other tools", "Runs", "export"),
+    Key("runs.batches", "M", "batches", "runs", "Batches: inputs and variants in a table", "Runs", "batches"),
     Key("runs.copy", "y", "copy", "runs", "Copy the run's session id", "Runs", "copy"),
     Key("runs.delete", "delete", "delete", "runs", "Delete the run permanently; asks first", "Runs", "delete"),
     Key(
         "runs.close", "escape,q", "close", "runs", "Clear the filter, then back to where you came from", "Runs", "back"
     ),
+    Key("batch.left", "left,h", "column(-1)", "batch", "The variant to the left", "Batch", "variant"),
+    Key("batch.right", "right,l", "column(1)", "batch", "The variant to the right", "Batch"),
+    Key("batch.sort", "s", "sort", "batch", "Sort by score, cost, time or status of the variant", "Batch", "sort"),
+    Key("batch.cell", "v", "cell", "batch", "The cell whole: input, output, scores", "Batch", "whole"),
+    Key("batch.mark", "space", "mark", "batch", "Mark the cell for a comparison", "Batch", "mark"),
+    Key(
+        "batch.diff", "D", "diff", "batch", "Compare with the marked cell, else with the first variant", "Batch", "diff"
+    ),
+    Key(
+        "batch.compare", "p", "compare", "batch", "The variants compared row by row, with intervals", "Batch", "compare"
+    ),
+    Key("batch.next", "right_square_bracket", "batch(1)", "batch", "The batch that was run before", "Batch", "other"),
+    Key("batch.previous", "left_square_bracket", "batch(-1)", "batch", "The batch that was run after", "Batch"),
+    Key("batch.copy", "y", "copy", "batch", "Copy the output of the cell", "Batch", "copy"),
+    Key("batch.close", "escape,q", "close", "batch", "Clear the filter, then back", "Batch", "back"),
     Key("home.next", "tab", "pane(1)", "home", "From the cascades to the runs and back", "Home", "other list"),
     Key("home.previous", "shift+tab", "pane(-1)", "home", "The same, the other way", "Home"),
     Key("home.new", "n", "new", "home", "A new cascade from a template", "Home", "new"),
@@ -592,6 +608,7 @@ RUN_KEYS: tuple[Key, ...] = (
 RUN_CONTEXTS: dict[str, tuple[str, ...]] = {
     "runs": ("tree", "list"),
     "home": ("app", "list"),
+    "batch": ("list", "find"),
 }
 """For ``CONTEXTS``."""
 
@@ -611,6 +628,20 @@ RUN_FOOTERS: dict[str, tuple[str, ...]] = {
         "runs.export",
         "runs.copy",
         "runs.delete",
+        "runs.batches",
+    ),
+    "batch": (
+        "list.open",
+        "batch.left",
+        "batch.sort",
+        "find.filter",
+        "batch.cell",
+        "batch.mark",
+        "batch.diff",
+        "batch.compare",
+        "annotate.score",
+        "batch.next",
+        "batch.copy",
     ),
     "home": (
         "list.open",

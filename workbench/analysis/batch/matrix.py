@@ -140,10 +140,11 @@ class Matrix:
         """By row the mean over its repetitions of a scorer, or of one of ``MEASURES``; without what is not known.
 
         A run that failed has no output to judge: scorers give it 0, for a variant that fails must not look better by
-        it; its measures are left out."""
+        it. People and measures leave it out."""
         found: dict[int, float] = {}
+        judged = any(one.name == name and one.kind != "person" for one in self.plan.scorers)
         for row in range(len(self.plan.rows)):
-            values = [value for one in self.at(row, variant) if (value := _value(one, name)) is not None]
+            values = [value for one in self.at(row, variant) if (value := _value(one, name, judged)) is not None]
             if values:
                 found[row] = fsum(values) / len(values)
         return found
@@ -176,12 +177,12 @@ class VariantTotals(Struct, frozen=True):
     scores: Mapping[str, tuple[float, int] | None]
 
 
-def _value(one: CellResult, name: str) -> float | None:
+def _value(one: CellResult, name: str, judged: bool) -> float | None:
     if name in MEASURES:
         if one.status != "success":
             return None
         return {"cost": one.cost, "tokens": float(one.tokens), "seconds": one.seconds}[name]
-    if one.status in ("failed", "blocked"):
+    if judged and one.status in ("failed", "blocked"):
         return 0.0
     score = one.scores.get(name)
     return score.value if score is not None else None

@@ -17,6 +17,7 @@ from workbench.store.run_filter import FilterError, parse_filter
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.annotator import AnnotationTarget, Annotator
 from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.batch import BatchScreen
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.sized import Grip, SizedScreen
@@ -206,6 +207,10 @@ class RunsScreen(WorkbenchScreen[None], SizedScreen[None]):
     def _opened(self) -> None:
         if (run := self.run()) is not None:
             self.services.navigation.show_run(run.run_id)
+
+    def action_batches(self) -> None:
+        """The batches of the workspace, as tables."""
+        self.app.push_screen(BatchScreen(self._workspace))
 
     def action_copy(self) -> None:
         if (run := self.run()) is not None:

@@ -1,0 +1,263 @@
+"""The batch screen: inputs by variants, and below the cell under the cursor; two cells are held against each other."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+
+from workbench.store.batches import PLAN, RECORDS, BatchFolder, batch_names
+from workbench.store.faults import StoreError
+from workbench.tui.bindings import bindings
+from workbench.tui.screens.annotator import AnnotationTarget, Annotator
+from workbench.tui.screens.base import WorkbenchScreen
+from workbench.tui.screens.sheet import Sheet
+from workbench.tui.widgets.rowview import RowView
+from workbench.views.batch import ORDERS, BatchRows, BatchView, cell_lines, diff_lines, table_lines
+from workbench.views.keys import ALWAYS, FOOTERS
+from workbench.views.text import TextLine, TextRows
+from workbench.views.value import Table
+from workbench.workspace.batch.results import stored_matrix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from workbench.analysis.batch.matrix import CellResult, Matrix
+    from workbench.tui.screens.annotator import What
+    from workbench.workspace.session import Workspace
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks whether another process has gone on with the batch."""
+
+
+class BatchScreen(WorkbenchScreen[None]):
+    """One batch at a time, the one that was run last first."""
+
+    CSS_PATH = "batch.tcss"
+    CLEARS: ClassVar[str] = "batch.close"
+    needs_focus: ClassVar[bool] = True
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012 - declared by Textual without ClassVar
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings("batch"), *bindings("find"), *bindings("annotate")]
+    PALETTE = ("batch", "find", "annotate", "list")
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__()
+        self._workspace = workspace
+        self.table = RowView(BatchRows(None), id="table")
+        self.card = RowView(TextRows([], (("Cell", "title"),)), id="card", selecting=False)
+        self.matrix: Matrix | None = None
+        self._names: list[str] = []
+        self._at = 0
+        """Which of the batches is shown."""
+        self._column = 0
+        self._order = ORDERS[0]
+        self._marked: tuple[int, int] | None = None
+        self._seen: tuple[Any, ...] = ()
+        """What the files of the batch were like when they were read."""
+        self._wanted = self._taken = 0
+        """How often it was asked for anew, and how often when what is shown was read."""
+        self._annotator = Annotator(self)
+
+    def compose(self) -> ComposeResult:
+        yield self.table
+        yield self.card
+        yield self.footer
+
+    def on_mount(self) -> None:
+        self.offer(FOOTERS["batch"], (*ALWAYS[:2], "batch.close"))
+        self.table.focus()
+        self.look()
+        self.set_interval(LOOK_EVERY, self.look)
+
+    def main_list(self) -> RowView:
+        return self.table
+
+    # -- what is there -----------------------------------------------------------------------------------------------
+
+    def look_again(self) -> None:
+        """Read the batch anew: what is said of its runs may have changed, or another batch is wanted."""
+        self._wanted += 1
+        self.look()
+
+    @work(thread=True, exclusive=True, group="look", exit_on_error=False)
+    def look(self) -> None:
+        """Read the batch, if it has changed or was asked for anew."""
+        store, wanted = self._workspace.project.store, self._wanted
+        again = wanted != self._taken
+        names = batch_names(store.root) if not self._names or again else self._names
+        if not names:
+            return
+        name = names[min(self._at, len(names) - 1)]
+        try:
+            folder = BatchFolder(store.root, name).path
+            seen = (name, *(_stamp(folder / file) for file in (PLAN, RECORDS)))
+            if seen == self._seen and not again:
+                return
+            matrix = stored_matrix(store, name)
+        except StoreError as fault:
+            self.app.call_later(self.services.say, str(fault), "error")
+            return
+        self.app.call_later(self._take, names, seen, wanted, matrix)
+
+    def _take(self, names: list[str], seen: tuple[Any, ...], wanted: int, matrix: Matrix) -> None:
+        if not self.is_attached:
+            return
+        if self.matrix is None or self.matrix.plan.name != matrix.plan.name:
+            self._column, self._marked = 0, None
+        self._names, self._seen, self._taken, self.matrix = names, seen, wanted, matrix
+        self._column = min(self._column, len(matrix.plan.variants) - 1)
+        self._show()
+
+    def _show(self) -> None:
+        chosen = self._row()
+        rows = BatchRows(self.matrix, self._column, self._order, self._marked)
+        cursor = rows.rows.index(chosen) if chosen in rows.rows else 0
+        self.table.show(rows, cursor)
+        self._show_card()
+
+    def _show_card(self) -> None:
+        row = self._row()
+        if self.matrix is None or row is None:
+            return
+        lines = cell_lines(self.matrix, row, self._column)
+        title = (("Cell", "title"), (f"  {self._words(row)}", "name"))
+        self.card.show(TextRows(lines, title), 0)
+
+    def _words(self, row: int) -> str:
+        assert self.matrix is not None
+        return f"row {self.matrix.plan.rows[row].name} · {self.matrix.plan.variants[self._column].label}"
+
+    def _row(self) -> int | None:
+        """The row of the plan under the cursor."""
+        rows = self.table.rows
+        if not isinstance(rows, BatchRows) or not 0 <= self.table.cursor < len(rows):
+            return None
+        return rows.rows[self.table.cursor]
+
+    def cell(self) -> tuple[CellResult, ...]:
+        """The results under the cursor."""
+        row = self._row()
+        return self.matrix.at(row, self._column) if self.matrix is not None and row is not None else ()
+
+    @on(RowView.Chosen, "#table")
+    def _chosen(self) -> None:
+        self._show_card()
+
+    # -- moving ------------------------------------------------------------------------------------------------------
+
+    def action_column(self, by: int) -> None:
+        """The next variant."""
+        if self.matrix is not None:
+            self._column = max(0, min(self._column + by, len(self.matrix.plan.variants) - 1))
+            self._show()
+
+    def action_sort(self) -> None:
+        """The next order."""
+        self._order = ORDERS[(ORDERS.index(self._order) + 1) % len(ORDERS)]
+        self._show()
+
+    def action_batch(self, by: int) -> None:
+        """Another batch."""
+        if self._names:
+            self._at = max(0, min(self._at + by, len(self._names) - 1))
+            self.look_again()
+
+    def action_close(self) -> None:
+        """Drop a filter or a search, then the order; else back."""
+        if self.clear_found():
+            return
+        if self._order != ORDERS[0]:
+            self._order = ORDERS[0]
+            self._show()
+        else:
+            self.app.pop_screen()
+
+    # -- one cell ----------------------------------------------------------------------------------------------------
+
+    @on(RowView.Opened, "#table")
+    def _opened(self) -> None:
+        """Show the run of the cell in the Bench."""
+        run = next((one.run for one in self.cell() if one.run), "")
+        if run:
+            self.services.navigation.show_run(run)
+        elif self.matrix is not None:
+            self.services.say("There is no run of this cell.", "warning")
+
+    def action_cell(self) -> None:
+        """The cell whole, on a sheet."""
+        row = self._row()
+        if self.matrix is not None and row is not None:
+            lines = cell_lines(self.matrix, row, self._column, whole=True)
+            self.app.push_screen(Sheet(TextRows(lines, (("Cell", "title"), (f"  {self._words(row)}", "name")))))
+
+    def action_copy(self) -> None:
+        if found := self.cell():
+            self.services.copy(found[0].output or found[0].reason, "the output")
+
+    def action_mark(self) -> None:
+        """Mark the cell, or take the mark away."""
+        row = self._row()
+        if row is not None:
+            here = (row, self._column)
+            self._marked = None if self._marked == here else here
+            self._show()
+
+    def action_diff(self) -> None:
+        """Hold the cell against the marked one, else against the first other variant of its row."""
+        row = self._row()
+        if self.matrix is None or row is None:
+            return
+        here = (row, self._column)
+        other = self._marked or (row, 0 if self._column else 1)
+        if other == here or other[1] >= len(self.matrix.plan.variants):
+            self.services.say("There is one cell: mark another one first.", "warning")
+            return
+        lines = diff_lines(self.matrix, other, here)
+        self.app.push_screen(Sheet(TextRows(lines, (("Two cells", "title"),))))
+
+    def action_compare(self) -> None:
+        """The variants against the first one, on a sheet."""
+        if self.matrix is None:
+            return
+        tables = [block for block in BatchView(self.matrix, rows=0).blocks() if isinstance(block, Table)]
+        lines: list[TextLine] = []
+        for table in tables[:2] if len(self.matrix.plan.variants) > 1 else tables[:1]:
+            lines += [*table_lines(table), TextLine("")]
+        self.app.push_screen(Sheet(TextRows(lines, (("Variants", "title"), (f"  {self.matrix.plan.name}", "name")))))
+
+    def action_annotate(self, what: What) -> None:
+        """Say something of the run of the cell: a score is that of the scorer 'person'."""
+        found = next((one for one in self.cell() if one.run), None)
+        if found is None:
+            self.services.say("There is no run of this cell.", "warning")
+            return
+        project = self._workspace.project
+        try:
+            labels = project.store.annotations(found.run).run
+        except StoreError as fault:
+            self.services.say(str(fault), "error")
+            return
+        name = found.session or found.run
+        self._annotator.annotate(
+            what, AnnotationTarget(project, found.run, name, labels, lambda run_id, now: self.look_again())
+        )
+
+    def in_background(self, work: Callable[[], None], group: str) -> None:
+        """Run work in a thread; other work of the group is given up."""
+        self.run_worker(work, thread=True, group=group, exclusive=True, exit_on_error=False)
+
+    def later(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """Call something on the screen's side; may be called in any thread."""
+        self.app.call_later(callback, *arguments)
+
+
+def _stamp(path: os.PathLike[str]) -> tuple[int, int]:
+    """What tells a file from what it was before; zeros where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return (0, 0)
+    return (found.st_mtime_ns, found.st_size)
