@@ -98,7 +98,7 @@ def _failure(verdict: SnapshotResult) -> str:
     also = ["", "then:", *(f"  {sentence}" for sentence in others)] if others else []
     if len(sentences) > _MOST:
         also.append(f"  and {len(sentences) - _MOST} more")
-    hint = f"{verdict.cascade_file} no longer does what {verdict.file} says"
+    hint = f"{verdict.cascade_file or 'the program'} no longer does what {verdict.file} says"
     return _clean("\n".join([first, *also, "", f"{hint} (if so meant: --snapshots-update, or workbench test review)"]))
 
 
@@ -122,7 +122,7 @@ def _snapshots_of(config: pytest.Config, folder: Path) -> Snapshots:
         from workbench.workspace.project import Project
         from workbench.workspace.testing import Snapshots
 
-        known[folder] = Snapshots(Project.at(folder.parent), folder)
+        known[folder] = Snapshots(Project.at(folder.parent), folder, commands=True)
     return known[folder]
 
 

@@ -16,8 +16,10 @@ from tests.attach.support import session
 from tests.support.command import WORKBENCH, run_cli
 from tests.support.loopback import HOSTILE, Loopback, Reply
 from tests.support.waiting import until
+from workbench.context.strategy import parse
 from workbench.workspace.attaching import AttachOptions
 from workbench.workspace.project import Project
+from workbench.workspace.testing import Snapshots
 
 TOOL = {"type": "function", "function": {"name": "look", "description": "Look.", "parameters": {"type": "object"}}}
 
@@ -193,3 +195,53 @@ def test_the_command_runs_a_program_and_hands_on_its_exit_code(folder: Path) -> 
     assert (told.status, told.calls, told.output) == ("failed", 1, "scripted")
     assert run_cli("attach", "--replay", "nothing").code == 2
     assert run_cli("attach", "--offline", "--reuse", "s").code == 2
+
+
+def test_a_frozen_session_is_a_test_that_runs_its_command_again(folder: Path) -> None:
+    program = (
+        "import json, os, urllib.request\n"
+        "body = {'model': 'm', 'messages': [{'role': 'user', 'content': 'QUESTION'}]}\n"
+        "url = os.environ['OPENAI_BASE_URL'] + '/chat/completions'\n"
+        "asked = urllib.request.Request(url, json.dumps(body).encode(), {'Content-Type': 'application/json'})\n"
+        "urllib.request.urlopen(asked).read()\n"
+    )
+    agent = Path("agent.py")
+    agent.write_text(program)
+    recorded = run_cli("attach", "--offline", "--session", "s", "--", sys.executable, "agent.py")
+    assert recorded.code == 0, recorded.err
+    assert run_cli("test", "freeze", "s", "--name", "agent").code == 0
+    refused = run_cli("test", "run")
+    assert refused.code == 1
+    assert "its test runs a command" in refused.out
+    with Snapshots(Project.at(), commands=True) as snapshots:
+        file = snapshots.path("agent")
+        assert snapshots.replay(file).passed
+        agent.write_text(program.replace("QUESTION", "Another"))
+        changed = snapshots.replay(file)
+        assert changed.first.startswith("request 1, message 1 is not that of agent#1:1: recorded user 'QUESTION', now")
+        agent.write_text(program + "raise SystemExit(3)\n")
+        ended = snapshots.replay(file)
+        assert ended.first == "the command ended with exit code 3; when it was frozen: it ended well"
+        snapshots.accept(ended)
+        assert snapshots.replay(file).passed
+        assert snapshots.about(file).kind == "strict"
+
+
+def test_a_strategy_changes_what_is_sent_and_nothing_else(project: Project) -> None:
+    body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Look around"}], "tools": [TOOL]}
+    options = AttachOptions(strategy=parse("mask(after=1)"))
+    replies = [Reply("", calls=[("look", "{}")])] * 3 + [Reply("done")]
+    with Loopback(replies) as provider, session(project, provider.url, options) as attached:
+        for number in range(4):
+            message = attached.post("openai", "/chat/completions", body).json()["choices"][0]["message"]
+            said = [*body["messages"], message]
+            for call in message.get("tool_calls") or ():
+                said.append({"role": "tool", "tool_call_id": call["id"], "content": f"wall {number} " * 50})
+            body = {**body, "messages": said}
+    last = provider.requests[-1].body["messages"]
+    assert [len(one["content"] or "") for one in last if one["role"] == "tool"][-1] == len("wall 2 " * 50)
+    assert all("wall 0" not in str(one) for one in last)
+    assert [one["role"] for one in last] == [one["role"] for one in body["messages"][:-1]]
+    assert provider.requests[-1].body["tools"] == [TOOL]
+    masked = [entry for entry in attached.state().calls[-1].entries if entry.action == "masked"]
+    assert [entry.item.tool for entry in masked] == ["look", "look"]

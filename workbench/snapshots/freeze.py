@@ -105,6 +105,52 @@ async def freeze(kept: RecordedRun, label: Label, captured_at: str, redact: Reda
     )
 
 
+WATCHED = "attach"
+"""The format of runs that other programs made while they were watched: their traffic is recorded."""
+
+
+def is_session(events: Sequence[Event]) -> bool:
+    """Whether a run is a session of a program that was watched."""
+    return bool(events) and (events[0].data.get("imported") or {}).get("format") == WATCHED
+
+
+def command_of(events: Sequence[Event]) -> str:
+    """The command of such a session, as a shell has it. Raises SnapshotError where it had none."""
+    command = str((events[0].data.get("imported") or {}).get("file", ""))
+    if not command:
+        raise SnapshotError("this session had no command that could be run again", hint="workbench attach -- COMMAND")
+    return command
+
+
+def freeze_session(kept: RecordedRun, label: Label, captured_at: str, redact: Redact) -> Snapshot:
+    """The snapshot of such a session: its test runs the command again. Raises SnapshotError where it has not ended, or
+    nothing of it can be given again."""
+    cleaned, secrets = _redacted(_settled(kept), redact)
+    command_of(cleaned.events)
+    if label.mode != "strict":
+        raise SnapshotError("a session of a program is compared strictly: there is nothing else to compare")
+    if cleaned.events[-1].data.get("status") == "diverged":
+        raise SnapshotError("this session is a replay that has diverged: it cannot be frozen")
+    if not any(event.kind == "exchange" for event in cleaned.events):
+        raise SnapshotError("this session holds no replies that could be given again")
+    definition = _definition(cleaned.events[0].data, "", secrets)
+    return Snapshot(
+        name=label.name,
+        description=redact(label.description)[0],
+        captured_at=captured_at,
+        session_id=cleaned.events[0].data.get("session_id", ""),
+        cascade_file="",
+        input={},
+        execution=execution_of(cleaned.recording),
+        expectations=Expectations.of(cleaned.events, cleaned.children),
+        cascade_text=definition.source.text,
+        cascade_sha256=definition.sha256,
+        mode=label.mode,
+        kept=cleaned.lean(),
+        redacted=secrets,
+    )
+
+
 def _started(kept: RecordedRun) -> Event:
     if not kept.events or kept.events[0].kind != "run_started":
         raise SnapshotError("the journal of this run has lost its beginning: it cannot be frozen")

@@ -86,13 +86,15 @@ async def started(command: Sequence[str], variables: Mapping[str, str], **how: A
         raise CannotStart(f"'{command[0]}' cannot be run: {fault.strerror}") from None
 
 
-async def run_beside(command: Sequence[str], variables: Mapping[str, str], output: Path) -> int:
-    """Run a command beside the app until it ends; what it prints goes to a file. Cancelled, it is ended. Its exit code;
-    that of a signal as shells have it. Raises CannotStart, OSError."""
+async def run_beside(
+    command: Sequence[str], variables: Mapping[str, str], output: Path, folder: Path | None = None
+) -> int:
+    """Run a command in a folder until it ends, without a terminal; what it prints goes to a file. Cancelled, it is
+    ended. Its exit code; that of a signal as shells have it. Raises CannotStart, OSError."""
     output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("wb") as log:
         how = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT, "start_new_session": True}
-        child = await started(command, variables, **how)
+        child = await started(command, variables, cwd=folder, **how)
     try:
         code = await child.wait()
     except asyncio.CancelledError:

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from workbench.plain_file import is_there, read_plain
 from workbench.snapshots.faults import SnapshotError
-from workbench.snapshots.freeze import Label
+from workbench.snapshots.freeze import Label, is_session
 from workbench.snapshots.original import Original
 from workbench.snapshots.snapshot import NAME, Snapshot, parsed
 
@@ -88,7 +88,8 @@ class SnapshotFolder:
             snapshot = self.read(file)
         except SnapshotError as fault:
             return ListedSnapshot(file.stem, shown, "unreadable", problem=str(fault))
-        orphaned = not is_there(self.project.root / snapshot.cascade_file)
+        watched = not isinstance(snapshot, Original) and is_session(snapshot.kept.events)
+        orphaned = not watched and not is_there(self.project.root / snapshot.cascade_file)
         return ListedSnapshot(
             file.stem,
             shown,

@@ -19,6 +19,7 @@ from workbench.engine.journal.memory_sink import MemorySink
 from workbench.engine.journal.own_secrets import without_secrets
 from workbench.engine.journal.redact import Redactor
 from workbench.engine.journal.state import RunState
+from workbench.language.clean import clean_line
 from workbench.language.json_schema import bad_pattern, bad_schema
 from workbench.language.lint.linter import check
 from workbench.language.load import load
@@ -31,7 +32,7 @@ from workbench.models.replies import Replies
 from workbench.plain_file import is_there
 from workbench.snapshots.differences import PLUMBING, Difference, differences
 from workbench.snapshots.faults import SnapshotError
-from workbench.snapshots.freeze import Label, freeze
+from workbench.snapshots.freeze import Label, command_of, freeze, freeze_session, is_session
 from workbench.snapshots.original import NOTE, Original, replay_original
 from workbench.snapshots.recorded_run import RecordedRun
 from workbench.snapshots.rerun import Rerun, rerun
@@ -40,6 +41,7 @@ from workbench.store.journal.disk import LocalDisk, write_whole
 from workbench.workspace.cascade_library import ReplayLibrary
 from workbench.workspace.opened_cascade import FileReader, included
 from workbench.workspace.people import NoHuman
+from workbench.workspace.session_tests import replay_session
 from workbench.workspace.snapshot_files import STRUCTURE, SnapshotFolder, read_snapshot, text_of
 from workbench.workspace.system import SystemClock, SystemIds, SystemRandom
 
@@ -83,8 +85,10 @@ class SnapshotResult(Struct, frozen=True):
 class Snapshots(SnapshotFolder):
     """The folder ``snapshots`` of a workspace. A context manager: it keeps an event loop for its replays."""
 
-    def __init__(self, project: Project, folder: Path | None = None) -> None:
+    def __init__(self, project: Project, folder: Path | None = None, *, commands: bool = False) -> None:
+        """``commands``: whether the commands of frozen sessions are run."""
         super().__init__(project, folder)
+        self._commands = commands
         self._loop = asyncio.new_event_loop()
         self._kept_ports: dict[Path, Ports] = {}
         self._definitions: dict[tuple[str, str, str], Definition] = {}
@@ -122,7 +126,9 @@ class Snapshots(SnapshotFolder):
         shown = self.project.shown(file)
         try:
             snapshot = read_snapshot(text_of(file, shown), shown)
-            if not isinstance(snapshot, Original):
+            if not isinstance(snapshot, Original) and is_session(snapshot.kept.events):
+                command_of(snapshot.kept.events)
+            elif not isinstance(snapshot, Original):
                 self._definition(snapshot.cascade_file, cleaned=bool(snapshot.redacted))
             elif not is_there(self.project.root / snapshot.cascade_file):
                 raise SnapshotError(f"its cascade {snapshot.cascade_file} does not exist any more")
@@ -168,6 +174,8 @@ class Snapshots(SnapshotFolder):
         about = SnapshotResult(
             file.stem, shown, snapshot.cascade_file, mode or snapshot.mode, snapshot.description, snapshot=snapshot
         )
+        if is_session(snapshot.kept.events):
+            return self._replay_session(about, snapshot)
         try:
             definition = self._definition(snapshot.cascade_file, cleaned=bool(snapshot.redacted))
             again = self._rerun(definition, snapshot)
@@ -179,6 +187,16 @@ class Snapshots(SnapshotFolder):
         if about.mode == "plumbing":
             found = [one for one in found if one.kind in PLUMBING]
         return replace(about, differences=tuple(found), calls=again.calls, again=again)
+
+    def _replay_session(self, about: SnapshotResult, snapshot: Snapshot) -> SnapshotResult:
+        try:
+            if not self._commands:
+                words = f"its test runs a command: {clean_line(command_of(snapshot.kept.events), 200)}"
+                raise SnapshotError(words, hint="pytest runs it, and so does --commands of workbench test")
+            made = self._loop.run_until_complete(replay_session(self.project, snapshot.kept.events))
+        except SnapshotError as fault:
+            return replace(about, fault=fault.at(about.file))
+        return replace(about, differences=made.differences, calls=made.again.calls, again=made.again)
 
     def _rerun(self, definition: Definition, snapshot: Snapshot) -> Rerun:
         ports = self._ports(snapshot.cascade_file)
@@ -232,6 +250,8 @@ class Snapshots(SnapshotFolder):
         if not kept.events:
             raise SnapshotError("this run cannot be frozen: its journal is empty")
         started = kept.events[0].data
+        if is_session(kept.events):
+            return path, self._freeze(kept, label)
         if started.get("ports", {}).get("imported"):
             raise SnapshotError("this run was imported: no engine made it, so none can replay it")
         file = started.get("cascade_file", "")
@@ -248,7 +268,7 @@ class Snapshots(SnapshotFolder):
         if verdict.again.status == "diverged":
             raise SnapshotError(
                 f"{verdict.name} cannot be accepted: {verdict.again.reason}",
-                hint="run the cascade and freeze that run under the same name",
+                hint="run it and freeze that run under the same name",
             )
         old = verdict.snapshot
         snapshot = self._freeze(verdict.again.kept, Label(old.name, old.description, old.mode))
@@ -263,6 +283,8 @@ class Snapshots(SnapshotFolder):
         self.write(path, verdict.snapshot)
 
     def _freeze(self, kept: RecordedRun, label: Label) -> Snapshot:
+        if is_session(kept.events):
+            return freeze_session(kept, label, SystemClock().now(), self._redactor())
         ports = self._ports(kept.events[0].data.get("cascade_file", ""))
         work = freeze(kept, label, SystemClock().now(), self._redactor(), ports)
         return self._loop.run_until_complete(work)

@@ -70,6 +70,7 @@ def freeze(session: str | None, name: str, description: str, mode: Any) -> None:
                 talk(words, "warning")
 
 
+commands_option = click.option("--commands", is_flag=True, help="Run the commands of frozen sessions of attach.")
 verbose_option = click.option(
     "--verbose", "-v", is_flag=True, help="Tell what was compared, and every difference with its details."
 )
@@ -78,9 +79,10 @@ verbose_option = click.option(
 @command.command()
 @click.argument("name")
 @mode_option
+@commands_option
 @verbose_option
 @as_json
-def replay(name: str, mode: Any, verbose: bool, json: bool) -> None:
+def replay(name: str, mode: Any, commands: bool, verbose: bool, json: bool) -> None:
     """Replay one snapshot against the cascade file of today. Exit code 1 when something is different.
 
     \b
@@ -88,7 +90,7 @@ def replay(name: str, mode: Any, verbose: bool, json: bool) -> None:
       workbench test replay router_repairs
       workbench test replay router_repairs --mode plumbing
     """
-    with _snapshots() as snapshots:
+    with _snapshots(commands=commands) as snapshots:
         path = snapshots.path(name)
         if not path.is_file():
             known = names(snapshots.files())
@@ -105,11 +107,12 @@ def replay(name: str, mode: Any, verbose: bool, json: bool) -> None:
 @command.command()
 @click.option("-k", "pattern", metavar="PATTERN", default="", help="Only names that contain this, or match it (*, ?).")
 @mode_option
+@commands_option
 @verbose_option
 @report_format
 @as_json
 @plain
-def run(pattern: str, mode: Any, verbose: bool, form: str, json: bool, plain: bool) -> None:
+def run(pattern: str, mode: Any, commands: bool, verbose: bool, form: str, json: bool, plain: bool) -> None:
     """Replay all snapshots of this workspace. Exit code 1 when one fails.
 
     \b
@@ -118,7 +121,7 @@ def run(pattern: str, mode: Any, verbose: bool, form: str, json: bool, plain: bo
       workbench test run -k 'router*' --json
       workbench test run --format junit > snapshots.xml
     """
-    with _snapshots() as snapshots:
+    with _snapshots(commands=commands) as snapshots:
         files = snapshots.files()
         chosen = _chosen(files, pattern)
         if pattern and not chosen:
@@ -196,8 +199,9 @@ def list_(json: bool, plain: bool) -> None:
 
 @command.command()
 @click.option("-k", "pattern", metavar="PATTERN", default="", help="Only names that contain this, or match it (*, ?).")
+@commands_option
 @as_json
-def review(pattern: str, json: bool) -> None:
+def review(pattern: str, commands: bool, json: bool) -> None:
     """Go through the changed snapshots one by one: accept writes what happens now as the new expectation.
 
     In a terminal it asks; elsewhere, and with --json, it prints the differences and changes nothing. Exit code 1 while
@@ -208,7 +212,7 @@ def review(pattern: str, json: bool) -> None:
       workbench test review
       workbench test review --json | jq '.[].differences[0].words'
     """
-    with _snapshots() as snapshots:
+    with _snapshots(commands=commands) as snapshots:
         verdicts = [snapshots.replay(file) for file in _chosen(snapshots.files(), pattern)]
         changed = [verdict for verdict in verdicts if not verdict.passed]
         if json:
@@ -277,8 +281,8 @@ def _problems(verdict: SnapshotResult) -> Iterator[Problem]:
         yield Problem(Severity.ERROR, "snapshot-difference", words, file, Span(line, 1, line, 1))
 
 
-def _snapshots() -> Snapshots:
-    return Snapshots(project_here())
+def _snapshots(*, commands: bool = False) -> Snapshots:
+    return Snapshots(project_here(), commands=commands)
 
 
 def _chosen(files: Sequence[Path], pattern: str) -> list[Path]:

@@ -1,0 +1,95 @@
+"""A frozen session of attach as a test: its command runs again, and gets its answers from the recording, strictly."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shlex
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from workbench.attach.providers import addresses
+from workbench.attach.recorded import NothingRecorded, RecordedAnswers
+from workbench.attach.recorder import FORMAT, Recorder
+from workbench.engine.journal.event import Event
+from workbench.engine.journal.memory_sink import MemorySink
+from workbench.importers.journal import JournalServices, Origin
+from workbench.models.cost import cost
+from workbench.models.encodings import encodings
+from workbench.models.prices import PriceTable
+from workbench.snapshots.differences import Difference, Kinds
+from workbench.snapshots.faults import SnapshotError
+from workbench.snapshots.freeze import command_of
+from workbench.snapshots.recorded_run import RecordedRun
+from workbench.snapshots.rerun import Rerun
+from workbench.workspace.attach_serving import LOOPBACK, CannotListen, CannotStart, Served, listen, run_beside, serving
+from workbench.workspace.attaching import AttachedRun, end_session
+from workbench.workspace.project import Project
+from workbench.workspace.system import SystemClock, SystemIds
+
+LONGEST = 600.0
+"""Seconds that a command may take."""
+_TOLD = 1_000
+"""Characters of what a command printed last that are told where it failed."""
+
+
+class SessionReplay(Struct, frozen=True):
+    """What came of it."""
+
+    differences: tuple[Difference, ...]
+    again: Rerun
+
+
+async def replay_session(project: Project, events: Sequence[Event]) -> SessionReplay:
+    """Run the command of a session again in the folder of the project. Raises SnapshotError where it cannot be run."""
+    command = tuple(shlex.split(command_of(events)))
+    try:
+        answers = RecordedAnswers(events, strict=True)
+        listener = listen(LOOPBACK, 0)
+    except (NothingRecorded, CannotListen) as fault:
+        raise SnapshotError(str(fault)) from None
+    sink, text = MemorySink(), shlex.join(command)
+    prices = PriceTable(project.settings.prices)
+    services = JournalServices(sink, SystemClock(), encodings(), prices, cost, project.redactor())
+    origin = Origin(FORMAT, text, hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
+    run_id = SystemIds().run_id()
+    recorder = Recorder(origin, run_id, str(events[0].data.get("session_id", "")), services)
+    run = AttachedRun(run_id, "", recorder, answers)
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "output"
+        try:
+            async with serving(run, Served(listener, addresses({}), command)) as variables:
+                beside = run_beside(command, variables, output, folder=project.root)
+                code = await asyncio.wait_for(beside, LONGEST)
+        except CannotStart as fault:
+            recorder.close("stopped", str(fault))
+            raise SnapshotError(str(fault)) from None
+        except TimeoutError:
+            recorder.close("stopped", "it took too long")
+            raise SnapshotError(f"the command did not end within {LONGEST:.0f} s") from None
+        printed = output.read_text("utf-8", "replace")[-_TOLD:].strip()
+    end_session(run, code)
+    kept = RecordedRun(run_id, tuple(sink.events), {}, sink.blobs)
+    end = sink.events[-1].data
+    again = Rerun(kept, str(end["status"]), str(end["reason"]), recorder.calls)
+    return SessionReplay(tuple(_differences(events, answers, code, printed)), again)
+
+
+def _differences(events: Sequence[Event], answers: RecordedAnswers, code: int, printed: str) -> list[Difference]:
+    found = list[Difference]()
+    if answers.diverged:
+        found.append(Difference(Kinds.REQUEST, answers.diverged))
+    before = next((e.data for e in reversed(events) if e.kind == "run_finished"), {})
+    was = str(before.get("reason", "")) if before.get("status") == "failed" else ""
+    now = f"the command ended with exit code {code}" if code else ""
+    if was != now:
+        said = f"{now or 'the command ended well'}; when it was frozen: {was or 'it ended well'}"
+        found.append(Difference(Kinds.STATUS, said, details=tuple(printed.splitlines()[-10:])))
+    if answers.unasked:
+        count = answers.unasked
+        words = f"{count} recorded {'reply was' if count == 1 else 'replies were'} not asked for"
+        found.append(Difference(Kinds.REQUEST, words))
+    return found
