@@ -242,7 +242,7 @@ class BatchScreen(WorkbenchScreen[None]):
             return
         name = found.session or found.run
         self._annotator.annotate(
-            what, AnnotationTarget(project, found.run, name, labels, lambda run_id, now: self.look_again())
+            what, AnnotationTarget(project, (found.run,), name, labels, lambda *_: self.look_again())
         )
 
     def in_background(self, work: Callable[[], None], group: str) -> None:
