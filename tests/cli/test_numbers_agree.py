@@ -46,7 +46,7 @@ TWO = "cascade_id: two\nphases:\n  - {name: a, instructions: A.}\n  - {name: b, 
 REPLIES = "replies: {a: [{text: one}], b: [{text: two}]}\n"
 LIVE = "openai/gpt-4.1-mini"
 Table = dict[str, dict[str, Any]]
-MODES = ["live", "offline", "retried", "silent", "resumed", "forked", "paused", "stopped"]
+MODES = ["live", "offline", "retried", "silent", "resumed", "forked", "paused", "stopped", "nested"]
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         project = Project.at(folder)
         stepped(project, "paused", stop=False)
         stepped(project, "stopped", stop=True)
+        patch.setenv("WORKBENCH_UNSCRIPTED", "ok")
+        stepped(Project.at(folder), "nested", stop=False, file="outer.yaml")
         yield folder
 
 
@@ -82,9 +84,9 @@ def at(folder: Path, patch: pytest.MonkeyPatch) -> None:
         patch.setenv(f"WORKBENCH_{name}", str(folder / name.lower()))
 
 
-def stepped(project: Project, session_id: str, *, stop: bool) -> None:
+def stepped(project: Project, session_id: str, *, stop: bool, file: str = "two.yaml") -> None:
     """A run that is paused at every stop, to its end, or until it is stopped while it is paused."""
-    session = Session(project, Path("two.yaml"), model="offline")
+    session = Session(project, Path(file), model="offline")
     try:
         session.start({}, Mode.INTO, session=session_id)
         before = None
@@ -228,7 +230,7 @@ def test_time_adds_up_and_never_runs_backwards(work: Path, kind: str) -> None:
     assert any(line.recorded for line in lines) == (kind == "forked")
     bars = [bar.call for bar in Timeline.of(state).bars if bar.kind == "call" and bar.call is not None]
     assert sum(call.tokens_in for call in bars if call.answer) == state.own.tokens_in
-    assert (state.paused > 0) == (kind in ("paused", "stopped"))
+    assert (state.paused > 0) == (kind in ("paused", "stopped", "nested"))
 
 
 def test_a_run_inside_another_counts_in_it_and_says_its_own(work: Path) -> None:
