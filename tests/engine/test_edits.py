@@ -264,3 +264,47 @@ def test_secrets_in_what_a_person_writes_are_replaced_before_they_are_sent_or_jo
     played = play(LOOK, list(REPLIES), tools={"search": lambda x: "hit"}, gate=gate, redact=hide)
     assert "[redacted] and on" in texts(played, 0)
     assert "hunter2" not in str([event.data for event in played.events])
+
+
+CONTEST: dict[str, Any] = {
+    "cascade_id": "c",
+    "phases": [
+        {
+            "name": "look",
+            "instructions": "Look.",
+            "output_schema": {"type": "object"},
+            "soundings": {"factor": 2, "max_parallel": 1, "evaluator_instructions": "Best."},
+        },
+        {"name": "tell", "instructions": "Tell {{ state.who }}."},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "number"),
+    [
+        (StopKind.BEFORE_CANDIDATES, 1),
+        (StopKind.AFTER_CHECK, 1),
+        (StopKind.AFTER_CHECK, 2),
+        (StopKind.AFTER_EVALUATION, 1),
+    ],
+)
+def test_the_state_is_edited_around_checks_and_candidates(kind: StopKind, number: int) -> None:
+    """The second check is that of the candidate that wins, so that all but the first edit reach the next phase."""
+    seen: list[Stop] = []
+
+    async def gate(stop: Stop) -> Decision:
+        if stop.kind is not kind or stop.edited:
+            return Decision()
+        seen.append(stop)
+        return Decision(edits=(SetState("who", "Ada"),)) if len(seen) == number else Decision()
+
+    replies = ['{"a": 1}', '{"a": 2}', '{"winner": 2}', "told"]
+    played = play(CONTEST, replies, gate=gate)
+    assert played.outcome.status == "success", played.outcome.reason
+    assert len(played.of_kind("edited")) == 1
+    reaches = (kind, number) != (StopKind.AFTER_CHECK, 1)
+    assert (played.state.state.get("who") == "Ada") is reaches
+    events, reason = replayed(played)
+    assert reason == ""
+    assert comparable(events) == comparable(played.events)

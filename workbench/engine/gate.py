@@ -73,7 +73,8 @@ class Stop(Struct, frozen=True):
     longer the same), ``pinned`` (its recorded answer is kept, whatever the request) or ``live``. At ``before_tool`` of
     a resumed run: ``maybe`` where the tool may have run already."""
     index: int = 0
-    """At a tool's stops: the number of the call in its turn, from 1."""
+    """At a tool's stops: the number of the call in its turn, from 1. After a check: the number of the check among those
+    of its conversation; after an evaluation: the step of reforge, 0 for the soundings."""
     arguments: str = ""
     """At ``before_tool``: JSON text."""
     answer: Message | None = None
@@ -150,7 +151,10 @@ EDITS_AT: dict[StopKind, tuple[type[Edit], ...]] = {
     StopKind.AFTER_CALL: (SetAnswer, SetState),
     StopKind.BEFORE_TOOL: (SetArguments, SkipTool, SetState),
     StopKind.AFTER_TOOL: (SetResult, SetState),
+    StopKind.AFTER_CHECK: (SetState,),
     StopKind.AFTER_PHASE: (SetState,),
+    StopKind.BEFORE_CANDIDATES: (SetState,),
+    StopKind.AFTER_EVALUATION: (SetState,),
 }
 """What can be edited where; at the other stops, nothing."""
 

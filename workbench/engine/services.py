@@ -19,7 +19,7 @@ from workbench.engine.definition import Definition, Options
 from workbench.engine.edits import Edit, SetState, name_of, to_json
 from workbench.engine.engine_tools import bank_spec, cascade_spec, engine_spec
 from workbench.engine.forecasting import Forecaster, Lines, line_of
-from workbench.engine.gate import EDITS_AT, Decision, EditFault, RunStopped, Stop, StopKind, open_gate
+from workbench.engine.gate import EDITS_AT, Decision, EditFault, RunStopped, Stop, StopKind, checked, open_gate
 from workbench.engine.journal.journal_writer import JournalWriter
 from workbench.engine.lifecycle import where
 from workbench.engine.world import World
@@ -179,6 +179,18 @@ class Services:
             edit=to_json(edit),
             **more,
         )
+
+    async def gate_of_state(self, stop: Stop, world: World) -> frozenset[str]:
+        """Wait at a stop where only the state may be edited; the names that were. Raises EditFault for other edits."""
+        names: set[str] = set()
+        while (decision := await self.gate(stop)).edits:
+            checked(decision.edits, stop)
+            for edit in decision.edits:
+                if isinstance(edit, SetState):
+                    self.edit_state(world, stop, edit)
+                    names.add(edit.key)
+            stop = replace(stop, edited=True)
+        return frozenset(names)
 
     def edit_state(self, world: World, stop: Stop, edit: SetState) -> None:
         """Put the value of an edit into the state of a world."""

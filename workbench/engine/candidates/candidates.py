@@ -103,7 +103,7 @@ async def run_candidates(base: Attempting) -> list[Candidate]:
         draws=draws,
         plans=[planned.to_json() for planned in plans],
     )
-    await run.gate(Stop(StopKind.BEFORE_CANDIDATES, place, run.depth, state=base.world.state))
+    await run.gate_of_state(Stop(StopKind.BEFORE_CANDIDATES, place, run.depth, state=base.world.state), base.world)
     limit = asyncio.Semaphore(soundings.max_parallel)
 
     async def one(planned: Plan) -> Candidate:

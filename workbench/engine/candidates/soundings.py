@@ -90,7 +90,11 @@ async def _evaluated(contest: CandidateTask, compared: list[Candidate], kind: st
     winner = compared[choice.winner]
     branch = winner.conversation.place().branch
     run.journal.emit("evaluation_finished", contest.place, kind=kind, branch=branch, **choice.to_json(compared))
-    await run.gate(Stop(StopKind.AFTER_EVALUATION, contest.place, run.depth, state=contest.world.state))
+    # The winner's state becomes that of the phase, and all that it set is journaled once more then.
+    world, step = winner.conversation.world, int(kind.partition(" ")[2] or 0)
+    stop = Stop(StopKind.AFTER_EVALUATION, contest.place, run.depth, state=world.state, index=step)
+    for name in await run.gate_of_state(stop, world):
+        winner.conversation.state_set[name] = world.state[name]
     return winner
 
 

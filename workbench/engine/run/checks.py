@@ -29,6 +29,7 @@ class Checks:
         self.conversation = conversation
         self.phase = conversation.phase
         self._index = 0
+        self._stops = 0
 
     @property
     def limit(self) -> int:
@@ -123,7 +124,11 @@ class Checks:
     async def _journal(self, kind: str, name: str, mode: str, verdict: ValidatorVerdict, place: Place) -> None:
         run = self.conversation.engine
         self.conversation.validation.record(place, self._index, verdict, check=kind, name=name, mode=mode)
-        await run.gate(Stop(StopKind.AFTER_CHECK, place, run.depth, state=self.conversation.world.state))
+        self._stops += 1
+        world = self.conversation.world
+        stop = Stop(StopKind.AFTER_CHECK, place, run.depth, state=world.state, index=self._stops)
+        for name in await run.gate_of_state(stop, world):
+            self.conversation.state_set[name] = world.state[name]
 
 
 def checked_json(text: str, schema: Any) -> tuple[Any, str]:

@@ -9,7 +9,6 @@ from textwrap import indent
 from typing import Any, Protocol
 
 import regex
-from msgspec.structs import replace
 
 from workbench.context.assembly import Item, Kind
 from workbench.context.edits import remaining
@@ -21,10 +20,9 @@ from workbench.engine.candidates.soundings import sound
 from workbench.engine.contracts import ToolSpec
 from workbench.engine.conversation import Attempting, Conversation, VisitSetup
 from workbench.engine.definition import Definition, DefinitionError
-from workbench.engine.edits import SetState
 from workbench.engine.engine_tools import ENGINE_SPECS, RAG_SPECS, REPORT_OUTCOME, ROUTE_TO, engine_spec
 from workbench.engine.faults import PhaseBlocked, PhaseFailed
-from workbench.engine.gate import RunStopped, Stop, StopKind, checked
+from workbench.engine.gate import RunStopped, Stop, StopKind
 from workbench.engine.human.decisions import decide
 from workbench.engine.human.human_input import PhaseQuestion
 from workbench.engine.journal.event import seconds_between
@@ -188,13 +186,7 @@ class Visit:
     async def _wait_at(self, kind: StopKind) -> None:
         """Wait where the phase begins, before anything is rendered, or where it has ended: the state may be edited."""
         run = self.engine
-        stop = Stop(kind, self.place(), run.depth, state=self.world.state)
-        while (decision := await run.gate(stop)).edits:
-            checked(decision.edits, stop)
-            for edit in decision.edits:
-                if isinstance(edit, SetState):
-                    run.edit_state(self.world, stop, edit)
-            stop = replace(stop, edited=True)
+        await run.gate_of_state(Stop(kind, self.place(), run.depth, state=self.world.state), self.world)
 
     async def _execute(self, own: Execution) -> Attempting:
         """Wards, sub-cascades, work, extraction, decisions, questions, callouts; the execution whose result counts."""
