@@ -14,6 +14,8 @@ from workbench.language.decomposition.placeholders import filled, placeholders, 
 from workbench.language.decomposition.reading import JOB_KEYS, TASK_KEYS
 from workbench.language.decomposition.schema import json_schema
 from workbench.language.decomposition.waves import cycles, waves, waves_of
+from workbench.language.lint.linter import check
+from workbench.language.lint.surroundings import LintEnvironment
 from workbench.language.load import Loaded, load
 from workbench.language.problem import Problem
 
@@ -217,3 +219,10 @@ def test_the_schema_knows_every_key_that_the_reader_reads() -> None:
     good = json.loads(loaded(task(), more=', "dependency_config": {"max_output_length": null}').source.text)
     assert not list(validator.iter_errors(good))
     assert list(validator.iter_errors({**good, "sub_task": []}))
+
+
+def test_a_tool_that_nobody_knows_is_told_and_does_not_stop_the_rest() -> None:
+    result = loaded(task(rest=without("action_type") + ', "action_type": "tool"'))
+    (problem,) = check(result, LintEnvironment(tools={}))
+    assert (str(problem.severity), problem.code, problem.span.line) == ("warning", "L511", 3)
+    assert result.ok

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from workbench.language.lint import candidates, flow, repeats, settings, sources, strategies, templates, tools
 from workbench.language.lint.facts import Check, Facts
 from workbench.language.lint.not_run import not_run
@@ -63,6 +65,10 @@ def _found(loaded: Loaded, around: LintEnvironment) -> Iterator[Problem]:
     if loaded.own is not None:
         if loaded.own.format == "dot":
             yield from check_pipeline(loaded, around)
+        elif (job := loaded.cascade or loaded.draft) is not None:
+            # A task whose tool is unknown fails by itself, and the rest of the job runs.
+            for found in tools.known_tools(Facts(job, loaded.own, loaded.source, around)):
+                yield replace(found, severity=Severity.WARNING)
         return
     cascade, graph = loaded.cascade or loaded.draft, loaded.graph
     if cascade is None or graph is None or not cascade.phases:
