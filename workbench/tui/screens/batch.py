@@ -245,6 +245,14 @@ class BatchScreen(WorkbenchScreen[None]):
             what, AnnotationTarget(project, (found.run,), name, labels, lambda *_: self.look_again())
         )
 
+    def action_link(self) -> None:
+        found = next((one for one in self.cell() if one.run), None)
+        if found is None:
+            self.services.say("There is no run of this cell.", "warning")
+        else:
+            name = found.session or found.run
+            self._annotator.link(self._workspace.project, found.run, found.session, name)
+
     def in_background(self, work: Callable[[], None], group: str) -> None:
         """Run work in a thread; other work of the group is given up."""
         self.run_worker(work, thread=True, group=group, exclusive=True, exit_on_error=False)
