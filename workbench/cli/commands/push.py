@@ -22,7 +22,7 @@ def command(upgrade: bool, json: bool) -> None:
     \b
     Examples:
       workbench push
-      WORKBENCH_USE_CLICKHOUSE_SERVER=true WORKBENCH_CLICKHOUSE_HOST=db.example.org workbench push
+      workbench push --json
     """
     from workbench.store.server.server_index import ServerIndex
 
