@@ -11,7 +11,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.engine.support import Answers, FunctionTools, ListSink, Played, Reply, ScriptedModel, StepClock, play, ports
+from tests.engine.support import (
+    Answers,
+    FlatPrices,
+    FunctionTools,
+    ListSink,
+    Played,
+    Reply,
+    ScriptedModel,
+    StepClock,
+    Words,
+    play,
+    ports,
+)
+from workbench.analysis.what_if import reassembling
 from workbench.context.assembly import Request
 from workbench.context.place import Place
 from workbench.engine.contracts import Answer, CascadeNotFound, Images, ModelFault, Ports, ToolResult
@@ -454,3 +467,16 @@ def test_a_restart_goes_on_in_a_new_run_from_its_target() -> None:
     assert [place.phase for place, _ in played.model.requests] == ["a", "b"] * 3
     played = with_child(body, CHILD, {"a": ["x"] * 30, "b": ["outcome=fail"] * 30})
     assert played.outcome.reason == "loop_restart: the pipeline was begun anew 20 times"
+
+
+def test_a_what_if_of_the_files_own_strategy_assembles_every_request_as_it_was() -> None:
+    """Retries, a loop and branches: what the journal holds is all that a context needs."""
+    body = FAN.replace("start -> fan", 'start -> a -> fan\n a [prompt="x", max_retries=2]').replace(
+        "join -> done", 'join -> b\n b [prompt="y"]\n b -> a [condition="outcome=again"]\n b -> done'
+    )
+    replies = {"a": ["outcome=retry", "one", "two"], "left": ["L", "L2"], "right": ["R", "R2"]}
+    played = run(body, {**replies, "b": ["outcome=again", "good"]})
+    assert played.outcome.status == "success", played.outcome.reason
+    again = list(reassembling(played.state, played.definition, None, Words(), FlatPrices()))
+    assert len(again) == 9
+    assert [each.assembly.request.digest for each in again] == [each.call.digest for each in again]
