@@ -30,11 +30,12 @@ from workbench.context.place import Place
 from workbench.engine.contracts import Answer, CascadeNotFound, Images, ModelFault, Ports, ToolResult
 from workbench.engine.current import observe
 from workbench.engine.definition import Definition, Options
-from workbench.engine.engine_tools import COMMAND, OBSERVE
+from workbench.engine.engine_tools import OBSERVE
 from workbench.engine.gate import Decision, Stop, StopKind
 from workbench.engine.past.recording import Kind, Recording, comparable
 from workbench.engine.past.replay import RESUMED, Replay
 from workbench.engine.run.run import Run
+from workbench.language.graph import COMMAND
 
 
 def dot(body: str) -> str:

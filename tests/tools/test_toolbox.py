@@ -20,6 +20,7 @@ from tests.tools.test_images import png
 from workbench.context.place import Place
 from workbench.engine.contracts import ToolResult, Tools, Validators
 from workbench.engine.engine_tools import ENGINE_SPECS
+from workbench.language.graph import COMMAND
 from workbench.tools import builtin
 from workbench.tools.paths import Workspace
 from workbench.tools.python_files import PythonFolder
@@ -292,3 +293,14 @@ def test_every_function_that_is_described_for_a_model_is_offered(box: Toolbox) -
         described |= {each.__name__ for each in functions if "    Args:\n" in (each.__doc__ or "")}
     assert len(described) > 10
     assert described <= set(box.names()), "a built-in tool needs a row in workbench/tools/builtin/__init__.py"
+
+
+def test_commands_of_a_pipeline_run_in_a_trusted_folder_alone(root: Path) -> None:
+    """A folder in which there is nothing to allow is not trusted by that alone."""
+    workspace, sandbox = Workspace.of(root), Sandbox(root, level="bwrap")
+    refused = asyncio.run(Toolbox.of(workspace, sandbox, trusted=True).call(COMMAND, {"command": "ls"}, Place(), 1))
+    assert refused.needs_trust
+    box = Toolbox.of(workspace, sandbox, trusted=True, commands=True)
+    told = asyncio.run(box.call(COMMAND, {"command": "echo out; echo err >&2; exit 3"}, Place(), 1))
+    assert told.value == {"stdout": "out\n", "stderr": "err\n", "exit_code": 3}
+    assert told.is_error

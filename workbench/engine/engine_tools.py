@@ -16,8 +16,6 @@ ASK_CUSTOM = "ask_human_custom"
 SPAWN = "spawn_cascade"
 SEARCH_CONTEXT = "search_context"
 REPORT_OUTCOME = "report_outcome"
-COMMAND = "command:pipeline"
-"""The tool that runs the commands of a pipeline, in a trusted folder alone; no model is offered it."""
 OBSERVE = "manager:observe"
 """How a manager looks at its child: a tool, so that a recording answers it; no model is offered it."""
 

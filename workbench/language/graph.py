@@ -20,6 +20,8 @@ Scheduling = Literal["walk", "dataflow"]
 NodeKind = Literal["start", "exit", "llm", "tool", "human", "route", "parallel", "join", "subgraph", "synthesis"]
 EdgeKind = Literal["handoff", "routed", "dependency", "restart"]
 NOWHERE = Span(1, 1, 1, 1)
+COMMAND = "command:pipeline"
+"""The tool that runs the commands of a pipeline, in a trusted folder alone; no model is offered it."""
 
 NEXT = "next"
 """Label of the edge to the next phase in the list."""

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from workbench.language.clean import clean_line
+from workbench.language.graph import COMMAND
 from workbench.language.model.cascade import Cascade, McpServer
 from workbench.language.model.mcp import servers_named
 from workbench.tools.paths import is_regular
@@ -33,6 +35,8 @@ class CapabilityKind(StrEnum):
     TOOL_FILE = "tool file"
     COMMAND = "command"
     """A command runs outside the sandbox."""
+    PIPELINE = "pipeline command"
+    """A command of a pipeline runs, in the sandbox."""
     NETWORK = "network"
     ENVIRONMENT = "environment"
     """A variable is read."""
@@ -171,6 +175,9 @@ def _cascade(cascade: Cascade, elsewhere: Path | None) -> list[Capability]:
     for phase in cascade.phases:
         functions = [name for name in (phase.tool or "", *phase.tools) if name.startswith("python:")]
         found += [function_named(name, elsewhere) for name in functions]
+        if phase.tool == COMMAND:
+            command = str(phase.inputs.get("command", ""))
+            found.append(Capability(CapabilityKind.PIPELINE, clean_line(command, 200), _digest(command)))
         browses = [name for name in phase.tools if _BROWSER_TOOLS.fullmatch(name)]
         if phase.browser is not None or browses:
             found.append(BROWSER)

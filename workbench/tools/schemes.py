@@ -12,7 +12,8 @@ from typing import Any
 
 from workbench.engine.contracts import ToolResult, ToolSpec
 from workbench.engine.current import environment, observe
-from workbench.engine.engine_tools import COMMAND, OBSERVE
+from workbench.engine.engine_tools import OBSERVE
+from workbench.language.graph import COMMAND
 from workbench.language.model.cascade import SCHEMES
 from workbench.tools.builtin.shell import MAX_TIMEOUT_S, ShellTools
 from workbench.tools.builtin.sql import TIMEOUT_S as SQL_TIMEOUT_S

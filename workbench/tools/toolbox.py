@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from workbench.context.place import Place
 from workbench.engine.contracts import ToolResult, ToolSpec
-from workbench.engine.engine_tools import COMMAND, ENGINE_SPECS, OBSERVE
+from workbench.engine.engine_tools import ENGINE_SPECS, OBSERVE
 from workbench.extras import install_line, is_installed
+from workbench.language.graph import COMMAND
 from workbench.language.json_schema import is_type, mismatch
 from workbench.language.lint.surroundings import ToolFacts, ToolKind, ValidatorFacts
 from workbench.language.model.cascade import SCHEMES

@@ -10,8 +10,7 @@ from workbench.context.place import Place
 from workbench.engine.contracts import ToolResult
 from workbench.engine.conversation import Conversation
 from workbench.engine.current import calling
-from workbench.engine.engine_tools import COMMAND
-from workbench.language.graph import Graph
+from workbench.language.graph import COMMAND, Graph
 
 BEFORE, AFTER = 1000, 2000
 """Added to the number of a tool call: the numbers of the commands before and after it."""

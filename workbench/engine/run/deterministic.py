@@ -17,13 +17,14 @@ from workbench.engine.contracts import ToolResult
 from workbench.engine.conversation import Conversation
 from workbench.engine.current import calling
 from workbench.engine.edits import SetResult, SetState
-from workbench.engine.engine_tools import COMMAND, ENGINE_SPECS
+from workbench.engine.engine_tools import ENGINE_SPECS
 from workbench.engine.faults import TRUST, PhaseFailed
 from workbench.engine.gate import Stop, StopKind, checked
 from workbench.engine.human.feedback import PhaseFeedback
 from workbench.engine.run.children import Children
 from workbench.engine.run.mapping import FOR_EACH_ROW, CascadeMapping
 from workbench.engine.run.tools import RequestedCall, Tooling, before_tool
+from workbench.language.graph import COMMAND
 from workbench.language.model.cascade import MAP_CASCADE, SCHEMES
 from workbench.language.problem import Path
 

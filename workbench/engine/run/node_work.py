@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from workbench.engine.contracts import ModelFault, Question
-from workbench.engine.engine_tools import COMMAND
 from workbench.engine.faults import TRUST, PhaseBlocked, PhaseFailed
 from workbench.engine.gate import RunStopped
 from workbench.engine.human.people import MOST_REFUSED, TimedOut
@@ -24,7 +23,7 @@ from workbench.engine.run.execution import Execution
 from workbench.engine.run.manager import ChildGraph
 from workbench.engine.run.visit import Visit
 from workbench.language.dot.variables import expand
-from workbench.language.graph import Edge, Graph, Node
+from workbench.language.graph import COMMAND, Edge, Graph, Node
 
 ENGINE = "pipeline"
 """``by`` of what the engine itself puts into the context."""

@@ -25,7 +25,7 @@ from workbench.language.dot.attributes import (
 from workbench.language.dot.layout import DotLayout
 from workbench.language.dot.shapes import SHAPES, TYPES, type_of
 from workbench.language.dot.stylesheet import Stylesheet, read_stylesheet
-from workbench.language.graph import Edge, Graph, GraphRules, Node, NodeRules
+from workbench.language.graph import COMMAND, Edge, Graph, GraphRules, Node, NodeRules
 from workbench.language.model.cascade import Cascade
 from workbench.language.problem import Problem, Severity
 from workbench.language.read.dot import Attribute, Attributes, DotFile, DotNode, nearest_id, read_dot
@@ -445,7 +445,7 @@ def _phase(node: Node) -> dict[str, Any]:
             phase["tackle"] = list(node.tools)
             phase["rules"] = {"max_turns": node.rules.max_turns or MAX_TURNS}
     elif node.kind == "tool":
-        phase["tool"] = SHELL
+        phase["tool"] = COMMAND
         phase["inputs"] = {"command": node.rules.command}
         if node.rules.timeout is not None:
             phase["timeout"] = node.rules.timeout
