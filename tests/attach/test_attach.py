@@ -229,7 +229,7 @@ def test_a_frozen_session_is_a_test_that_runs_its_command_again(folder: Path) ->
 
 def test_a_strategy_changes_what_is_sent_and_nothing_else(project: Project) -> None:
     body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Look around"}], "tools": [TOOL]}
-    options = AttachOptions(strategy=parse("mask(after=1)"))
+    options = AttachOptions(strategy=parse("mask(after=1)"), what_if=parse("mask(after=2)"))
     replies = [Reply("", calls=[("look", "{}")])] * 3 + [Reply("done")]
     with Loopback(replies) as provider, session(project, provider.url, options) as attached:
         for number in range(4):
@@ -245,3 +245,8 @@ def test_a_strategy_changes_what_is_sent_and_nothing_else(project: Project) -> N
     assert provider.requests[-1].body["tools"] == [TOOL]
     masked = [entry for entry in attached.state().calls[-1].entries if entry.action == "masked"]
     assert [entry.item.tool for entry in masked] == ["look", "look"]
+    priced = [event.data for event in attached.events() if event.kind == "what_if"]
+    assert [one["tokens"] == one["sent_tokens"] for one in priced] == [True, True, False, False]
+    assert priced[-1]["all_tokens"] == sum(one["tokens"] for one in priced)
+    assert attached.run.recorder.other is not None
+    assert attached.run.recorder.other.other.tokens > attached.run.recorder.other.sent.tokens

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from workbench.attach.pricing import OtherStrategy
 from workbench.attach.traffic import BY_HAND, Ask, Placed, Reply
 from workbench.context.assembler import is_forced
 from workbench.context.edits import AddMessage, ChangeMessage
@@ -112,9 +114,12 @@ class Recorder:
         *,
         observe: Callable[[Event], None] = no_one,
         strategy: Strategy | None = None,
+        what_if: Strategy | None = None,
     ) -> None:
-        """``origin.file`` is the command. ``strategy``: what is sent of the messages; None for all."""
+        """``origin.file`` is the command. ``strategy``: what is sent of the messages; None for all. ``what_if``: a
+        strategy that is priced beside what is sent."""
         self._strategy = strategy
+        self.other = OtherStrategy(what_if, outside.counter, outside.prices) if what_if is not None else None
         self._secrets: dict[str, str] = {}
         self._redactor = Redactor(self._secrets, shapes=False)
         self._outside_redact = outside.redact
@@ -237,6 +242,9 @@ class Recorder:
         writer.assemble(
             Call(marks=asked.marks), tool_choice="" if choice is None else str(choice), parameters=parameters
         )
+        if self.other is not None:
+            now = datetime.fromisoformat(self._run.clock.now()).timestamp()
+            self._run.journal.emit("what_if", writer.at, **self.other.priced(writer, now))
         if sent:
             writer.started()
         self._waiting[ask.number] = _Waiting(asked, growing, context)
@@ -287,6 +295,8 @@ class Recorder:
 
     def _end(self, context: _Open) -> None:
         self._output = context.writer.end("success") or self._output
+        if self.other is not None:
+            self.other.forget(context.writer)
 
     def _replaced(self, growing: Growing) -> tuple[_Open, int] | None:
         """The context that a new one takes the place of, and how many of its messages are gone."""

@@ -632,6 +632,16 @@ class ContextWriter:
     # -- edits by hand, of the call that is not sent yet or was just answered ------------------------------------------
 
     @property
+    def scope(self) -> PhaseScope:
+        """What the context is assembled by."""
+        return self._scope
+
+    @property
+    def items(self) -> Sequence[Item]:
+        """The messages of the visit."""
+        return self._items
+
+    @property
     def newest(self) -> Message:
         """The newest message of the context."""
         return self._items[-1].message

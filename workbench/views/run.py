@@ -149,6 +149,16 @@ def totals_line(run: RunSummary) -> str:
     return "   ".join(filter(None, (*parts, took_words(run.seconds, run.paused))))
 
 
+Input = tuple[int, float | None]
+"""Tokens and US dollars."""
+
+
+def what_if_line(strategy: str, other: Input, sent: Input) -> str:
+    """``mask(after=5): in ~1,204 instead of ~5,116, for ~$0.0012 instead of ~$0.0051``, both predicted."""
+    tokens = f"in {count(other[0], 'estimate')} instead of {count(sent[0], 'estimate')}"
+    return f"what if {strategy}: {tokens}, predicted {money(other[1])} instead of {money(sent[1])}"
+
+
 def answered_by(state: RunState) -> str:
     """Who answered: a model port, or the tool whose run was imported."""
     source = state.ports.get("imported")

@@ -257,6 +257,14 @@ def _tools_listed(it: AppliedEvent) -> Words:
     return "tools", f"of MCP server '{server}': {names}", "dim"
 
 
+def _what_if(it: AppliedEvent) -> Words:
+    data = it.data
+    so_far = f"all {money(data['all_cost'])} instead of {money(data['all_sent_cost'])}"
+    tokens = f"{count(data['tokens'], 'estimate')} tokens in, sent {count(data['sent_tokens'], 'estimate')}"
+    broken = f"; not valid: {data['invalid']}" if data.get("invalid") else ""
+    return "what if", f"{brief(data['strategy'], 60)}: {tokens}; {so_far}{broken}", "warning" if broken else "dim"
+
+
 def _warning(it: AppliedEvent) -> Words:
     line = f"L{it.data['line']}: " if it.data.get("line") else ""
     return "warning", f"⚠ {line}{it.data.get('message', '')}", "warning"
@@ -288,6 +296,7 @@ def _child_finished(it: AppliedEvent) -> Words:
 
 _WORDS: dict[str, Callable[[AppliedEvent], Words]] = {
     "run_started": _run_started,
+    "what_if": _what_if,
     "paused": _paused,
     "run_resumed": lambda _: ("run", "resumed", "bold"),
     "phase_started": _phase_started,

@@ -44,6 +44,8 @@ class AttachOptions(Struct, frozen=True):
     """The same, but what is not recorded goes to the provider."""
     strategy: Strategy | None = None
     """What is sent of the messages of each context; None for all of them."""
+    what_if: Strategy | None = None
+    """What is priced beside it; nothing is sent by it."""
 
 
 class AttachedRun(Struct, frozen=True):
@@ -75,7 +77,8 @@ def attached_run(
         services = JournalServices(sink, SystemClock(), encodings(), prices, cost, project.redactor())
         digest = hashlib.sha256(options.command.encode("utf-8", "surrogatepass")).hexdigest()
         origin = Origin(FORMAT, options.command, digest)
-        recorder = Recorder(origin, run_id, session, services, observe=observe, strategy=options.strategy)
+        asked = {"strategy": options.strategy, "what_if": options.what_if}
+        recorder = Recorder(origin, run_id, session, services, observe=observe, **asked)
         try:
             yield AttachedRun(run_id, session, recorder, answers)
         finally:

@@ -25,7 +25,7 @@ from workbench.cli.options import CascadeFile, SessionName, as_json, project_her
 from workbench.cli.printer import talk, write_json
 from workbench.cli.running import SESSION_ID
 from workbench.context.strategy import SpecError, Strategy, parse
-from workbench.views.run import totals_line
+from workbench.views.run import totals_line, what_if_line
 from workbench.workspace.attach_serving import LOOPBACK, CannotListen, CannotStart, Served, listen, serving, started
 from workbench.workspace.attached import AttachPlan, attached_output
 from workbench.workspace.attaching import AttachedRun, AttachOptions, attached_run, end_session
@@ -51,6 +51,7 @@ SWITCH_SECONDS = 0.001
 @click.option("--replay", type=SessionName(), help="Answer from this session, strictly by request.")
 @click.option("--reuse", type=SessionName(), help="Answer from this session; other requests go to the provider.")
 @click.option("--strategy", metavar="SPEC", help="Send what a context strategy leaves of each request.")
+@click.option("--what-if", metavar="SPEC", help="Price a context strategy beside what is sent.")
 @click.option("--bind", metavar="ADDRESS", help="Listen on another address, with a token in the path.")
 @as_json
 @click.pass_context
@@ -67,6 +68,7 @@ def command(
     replay: str | None,
     reuse: str | None,
     strategy: str | None,
+    what_if: str | None,
     bind: str | None,
     json: bool,
 ) -> None:
@@ -97,7 +99,8 @@ def command(
     project = project_here()
     name = session or new_session_id(Path(command[0]).name if command else "agent")
     chosen = _strategy(strategy) if strategy is not None else None
-    options = AttachOptions(shlex.join(command), name, offline, replies, replay or "", reuse or "", chosen)
+    other = _strategy(what_if) if what_if is not None else None
+    options = AttachOptions(shlex.join(command), name, offline, replies, replay or "", reuse or "", chosen, other)
     try:
         where = addresses(os.environ, _given(upstreams))
         listener = listen(bind or LOOPBACK, port if port is not None else 0 if command else PORT)
@@ -188,6 +191,9 @@ def _tell_end(project: Project, run: AttachedRun, json: bool) -> None:
     elif left:
         talk(f"{left} recorded {'reply was' if left == 1 else 'replies were'} not asked for", "warning")
     talk(totals_line(summary), "dim")
+    if (other := run.recorder.other) is not None:
+        would, sent = ((one.tokens, one.cost) for one in (other.other, other.sent))
+        talk(what_if_line(str(other.strategy), would, sent))
     talk(f"look at it: workbench open {run.session}", "dim")
 
 

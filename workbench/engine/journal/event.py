@@ -113,10 +113,16 @@ KINDS: dict[str, str] = {
     "images and texts lie in files so named",
     "card": "content_hash, summary, generator_model, fault (of a message that a model was to sum up)",
     "cost_known": "request digest, usage, cost that arrived later",
+    "what_if": (
+        "strategy (that nothing is sent by), tokens, cached, cost (of the input, predicted), sent_tokens, sent_cost "
+        "(of what is sent, by the same rules), all_tokens, all_cost, all_sent_tokens, all_sent_cost (of all calls so "
+        "far), invalid (the rule that such a request would break)"
+    ),
     "exchange": (
         "provider, path, sha256 (of the request as JSON, without ids that are drawn anew), status (of HTTP), "
-        "content_type, body (of the reply, as text), by (provider, recording, offline, workbench), first_byte_s, "
-        "duration_s, fault (why it did not arrive whole): what a program that was watched got over the wire"
+        "content_type, body (of the reply, as text), by (provider, recording, offline, a person, workbench), "
+        "first_byte_s, duration_s, fault (why it did not arrive whole): what a program that was watched got over the "
+        "wire"
     ),
 }
 """Every kind of event, with the fields of its data. Readers keep unknown kinds and fields."""

@@ -280,6 +280,11 @@ _EXCEPTIONS: dict[str, dict[str, Any]] = {
     "evaluation_finished": {"offered": list[_Number] | None},
     "edited": {"tool": str | None},
     "embedded": {"fault": _Fault, "texts": Any},
+    "what_if": {
+        **_all("strategy invalid", str),
+        **_all("tokens cached sent_tokens all_tokens all_sent_tokens", _Count),
+        **_all("cost sent_cost all_cost all_sent_cost", _Number | None),
+    },
     "exchange": {
         **_all("provider path sha256 content_type body by fault", str),
         "status": _Count,
