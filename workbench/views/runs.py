@@ -54,6 +54,7 @@ class _Sizes(NamedTuple):
     cascade: int
     input: int
     cost: int
+    who: int
 
 
 _SORTED: Mapping[str, _Column] = {
@@ -76,6 +77,7 @@ def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
         _Column("started", 18 if width >= WIDE else 13),
         _Column("cost", min(max(sizes.cost, 4) + 2, 14), True),
         _Column("score", min(max(sizes.score, 5) + 2, 12), True) if sizes.score else _Column("", 0),
+        _Column("who", min(sizes.who + 2, 20)) if sizes.who else _Column("", 0),
         _Column("tags", min(sizes.tags + 2, 22)) if sizes.tags else _Column("", 0),
         _Column("model", min(sizes.model + 2, 26 if width >= WIDE else 18)) if sizes.model else _Column("", 0),
         _SORTED["tokens"],
@@ -94,8 +96,8 @@ def _columns(width: int, sizes: _Sizes, order: str) -> tuple[_Column, ...]:
     return (_Column("session", name), *shown)
 
 
-_ORDER = ("started", "took", "calls", "tokens", "cost", "score", "tags", "model", "cascade", "input", "output")
-_GAP_BEFORE = ("tags", "model", "cascade", "input")
+_ORDER = ("started", "took", "calls", "tokens", "cost", "score", "who", "tags", "model", "cascade", "input", "output")
+_GAP_BEFORE = ("who", "tags", "model", "cascade", "input")
 """Columns of text: the first of them stands two cells from the numbers before it."""
 
 
@@ -147,7 +149,7 @@ COLUMNS = (
 def _cells(run: RunSummary) -> list[Cell]:
     return [
         Cell(run.name, "name"),
-        Cell("@".join(filter(None, (run.user, run.machine))), "dim"),
+        Cell(who_words(run), "dim"),
         status_cell(run.status),
         Cell(local_time(run.started), "dim"),
         Cell(_took(run), "dim"),
@@ -212,6 +214,7 @@ class RunRows(Rows):
             max((cell_len(cascade_name(run)) for run in runs), default=0),
             max((cell_len(given_words(run)) for run in runs), default=0),
             max((cell_len(_cost(run)) for run in runs), default=0),
+            max((cell_len(who_words(run)) for run in runs), default=0),
         )
         self._order = listing.wanted.order
         self._marked = marked
@@ -267,6 +270,8 @@ class RunRows(Rows):
                 text, token = _cost(run), dim
             case "score":
                 text, token = verdict(run.labels), _verdict_token(run)
+            case "who":
+                text, token = who_words(run), "name"
             case "tags":
                 text, token = tag_words(run.labels), "accent"
             case "model":
@@ -292,6 +297,11 @@ class RunRows(Rows):
     def index_of(self, run_id: str) -> int | None:
         """The row of a run; None where it is not listed."""
         return next((i for i, member in enumerate(self.members) if member.run.run_id == run_id), None)
+
+
+def who_words(run: RunSummary) -> str:
+    """Who ran it on which machine, of a run on a team's server."""
+    return flat("@".join(filter(None, (run.user, run.machine))), 60)
 
 
 def cascade_name(run: RunSummary) -> str:
@@ -478,5 +488,6 @@ def _foot(run: RunSummary) -> list[tuple[str, str]]:
     return [
         (origin_words(run) + definition, "accent"),
         (" → ".join(run.phases), "dim"),
+        (f"run by {who_words(run)}" if who_words(run) else "", "dim"),
         (f"{run.cascade_file or run.cascade_id}   {run.run_id}".strip(), "faint"),
     ]
