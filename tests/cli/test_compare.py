@@ -56,9 +56,11 @@ def test_masking_sends_fewer_tokens_and_costs_more_and_diff_says_when_it_pays(du
     assert shown.code == 0
     assert "all numbers are predicted" in shown.out
     assert re.search(
-        r"warning: B sends \d+% fewer tokens and costs \d+% more: masking breaks the cached prefix", shown.out
+        r"warning: B sends \d+% fewer tokens and costs \d+% more \([^)]*\$[^)]*\): masking breaks the cached prefix",
+        shown.out,
     )
-    assert re.search(r"It pays from [\d,]+ more turns? on", shown.out)
+    assert re.search(r"Breaks even after [\d,]+ more turns?; \d+ remain on average. Paid off at", shown.out)
+    assert re.search(r"A whole: .* tokens, ~\$[\d.]+ for the input; time and answers unknown", shown.out)
     assert re.search(r"\d turn 1's result: full to masked", shown.out)
     assert "dig:4, context of A" in shown.out
     assert "\x1b" not in shown.out
@@ -82,6 +84,24 @@ def test_the_json_of_a_comparison_adds_up(dug: Cli) -> None:
     assert whole["turns"] == pytest.approx(
         sum(b["rewritten"] for b in breaks) * (1 - read) / (sum(b["freed"] for b in breaks) * read)
     )
+
+
+def test_two_runs_are_told_apart_by_dollars_time_and_answers(dug: Cli, workspace: Path) -> None:
+    replies = (workspace / "dig.replies.yaml").read_text()
+    (workspace / "dig.replies.yaml").write_text(replies.replace("text: Done.", 'text: "Done \\e[31manew."'))
+    assert dug("run", "dig.yaml", "--session", "two").code == 0
+    shown = dug("diff", "one", "two").out
+    assert "the final outputs differ" in shown
+    assert "answers differ at 1 of 7 calls: dig:7" in shown
+    assert re.search(r"A one: .* for the input; the run cost ~\$[\d.]+.*, took ", shown)
+    assert "− Done." in shown
+    assert re.search(r"\+ Done .*anew\.", shown)
+    assert "\x1b" not in shown
+    found = dug("diff", "one", "two", "--json").json
+    assert found["outputs"]["a"] == "Done."
+    assert [call["turn"] for call in found["calls"] if call["answers"]["a"] != call["answers"]["b"]] == [7]
+    assert found["a"]["outcome"]["seconds"] > 0
+    assert "both end with the same output" in dug("diff", "one", "one").out
 
 
 def test_a_strategy_against_itself_differs_nowhere(dug: Cli) -> None:

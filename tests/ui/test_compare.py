@@ -16,9 +16,11 @@ from tests.ui.snapshot import check_sizes
 from workbench.engine.debugger.stepper import Mode
 from workbench.tui.screens.compare import CompareSheet
 from workbench.tui.screens.dialog import ChoiceDialog
+from workbench.tui.screens.sides import SidePicker
 from workbench.tui.screens.sweep import LiveSheet, SweepSheet
 from workbench.tui.widgets.entry import LineInput
 from workbench.views.compare import CompareRows, comparison_html
+from workbench.views.live_runs import LiveRunRows
 
 REPLIES = "\n".join(
     [
@@ -101,7 +103,7 @@ async def test_the_comparison_folds_what_is_equal_and_jumps_from_difference_to_d
         await check_sizes(it, "compare", picture=True)
         shown = screen_text(it.app)
         assert "fewer tokens and costs" in shown
-        assert "It pays from" in shown
+        assert "Breaks even after" in shown
         assert "dig:4" in shown
         assert_numbers_have_room(sheet)
         assert_it_says_why_there_is_no_difference(sheet)
@@ -189,6 +191,7 @@ async def test_two_runs_are_compared_and_the_prompt_completes_their_names(tmp_pa
         assert "Dig. Go on." in screen_text(it.app)
         await it.press("a")
         assert "no strategy" in screen_text(it.app)
+        await assert_other_sides_are_picked(it, sheet)
 
 
 async def test_a_side_that_is_neither_strategy_nor_run_is_named(tmp_path: Path) -> None:
@@ -242,6 +245,29 @@ async def test_a_sweep_is_tried_strategy_by_strategy_and_one_is_taken_as_b(tmp_p
         await it.until(lambda: "B selective+mask(after=3" in screen_text(it.app), "B was not taken")
 
 
+async def assert_other_sides_are_picked(it: Bench, sheet: CompareSheet) -> None:
+    """From a list; what is wrong with a strategy is said while it is written. And how long a cache keeps its prefix."""
+    await it.press("s")
+    await it.until(lambda: isinstance(it.app.screen, SidePicker), "the picker did not open")
+    picker = it.app.screen
+    await check_sizes(it, "compare-sides")
+    listed = screen_text(it.app)
+    assert all(name in listed for name in ("file", "masked", "snowball", "log_triage-7f3a"))
+    await it.press("g", "space", "w")
+    await it.until(lambda: picker.query(LineInput), "nothing was asked")
+    await it.type("mask(afte=2)")
+    await it.until(lambda: "'afte'" in screen_text(it.app), "the mistake was not said")
+    picker.query_one(LineInput).value = "mask(after=2)"
+    await it.press("enter")
+    await it.until(lambda: it.app.screen is sheet and "B mask(after=2)" in screen_text(it.app), "B was not taken")
+    assert "time and answers unknown" in " ".join(screen_text(it.app).split())
+    await it.press("T")
+    await it.until(lambda: sheet.query(LineInput), "nothing was asked")
+    await it.type("1h")
+    await it.press("enter")
+    await it.until(lambda: "cache kept 1h" in screen_text(it.app), "the time was not taken")
+
+
 async def assert_a_strategy_runs_live(it: Bench, tried: SweepSheet) -> None:
     """After a look at what it costs; here by scripted replies, which say nothing of quality."""
     assert "never run live" in " ".join(screen_text(it.app).split())
@@ -253,6 +279,13 @@ async def assert_a_strategy_runs_live(it: Bench, tried: SweepSheet) -> None:
     await it.press("r")
     await it.until(lambda: isinstance(it.app.screen, LiveSheet), "nothing was run")
     await it.until(lambda: "1 of 1 succeeded" in screen_text(it.app), "it did not end")
+    live = it.app.screen
+    assert isinstance(live, LiveSheet)
+    rows = live.view.rows
+    assert isinstance(rows, LiveRunRows)
+    ended = [replace(result, session_id="log_triage-0a1b", seconds=1.2) for result in rows.results]
+    live.view.show(LiveRunRows(rows.plan, ended, is_over=True))
+    await check_sizes(it, "live-runs")
     await it.press("enter")
     assert "Done." in screen_text(it.app)
     await it.press("escape", "escape")

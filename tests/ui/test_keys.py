@@ -33,6 +33,7 @@ from workbench.tui.screens.request import ChangedSheet, RequestSheet
 from workbench.tui.screens.runs import RunsScreen
 from workbench.tui.screens.settings import SettingsScreen
 from workbench.tui.screens.sheet import Sheet
+from workbench.tui.screens.sides import SidePicker
 from workbench.tui.screens.snapshots import SnapshotsScreen
 from workbench.tui.screens.sql import SqlScreen
 from workbench.tui.screens.sweep import SweepSheet
@@ -59,6 +60,7 @@ HOLDERS: dict[str, type[DOMNode]] = {
     "snapshots": SnapshotsScreen,
     "candidates": CandidatesScreen,
     "sweep": SweepSheet,
+    "sides": SidePicker,
     "breakpoints": BreakpointSheet,
     "dialog": Dialog,
     "batch": BatchScreen,

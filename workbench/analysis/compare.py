@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from workbench.analysis.what_if import assembled_inside, reassembling
 from workbench.context.align import Change, changes
@@ -24,6 +25,7 @@ from workbench.context.strategy import Strategy, parse
 from workbench.context.tokens import Counter
 from workbench.engine.definition import Definition
 from workbench.engine.forecasting import PastCalls, Prediction
+from workbench.engine.journal.costs import CostSum
 from workbench.engine.journal.parts import CallState
 from workbench.engine.journal.state import RunState
 
@@ -132,6 +134,20 @@ class Totals(Struct, frozen=True):
         )
 
 
+class RecordedOutcome(Struct, frozen=True):
+    """What a run came to, for a side that really ran."""
+
+    status: str
+    output: str
+    spent: CostSum
+    """Of the whole run, with the runs inside it."""
+    missing: int = 0
+    """Runs inside it of which nobody knows what they took."""
+    seconds: float | None = None
+    """Without its pauses; None until it has ended, and where an imported file names no times."""
+    paused: float = 0.0
+
+
 class ComparisonSide(Struct, frozen=True):
     """One of the two looks."""
 
@@ -141,6 +157,8 @@ class ComparisonSide(Struct, frozen=True):
     totals: Totals
     prices: Mapping[str, Price]
     """By model."""
+    outcome: RecordedOutcome | None = None
+    """None for a what-if."""
 
     @property
     def breaches(self) -> tuple[Breach, ...]:
@@ -203,6 +221,14 @@ def _sign(a: float, b: float) -> int:
     return -1 if a < b else 1
 
 
+def answer_text(call: CallState) -> str:
+    """What a model answered: the text, then the tools that it calls; empty where no answer came."""
+    if call.answer is None:
+        return ""
+    calls = (f"→ {one.name} {one.arguments}" for one in call.answer.tool_calls)
+    return "\n".join(filter(None, (call.answer.text, *calls)))
+
+
 class Comparison(Struct, frozen=True):
     """Two sides, call by call."""
 
@@ -213,6 +239,30 @@ class Comparison(Struct, frozen=True):
     @property
     def differing(self) -> tuple[CallPair, ...]:
         return tuple(pair for pair in self.pairs if not pair.same)
+
+    @property
+    def both_ran(self) -> bool:
+        """Whether both sides have answers of their own: what-ifs have those of the run."""
+        return self.a.outcome is not None and self.b.outcome is not None
+
+    @property
+    def outputs(self) -> tuple[str, str] | None:
+        """What both runs came to in the end; None for a what-if."""
+        if self.a.outcome is None or self.b.outcome is None:
+            return None
+        return self.a.outcome.output, self.b.outcome.output
+
+    def answers(self, pair: CallPair) -> tuple[str, str] | None:
+        """What was answered on both sides; None where one did not make the call, and for a what-if."""
+        if not self.both_ran or pair.a is None or pair.b is None:
+            return None
+        return answer_text(pair.a.call), answer_text(pair.b.call)
+
+    @property
+    def answered_otherwise(self) -> tuple[int, ...]:
+        """The pairs whose answers differ."""
+        found = ((number, self.answers(pair)) for number, pair in enumerate(self.pairs))
+        return tuple(number for number, texts in found if texts is not None and texts[0] != texts[1])
 
 
 def compare(a: ComparisonSide, b: ComparisonSide) -> Comparison:
@@ -293,7 +343,10 @@ def as_recorded(
         again = under(label, state, definition, parse(spec) if spec else None, counter, prices)
         known = {one.call.place: one for one in again.seen if one.digest == one.call.digest}
     calls = [call for call in state.calls if not call.beside and call.status != "assembled"]
-    return _side(label, [known.get(call.place) or _stored(call, prices) for call in calls], prices)
+    took = state.figures()
+    outcome = RecordedOutcome(state.status, state.output, took.spent, took.missing, state.seconds, state.paused)
+    side = _side(label, [known.get(call.place) or _stored(call, prices) for call in calls], prices)
+    return replace(side, outcome=outcome)
 
 
 class KnownPrices:

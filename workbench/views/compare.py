@@ -21,9 +21,10 @@ from workbench.context.message import Image
 from workbench.context.reasons import explain, origin
 from workbench.context.wording import passages
 from workbench.views.cells import Row, Span, crop, fit, flat, justify, width_of
-from workbench.views.compare_refs import CompareRefs, Ref
+from workbench.views.compare_refs import OUTPUT, CompareRefs, Ref
 from workbench.views.compare_words import (
     ComparisonNote,
+    answer_lines,
     breach_line,
     brief_difference,
     call_name,
@@ -39,7 +40,7 @@ from workbench.views.compare_words import (
     state_of,
     verdict,
 )
-from workbench.views.diffs import DiffRows
+from workbench.views.diffs import DiffRows, diff_blocks
 from workbench.views.documents import message_lines
 from workbench.views.entry import equal_words
 from workbench.views.entry_text import message_text
@@ -163,6 +164,7 @@ class CompareView(View):
         yield calls_table(self.comparison)
         yield BLANK
         yield from map(_sentence, sentences(self.comparison))
+        yield from answer_blocks(self.comparison, whole=self.texts)
         if self.plot:
             yield BLANK
             yield plots(self.comparison)
@@ -180,6 +182,7 @@ class CompareView(View):
         yield calls_table(comparison, links=[_anchor(different, pair) for pair in comparison.pairs])
         yield (Cell(f"Costs are US dollars for the input, predicted.{_grades(comparison)}", "dim"),)
         yield from (_sentence(one) for one in said if one.kind == "price")
+        yield from answer_blocks(comparison, whole=True)
         yield Heading("Over the calls")
         yield plots(comparison)
         for number, pair in enumerate(different, 1):
@@ -218,7 +221,7 @@ def _shown_images(comparison: Comparison) -> Iterator[Image]:
                     yield from entry.sent.images
 
 
-_SAID = {"pays": "accent", "note": "plain", "reported": "recorded", "price": "dim"}
+_SAID = {"side": "plain", "pays": "accent", "note": "plain", "reported": "recorded", "price": "dim"}
 
 
 def _sentence(said: ComparisonNote) -> tuple[Piece, ...]:
@@ -241,6 +244,20 @@ def _grades(comparison: Comparison) -> str:
     found = {seen.grade for side in (comparison.a, comparison.b) for seen in side.seen}
     said = [f"{GRADE_SIGN[grade]} before tokens: {words}." for grade, words in meanings.items() if grade in found]
     return "".join(f" {one}" for one in said)
+
+
+def answer_blocks(comparison: Comparison, *, whole: bool) -> Iterator[Block]:
+    """How the final outputs of two runs differ, and with ``whole`` the answers of each call."""
+    outputs = comparison.outputs
+    if outputs is not None and outputs[0] != outputs[1]:
+        yield BLANK
+        yield (Cell("Final output", "head"), Cell("  − A  + B", "dim"))
+        yield from diff_blocks(*outputs)
+    for at in comparison.answered_otherwise if whole else ():
+        answers = comparison.answers(comparison.pairs[at]) or ("", "")
+        yield BLANK
+        yield (Cell(f"Answer of {call_name(comparison.pairs[at].place)}", "head"), Cell("  − A  + B", "dim"))
+        yield from diff_blocks(*answers)
 
 
 def plots(comparison: Comparison) -> Drawing:
@@ -430,14 +447,16 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "b": _side_json(comparison.b),
         "verdict": sentence,
         "paradox": warns,
-        "notes": [*pay_lines(comparison), *fallback_lines(comparison)],
-        "calls": [_pair_json(pair) for pair in comparison.pairs],
+        "notes": [*answer_lines(comparison), *pay_lines(comparison), *fallback_lines(comparison)],
+        "outputs": None if comparison.outputs is None else dict(zip("ab", comparison.outputs, strict=True)),
+        "calls": [_pair_json(pair, comparison.answers(pair)) for pair in comparison.pairs],
     }
 
 
 def _side_json(side: ComparisonSide) -> dict[str, Any]:
     return {
         "label": side.label,
+        "outcome": None if side.outcome is None else to_builtins(side.outcome),
         "totals": to_builtins(side.totals),
         "prices": {model: _price_json(price) for model, price in side.prices.items()},
         "break_even": {
@@ -460,13 +479,14 @@ def _price_json(price: Price) -> dict[str, Any]:
     }
 
 
-def _pair_json(pair: CallPair) -> dict[str, Any]:
+def _pair_json(pair: CallPair, answers: tuple[str, str] | None) -> dict[str, Any]:
     both = pair.a is not None and pair.b is not None
     return {
         "at": str(pair.place),
         "phase": pair.place.phase,
         "turn": pair.place.turn,
         "same": pair.same,
+        "answers": None if answers is None else dict(zip("ab", answers, strict=True)),
         "a": _seen_json(pair.a, pair.b),
         "b": _seen_json(pair.b, pair.a),
         "changes": [
@@ -602,10 +622,14 @@ class CompareRows(Rows):
     def sides(self, row: int) -> SideRows | DiffRows | None:
         """The texts of a row in full, with what differs in red and green; None for a row without a message."""
         ref = self.refs[row]
+        if ref.kind == "answer":
+            title: tuple[Span, ...] = (("Answer", "title"), (f"  {flat(self._answered(ref))}", "name"))
+            labels = (f"A: {flat(self.comparison.a.label)}", f"B: {flat(self.comparison.b.label)}")
+            return DiffRows(self._answers(ref), labels, title)
         if ref.kind not in ("entry", "sent"):
             return None
         old, new = self._entries(ref)
-        title: tuple[Span, ...] = (("Message", "title"), (f"  {_named(old, ref.old) or _named(new, ref.new)}", "name"))
+        title = (("Message", "title"), (f"  {_named(old, ref.old) or _named(new, ref.new)}", "name"))
         labels = (f"A: {state_of(old) if old else 'not here'}", f"B: {state_of(new) if new else 'not here'}")
         if old is not None and new is not None and _is_reworded(old, new):
             return DiffRows((message_text(old), message_text(new)), labels, title, copy=message_text(new))
@@ -647,6 +671,10 @@ class CompareRows(Rows):
                 return Row(crop(self._call(self.comparison.pairs[ref.pair], width), width))
             case "total" | "peak":
                 return Row(crop(self._sum(ref.kind, width), width))
+            case "answers":
+                return Row(crop(((" Answers: where they differ", "head"),), width))
+            case "answer":
+                return Row(crop(self._answer(ref), width))
             case "section":
                 pair = self.comparison.pairs[ref.pair]
                 rule = (("── ", "rule"), (flat(call_name(pair.place)), "name"), (" ", "plain"))
@@ -705,6 +733,18 @@ class CompareRows(Rows):
         fields = peak_fields(self.comparison) if peak else total_fields(self.comparison, self._largest)
         said = fields.get("first difference", Cell(""))
         return _columns(self._widths_at(width), fields, (said.text, said.token), width)
+
+    def _answer(self, ref: Ref) -> tuple[Span, ...]:
+        """The call, and the place in B's answer where it begins to differ."""
+        old, new = self._answers(ref)
+        return ((f" {fit(self._answered(ref), NAME)}  ", "name"), *_around(old, new, "added-word"))
+
+    def _answers(self, ref: Ref) -> tuple[str, str]:
+        pair = None if ref.pair == OUTPUT else self.comparison.pairs[ref.pair]
+        return (self.comparison.outputs if pair is None else self.comparison.answers(pair)) or ("", "")
+
+    def _answered(self, ref: Ref) -> str:
+        return "final output" if ref.pair == OUTPUT else call_name(self.comparison.pairs[ref.pair].place)
 
     def _folded(self, ref: Ref) -> tuple[Span, ...]:
         pair = self.comparison.pairs[ref.pair]

@@ -15,7 +15,9 @@ from workbench.context.align import Stretch, stretches
 class Ref(NamedTuple):
     """What a row stands for. ``pair`` and ``stretch`` count from 0; ``old`` and ``new`` are entries, -1 for none."""
 
-    kind: Literal["text", "head", "call", "total", "peak", "section", "note", "fold", "entry", "sent"]
+    kind: Literal[
+        "text", "head", "call", "total", "peak", "answers", "answer", "section", "note", "fold", "entry", "sent"
+    ]
     pair: int = -1
     stretch: int = -1
     old: int = -1
@@ -23,6 +25,8 @@ class Ref(NamedTuple):
     line: int = -1
 
 
+OUTPUT = -1
+"""In the place of a call: the output of the whole run."""
 KEPT = 16
 """Calls whose rows are kept once they are laid out: all rows of all calls are the square of a long run."""
 
@@ -34,6 +38,8 @@ class CompareRefs:
         """``lines``: how many lines of sentences stand on top; ``notes`` gives those of what a call took back."""
         self._notes = notes
         self._pairs = comparison.pairs
+        outputs = comparison.outputs
+        self._answers = (*((OUTPUT,) if outputs and outputs[0] != outputs[1] else ()), *comparison.answered_otherwise)
         self._top = self._above(lines)
         both = ((i, pair) for i, pair in enumerate(comparison.pairs) if pair.a is not None and pair.b is not None)
         self._sections = [index for index, pair in both if not pair.same]
@@ -46,7 +52,9 @@ class CompareRefs:
     def _above(self, lines: int) -> list[Ref]:
         sentences = (Ref("text", line=line) for line in range(lines))
         calls = (Ref("call", index) for index in range(len(self._pairs)))
-        return [*sentences, Ref("text"), Ref("head"), *calls, Ref("total"), Ref("peak")]
+        answers = [Ref("answer", index) for index in self._answers]
+        answers = [Ref("text"), Ref("answers"), *answers] if answers else []
+        return [*sentences, Ref("text"), Ref("head"), *calls, Ref("total"), Ref("peak"), *answers]
 
     def say(self, lines: int) -> None:
         """So many lines of sentences stand on top now: there is another width."""

@@ -14,7 +14,7 @@ from workbench.context.assembly import Action, Entry
 from workbench.context.cache import Price
 from workbench.context.place import Place
 from workbench.context.reasons import name_of
-from workbench.views.numbers import UNKNOWN, count, money, plural
+from workbench.views.numbers import UNKNOWN, UNPRICED, count, money, plural, spent_cell, took_words
 
 SMALL = 0.01
 """US dollars: below it a table shows six digits, because four would hide the differences."""
@@ -117,7 +117,9 @@ def verdict(comparison: Comparison) -> tuple[bool, str]:
     if (sign := cheaper(a, b)) is None:
         low, high = (_more_or_less(one, other, "") or "the same" for one, other in _bounds(a, b))
         return True, f"{tokens}; which costs less cannot be told before the provider has counted: {low}, or {high}"
-    joined = f"{tokens} and costs {_more_or_less(a.cost, b.cost, '') or 'the same'}"
+    change = _more_or_less(a.cost, b.cost, "") if a.cost != b.cost else ""
+    costs = f"costs {change} ({money(b.cost)}, not {money(a.cost)})" if change else f"costs the same ({money(a.cost)})"
+    joined = f"{tokens} and {costs}"
     paradox = b.tokens < a.tokens and sign < 0
     if paradox and comparison.b.breaches:
         joined += f": {_deed(comparison)} breaks the cached prefix at {plural(len(comparison.b.breaches), 'call')}"
@@ -148,7 +150,7 @@ def pay_lines(comparison: Comparison) -> Iterator[str]:
             yield f"{name} frees {freed} tokens and has {rewritten} read anew that were cached"
             left = sum(b.left for b in breaches) / len(breaches)
             paying = sum(1 for pair in comparison.pairs if pays(*(pair.b, pair.a) if name == "B" else (pair.a, pair.b)))
-            here = f"on average {left:.0f} are left here, and at {paying} of {plural(len(breaches), 'call')} it paid"
+            here = f"{left:.0f} remain on average. Paid off at {paying} of {plural(len(breaches), 'call')}"
             said = _pays(side.pays_after, here)
             if side.pays_after == 0 and _is_more(side.totals.cost, other.totals.cost):
                 short = [one.breach.price.rule.minimum for one in side.seen if one.breach and _is_short(one)]
@@ -164,7 +166,7 @@ def breach_line(seen: AssembledCall, other: AssembledCall | None) -> str:
         return f"frees {count(breach.freed, seen.grade)} tokens"
     rewritten = count(breach.rewritten, seen.grade)
     what = f"frees {count(breach.freed, seen.grade)} tokens, {rewritten} are read anew that were cached"
-    said = _pays(breach.turns, f"{breach.left} left")
+    said = _pays(breach.turns, f"{breach.left} remain")
     if breach.turns == 0 and _is_more(cost_of(seen), cost_of(other)):
         said = _dearer(breach.price.rule.minimum if _is_short(seen) else 0)
     return f"{what}: {said}"
@@ -206,7 +208,7 @@ def fallback_lines(comparison: Comparison) -> Iterator[str]:
 class ComparisonNote(Struct, frozen=True):
     """One sentence about a comparison, the same in the terminal, in the app and in HTML."""
 
-    kind: Literal["verdict", "warning", "pays", "note", "reported", "price"]
+    kind: Literal["verdict", "warning", "side", "pays", "note", "reported", "price"]
     text: str
     """Without a full stop."""
     saves: bool = False
@@ -217,8 +219,10 @@ def sentences(comparison: Comparison) -> Iterator[ComparisonNote]:
     """All that is said above or below the table, in its order."""
     warns, sentence = verdict(comparison)
     yield ComparisonNote("warning" if warns else "verdict", sentence, _saves(comparison))
+    yield from (ComparisonNote("side", line) for line in side_lines(comparison))
+    yield from (ComparisonNote("note", line) for line in answer_lines(comparison))
     for line in pay_lines(comparison):
-        yield ComparisonNote("pays" if " pays " in line else "note", line)
+        yield ComparisonNote("pays" if line.startswith(PAYS) else "note", line)
     yield from (ComparisonNote("note", line) for line in fallback_lines(comparison))
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         yield from (ComparisonNote("reported", f"{name} {line}") for line in reported_lines(side))
@@ -226,14 +230,51 @@ def sentences(comparison: Comparison) -> Iterator[ComparisonNote]:
         yield from (ComparisonNote("price", line) for line in price_words(model, price))
 
 
+def side_lines(comparison: Comparison) -> Iterator[str]:
+    """Tokens, dollars and time of both sides."""
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        totals = side.totals
+        cost = UNPRICED if totals.cost is None else money(totals.cost)
+        said = f"{name} {side.label}: {count(totals.tokens, totals.grade)} tokens, {cost} for the input"
+        ran = side.outcome
+        if ran is None:
+            yield f"{said}; time and answers unknown (what-if)"
+            continue
+        took = took_words(ran.seconds, ran.paused)
+        parts = [
+            f"the run cost {spent}" if (spent := spent_cell(ran.spent, ran.missing)) else "",
+            took and f"took {took}",
+        ]
+        ended = "" if ran.status == "success" else ran.status
+        yield "; ".join((said, ", ".join(filter(None, (*parts, ended))))).removesuffix("; ")
+
+
+def answer_lines(comparison: Comparison) -> Iterator[str]:
+    """Whether two runs came to the same, and where their answers differ."""
+    if (outputs := comparison.outputs) is None:
+        return
+    same = outputs[0] == outputs[1]
+    yield "both end with the same output" if same else "the final outputs differ"
+    if differ := comparison.answered_otherwise:
+        both = sum(1 for pair in comparison.pairs if pair.a is not None and pair.b is not None)
+        names = ", ".join(call_name(comparison.pairs[at].place) for at in differ[:4]) + (
+            ", …" if len(differ) > 4 else ""
+        )
+        yield f"answers differ at {len(differ)} of {plural(both, 'call')}: {names}"
+
+
+PAYS = ("Breaks even", "Pays", "Never pays", "Whether it pays")
+"""How a sentence begins that says whether taking back what was sent is worth it."""
+
+
 def _pays(turns: float | None, here: str) -> str:
     if turns is None:
-        return "whether it pays is unknown, because a price is"
+        return "whether it pays is unknown: a price is missing"
     if math.isinf(turns):
-        return "it never pays, because reading the cache is free"
+        return "never pays: reading the cache is free"
     if turns == 0:
-        return "it pays at once"
-    return f"it pays from {plural(math.ceil(turns), 'more turn')} on; {here}"
+        return "pays at once"
+    return f"breaks even after {plural(math.ceil(turns), 'more turn')}; {here}"
 
 
 def _deed(comparison: Comparison) -> str:

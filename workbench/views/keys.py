@@ -664,6 +664,10 @@ SIDE_KEYS: tuple[Key, ...] = (
     Key("compare.next", _NEXT, "difference(1)", "compare", "The next difference", "Compare", "next"),
     Key("compare.previous", _PREVIOUS, "difference(-1)", "compare", "The previous difference", "Compare", "previous"),
     Key("compare.apply", "a", "apply", "compare", "Write strategy B into the file, after a look", "Compare", "apply B"),
+    Key("compare.sides", "s", "sides", "compare", "Choose other strategies or runs to compare", "Compare", "sides"),
+    Key("compare.ttl", "T", "ttl", "compare", "How long a cache keeps what was sent", "Compare", "cache"),
+    Key("sides.first", "space", "first", "sides", "Make this side A; enter takes side B", "Compare", "side A"),
+    Key("sides.write", "w", "write", "sides", "Write a strategy, which becomes side B", "Compare", "own strategy"),
     Key("compare.plot", "P", "plot", "compare", "Tokens and cost over the calls, as a plot", "Compare", "plot"),
     Key("compare.sweep", "S", "sweep", "compare", "Try many strategies on this run", "Compare", "sweep"),
     Key(
@@ -738,6 +742,7 @@ BREAKPOINT_KEYS: tuple[Key, ...] = (
 
 SIDE_CONTEXTS: dict[str, tuple[str, ...]] = {
     "compare": ("list", "sheet"),
+    "sides": ("list", "sheet"),
     "candidates": ("list", "sheet"),
     "sweep": ("list", "sheet"),
     "breakpoints": ("list", "sheet"),

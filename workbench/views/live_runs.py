@@ -117,7 +117,7 @@ class LiveRunRows(Rows):
     def __init__(self, plan: LivePlan, results: Sequence[LiveResult], tick: int = 0, *, is_over: bool) -> None:
         self.results = tuple(results)
         self._tick = tick
-        self._plan = plan_words(plan)
+        self.plan = plan
         self.title = (("Run live", "title"), (f"  {plural(len(plan.runs), 'run')}", "name"))
         self.title_right = ((total_words(results) if is_over else told("{sweep.stop} stops"), "dim"),)
 
@@ -126,7 +126,7 @@ class LiveRunRows(Rows):
 
     def heads(self, width: int) -> Sequence[Row]:
         room = self._name(width)
-        said = [Row(((f" {line}", "dim"),)) for line in textwrap.wrap(self._plan, max(20, width - 2))]
+        said = [Row(((f" {line}", "dim"),)) for line in textwrap.wrap(plan_words(self.plan), max(20, width - 2))]
         return (*said, Row(crop(((f"   {fit('strategy', room)}  {fit('status', 9)}  output", "head"),), width)))
 
     def _name(self, width: int) -> int:

@@ -135,6 +135,55 @@ def source_of(project: Project, text: str, here: str) -> ComparedRun:
     return ComparedRun(here, said)
 
 
+class SideChoice(Struct, frozen=True):
+    """What a side of a comparison can be."""
+
+    kind: str
+    """``record``, ``file``, ``named``, ``built-in`` or ``run``."""
+    name: str
+    words: str
+    side: ComparedRun
+
+
+BUILT_IN = {
+    "snowball": "everything of each turn, as chat clients do",
+    "selective": "what the phases ask for",
+    "selective+mask(after=3)": "tool results older than 3 turns as one line each",
+    "selective+mask(after=3,step=5)": "the same five turns at a time, which keeps the cached prefix longer",
+}
+"""Strategies to begin with."""
+OTHER_RUNS = 50
+"""Runs that are offered, the newest; those of the same cascade stand first."""
+
+
+def side_choices(project: Project, run_id: str) -> tuple[SideChoice, ...]:
+    """What a run can be compared with. Raises StoreError, DefinitionError."""
+    state = project.store.state(run_id)
+    named = definition_of(state).cascade.strategies
+    found = [
+        SideChoice("record", THIS, "this run as it was recorded", ComparedRun(run_id)),
+        SideChoice("file", FILE, "what the file said when it ran", ComparedRun(run_id, FILE)),
+    ]
+    found += [SideChoice("named", name, spec, ComparedRun(run_id, name)) for name, spec in named.items()]
+    given = set(named.values())
+    found += [SideChoice("built-in", s, w, ComparedRun(run_id, s)) for s, w in BUILT_IN.items() if s not in given]
+    runs = [run for run in project.store.runs() if not run.depth and run.run_id != run_id]
+    runs.sort(key=lambda run: run.cascade_id != state.cascade_id)
+    for run in runs[:OTHER_RUNS]:
+        about = f"{run.cascade_file or run.cascade_id}, {run.status}, {run.calls:,} calls"
+        found.append(SideChoice("run", run.name, about, ComparedRun(run.run_id)))
+    return tuple(found)
+
+
+def spec_fault(project: Project, run_id: str, text: str) -> str:
+    """Why a text is no strategy for a run; empty for one that is. Raises StoreError, DefinitionError."""
+    try:
+        strategy_of(definition_of(project.store.state(run_id)), text)
+    except SpecError as fault:
+        return f"column {fault.column}: {fault.message}" + (f" ({fault.hint})" if fault.hint else "")
+    return ""
+
+
 def compare_sources(project: Project, a: ComparedRun, b: ComparedRun, prices: Prices) -> RunComparison:
     """Two sides of any kind. Raises SpecError, DefinitionError, StoreError."""
     names = [project.store.find(source.run) for source in (a, b)]

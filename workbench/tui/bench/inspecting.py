@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.context.strategy import SpecError
 from workbench.engine.definition import Definition, DefinitionError
@@ -26,7 +26,7 @@ from workbench.views.keys import told
 from workbench.views.summary import SummaryRows
 from workbench.views.text import TextRows, text_lines
 from workbench.views.wire import as_curl, as_python, body_of, destination
-from workbench.workspace.comparing import source_of
+from workbench.workspace.comparing import source_of, spec_fault
 
 if TYPE_CHECKING:
     from workbench.context.place import Place
@@ -176,7 +176,16 @@ class Inspecting:
             return None
 
         usual = " vs ".join(CHANGES) if presenter.state.changed else f"{first} vs file"
-        self._stage.ask("compare", value=value or usual, done=done, words=words, between=" vs ")
+
+        def check(text: str) -> str:
+            for side in (part.strip() for part in text.split(" vs ")):
+                known = {"", *CHANGES, "this", "file", *strategies}
+                if side not in known and ("(" in side or "+" in side) and (fault := spec_fault(project, run_id, side)):
+                    return fault
+            return ""
+
+        options: dict[str, Any] = {"words": words, "between": " vs ", "check": check}
+        self._stage.ask("compare", value=value or usual, done=done, **options)
 
     def _show_changes(self, presenter: Presenter) -> None:
         """What was changed in the file since the run that is shown began."""

@@ -13,11 +13,13 @@ from textual.binding import BindingType
 from workbench.context.apply import ApplyError
 from workbench.context.strategy import SpecError
 from workbench.engine.definition import DefinitionError
+from workbench.models.repricing import PricesError, lifetime_of
 from workbench.replacing import write_whole
 from workbench.store.faults import StoreError
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.dialog import ChoiceDialog
 from workbench.tui.screens.sheet import Sheet
+from workbench.tui.screens.sides import SidePicker
 from workbench.tui.screens.sized import Grip, SizedScreen
 from workbench.tui.screens.sweep import SweepSheet, asked_for
 from workbench.tui.widgets.rowview import RowView
@@ -29,9 +31,12 @@ from workbench.workspace.comparing import (
     ComparedRun,
     FileChange,
     RunComparison,
+    SideChoice,
     change_for,
     compare_sources,
     images_of,
+    pricing_of,
+    side_choices,
     write_change,
 )
 from workbench.workspace.input_file import CannotOpen
@@ -57,7 +62,9 @@ class CompareSheet(Sheet, SizedScreen[None]):
         "compare.next",
         "compare.previous",
         "list.open",
+        "compare.sides",
         "compare.apply",
+        "compare.ttl",
         "compare.plot",
         "compare.sweep",
         "compare.export",
@@ -74,6 +81,8 @@ class CompareSheet(Sheet, SizedScreen[None]):
         self._found: RunComparison | None = None
         self._compared: CompareRows | None = None
         self._here: Ref | None = None
+        self._ttl = ""
+        """How long a cache keeps what was sent; empty for what providers and marks say."""
         self._written: FileChange | None = None
         """What was written into the file from here, to take it back."""
 
@@ -90,7 +99,9 @@ class CompareSheet(Sheet, SizedScreen[None]):
     @work(thread=True, exclusive=True, group="compare", exit_on_error=False)
     def _work_out(self) -> None:
         try:
-            found = compare_sources(self._project, self.a, self.b, self._project.environment.prices)
+            lasting = lifetime_of(self._ttl) if self._ttl else None
+            prices = pricing_of(self._project.environment.prices, None, lasting).prices
+            found = compare_sources(self._project, self.a, self.b, prices)
         except (SpecError, DefinitionError, StoreError) as fault:
             self.app.call_later(self._failed, str(fault))
             return
@@ -105,6 +116,8 @@ class CompareSheet(Sheet, SizedScreen[None]):
         self._found = found
         self._here = None
         self._rows = self._compared = CompareRows(found.comparison, found.title, is_what_if=bool(self.b.spec))
+        if self._ttl:
+            self._rows.title = (*self._rows.title, (f"  cache kept {self._ttl}", "changed"))
         self.apply_sizes()
         self.view.show(self._rows, 0)
         for note in found.notes:
@@ -173,6 +186,49 @@ class CompareSheet(Sheet, SizedScreen[None]):
         """Tokens and cost of both sides over the calls."""
         if (found := self._ready()) is not None:
             self.app.push_screen(Sheet(plot_doc(found.comparison, lambda: self.app.size.height)))
+
+    # -- other sides and prices --------------------------------------------------------------------------------------
+
+    def action_sides(self) -> None:
+        """Choose what is compared."""
+        self._look_for_sides()
+
+    @work(thread=True, exclusive=True, group="sides", exit_on_error=False)
+    def _look_for_sides(self) -> None:
+        """In a worker: the list names stored runs."""
+        try:
+            choices = side_choices(self._project, self._project.store.find(self.a.run))
+        except (StoreError, DefinitionError) as fault:
+            self.app.call_later(self.services.say, str(fault), "error")
+            return
+        self.app.call_later(self._pick_sides, choices)
+
+    def _pick_sides(self, choices: tuple[SideChoice, ...]) -> None:
+        def chosen(a: ComparedRun, b: ComparedRun) -> None:
+            self.a, self.b = a, b
+            self._work_out()
+
+        self.app.push_screen(SidePicker(self._project, choices, self.a, self.b, chosen))
+
+    def action_ttl(self) -> None:
+        """Ask how long a cache keeps what was sent, and work both sides out again."""
+
+        def wrong(text: str) -> str:
+            try:
+                lifetime_of(text.strip()) if text.strip() else None
+            except PricesError as fault:
+                return str(fault)
+            return ""
+
+        def done(text: str) -> str | None:
+            if fault := wrong(text):
+                return fault
+            self._ttl = text.strip()
+            self._work_out()
+            return None
+
+        words = "5m, 1h; empty: as long as the provider keeps it"
+        self.ask("cache kept", value=self._ttl, placeholder=words, check=wrong, done=done)
 
     # -- other strategies --------------------------------------------------------------------------------------------
 
