@@ -108,3 +108,26 @@ def test_native_tools_go_over_the_wire(cli: Cli, workspace: Path) -> None:
 def test_a_request_that_failed_is_shown_byte_for_byte(cli: Cli, provider: Loopback) -> None:
     assert cli("run", "one.yaml", "--base-url", provider.url, "-m", "500", "--session", "s").code == 4
     assert cli("context", "s", "--wire").out.encode() == provider.requests[0].raw + b"\n"
+
+
+def test_a_pipeline_asks_a_provider_and_takes_the_edge_that_its_tool_call_states(cli: Cli, workspace: Path) -> None:
+    (workspace / "two.dot").write_text(
+        """digraph two {
+          start [shape=Mdiamond]
+          a [prompt="First"]
+          b [prompt="Second"]
+          done [shape=Msquare]
+          start -> a
+          a -> b [condition="outcome=fail"]
+          a -> done [condition="outcome=success"]
+          b -> done
+        }"""
+    )
+    stated = Reply("", calls=[("report_outcome", '{"outcome": "fail", "failure_reason": "not yet"}')])
+    with Loopback([stated, Reply("Made.")]) as server:
+        ended = cli("run", "two.dot", "--base-url", server.url, "-m", "gpt-x", "--session", "live")
+        assert (ended.code, ended.out) == (0, "Made.\n")
+        assert [tool["function"]["name"] for tool in server.requests[0].body["tools"]] == ["report_outcome"]
+        assert len(server.requests) == 2
+        assert cli("run", "two.dot", "--reuse", "live").code == 0
+        assert len(server.requests) == 2, "a replay makes no call"

@@ -21,6 +21,7 @@ from tests.engine.support import (
     ScriptedModel,
     StepClock,
     Words,
+    native,
     play,
     ports,
 )
@@ -103,7 +104,7 @@ def test_a_stated_outcome_takes_the_true_condition_with_its_values_in_the_journa
 
 def test_the_tool_states_an_outcome_and_ends_the_phase_without_a_closing_call() -> None:
     body = 'a [prompt="x"]\n start -> a\n a -> done [label="Ship"]\n a -> a [label="Again"]'
-    reply = '```json\n{"tool": "report_outcome", "arguments": {"outcome": "success", "preferred_label": "ship"}}\n```'
+    reply = native(report_outcome={"outcome": "success", "preferred_label": "ship"})
     played = run(body, {"a": [reply]})
     assert played.outcome.status == "success", played.outcome.reason
     assert played.of_kind("route_chosen")[1].data["rule"] == "preferred label"
@@ -315,6 +316,25 @@ def test_the_first_success_ends_the_other_branches() -> None:
     assert "no branch succeeded" in played.outcome.reason
 
 
+def test_a_branch_that_is_outrun_ends_where_it_is_and_a_replay_ends_it_there() -> None:
+    class Uneven(ScriptedModel):
+        async def complete(
+            self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]
+        ) -> Answer:
+            for _ in range(400 if place.phase == "late" else 20):
+                await asyncio.sleep(0)
+            return await super().complete(request, place, images, on_text)
+
+    body = FAN.replace("fan [shape=component]", 'fan [shape=component, join_policy="first_success"]').replace(
+        "left -> join", 'left -> late -> join\n late [prompt="z"]'
+    )
+    played = run(body, own_model=Uneven({"left": ["L"], "late": ["never"], "right": ["R"]}))
+    assert played.outcome.status == "success", played.outcome.reason
+    assert [one["status"] for one in played.outcome.state["parallel.results"]] == ["skipped", "success"]
+    late = next(event for event in played.of_kind("phase_finished") if event.place.phase == "late")
+    assert late.data["status"] == "stopped"
+
+
 def test_branches_of_branches_have_places_of_their_own() -> None:
     body = """one [shape=component]  two [shape=component]
       a [prompt="a"]  b [prompt="b"]  c [prompt="c"]  inner [shape=tripleoctagon]  outer [shape=tripleoctagon]
@@ -444,6 +464,16 @@ def test_a_manager_stops_its_child_where_its_condition_holds() -> None:
     played = with_child(body, looping, {"work": ["on"] * 100})
     assert played.outcome.status == "success", played.outcome.reason
     assert played.outcome.state["stack.child.status"] == "stopped"
+
+
+def test_a_manager_tells_its_child_what_its_model_says() -> None:
+    body = """m [shape=house, stack.child_dotfile="child.dot", manager.actions="observe,steer,wait", prompt="Guide it"]
+      start -> m -> done"""
+    child = 'one [prompt="1"]  two [prompt="2"]  three [prompt="3"]\n start -> one -> two -> three -> done'
+    played = with_child(body, child, {"one": ["a"], "two": ["b"], "three": ["c"], "m": ["be brief"] * 50})
+    assert played.outcome.status == "success", played.outcome.reason
+    told = [request.messages[-1].text for place, request in played.model.requests if place.phase == "three"]
+    assert told == ["[User feedback]:\nbe brief"]
 
 
 def test_a_manager_without_a_child_graph_says_so() -> None:

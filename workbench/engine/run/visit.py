@@ -17,7 +17,7 @@ from workbench.context.scope import Arrival, VisitRecord
 from workbench.context.strategy import Strategy, parse
 from workbench.engine.candidates.candidates import factor_of, varied_task
 from workbench.engine.candidates.soundings import sound
-from workbench.engine.contracts import ToolSpec
+from workbench.engine.contracts import Divergence, ToolSpec
 from workbench.engine.conversation import Attempting, Conversation, VisitSetup
 from workbench.engine.definition import Definition, DefinitionError
 from workbench.engine.engine_tools import ENGINE_SPECS, RAG_SPECS, REPORT_OUTCOME, ROUTE_TO, engine_spec
@@ -161,8 +161,9 @@ class Visit:
                 self.route, self.setup.route_rule = after
                 return ""
             raise
-        except asyncio.CancelledError:
-            if self.work is not None:  # A branch that another has outrun ends here; the run goes on.
+        except (asyncio.CancelledError, Divergence):
+            # A branch that another has outrun ends here, in a replay where its recording does; the run goes on.
+            if self.work is not None:
                 self._leave(execution, "stopped", "stopped")
             raise
         status, reason = ("failed", self.outcome.failure_reason) if self.outcome.status == "fail" else ("success", "")

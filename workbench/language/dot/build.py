@@ -437,6 +437,7 @@ def _phase(node: Node) -> dict[str, Any]:
     phase: dict[str, Any] = {"name": node.id}
     if node.kind == "llm" or (node.kind == "join" and node.prompt):
         phase["instructions"] = node.prompt
+        phase["use_native_tools"] = True
         if node.model:
             phase["model"] = node.model
         if node.effort:
