@@ -9,12 +9,13 @@ import pytest
 from tests.engine.support import FlatPrices, Played, Reply, Words, play
 from workbench.analysis.what_if import what_if
 from workbench.context.strategy import parse
+from workbench.engine.definition import Options
 from workbench.engine.journal.parts import CallState
 
 
-def run(body: str, **replies: list[Reply]) -> Played:
+def run(body: str, options: Options | None = None, /, **replies: list[Reply]) -> Played:
     text = f'digraph p {{ goal="Mend it"\n start [shape=Mdiamond]\n done [shape=Msquare]\n {body}\n}}'
-    played = play(text, replies)
+    played = play(text, replies, options=options)
     assert played.outcome.status == "success", played.outcome.reason
     again = what_if(played.state, played.definition, None, Words(), FlatPrices())
     assert [r.assembly.request.digest for r in again] == [c.digest for c in calls(played)]
@@ -138,6 +139,22 @@ def test_branches_go_on_with_a_thread_apart() -> None:
     assert [text for _, text in sent(played, "l")] == ["do a", "A", "do l"]
     assert [text for _, text in sent(played, "r")] == ["do a", "A", "do r"]
     assert [text for _, text in sent(played, "z")] == ["do a", "A", "do z"]
+
+
+def test_behind_a_checkpoint_full_degrades_once_for_each_lost_thread() -> None:
+    body = """graph [default_fidelity=full, default_thread="t"]
+      a [prompt="do a"] b [prompt="do b"] c [prompt="do c"] d [prompt="do d", thread_id="u"]
+      start -> a -> b -> c -> d -> done"""
+    options = Options("test", "gpt-4o-mini", start="a", done=True, context={"tests": "2 failed"})
+    played = run(body, options, b=["B"], c=["C"], d=["D"])
+    preamble, task = sent(played, "b")
+    assert preamble[1].startswith("## Pipeline State (Comprehensive)\n\nPipeline: p\nGoal: Mend it\nStage: b (")
+    assert '"tests": "2 failed"' in preamble[1]
+    assert task == ("user", "do b")
+    assert [text for _, text in sent(played, "c")] == [preamble[1], "do b", "B", "do c"]
+    assert sent(played, "d")[0][1].startswith("## Pipeline State (Comprehensive)")
+    lost = [note for note in notes(played) if "not in the checkpoint" in note]
+    assert [note.partition(" by ")[0] for note in lost] == ['thread "t"', 'thread "u"']
 
 
 def test_a_strategy_of_one_format_is_a_what_if_of_another() -> None:

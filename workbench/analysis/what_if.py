@@ -190,6 +190,7 @@ def _scope(
         vectors=_vectors(state),
         graph=definition.graph,
         run_id=state.prompt_id,
+        from_checkpoint=bool(state.options.get("start")) and not state.options.get("restarts"),
         edge=visit.edge,
         fresh_retries=definition.graph.format == "dot",
     )

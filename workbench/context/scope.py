@@ -161,6 +161,8 @@ class PhaseScope(Struct, frozen=True):
     """The run as its prompts name it: a fork or replay keeps the name of the run that it came from."""
     edge: int | None = None
     """Index of the edge of the graph that led to this visit; None for the first and after a jump."""
+    from_checkpoint: bool = False
+    """Whether the run goes on from a checkpoint, which has no conversations: those of before are lost."""
     fresh_retries: bool = False
     """Whether an attempt sees nothing of those before it but the task."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -415,6 +415,10 @@ _BUDGETS = {"truncate": 100, "compact": 500, "summary:low": 600, "summary:medium
 """Tokens that a preamble may have where no budget is given."""
 
 
+DEGRADED: Final = "summary:high"
+"""What stands in for full where the conversation of a thread is lost."""
+
+
 class Fidelity(Part, frozen=True):
     """What ``fidelity`` says: full goes on with a conversation, the others begin one with a preamble."""
 
@@ -441,7 +445,7 @@ class Fidelity(Part, frozen=True):
 
     def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
         """The thread's messages, or the preamble, whose entry tells each of its items, those left out too."""
-        entered = self._thread(scope) if self.mode == "full" else self._preamble(scope, count)
+        entered = self._thread(scope, count) if self.mode == "full" else self._preamble(scope, count)
         return EnteredMessages(entered.rows, (*self._precedence(scope), *entered.notes))
 
     def _precedence(self, scope: PhaseScope) -> tuple[str, ...]:
@@ -476,7 +480,7 @@ class Fidelity(Part, frozen=True):
 
     # -- a thread ----------------------------------------------------------------------------------------------------
 
-    def _thread(self, scope: PhaseScope) -> EnteredMessages:
+    def _thread(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
         levels = threads(scope.cascade, scope.phase, scope.base, scope.arrival)
         if not levels:
             return EnteredMessages(notes=("thread: none is named, and no phase came before: new, empty",))
@@ -484,6 +488,11 @@ class Fidelity(Part, frozen=True):
         visits = [visit for visit, key in self._keyed(scope) if key == first.value and _has_said(visit)]
         note = _decided(f'thread "{first.value}"', first, others)
         if not any(visit.items for visit in visits):
+            if scope.from_checkpoint and (first.name != "phase before" or not scope.visits):
+                # The visit opens the thread anew: who goes on with it finds this preamble there.
+                told = f"{note}: its conversation is not in the checkpoint, so full is {DEGRADED} here"
+                stood_in = replace(self, mode=DEGRADED)._preamble(scope, count)
+                return EnteredMessages(stood_in.rows, (told, *stood_in.notes))
             return EnteredMessages(notes=(f"{note}: new, empty",))
         injection = Injection(scope)
         is_written = "mode" in self.written

@@ -480,6 +480,7 @@ class Execution:
             vectors=self.vectors,
             graph=run.definition.graph,
             run_id=run.prompt_id,
+            from_checkpoint=bool(run.options.start) and not run.options.restarts,
             edge=setup.edge,
             fresh_retries=run.definition.graph.format == "dot",
         )
