@@ -44,6 +44,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "tree": "The execution tree of a run.",
         "analyze": "Suggestions for prompts, from the soundings of stored runs.",
         "export": "A stored run as messages, spans, a page, a checkpoint or Parquet.",
+        "training": "Chosen runs as data for fine-tuning.",
         "graph": "The phases of a cascade or a run, and what leads where.",
         "sql": "Query all stored runs in SQL.",
         "push": "Ship the runs of this workspace to the team's server.",

@@ -40,12 +40,12 @@ def conversations(state: RunState, images: Images, *, details: bool = False) -> 
         named = {"tools": [dict(tool) for tool in tools]} if tools else {}
         yield {
             **(about if details else {}),
-            "messages": messages if details else [_bare(message) for message in messages],
+            "messages": messages if details else [bare(message) for message in messages],
             **named,
         }
 
 
-def _bare(message: dict[str, Any]) -> dict[str, Any]:
+def bare(message: dict[str, Any]) -> dict[str, Any]:
     """A message with the keys that OpenAI's chat form defines for its role."""
     keys = ("role", "content", "tool_call_id") if message["role"] == "tool" else ("role", "content", "name")
     bare = {key: message[key] for key in keys if key in message}

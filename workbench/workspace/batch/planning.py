@@ -73,7 +73,12 @@ class VariantSetup(Struct, frozen=True):
     def asked(self) -> Mapping[str, Any]:
         """Who is asked and how, as far as it makes a cell another one."""
         choice, options = self.choice, self.options
-        asked = {"model": choice.default_model, "offline": choice.offline, "url": choice.base_url}
+        asked = {
+            "file": self.variant.cascade,
+            "model": choice.default_model,
+            "offline": choice.offline,
+            "url": choice.base_url,
+        }
         return asked | {"strategy": options.strategy, "includes": dict(self.definition.includes)}
 
 
@@ -119,7 +124,7 @@ def prepared(project: Project, request: BatchRequest, records: Records) -> Prepa
             input = {**row.input, **setup.input}
             for repetition in range(request.repeat):
                 key = cell_key(setup.definition.sha256, setup.asked, input, copy, repetition)
-                cells[key] = (at, number, repetition)
+                cells[key if key not in cells else f"{key}-{number}"] = (at, number, repetition)
     labels = tuple(
         PlannedVariant(one.variant.label, one.variant.cascade, one.choice.label, one.options.strategy) for one in setups
     )
