@@ -1,7 +1,8 @@
 """What ``attach`` adds to a call: beside no proxy, mitmproxy and litellm's proxy, in turns, on one provider.
 
 ``python -m bench.attach [CALLS]``: p50 and p95 of a call that is answered at once, CPU of the proxy for each call, 200
-streams at once, and a request of 10 MB.
+streams at once, and a request of 10 MB. ``python -m bench.attach memory [CALLS]``: the memory of one session of many
+calls, in conversations of 20.
 """
 
 from __future__ import annotations
@@ -199,5 +200,38 @@ async def _table(sides: dict[str, tuple[str, int]], calls: int) -> None:
             print(f"{told} {max(streams) * 1e3:31.0f}   added p50 {(p50 - base) * 1e3:.2f} ms", flush=True)
 
 
+TURNS = 20
+"""Calls of one conversation."""
+
+
+def _memory(pid: int) -> float:
+    """Megabytes that a process holds."""
+    fields = Path(f"/proc/{pid}/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+async def memory(calls: int) -> None:
+    """Prints the memory of the recording process at ten points of a session."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, port = Path(name), _free()
+        async with provider() as straight:
+            words = [sys.executable, "-m", "workbench", "attach", "--port", str(port), "--upstream"]
+            with _process([*words, f"openai={straight}"], folder, port) as ours:
+                url, said = f"http://127.0.0.1:{port}/openai/v1/chat/completions", list[dict[str, str]]()
+                async with aiohttp.ClientSession() as client:
+                    for number in range(1, calls + 1):
+                        if number % TURNS == 1:
+                            said = [{"role": "user", "content": f"Task {number}: " + "some words to read " * 20}]
+                        async with client.post(url, json={"model": "m", "messages": said}) as response:
+                            answer = (await response.json())["choices"][0]["message"]
+                        said = [*said, answer, {"role": "user", "content": f"Go on with {number}."}]
+                        if number % max(calls // 10, 1) == 0:
+                            print(f"{number:8,} calls {_memory(ours.pid):8.0f} MB", flush=True)
+
+
 if __name__ == "__main__":
-    asyncio.run(measure(int(sys.argv[1]) if len(sys.argv) > 1 else 300))
+    given = sys.argv[1:]
+    if given[:1] == ["memory"]:
+        asyncio.run(memory(int(given[1]) if len(given) > 1 else 10_000))
+    else:
+        asyncio.run(measure(int(given[0]) if given else 300))

@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from workbench.attach.control import Debugging
 from workbench.attach.recorder import PHASE
+from workbench.context.place import Place
+from workbench.engine.contracts import Notice
 from workbench.engine.debugger.stepper import Stepper
 from workbench.engine.definition import Outcome
 from workbench.engine.journal.event import Event
@@ -48,12 +50,16 @@ async def attached(
     plan: AttachPlan,
     stepper: Stepper,
     observe: Callable[[Event], None],
-    say: Callable[[str], None],
+    notify: Callable[[Notice], None],
 ) -> Outcome:
-    """Record a session until its command ends, or until it is cancelled. ``say`` tells the person what the journal does
-    not. Raises what ``attached_run`` and ``run_beside`` do."""
+    """Record a session until its command ends, or until it is cancelled. ``notify`` tells the person what the journal
+    does not. Raises what ``attached_run`` and ``run_beside`` do."""
     served = plan.served
-    with attached_run(project, plan.options, observe) as run:
+
+    def say(words: str) -> None:
+        notify(Notice("told", Place(), {"message": words}))
+
+    with attached_run(project, plan.options, observe, notify) as run:
         control = Debugging(run.recorder, stepper, say)
         code, stopped = 0, "it was stopped in the Bench"
         try:

@@ -14,6 +14,7 @@ from workbench.attach.recorded import NothingRecorded, RecordedAnswers
 from workbench.attach.recorder import FORMAT, PHASE, Recorder
 from workbench.attach.traffic import Answers
 from workbench.context.strategy import Strategy
+from workbench.engine.contracts import Notice
 from workbench.engine.journal.event import Event
 from workbench.importers.journal import JournalServices, Origin, no_one
 from workbench.models.cost import cost
@@ -25,6 +26,7 @@ from workbench.plain_file import read_plain
 from workbench.workspace.input_file import CannotOpen
 from workbench.workspace.offline_replies import RepliesError
 from workbench.workspace.project import Project, new_session_id
+from workbench.workspace.saving import JournalWatch
 from workbench.workspace.system import SystemClock, SystemIds
 
 
@@ -60,9 +62,13 @@ class AttachedRun(Struct, frozen=True):
 
 @contextmanager
 def attached_run(
-    project: Project, options: AttachOptions, observe: Callable[[Event], None] = no_one
+    project: Project,
+    options: AttachOptions,
+    observe: Callable[[Event], None] = no_one,
+    notify: Callable[[Notice], None] = lambda notice: None,
 ) -> Iterator[AttachedRun]:
-    """Record until the block ends; the caller closes the recorder with the status.
+    """Record until the block ends; the caller closes the recorder with the status. ``notify`` is told when the disk
+    does not take the record, which waits in memory then, and when it does again.
 
     Raises StoreError, UnknownRun, RepliesError for replies that cannot be used, and CannotOpen for a run without
     recorded replies.
@@ -72,13 +78,21 @@ def attached_run(
     answers = _answers(project, options)
     name = Path(options.command.split(" ")[0]).name if options.command else PHASE
     run_id, session = SystemIds().run_id(), options.session or new_session_id(name)
-    with project.store.create(run_id) as sink:
+    with (
+        project.store.create(run_id) as sink,
+        JournalWatch(sink, notify, project.notes.append, project.unsaved) as saving,
+    ):
+
+        def seen(event: Event) -> None:
+            saving(event)
+            observe(event)
+
         prices = PriceTable(project.settings.prices)
         services = JournalServices(sink, SystemClock(), encodings(), prices, cost, project.redactor())
         digest = hashlib.sha256(options.command.encode("utf-8", "surrogatepass")).hexdigest()
         origin = Origin(FORMAT, options.command, digest)
         asked = {"strategy": options.strategy, "what_if": options.what_if}
-        recorder = Recorder(origin, run_id, session, services, observe=observe, **asked)
+        recorder = Recorder(origin, run_id, session, services, observe=seen, **asked)
         try:
             yield AttachedRun(run_id, session, recorder, answers)
         finally:

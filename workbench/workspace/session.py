@@ -154,12 +154,8 @@ class Session:
     def attach(self, plan: AttachPlan) -> None:
         """Begin to record a program; returns at once. Raises RuntimeError while a run is going on."""
         self.run_id = plan.options.session
-
-        def say(words: str) -> None:
-            self.notices.append(Notice("told", Place(), {"message": words}))
-
         mode = Mode.OVER if plan.pause else Mode.CONTINUE
-        self._launch(mode, lambda: attached(self.project, plan, self.stepper, self.events.append, say))
+        self._launch(mode, lambda: attached(self.project, plan, self.stepper, self.events.append, self.notices.append))
 
     def view(self, run_id: str) -> None:
         """Show a stored run: its events come as if they happened now, and nothing executes. Raises UnknownRun."""

@@ -25,6 +25,7 @@ from workbench.cli.options import CascadeFile, SessionName, as_json, project_her
 from workbench.cli.printer import talk, write_json
 from workbench.cli.running import SESSION_ID
 from workbench.context.strategy import SpecError, Strategy, parse
+from workbench.engine.contracts import Notice
 from workbench.views.run import totals_line, what_if_line
 from workbench.workspace.attach_serving import LOOPBACK, CannotListen, CannotStart, Served, listen, serving, started
 from workbench.workspace.attached import AttachPlan, attached_output
@@ -112,7 +113,7 @@ def command(
     if bench:
         ctx.exit(_with_bench(options, served, pause=pause))
     try:
-        with attached_run(project, options) as run:
+        with attached_run(project, options, notify=_tell_saving) as run:
             control = Debugging(run.recorder, None) if chosen is not None else None
             ended = asyncio.run(_serve(run, served, control))
             kept = end_session(run, ended.code, stopped="a signal ended the command" if ended.stopped else "")
@@ -121,6 +122,10 @@ def command(
         raise Failure(Exit.USAGE, str(fault)) from None
     _tell_end(project, run, json)
     ctx.exit(code)
+
+
+def _tell_saving(notice: Notice) -> None:
+    talk(str(notice.data.get("message", "")), "error" if notice.kind == "unsaved" else "ok")
 
 
 class _Ended(Struct, frozen=True):
