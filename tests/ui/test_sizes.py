@@ -99,7 +99,7 @@ async def test_zoom_gives_a_pane_the_whole_screen_and_gives_it_back(tmp_path: Pa
             it.screen.focus_pane(pane)
             await it.press("z")
             view = it.screen.query_one(f"#{pane}")
-            assert (view.size.width, view.size.height) == (120, 38), pane
+            await it.until(lambda view=view: view.size == (120, 38), pane)  # type: ignore[misc]
             await it.press("z")
         it.screen.focus_pane("context")
         await it.pilot.pause()

@@ -230,7 +230,7 @@ def test_a_wide_tree_has_its_numbers_in_columns_near_the_names() -> None:
     run = RunState.of(triage_story(finished=True).events)
     rows = TreeRows(run, TreeView(OUTLINE, selected=run.calls[-1].place))
     assert rows.heads(40) == ()
-    assert rows.heads(60)[0].text.split() == ["in", "cost", "time"]
+    assert rows.heads(60)[0].text.split() == ["in", "cost", "$", "time"]
     assert rows.heads(200)[0].text.split() == ["calls", "in", "cached", "out", "cost", "time"]
     assert rows.heads(80)[0].text.split() == ["calls", "in", "out", "cost", "time"]
     lines = shown(rows, 200)

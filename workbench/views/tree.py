@@ -70,11 +70,17 @@ def _room(width: int) -> int:
 
 
 def fitted(texts: Mapping[str, Span], width: int) -> list[Span]:
-    """The columns that there are, each with its text."""
-    return [
-        (fit(texts.get(name, ("", ""))[0], cells, "right"), texts.get(name, ("", "plain"))[1])
-        for name, cells in _columns(width).items()
-    ]
+    """The columns that there are, each with its text; where they are narrow, money leaves its sign to the head."""
+    columns = _columns(width)
+    shown = {name: texts.get(name, ("", "plain")) for name in columns}
+    if columns is NARROW:
+        shown["cost"] = (_without_sign(shown["cost"][0]), shown["cost"][1])
+    return [(fit(text, columns[name], "right"), token) for name, (text, token) in shown.items()]
+
+
+def _without_sign(text: str) -> str:
+    """``~$0.0039`` as ``~.0039``: beside other columns a small sum needs the room."""
+    return "cost $" if text == "cost" else text.replace("$0.", ".").replace("$", "")
 
 
 def _columns_head(label: int, width: int) -> Row:

@@ -25,7 +25,7 @@ class CascadeTemplate(Struct, frozen=True):
 TEMPLATES = (
     CascadeTemplate("call", "one call to a model"),
     CascadeTemplate("agent", "an agent that uses tools, turn by turn"),
-    CascadeTemplate("router", "one phase decides which of two goes on"),
+    CascadeTemplate("router", "one phase decides which of two follows"),
     CascadeTemplate("checks", "answers are checked, and sent back with the reason"),
     CascadeTemplate("candidates", "several answers, and an evaluator that picks one"),
     CascadeTemplate("approval", "a person decides before it is final"),
