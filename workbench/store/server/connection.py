@@ -45,8 +45,12 @@ class ServerHandle:
     def __init__(self, server: TeamServer, settings: str) -> None:
         """``settings`` as in a URL. Nothing is asked before the first statement."""
         self._server = server
-        self._settings = dict(parse_qsl(settings))
         self._client: Any = None
+        self.set(settings)
+
+    def set(self, settings: str) -> None:
+        """The settings of what is asked from now on, as in a URL."""
+        self._settings = dict(parse_qsl(settings))
 
     def query(self, sql: str, params: Mapping[str, Value] | None = None) -> ResultTable:
         """Answer one statement; values go through ``{name:Type}`` parameters. Raises DatabaseError."""
@@ -153,6 +157,7 @@ class ServerEngine:
         self._local = threading.local()
         self._mutex = threading.Lock()
         self._handles: list[ServerHandle] = []
+        self._idle: list[ServerHandle] = []
 
     def handle(self, settings: str = READS) -> ServerHandle:
         """A new handle for the calling thread to keep; closed with the engine at the latest."""
@@ -163,13 +168,17 @@ class ServerEngine:
 
     @contextmanager
     def borrowed(self, settings: str) -> Iterator[ServerHandle]:
-        """The thread's own handle with settings of one statement: to connect anew would cost two questions."""
-        reader = self.reader
-        known, reader._settings = reader._settings, dict(parse_qsl(settings))
+        """A handle for one statement with settings of its own; to connect anew would cost two questions, so those that
+        are done wait for the next."""
+        with self._mutex:
+            idle = self._idle.pop() if self._idle else None
+        handle = idle or self.handle(settings)
+        handle.set(settings)
         try:
-            yield reader
+            yield handle
         finally:
-            reader._settings = known
+            with self._mutex:
+                self._idle.append(handle)
 
     def release(self, handle: ServerHandle) -> None:
         """Close a handle before its engine."""
@@ -200,7 +209,7 @@ class ServerEngine:
     def close(self) -> None:
         """Close every handle. May be called twice."""
         with self._mutex:
-            handles, self._handles = self._handles, []
+            handles, self._handles, self._idle = self._handles, [], []
         for handle in handles:
             handle.close()
 
