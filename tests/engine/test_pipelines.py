@@ -125,6 +125,21 @@ def test_a_phase_runs_again_from_a_fresh_context_while_executions_remain() -> No
     assert waited == [0.2, 0.4]
 
 
+def test_the_time_limit_of_a_node_ends_its_call_and_another_execution_may_follow() -> None:
+    class Hanging(ScriptedModel):
+        async def complete(
+            self, request: Request, place: Place, images: Images, on_text: Callable[[str], None]
+        ) -> Answer:
+            if place.attempt == 1:
+                await asyncio.Event().wait()
+            return await super().complete(request, place, images, on_text)
+
+    body = 'a [prompt="x", timeout="20ms", max_retries=1]\n start -> a -> done'
+    played = run(body, own_model=Hanging({"a": ["made"]}))
+    assert played.outcome.status == "success", played.outcome.reason
+    assert played.of_kind("call_failed")[0].data["error"]["kind"] == "node_timeout"
+
+
 def test_what_another_execution_would_meet_again_is_not_tried_again() -> None:
     played = run('a [prompt="x", max_retries=5]\n start -> a -> done', {"a": [ModelFault("authentication", "401")]})
     assert played.outcome.status == "failed"

@@ -61,6 +61,10 @@ REMEDIES: Mapping[str, FaultAdvice] = {
         "Wait as long as it says, then go on; WORKBENCH_TRIES allows more tries, max_parallel fewer calls at once.",
     ),
     "server": FaultAdvice("the provider has a fault of its own", "Go on in a while, or choose another model: --model."),
+    "node_timeout": FaultAdvice(
+        "the time limit of the node was over",
+        "Give it more with 'timeout' in the file, or another execution with 'max_retries'.",
+    ),
     "timeout": FaultAdvice(
         "no answer came in time",
         "Go on in a while; WORKBENCH_TIMEOUT gives each try more seconds.",

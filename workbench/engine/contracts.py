@@ -67,11 +67,16 @@ class Answer(Struct, frozen=True):
     """What was wrong with the answer, though it can be used."""
 
 
+NODE_TIMEOUT = "node_timeout"
+"""Kind of the fault of a call that the time limit of its node of a pipeline ended."""
+
+
 class ModelFault(Exception):
     """A call that gave no answer.
 
     ``kind`` is one of timeout, connection, rate_limit, server, blank, bad_answer, stream_cut (retried) and
-    authentication, permission, not_found, bad_request, context_length, too_large, no_model, unscripted (final).
+    authentication, permission, not_found, bad_request, context_length, too_large, no_model, unscripted,
+    node_timeout (final).
     """
 
     RETRYABLE = frozenset({"timeout", "connection", "rate_limit", "server", "blank", "bad_answer", "stream_cut"})

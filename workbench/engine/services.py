@@ -109,6 +109,8 @@ class Services:
         self.injections = Injections()
         self.last_assembly: dict[str, Assembly] = {}
         """By branch: what the next assembly is spliced against."""
+        self.deadlines: dict[tuple[str, str, int], float] = {}
+        """When the time of a node of a pipeline is over, by visit: of the monotonic clock, in seconds."""
         self.calls = 0
         self.tokens = 0
         self.cost = 0.0

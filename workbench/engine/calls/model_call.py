@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,7 +15,7 @@ from workbench.context.assembly import Assembly, BrokenInvariant, Item, Kind, Re
 from workbench.context.message import Message, ToolCall
 from workbench.context.place import Place
 from workbench.engine.calls.call_records import record_answer, record_context
-from workbench.engine.contracts import Answer, ModelFault, Notice
+from workbench.engine.contracts import NODE_TIMEOUT, Answer, ModelFault, Notice
 from workbench.engine.edits import Edit, SetAnswer
 from workbench.engine.faults import PhaseFailed
 from workbench.engine.forecasting import Prediction
@@ -153,7 +154,8 @@ async def _send(sender: Sender, place: Place, assembly: Assembly, purpose: str) 
         )
         run.ports.notify(Notice("waiting", place, {"try": number}))
         try:
-            answer = await run.ports.model.complete(request, place, run.journal.images, _streamed(sender, place))
+            asked = run.ports.model.complete(request, place, run.journal.images, _streamed(sender, place))
+            answer = await _in_time(run, place, asked)
             if not answer.text.strip() and not answer.calls:
                 raise ModelFault("blank", "the answer is blank", wire=answer.wire, wire_style=answer.wire_style)
             return answer
@@ -225,6 +227,17 @@ def journal_unheld(made: BackgroundCall) -> str:
         _journal_fault(sender, place, request.digest, outcome, number, None, purpose)
         reason = f"{outcome.kind.replace('_', ' ')}: {_redacted(sender, outcome.message)}"
     raise PhaseFailed(reason, "call")
+
+
+async def _in_time(run: Services, place: Place, asked: Coroutine[Any, Any, Answer]) -> Answer:
+    """The answer, if it comes before the time of its node is over. Raises ModelFault."""
+    deadline = run.deadlines.get(place.visit_key)
+    if deadline is None:
+        return await asked
+    try:
+        return await asyncio.wait_for(asked, max(0.0, deadline - run.ports.clock.monotonic()))
+    except TimeoutError:
+        raise ModelFault(NODE_TIMEOUT, "the time limit of the node is over") from None
 
 
 def _wait(sender: Sender, fault: ModelFault, number: int) -> float:

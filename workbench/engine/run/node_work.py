@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from workbench.engine.contracts import ModelFault, Question
+from workbench.engine.contracts import NODE_TIMEOUT, ModelFault, Question
 from workbench.engine.faults import TRUST, PhaseBlocked, PhaseFailed
 from workbench.engine.gate import RunStopped
 from workbench.engine.human.people import MOST_REFUSED, TimedOut
@@ -140,7 +140,7 @@ class PipelineWork:
             raise
         except PhaseFailed as fault:
             cause = fault.__cause__
-            retryable = isinstance(cause, ModelFault) and cause.retryable
+            retryable = isinstance(cause, ModelFault) and (cause.retryable or cause.kind == NODE_TIMEOUT)
             self.check = fault.check
             self._terminal = fault.check == TRUST or (isinstance(cause, ModelFault) and not retryable)
             transient = retryable or fault.check == "timeout"
@@ -186,6 +186,9 @@ class PipelineWork:
     # -- models ------------------------------------------------------------------------------------------------------
 
     async def _model(self, execution: Execution) -> PhaseOutcome:
+        if self.node.rules.timeout is not None:
+            run = execution.engine
+            run.deadlines[execution.place().visit_key] = run.ports.clock.monotonic() + self.node.rules.timeout
         return await self._asked(execution, self._task(execution))
 
     def _task(self, execution: Execution) -> str:
