@@ -221,7 +221,7 @@ def _shown_images(comparison: Comparison) -> Iterator[Image]:
                     yield from entry.sent.images
 
 
-_SAID = {"side": "plain", "pays": "accent", "note": "plain", "reported": "recorded", "price": "dim"}
+_SAID = {"side": "plain", "pays": "bold", "note": "plain", "reported": "recorded", "price": "dim"}
 
 
 def _sentence(said: ComparisonNote) -> tuple[Piece, ...]:
@@ -378,7 +378,7 @@ def beside(pair: CallPair, *, whole: bool = False) -> SideBySide:
     notes: list[tuple[Piece, ...]] = []
     for name, seen, other in (("A", a, b), ("B", b, a)):
         if seen.breach is not None:
-            notes.append((Cell(f"{name} {breach_line(seen, other)}", "accent"),))
+            notes.append((Cell(f"{name} {breach_line(seen, other)}", "dim"),))
         notes += [(Cell(f"{name} is invalid: {broken.message}", "error"),) for broken in seen.problems]
         if whole and seen.forecast is not None and seen.forecast.reason:
             notes.append((Cell(f"{name} cache: {seen.forecast.reason}", "dim"),))
@@ -681,7 +681,7 @@ class CompareRows(Rows):
                 return Row((*rule, ("─" * max(0, width - width_of(rule)), "rule")))
             case "note":
                 note = self._notes(self.comparison.pairs[ref.pair])[ref.line]
-                return Row(crop(((f" {note}", "accent"),), width))
+                return Row(crop(((f" {note}", "dim"),), width))
             case "fold":
                 return Row(crop(self._folded(ref), width))
             case _:
