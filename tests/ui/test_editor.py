@@ -434,6 +434,16 @@ async def test_a_phase_is_renamed_everywhere_after_a_look_and_undo_takes_it_back
         assert file_of(tmp_path).read_text() == LINKED
 
 
+async def test_renaming_names_the_files_of_instructions_that_it_leaves_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "tell.md").write_text("Tell {{ outputs.look }}.")
+    text = "cascade_id: c\nphases:\n  - {name: look, instructions: x}\n  - {name: tell, instructions: '@tell.md'}\n"
+    async with desk(tmp_path, text) as at:
+        await at.checked()
+        await at.put(3, 14)
+        await at.it.press("ctrl+r", *["backspace"] * 4, *"search", "enter")
+        await at.it.until(lambda: "tell.md names it too" in at.it.text(), "the other file was not named")
+
+
 async def test_models_of_the_price_list_are_offered_with_their_prices(tmp_path: Path) -> None:
     async with desk(tmp_path, LINKED) as at:
         await at.checked()

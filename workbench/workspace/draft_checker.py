@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from workbench.language.edit.phase_names import renamed_phase
 from workbench.language.problem import Problem
 from workbench.plain_file import is_there
 from workbench.workspace.known_models import KnownModels, price_line
-from workbench.workspace.opened_cascade import opened
+from workbench.workspace.opened_cascade import FileReader, included, opened
 
 if TYPE_CHECKING:
     from workbench.language.lint.surroundings import LintEnvironment
@@ -67,6 +68,15 @@ class DraftChecker:
     def renamed(self, text: str, old: str, new: str) -> str:
         """A text with another name for a phase, everywhere. Raises EditError."""
         return renamed_phase(self._project.load(self._file, text).source, old, new)
+
+    def named_elsewhere(self, text: str, name: str) -> Sequence[str]:
+        """The files of instructions (``@file``) whose templates name a phase; renaming leaves them as they are."""
+        loaded = self._project.load(self._file, text)
+        if loaded.cascade is None:
+            return ()
+        texts = included(loaded.cascade, FileReader(self._file.parent, self._project.root))
+        uses = re.compile(rf"\b(?:outputs|state)\s*(?:\.\s*{re.escape(name)}\b|\[\s*['\"]{re.escape(name)}['\"])")
+        return [file for file, template in texts.items() if uses.search(template)]
 
     def file_of(self, name: str) -> Path | None:
         """The file that a cascade names, looked up beside it, then in the workspace; None where there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar
@@ -36,7 +37,7 @@ from workbench.views.edits import diff_lines
 from workbench.views.keys import ALWAYS, FOOTERS, told
 from workbench.views.model import Rows
 from workbench.views.problems import ProblemRows
-from workbench.views.text import TextRows
+from workbench.views.text import TextLine, TextRows
 from workbench.workspace.draft_checker import CheckedDraft, DraftChecker
 from workbench.workspace.drafts import Draft
 from workbench.workspace.text_file import CannotSave, ChangedMeanwhile, TextFile
@@ -394,14 +395,20 @@ class EditorScreen(WorkbenchScreen[None]):
             except EditError as fault:
                 return str(fault)
             # Not from here: the prompt, which would get the answer, is gone by then.
-            self.call_later(self._review, text, changed, f"{flat(old)} → {flat(new.strip())}")
+            also = self._looker.named_elsewhere(text, old)
+            self.call_later(self._review, text, changed, f"{flat(old)} → {flat(new.strip())}", also)
             return None
 
         self.ask(f"rename {flat(old, 40)} to", value=old, done=done)
 
-    def _review(self, before: str, after: str, words: str) -> None:
+    def _review(self, before: str, after: str, words: str, also: Sequence[str]) -> None:
+        """Show the change; ``also`` are files beside this one that name the phase, too."""
         title = (("Rename", "title"), (f"  {words}", "name"))
-        sheet = ReviewSheet(TextRows(diff_lines(before, after), title))
+        lines = diff_lines(before, after)
+        if also:
+            told_of = f"Not changed: {flat(', '.join(also))} names it too. Change it there yourself."
+            lines = [TextLine(told_of, "warning"), TextLine(""), *lines]
+        sheet = ReviewSheet(TextRows(lines, title))
         self.services.push_screen(sheet, lambda agreed: self._renamed(before, after, agreed=bool(agreed)))
 
     def _renamed(self, before: str, after: str, *, agreed: bool) -> None:
