@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 ASK_EVERY = 15.0
 """Seconds between two questions for the runs of others."""
+_LATELY = 600
+"""Seconds back that are asked for again each time: clocks of machines differ."""
+_ALL_AFTER = 40
+"""Questions after which all runs are asked for: some may have been removed."""
 LAST_SECONDS = 5.0
 """For which a command waits at its end, at most, until what it ran is on the server."""
 
@@ -54,7 +59,7 @@ class TeamRuns:
 
     def __init__(self, server: TeamServer, changed: Callable[[], None]) -> None:
         """``changed`` is called in that thread when the list is another one."""
-        self.runs: Sequence[RunSummary] = ()
+        self.runs: Sequence[RunSummary] = []
         self._server = server
         self._changed = changed
         self._stop = threading.Event()
@@ -71,12 +76,16 @@ class TeamRuns:
     def _run(self) -> None:
         from workbench.store.server.pulling import team_runs
 
+        known: dict[str, RunSummary] = {}
+        asked = 0
         while not self._stop.is_set():
-            try:
-                runs = team_runs(self._server)
-            except StoreError:
-                runs = list(self.runs)  # Shown as they were; who asks in SQL is told why.
-            if runs != list(self.runs):
+            with suppress(StoreError):  # Shown as they were; who asks in SQL is told why.
+                if asked % _ALL_AFTER == 0:
+                    known = {run.run_id: run for run in team_runs(self._server)}
+                else:
+                    known |= {run.run_id: run for run in team_runs(self._server, seconds=_LATELY)}
+                asked += 1
+            if (runs := list(known.values())) != self.runs:
                 self.runs = runs
                 self._changed()
             self._stop.wait(ASK_EVERY)

@@ -30,6 +30,8 @@ _PAGE = 20_000
 """Records that are asked for at once."""
 _SILENT_SECONDS = 30.0
 """For which a server that was away is not asked again for a name that is not known here."""
+_FRESH_SECONDS = 60
+"""A run without an end of which something came so short ago goes on, as far as anybody knows here."""
 _UNKNOWN = (60, 81)
 """Codes of tables and databases that are not there: nobody has shipped yet."""
 
@@ -39,7 +41,9 @@ _LIKE = """SELECT run_id, session_id FROM origins FINAL
 WHERE depth = 0 AND (startsWith(run_id, {name:String}) OR startsWith(session_id, {name:String}))
 ORDER BY started DESC, run_id DESC LIMIT 2"""
 _INSIDE = "SELECT run_id FROM origins FINAL WHERE parent_run_id = {run:String} AND depth > 0"
-_LISTED = """SELECT user, machine, summary FROM origins FINAL ORDER BY started DESC, run_id DESC LIMIT {most:UInt32}"""
+_LISTED = """SELECT user, machine, summary, shipped_at > now() - INTERVAL {fresh:UInt32} SECOND FROM origins FINAL
+WHERE {seconds:UInt32} = 0 OR shipped_at > now() - INTERVAL {seconds:UInt32} SECOND
+ORDER BY started DESC, run_id DESC LIMIT {most:UInt32}"""
 _LINES = """SELECT seq, segment, line FROM journal_lines FINAL
 WHERE run_id = {run:String} AND seq > {after:UInt32} ORDER BY seq LIMIT {most:UInt32}"""
 _FILES = "SELECT name FROM journal_files FINAL WHERE run_id = {run:String}"
@@ -51,20 +55,23 @@ _one = threading.Lock()
 """Two threads that ask for one run bring it once."""
 
 
-def team_runs(server: TeamServer, most: int = MOST_LISTED) -> list[RunSummary]:
-    """The newest runs of the server as a list shows them, with who ran each and where. Raises StoreError."""
+def team_runs(server: TeamServer, most: int = MOST_LISTED, seconds: int = 0) -> list[RunSummary]:
+    """The newest runs of the server as a list shows them, with who ran each and where; only those of which something
+    was shipped in the last ``seconds``, unless it is 0. Raises StoreError."""
     engine = ServerEngine(server)
     with closing(engine):
         try:
-            rows = engine.reader.query(_LISTED, {"most": most}).rows
+            rows = engine.reader.query(_LISTED, {"most": most, "seconds": seconds, "fresh": _FRESH_SECONDS}).rows
         except DatabaseError as error:
             if error.code in _UNKNOWN:
                 return []
             raise
     found: list[RunSummary] = []
-    for user, machine, summary in rows:
+    for user, machine, summary, fresh in rows:
         with suppress(msgspec.DecodeError):  # Of a newer program.
-            found.append(replace(msgspec.json.decode(summary, type=RunSummary), user=user, machine=machine))
+            run = msgspec.json.decode(summary, type=RunSummary)
+            status = "running" if fresh and not run.finished else run.status
+            found.append(replace(run, user=user, machine=machine, status=status))
     return found
 
 
