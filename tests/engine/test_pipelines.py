@@ -99,7 +99,9 @@ def test_a_stated_outcome_takes_the_true_condition_with_its_values_in_the_journa
     verdicts = played.of_kind("route_chosen")[1].data["verdicts"]
     assert [verdict["holds"] for verdict in verdicts] == [False, True]
     assert verdicts[1]["values"] == {"outcome": "fail", "context.n": "3"}
-    assert played.state.visit_of(played.of_kind("phase_finished")[1].place).status == "failed"
+    visit = played.state.visit_of(played.of_kind("phase_finished")[1].place)
+    assert visit is not None
+    assert visit.status == "failed"
 
 
 def test_the_tool_states_an_outcome_and_ends_the_phase_without_a_closing_call() -> None:
