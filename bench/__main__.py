@@ -23,6 +23,7 @@ NAMES = (
     "stream",
     "replay",
     "candidates",
+    "batch",
     "tabs",
 )
 

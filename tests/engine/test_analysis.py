@@ -91,5 +91,7 @@ def test_one_phase_can_be_asked_for() -> None:
 def test_the_lower_end_is_below_the_share_and_grows_with_the_evidence(stood: int, won: int) -> None:
     won = min(won, stood)
     variant, more = Variant(VariantKey(), stood, won), Variant(VariantKey(), 4 * stood, 4 * won)
-    assert 0.0 <= variant.least <= won / stood + 1e-9
+    low, high = variant.interval
+    assert 0.0 <= low <= won / stood + 1e-9
+    assert won / stood - 1e-9 <= high <= 1.0
     assert more.least >= variant.least - 1e-9

@@ -67,14 +67,19 @@ class Variant(Struct):
         return sum(self.costs) / len(self.costs) if self.costs else None
 
     @property
-    def least(self) -> float:
-        """Lower end of the 95 % interval of its share of wins (Wilson's score interval)."""
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of its share of wins (Wilson's score interval)."""
         if not self.stood:
-            return 0.0
+            return 0.0, 1.0
         share, z2 = self.won / self.stood, Z * Z
         middle = share + z2 / (2 * self.stood)
         spread = Z * sqrt(share * (1 - share) / self.stood + z2 / (4 * self.stood**2))
-        return max(0.0, (middle - spread) / (1 + z2 / self.stood))
+        return max(0.0, (middle - spread) / (1 + z2 / self.stood)), min(1.0, (middle + spread) / (1 + z2 / self.stood))
+
+    @property
+    def least(self) -> float:
+        """The lower end of that interval; 0 where it never stood."""
+        return self.interval[0]
 
     @property
     def convinces(self) -> bool:
@@ -129,6 +134,7 @@ class PhaseAnalysis(Struct, frozen=True):
                     "failed": one.failed,
                     "by_chance": round(one.chance, 3),
                     "at_least": round(one.least, 3),
+                    "at_most": round(one.interval[1], 3),
                     "convinces": one.convinces,
                     "cost": one.cost,
                 }

@@ -14,7 +14,7 @@ COLUMNS = (
     Column("stood", right=True),
     Column("won", right=True),
     Column("by chance", right=True, leaves=3),
-    Column("at least", right=True, leaves=2),
+    Column("95 % interval", right=True, leaves=2),
     Column("failed", right=True, leaves=1),
     Column("cost", right=True, leaves=4),
 )
@@ -47,7 +47,7 @@ def _of_phase(one: PhaseAnalysis) -> Iterator[Block]:
             f"{variant.stood:,}",
             f"{variant.won:,}",
             f"{variant.chance:.1f}",
-            f"{variant.least:.0%}",
+            "{:.0%} to {:.0%}".format(*variant.interval),
             f"{variant.failed:,}" if variant.failed else "",
             UNKNOWN if variant.cost is None else money(variant.cost),
         )
