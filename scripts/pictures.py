@@ -21,8 +21,12 @@ from textual.widgets import Input
 
 from scripts import picture_of_serve
 from tests.support.loopback import Loopback
+from workbench.attach.providers import addresses
 from workbench.tui import early_keys
 from workbench.tui.app import WorkbenchApp
+from workbench.workspace.attach_serving import LOOPBACK, Served, listen
+from workbench.workspace.attached import AttachPlan, attached_output
+from workbench.workspace.attaching import AttachOptions
 from workbench.workspace.home import copy_examples
 from workbench.workspace.input_file import default_input
 from workbench.workspace.permissions import allow
@@ -57,6 +61,8 @@ class Picture:
     files: Mapping[str, str] = field(default_factory=dict)
     """Files by name that the examples do not have. What they could do outside the sandbox is allowed."""
     model: str = "offline"
+    watched: str = ""
+    """A program that is watched instead of an example: its file, with scripted replies beside it."""
 
 
 MASKED_SOONER = ("mask_observations_after: 3", "mask_observations_after: 2")
@@ -136,6 +142,7 @@ PICTURES = (
     Picture("parameters", "report.yaml", "", (120, 30), files=REPORT),
     Picture("data-phases", "nightly.yaml", "r tab*3 k*4 right j", (120, 36)),
     Picture("decomposition", "ticket_answers.json", "r [", (120, 40)),
+    Picture("attach", "", "i n i", (120, 34), watched="examples/agent.py"),
     Picture("no-key", "log_triage.yaml", "r", (120, 30), model="openai/gpt-4.1-mini"),
 )
 _RUNS = ("n", "c", "r", "i", "o", "R", "ctrl+s")
@@ -152,6 +159,8 @@ async def take(picture: Picture, folder: Path, provider: str) -> str:
 
     def make() -> Session | Workspace:
         project = Project.at(folder, env=env)
+        if picture.watched:
+            return _watched(project, Path(picture.watched))
         if not picture.example:
             return Workspace(project, "offline")
         if picture.files:
@@ -163,10 +172,17 @@ async def take(picture: Picture, folder: Path, provider: str) -> str:
     early_keys.REACTION = 0.0  # nobody has to see what opens by itself
     async with app.run_test(size=picture.size) as pilot:
         await _until(
-            pilot, lambda: app.workspace is not None and (app.bench.presenter is not None or not picture.example)
+            pilot,
+            lambda: (
+                app.workspace is not None
+                and (app.bench.presenter is not None or not (picture.example or picture.watched))
+            ),
         )
         if (presenter := app.bench.presenter) is not None:
             presenter.gallery.enabled = True
+        if picture.watched:
+            await _until(pilot, lambda: _rests(app))
+            app.clear_notifications()
         for key, times in _keys(picture.keys):
             for _ in range(times):
                 if key == "~":
@@ -181,6 +197,16 @@ async def take(picture: Picture, folder: Path, provider: str) -> str:
         svg = svg.replace(str(folder), "~/cascades".ljust(len(str(folder)), "\N{NO-BREAK SPACE}"))
         svg = svg.replace(folder.name, "cascades".ljust(len(folder.name), "\N{NO-BREAK SPACE}"))
         return svg.replace(urlsplit(provider).netloc, "localhost:40000")
+
+
+def _watched(project: Project, program: Path) -> Session:
+    """A session of attach, paused before the first request of the program."""
+    options = AttachOptions(
+        f"python {program}", "python-7f3a", offline=True, replies=program.with_name("agent.replies.yaml").resolve()
+    )
+    served = Served(listen(LOOPBACK, 0), addresses({}), (sys.executable, str(program)))
+    plan = AttachPlan(options, served, attached_output(project.folders, options.session), pause=True)
+    return Workspace(project).attach(plan)
 
 
 async def _press(pilot: Pilot[int], app: WorkbenchApp, key: str) -> None:

@@ -196,7 +196,7 @@ class Sessions:
         bench.open(opened.presenter, controllers)
         host.take_themes(themes)
         host.say_early(opened.presenter.notes)
-        if tab.session.gone:
+        if tab.session.gone and not tab.session.running:
             host.say(tab.session.gone, "warning")
         self._watch()
         host.given = dict(given)

@@ -71,6 +71,8 @@ async def attached(
                 else:
                     code = await run_beside(served.command, variables, plan.output)
                     stopped = ""
+        except asyncio.CancelledError:
+            return Outcome("stopped", reason=stopped)
         finally:
             end_session(run, code, stopped=stopped)
     return Outcome("failed" if code else "success")
