@@ -45,7 +45,7 @@ def test_candidates_are_shown_as_the_file_says_while_a_person_chooses() -> None:
     assert "• dark" in below
     assert "↑ 3 of 3 ↓" in choosing({"presentation": "carousel", "preview_render": "html"}, texts, 2)[1]
     assert "third & last" in choosing({"preview_render": "html"}, texts, 2)[1]
-    assert "⟦" in choosing({"presentation": "diff"}, texts, 1)[1]
+    assert "− - bright" in choosing({"presentation": "diff"}, texts, 1)[1]
     listed, below = choosing({"show_metadata": False, "show_mutations": False}, texts, 1)
     assert not any(word in listed + below for word in ("Be brief", "gpt-4o", "0.1", "tokens"))
 
