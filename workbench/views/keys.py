@@ -191,8 +191,8 @@ FORM_KEYS: tuple[Key, ...] = (
         "Forms",
         "choose",
     ),
-    Key("choices.down", "j", "cursor_down", "choices", "The next row", "Forms"),
-    Key("choices.up", "k", "cursor_up", "choices", "The previous row", "Forms"),
+    Key("choices.down", "j", "step(1)", "choices", "The next row", "Forms"),
+    Key("choices.up", "k", "step(-1)", "choices", "The previous row", "Forms"),
     Key("choices.first", "g", "first", "choices", "The first row", "Forms"),
     Key("choices.last", "G", "last", "choices", "The last row", "Forms"),
 )

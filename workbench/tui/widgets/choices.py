@@ -132,6 +132,11 @@ class Choices(OptionList):
         if self.highlighted is not None:
             self.toggle(self.highlighted)
 
+    def action_step(self, rows: int) -> None:
+        """Go so many rows down, and no further than the ends."""
+        if self.highlighted is not None:
+            self.highlighted = max(0, min(self.highlighted + rows, len(self._offered) - 1))
+
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
