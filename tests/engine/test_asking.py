@@ -139,7 +139,7 @@ def test_answers_that_never_fit_stop_the_run_and_say_why() -> None:
 def test_nobody_to_ask_stops_the_run_resumable() -> None:
     played = asks(custom(options=["ship", "hold"]))
     assert played.outcome.status == "stopped"
-    assert "nobody is there" in played.outcome.reason
+    assert "no one is there" in played.outcome.reason
     assert played.state.questions == [], "a run that is over waits for nobody"
 
 
