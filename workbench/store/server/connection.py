@@ -218,7 +218,8 @@ def fault_of(error: Exception, server: TeamServer) -> DatabaseError:
     """What went wrong, with what to do about it."""
     said = _URL.sub("", " ".join(str(error).split()))
     found = DatabaseError.of(Exception(said))
-    if server.port in NATIVE_PORTS and not found.code:
+    # A native port that is mapped to another number answers so.
+    if not found.code and (server.port in NATIVE_PORTS or "clickhouse-client program" in said):
         http = 8443 if server.secure else 8123
         told = f"port {server.port} of {server.host} speaks ClickHouse's native protocol, and HTTP is needed"
         return DatabaseError(f"{told}: set WORKBENCH_CLICKHOUSE_PORT to its HTTP port, which is {http} by default")
