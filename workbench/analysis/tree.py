@@ -35,8 +35,9 @@ def execution_tree(state: RunState) -> dict[str, Any]:
 
 
 def _phases(state: RunState, branch: str) -> list[dict[str, Any]]:
-    """The visits of one branch that are phases, not candidates of one."""
-    return [_phase(state, visit) for visit in state.visits if visit.branch == branch and visit.kind != "candidate"]
+    """The visits of one branch that are phases, not candidates of one; on the main line the tasks of waves, too."""
+    own = [visit for visit in state.visits if visit.branch == branch or (visit.wave and not branch)]
+    return [_phase(state, visit) for visit in own if visit.kind != "candidate"]
 
 
 def _phase(state: RunState, visit: VisitState) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from workbench.views.numbers import plural
 from workbench.views.tree import PhaseOutline
 
 if TYPE_CHECKING:
+    from workbench.context.strategy import Strategy
     from workbench.language.graph import Graph
     from workbench.language.model.cascade import Cascade, ContextSource, Phase, Soundings
     from workbench.language.read.source import Source
@@ -203,7 +204,21 @@ def _people(phase: Phase) -> str:
     return ", ".join(part for part in parts if part)
 
 
+def _strategy(cascade: Cascade, phase: Phase) -> Strategy | None:
+    """What the field ``strategy`` says; None where it is not there or cannot be read."""
+    from workbench.context.strategy import SpecError, with_named
+
+    spec = phase.strategy or cascade.strategy
+    try:
+        return with_named(cascade.strategies)(spec) if spec else None
+    except SpecError:
+        return None
+
+
 def _sees(cascade: Cascade, phase: Phase) -> tuple[Span, ...]:
+    strategy = _strategy(cascade, phase)
+    if strategy is not None and strategy.enters is not None:
+        return ((f"what the strategy gives: {flat(phase.strategy or cascade.strategy or '')}", "plain"),)
     parts: list[list[Span]] = []
     rules = phase.context
     if rules is not None:
@@ -246,6 +261,9 @@ def _turns(phase: Phase) -> tuple[Span, ...]:
 
 
 def _masking(cascade: Cascade, phase: Phase) -> str:
+    strategy = _strategy(cascade, phase)
+    if strategy is not None and not strategy.survives and strategy.fits is None:
+        return ""
     if phase.strategy or cascade.strategy:
         return flat(phase.strategy or cascade.strategy or "")
     rules = phase.intra_context or (cascade.auto_context.intra_phase if cascade.auto_context else None)

@@ -57,7 +57,7 @@ def lowered(source: Source) -> LoweredFile:
     for task in job.tasks:
         span = source.span((*places[task.id], "dependencies"))
         if job.question:
-            edges.append(Edge(CLARIFICATION, task.id, "dependency", span=span, implied=True))
+            edges.append(Edge(CLARIFICATION, task.id, "dependency", span=span))
         edges += [
             Edge(other, task.id, "dependency", span=span, implied=other in task.implied)
             for other in task.dependencies
