@@ -166,6 +166,10 @@ class Graph(Struct, frozen=True, dict=True):
 
     def out(self, id: str) -> tuple[Edge, ...]:
         """The edges from a node, in the order of the file."""
+        return tuple(edge for _, edge in self.ways(id))
+
+    def ways(self, id: str) -> tuple[tuple[int, Edge], ...]:
+        """The edges from a node, each with its place among all edges."""
         return self._out.get(id, ())
 
     def returns(self, id: str) -> bool:
@@ -195,10 +199,10 @@ class Graph(Struct, frozen=True, dict=True):
         return {node.id: node for node in reversed(self.nodes)}
 
     @cached_property
-    def _out(self) -> Mapping[str, tuple[Edge, ...]]:
-        out: dict[str, list[Edge]] = {}
-        for edge in self.edges:
-            out.setdefault(edge.src, []).append(edge)
+    def _out(self) -> Mapping[str, tuple[tuple[int, Edge], ...]]:
+        out: dict[str, list[tuple[int, Edge]]] = {}
+        for number, edge in enumerate(self.edges):
+            out.setdefault(edge.src, []).append((number, edge))
         return {id: tuple(edges) for id, edges in out.items()}
 
 

@@ -32,8 +32,8 @@ class GraphView(View):
             if walked.known and not times:
                 told = "  not visited"
             yield (Cell(node.id, "head"), Cell("  ".join(["", *filter(None, facts)]), "dim"), Cell(told, "accent"))
-            for edge in graph.out(node.id):
-                taken = walked.steps[(edge.src, edge.dst)]
+            for number, edge in graph.ways(node.id):
+                taken = walked.taken(graph, number)
                 arrow = Cell("  → ", words="  to ")
                 yield (
                     arrow,
@@ -69,9 +69,9 @@ def _graph_json(graph: Graph, walked: RunPath) -> dict[str, Any]:
                 "kind": edge.kind,
                 "why": why(edge, graph.format),
                 "line": edge.span.line,
-                **({"taken": walked.steps[(edge.src, edge.dst)]} if walked.known else {}),
+                **({"taken": walked.taken(graph, number)} if walked.known else {}),
             }
-            for edge in graph.edges
+            for number, edge in enumerate(graph.edges)
         ],
     }
 
@@ -93,7 +93,7 @@ class FlowRows(Rows):
         self._run = run
         self._visits: dict[str, list[VisitState]] = {}
         for visit in run.visits if run is not None else ():
-            if not visit.branch:
+            if not visit.branch or visit.parallel:
                 self._visits.setdefault(visit.phase, []).append(visit)
         self._calls: dict[str, list[Any]] = {}
         for call in run.calls if run is not None else ():
@@ -102,10 +102,10 @@ class FlowRows(Rows):
         """Of each row the phase that it leads to, and of a way out its spans; a phase is laid out for the width."""
         for node in graph.nodes:
             self._lines.append((node.id, ()))
-            ways = graph.out(node.id)
-            for number, edge in enumerate(ways, 1):
-                taken = self.walked.steps[(edge.src, edge.dst)]
-                corner = "└" if number == len(ways) else "├"
+            ways = graph.ways(node.id)
+            for number, edge in ways:
+                taken = self.walked.taken(graph, number)
+                corner = "└" if number == ways[-1][0] else "├"
                 arrow = f"{corner}━▶ " if taken else f"{corner}╌▶ "
                 times = f"  taken ×{taken}" if taken > 1 else "  taken" if taken else ""
                 back = "↑ " if self._is_before(graph, edge.dst, node.id) else ""

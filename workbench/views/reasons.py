@@ -75,11 +75,12 @@ def with_file(
     end = max(line, end)
     source = text.split("\n")
     first, last = max(0, line - 1 - AROUND), min(len(source), end + AROUND)
+    paint = syntax.of(text)
     numbered = [
         TextLine(
             flat_code(source[i]),
             tone="rule-line" if line <= i + 1 <= end else "",
-            paint=syntax.yaml,
+            paint=paint,
             number=i + 1,
             hang=2,
         )

@@ -33,12 +33,13 @@ _CLASSES = {
 
 
 class RunPath:
-    """What a run did with a graph: the last status and the visits of each phase, and the steps taken."""
+    """What a run did with a graph: the last status and the visits of each phase, and the edges taken."""
 
     def __init__(self, state: RunState | None = None) -> None:
         self.status: dict[str, str] = {}
         self.visits: Counter[str] = Counter()
-        self.steps: Counter[tuple[str, str]] = Counter()
+        self._steps: Counter[tuple[str, str]] = Counter()
+        self._edges: Counter[int] = Counter()
         self.known = state is not None
         self.candidates: dict[str, list[tuple[str, bool]]] = {}
         """By phase: the name of each candidate, and whether it won."""
@@ -46,17 +47,29 @@ class RunPath:
         """By phase: session id and status of each cascade that it started."""
         if state is not None:
             self.candidates = winners(state, [visit.phase for visit in state.visits])
-        before = ""
+        before: dict[str, str] = {}
+        """The phase before, on each branch."""
         for visit in state.visits if state else ():
-            if visit.branch:
+            if visit.branch and not visit.parallel:
                 continue
             self.status[visit.phase] = visit.status
             started = [(child["session_id"], child.get("status", "running")) for child in visit.children]
             self.children.setdefault(visit.phase, []).extend(started)
             self.visits[visit.phase] += 1
-            if before:
-                self.steps[(before, visit.phase)] += 1
-            before = visit.phase
+            if visit.edge is not None:
+                self._edges[visit.edge] += 1
+            if (last := before.get(visit.branch, "")) and not visit.wave:
+                self._steps[(last, visit.phase)] += 1
+            before[visit.branch] = visit.phase
+
+    def taken(self, graph: Graph, number: int) -> int:
+        """How often the run went along an edge, by its place among those of the graph."""
+        edge = graph.edges[number]
+        if graph.format == "dot":
+            return self._edges[number]
+        if edge.kind == "dependency":
+            return min(self.visits[edge.src], self.visits[edge.dst])
+        return self._steps[(edge.src, edge.dst)]
 
 
 def why(edge: Edge, form: Format) -> str:
@@ -87,8 +100,8 @@ def _mermaid_lines(graph: Graph, walked: RunPath) -> Iterator[str]:
         times = walked.visits[node.id]
         label = node.id + (f" x{times}" if times > 1 else "")
         yield f"  {ids[node.id]}{left}{_quoted(label)}{right}"
-    for edge in graph.edges:
-        line = "==>" if walked.steps[(edge.src, edge.dst)] else "-->"
+    for number, edge in enumerate(graph.edges):
+        line = "==>" if walked.taken(graph, number) else "-->"
         words = "" if edge.label == NEXT and graph.format == "cascade" else why(edge, graph.format)
         label = f'|"{_quoted(words, 60)}"|' if words else ""
         yield f"  {ids[edge.src]} {line}{label} {ids[edge.dst]}"

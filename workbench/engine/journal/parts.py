@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -200,6 +201,10 @@ class PersonWait(Struct):
     answered: str = ""
 
 
+_REFINED = re.compile(r"r\d+\.\d+").fullmatch
+"""Names the branch of a candidate of reforge."""
+
+
 class VisitState(Struct):
     """One visit of a phase."""
 
@@ -252,6 +257,13 @@ class VisitState(Struct):
     """What was found of each edge out of it, where a pipeline chose among them (``EdgeVerdict.to_json``)."""
     route_edge: int | None = None
     """Index of the edge of the graph that was taken from it; None where none was."""
+
+    @property
+    def parallel(self) -> bool:
+        """Whether it ran beside others without being a candidate: a task of a wave, or a node on a branch of a
+        pipeline, whose branches are called ``NODE.TARGET``."""
+        last = self.branch.rpartition("/")[2]
+        return bool(self.wave) or ("." in last and not _REFINED(last))
 
     @property
     def seconds(self) -> float | None:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from workbench.language.dot.cursor import offers, position_at, row_at
 from workbench.language.edit.cursor import ITEM, Cursor, cursor_at
 from workbench.language.edit.phase_names import BY_PHASE, KEYWORDS, NAMING, WITH_KEYWORDS
 from workbench.language.lint.surroundings import LintEnvironment
@@ -98,6 +99,8 @@ def _state(cascade: Cascade) -> Iterator[tuple[str, str]]:
 
 def field_help(text: str, offset: int, form: Format) -> FieldHelp | None:
     """The meaning of the field at an offset; None where there is none."""
+    if form == "dot":
+        return _attribute_help(text, offset)
     cursor = cursor_at(text, offset, form)
     path = cursor.target
     while path and path[-1] == ITEM:
@@ -117,6 +120,15 @@ def field_help(text: str, offset: int, form: Format) -> FieldHelp | None:
     )
 
 
+def _attribute_help(text: str, offset: int) -> FieldHelp | None:
+    found = row_at(text, offset)
+    if found is None:
+        return None
+    row, scope = found
+    also = f" Also: {', '.join((*row.also, *row.dialects))}." if row.also or row.dialects else ""
+    return FieldHelp(f"{scope}.{row.name}", row.kind, row.default, row.about + also, row.choices)
+
+
 def _written(path: Iterable[str]) -> str:
     text = ""
     for part in path:
@@ -126,6 +138,11 @@ def _written(path: Iterable[str]) -> str:
 
 def complete(text: str, offset: int, form: Format, names: Names) -> Completion:
     """What may stand at an offset, the best first: what begins with the typed word, then what holds it."""
+    if form == "dot":
+        at = position_at(text, offset)
+        found = offers(at, names.phases, names.tools, names.models)
+        offered = (Item(one.text, one.kind, one.detail, one.insert) for one in found)
+        return _matching(at.start, offset, at.typed, offered)
     cursor = cursor_at(text, offset, form)
     template = _in_template(cursor)
     if template is not None:

@@ -20,7 +20,7 @@ from workbench.language.edit.completion import Completion, FieldHelp, Names, com
 from workbench.language.edit.edits import EditError
 from workbench.language.edit.navigate import Definition, Definitions, NamedThing, named_at
 from workbench.language.problem import Problem, Severity
-from workbench.language.read.endings import FILE_ENDINGS
+from workbench.language.read.endings import DOT_ENDINGS, FILE_ENDINGS
 from workbench.language.read.source import Format
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.base import WorkbenchScreen
@@ -77,7 +77,7 @@ class EditorScreen(WorkbenchScreen[None]):
         super().__init__()
         self.path = path
         self.shown = shown
-        self.form: Format = "json" if path.suffix == ".json" else "yaml"
+        self.form: Format = "json" if path.suffix == ".json" else "dot" if path.suffix in DOT_ENDINGS else "yaml"
         self.names = Names()
         self.definitions = Definitions()
         self._before: list[tuple[int, int]] = []

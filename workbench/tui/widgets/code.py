@@ -23,6 +23,7 @@ from workbench.language.problem import Problem, Severity
 from workbench.tui.bindings import bindings
 from workbench.tui.contracts import palette_of
 from workbench.tui.widgets.entry import InOrder
+from workbench.views.syntax import dot_lines
 
 if TYPE_CHECKING:
     from workbench.tui.widgets.popup import Popup
@@ -56,6 +57,13 @@ _SYNTAX: Mapping[str, str] = {
 }
 """What the grammars name, in the tokens of the visual language."""
 
+_DOT = {
+    "code-key": "yaml.field",
+    "code-string": "string",
+    "code-number": "number",
+    "code-comment": "comment",
+    "code-template": "template",
+}
 _GRAMMARS = {"json": "yaml"}
 """By format. Textual's query for JSON ends the process inside tree-sitter 0.26; JSON is YAML in its flow style."""
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}")
@@ -74,7 +82,7 @@ class CodeArea(InOrder, TextArea):
     def __init__(self, *, id: str, language: str | None = "yaml", line_numbers: bool = True) -> None:
         super().__init__(
             "",
-            language=_GRAMMARS.get(language or "", language),
+            language=None if language == "dot" else _GRAMMARS.get(language or "", language),
             soft_wrap=True,
             tab_behavior="indent",
             show_line_numbers=line_numbers,
@@ -82,6 +90,7 @@ class CodeArea(InOrder, TextArea):
             compact=True,
             id=id,
         )
+        self._is_dot = language == "dot"
         self.indent_width = STEP
         self.popup: Popup | None = None
         """What is offered for the word under the cursor, if anything is."""
@@ -123,6 +132,8 @@ class CodeArea(InOrder, TextArea):
 
     def _build_highlight_map(self) -> None:
         super()._build_highlight_map()
+        if self._is_dot:
+            self._highlight_dot()
         if not self.is_syntax_aware:
             return
         for number, line in enumerate(self.document.lines):
@@ -131,6 +142,16 @@ class CodeArea(InOrder, TextArea):
                     start = len(line[: match.start()].encode("utf-8", "replace"))
                     end = start + len(match.group().encode("utf-8", "replace"))
                     self._highlights[number].append((start, end, "template"))
+
+    def _highlight_dot(self) -> None:
+        """No grammar of DOT comes with Textual. Strings and comments may go over several lines."""
+        for number, spans in enumerate(dot_lines(self.document.lines)):
+            start = 0
+            for text, token in spans:
+                end = start + len(text.encode("utf-8", "replace"))
+                if token in _DOT:
+                    self._highlights[number].append((start, end, _DOT[token]))
+                start = end
 
     def get_line(self, line_index: int) -> Text:
         """A line without what a terminal would act on, its problems underlined."""
