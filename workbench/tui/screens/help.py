@@ -20,7 +20,6 @@ MOUSE = (
 """What the mouse does, and its meaning."""
 MOUSE_IN_SHORT = (
     ("click", "choose; again: open"),
-    ("wheel", "scroll"),
     ("drag", "select, or move a border"),
 )
 """The same where there is little room."""
