@@ -80,6 +80,7 @@ class CodeArea(InOrder, TextArea):
         """The area has another size: what floats over it goes."""
 
     def __init__(self, *, id: str, language: str | None = "yaml", line_numbers: bool = True) -> None:
+        self._is_dot = language == "dot"  # Read while the area is made.
         super().__init__(
             "",
             language=None if language == "dot" else _GRAMMARS.get(language or "", language),
@@ -90,7 +91,6 @@ class CodeArea(InOrder, TextArea):
             compact=True,
             id=id,
         )
-        self._is_dot = language == "dot"
         self.indent_width = STEP
         self.popup: Popup | None = None
         """What is offered for the word under the cursor, if anything is."""
