@@ -11,11 +11,13 @@ from workbench.context.assembly import Grade, Kind
 from workbench.context.message import Message
 from workbench.context.place import Place
 from workbench.engine.journal.state import RunState
+from workbench.language.load import load
 from workbench.tui.bench.preview import outline_of
 from workbench.views.cells import Row
 from workbench.views.numbers import seconds, spent_words
 from workbench.views.timeline import Timeline
 from workbench.views.tree import PhaseOutline, TreeRows, TreeView, breadcrumb, sparkline
+from workbench.workspace.mermaid import RunPath
 
 OUTLINE = (
     PhaseOutline("intake", line=6),
@@ -303,3 +305,19 @@ def test_a_sparkline_keeps_the_greatest_of_what_shares_a_cell() -> None:
     assert sparkline([1, 2, 4, 8], 4) == "▂▃▅█"
     assert sparkline([0, 8, 0, 0], 2) == "█▁"
     assert sparkline([], 5) == sparkline([1], 0) == ""
+
+
+def test_a_branch_of_a_pipeline_is_no_candidate_and_counts_its_own_edges() -> None:
+    text = (
+        "digraph p { start [shape=Mdiamond] fan [shape=component] a [prompt=x] b [prompt=y]\n"
+        " meet [shape=tripleoctagon] done [shape=Msquare]\n"
+        " start -> fan -> a -> meet -> done; fan -> b -> meet; start -> done [weight=-1] }"
+    )
+    run = play(text, {"a": ["one"], "b": ["two"]}).state
+    lines = shown(TreeRows(run, TreeView(unfolded=True)))
+    assert not [line for line in lines if "candidate" in line]
+    graph = load(text, "p.dot").graph
+    assert graph is not None
+    path = RunPath(run)
+    taken = {(edge.src, edge.dst) for number, edge in enumerate(graph.edges) if path.taken(graph, number)}
+    assert taken == {("start", "fan"), ("fan", "a"), ("a", "meet"), ("fan", "b"), ("b", "meet"), ("meet", "done")}

@@ -651,8 +651,8 @@ def inside_it(children: Mapping[str, RunState]) -> dict[str, Figures]:
 
 
 def _is_candidate(visit: VisitState) -> bool:
-    """Whether it is an execution among several; a task of a wave has a branch, and is none."""
-    return bool(visit.branch) and not visit.wave
+    """Whether it is an execution among several; what runs beside others on a branch of its own is none."""
+    return bool(visit.branch) and not visit.parallel
 
 
 def _won(decided: bool) -> str:

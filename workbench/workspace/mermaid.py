@@ -56,8 +56,11 @@ class RunPath:
             started = [(child["session_id"], child.get("status", "running")) for child in visit.children]
             self.children.setdefault(visit.phase, []).extend(started)
             self.visits[visit.phase] += 1
-            if visit.edge is not None:
+            # A branch is entered along an edge that its parallel node did not choose, and left along one that it did.
+            if visit.edge is not None and visit.branch not in before:
                 self._edges[visit.edge] += 1
+            if visit.route_edge is not None:
+                self._edges[visit.route_edge] += 1
             if (last := before.get(visit.branch, "")) and not visit.wave:
                 self._steps[(last, visit.phase)] += 1
             before[visit.branch] = visit.phase
