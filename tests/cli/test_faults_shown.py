@@ -171,6 +171,7 @@ def test_every_kind_of_fault_has_a_remedy_and_stands_in_the_guide() -> None:
         "context_length",
         "too_large",
         "no_model",
+        "node_timeout",
         "unscripted",
     }
     assert set(REMEDIES) == ModelFault.RETRYABLE | final

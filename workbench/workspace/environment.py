@@ -285,7 +285,7 @@ class Environment:
             lambda name: self.broken(folder, name),
             strategy_facts,
             self.prices.cached_from,
-            tuple(self.servers),
+            servers=tuple(self.servers),
         )
 
     def _bad_folder(self, folder: Path, directory: str) -> str:

@@ -115,9 +115,10 @@ class CompareSheet(Sheet, SizedScreen[None]):
     def _worked_out(self, found: RunComparison) -> None:
         self._found = found
         self._here = None
-        self._rows = self._compared = CompareRows(found.comparison, found.title, is_what_if=bool(self.b.spec))
+        rows = CompareRows(found.comparison, found.title, is_what_if=bool(self.b.spec))
         if self._ttl:
-            self._rows.title = (*self._rows.title, (f"  cache kept {self._ttl}", "changed"))
+            rows.title = (*rows.title, (f"  cache kept {self._ttl}", "changed"))
+        self._rows = self._compared = rows
         self.apply_sizes()
         self.view.show(self._rows, 0)
         for note in found.notes:
