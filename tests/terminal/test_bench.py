@@ -186,7 +186,7 @@ def test_the_essentials_fit_every_size(terminal: Terminal) -> None:
             "PAUSED before intake:2",
             "sends ~",
             "Tool result: read_file",
-            "^p palette",
+            "n step",
             "q quit",
         )
         coloured = terminal.text(colours=True)

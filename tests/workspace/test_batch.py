@@ -267,9 +267,10 @@ def test_a_budget_stops_cleanly_and_the_same_command_goes_on(folder: Path) -> No
 
 
 def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:
-    held = threading.Event()
+    asked, held = threading.Semaphore(0), threading.Event()
 
     def answer(request: Received) -> Reply:
+        asked.release()
         if b"great" not in request.raw:
             held.wait(60)
         return Reply("good" if b"great" in request.raw else "bad")
@@ -280,11 +281,11 @@ def test_a_batch_that_was_killed_goes_on_where_it_stopped(folder: Path) -> None:
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder) as running:
             try:
                 for _ in ROWS:
-                    assert provider.arrived.acquire(timeout=100)
+                    assert asked.acquire(timeout=100)
                 until(lambda: any(run.status == "success" for run in store.runs()), "the first row")
             finally:
                 running.kill()
-        held.set()
+                held.set()
         runs = store.run_ids()
         body = batch("--base-url", provider.url)
         assert [one["output"] for one in body["results"]] == ["good", "bad", "bad"]
