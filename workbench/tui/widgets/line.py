@@ -76,7 +76,7 @@ KEPT = "app.help"
 MOST_LINES = 4
 """That messages may take at the foot of a screen."""
 NEEDED = 5
-"""Hints of the first group for which the first one at the right gives way: with a paused run, all that move it on."""
+"""Hints of the first group for which those of the second give way: with a paused run, all that move it on."""
 FIRST_SHARE = 0.72
 """How much of the footer the keys of the first group may take while those of the second have no room."""
 MARKS = {"information": (" ", "plain"), "warning": (" ⚠ ", "warning"), "error": (" ✗ ", "error")}
@@ -175,7 +175,7 @@ class Footer(SpanLine):
         whole, between = _cells(self._hints), width_of((BETWEEN,))
         if not self._pane or whole + between + _cells(self._pane) <= room:
             return _leading(self._hints, room), self._pane
-        least = _cells(self._hints[:1])
+        least = _cells(_leading(self._hints[:NEEDED], room))
         first = _leading(self._hints, max(least, round(room * FIRST_SHARE), room - between - _cells(self._pane)))
         second = _leading(self._pane, room - _cells(first) - between)
         if not second:
@@ -184,11 +184,7 @@ class Footer(SpanLine):
         return (*first, *more), second
 
     def _beside_the_first(self, width: int) -> tuple[Hint, ...]:
-        """The hints at the right that leave room for the first ones at the left: for one at least, and for the first
-        ``NEEDED`` beside the help."""
         fixed = self._fixed
-        if fixed and _cells((*self._hints[:NEEDED], *self._pane[:1], *fixed)) + 3 > width:
-            fixed = fixed[1:] if fixed[0][0] != KEPT else fixed
         while _cells((*self._hints[:1], *fixed)) + 2 > width and any(hint[0] != KEPT for hint in fixed):
             gone = next(hint for hint in fixed if hint[0] != KEPT)
             fixed = tuple(hint for hint in fixed if hint != gone)
