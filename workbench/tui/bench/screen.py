@@ -536,6 +536,7 @@ class BenchScreen(WorkbenchScreen[None], BorderDragging[None]):
         """Put the focus on a pane, and show it where only one shows at a time."""
         if self.is_zoomed and not self.query_one(f"#{name}").has_class("-zoomed"):
             self.zoom()
+        self.last_pane = name  # Textual tells of the focus later, and the next key may ask before.
         self.query_one(f"#{name}", RowView).focus()
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
