@@ -1,4 +1,4 @@
-"""Two contexts of the same call side by side: which message is which, and what is different, in words."""
+"""Aligns two contexts of the same call: which message of one is which of the other, and what differs, in words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ChangeKind(StrEnum):
 
 
 class Change(Struct, frozen=True):
-    """One message that is not the same. Indices are of entries, from 0; -1 where it is not there."""
+    """One message that differs. Indices count entries from 0; -1 means that this side lacks the message."""
 
     kind: ChangeKind
     old: int
@@ -45,18 +45,18 @@ class Change(Struct, frozen=True):
     words: str
     """``message 5 (tool result of research turn 1) was sent in full, is now masked``."""
     rule: Rule
-    """What decided: the new context's rule, or the old one's where the message is gone."""
+    """The rule that decided: the new context's, or the old one's if the message is gone."""
 
 
 class Pair(Struct, frozen=True):
-    """A row of two aligned contexts; one side is -1 where only the other has the message."""
+    """A row of two aligned contexts. A side is -1 if only the other context has the message."""
 
     old: int
     new: int
 
 
 def align(old: Sequence[Entry], new: Sequence[Entry]) -> list[Pair]:
-    """Rows in the order of the new context, those of the old one alone where they stood."""
+    """Rows in the order of the new context. Rows of the old context alone stay where they stood."""
     return Alignment(old, new).pairs
 
 
@@ -76,7 +76,9 @@ class Naming:
             self.key(entry)
 
     def key(self, entry: Entry) -> Key:
-        """Its kind, where it was made, from which source, and the how-manieth of these."""
+        """Identifies an entry: its kind, the place where it was made, its source, and its number among entries equal in
+        these.
+        """
         item = entry.item
         name = (str(item.kind), item.place._replace(branch=""), item.source, item.tool)
         number = self._seen[name]
@@ -98,10 +100,10 @@ class Alignment:
         both = where_old.keys() & set(keys_new)
         alone = {pair.old for pair in self.pairs if pair.new < 0}
         self._kept = {where_old[key] for key in both} & alone
-        """Of the rows that only the old context has, those whose message stands elsewhere in the new one."""
+        """Rows of the old context alone whose message stands elsewhere in the new one."""
         moved = {index: where_old.get(key, -1) for index, key in enumerate(keys_new, start)}
         self._moved = {p.new: moved[p.new] for p in self.pairs if p.old < 0 and moved[p.new] >= 0}
-        """Of the rows that only the new context has, where the message stood in the old one."""
+        """Rows of the new context alone, with the place of their message in the old one."""
 
     def append(self, old: int, new: int) -> int:
         """The same message at the end of both; its row."""
@@ -109,7 +111,7 @@ class Alignment:
         return len(self.pairs) - 1
 
     def kind(self, row: int, old: Sequence[Entry], new: Sequence[Entry]) -> ChangeKind | None:
-        """How a message differs; None where a provider sees no difference, or sees it at another row."""
+        """How a message differs; None if a provider sees no difference, or sees it in another row."""
         pair = self.pairs[row]
         if pair.new < 0:
             return None if pair.old in self._kept or old[pair.old].sent is None else ChangeKind.GONE

@@ -1,6 +1,6 @@
-"""Writes a strategy into a cascade's text: into the fields that mean it, or as ``strategy:`` where there are none.
+"""Writes a strategy into the text of a cascade: into the fields that express it, or as ``strategy:`` if no field does.
 
-Every text is read again before it is handed back: the phases must then have exactly the strategy that was asked for.
+The new text is read again before it is returned, and its phases must then have exactly the requested strategy.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class AppliedStrategy(Struct, frozen=True):
 
     text: str
     paths: tuple[Path, ...]
-    """Where something was written or taken out; empty when the file said so already."""
+    """The paths that were written or removed; empty if the file said so already."""
 
 
 class _Target(Struct, frozen=True):
-    """What is to become true, and of which file."""
+    """The strategy to reach, and the file to change."""
 
     source: Source
     cascade: Cascade
@@ -104,7 +104,7 @@ def _written(text: str, file: str, edits: Sequence[Edit]) -> str:
 
 
 def _fault(target: _Target, text: str, file: str) -> str:
-    """Why a text is not what was asked for; empty if it is."""
+    """Why the text does not express the requested strategy; empty if it does."""
     again = load(text, file)
     if again.cascade is None or not again.ok:
         return "the file would have errors"
@@ -117,8 +117,9 @@ def _fault(target: _Target, text: str, file: str) -> str:
 
 
 def _without_void(target: _Target, text: str, file: str) -> tuple[str, list[Path]]:
-    """The text without the fields that a strategy just written makes void, and where those stood. What cannot be taken
-    out in place stays, and is ignored."""
+    """Removes the fields that the new strategy makes void. Returns the text and the paths of these fields. A field that
+    cannot be removed in place stays; the reader ignores it.
+    """
     gone: list[Path] = []
     again = load(text, file).cascade
     if again is None or not (target.strategy.survives or target.strategy.enters):
@@ -158,7 +159,7 @@ def _as_fields(target: _Target) -> Iterator[Edit]:
 
 
 def _block(target: _Target, base: Path, values: dict[str, Any]) -> Iterator[Edit]:
-    """The fields one by one where the block is written, so that all else in it stays; else the block."""
+    """Edits of single fields if the block is written, so that the rest of it stays; else an edit of the whole block."""
     if not values:
         return
     if not isinstance(_at(target.source.data, base), dict):
@@ -173,7 +174,9 @@ def _block(target: _Target, base: Path, values: dict[str, Any]) -> Iterator[Edit
 
 
 def _intra(target: _Target, phase: Phase) -> dict[str, Any]:
-    """The fields of an ``intra_context`` block; empty where none is needed. Raises EditError without such fields."""
+    """The fields of an ``intra_context`` block; empty if none is needed. Raises EditError if no fields can express the
+    strategy.
+    """
     survives: list[object] = list(target.wanted(phase).survives)
     if not survives:
         return {"enabled": False} if _in_force(target.cascade, phase) else {}
@@ -217,7 +220,7 @@ def _budget(budget: Budget) -> dict[str, Any]:
 
 
 def _as_spec(target: _Target) -> Iterator[Edit]:
-    """One ``strategy:`` of the cascade where it concerns every phase and none has its own; else one for each phase."""
+    """One ``strategy:`` of the cascade if it concerns every phase and no phase has its own; else one for each phase."""
     spec = str(target.strategy)
     own = any(phase.strategy is not None for phase in target.cascade.phases)
     if target.is_everywhere and not own:

@@ -95,9 +95,9 @@ class Assembler:
         *,
         entered: EnteredMessages | None = None,
     ) -> None:
-        """``strategy`` is laid over the file's own, so it may leave open what enters or what fits; ``previous``
-        is the last assembly of the same branch, which the first one here is spliced against. ``entered``: the messages
-        that precede the visit's own, where an edit has changed them.
+        """``strategy`` is laid over the file's own, so it may leave open what enters or what fits. ``previous`` is the
+        last assembly of the same branch; the first one here is diffed against it. ``entered`` holds the messages that
+        precede the visit's own, if an edit has changed them.
 
         Raises SpecError when the file's own ``strategy`` cannot be read.
         """
@@ -144,8 +144,9 @@ class Assembler:
         self._added = True
 
     def edited(self, scope: PhaseScope, entered: EnteredMessages, items: Iterable[Item]) -> Assembler:
-        """An assembler of the same visit whose history an edit has made another; its next assembly is spliced against
-        this one's last. Takes time proportional to the history: an edit is a person's, and rare."""
+        """An assembler of the same visit after an edit of its history. Its next assembly is diffed against the last one
+        of this assembler. Takes time proportional to the history; edits come from people and are rare.
+        """
         scope = replace(scope, summaries=(*scope.summaries, *self._summaries))
         previous = self._last[0] if self._last is not None else self._previous
         other = Assembler(scope, self.strategy, self._counter, previous, entered=entered)
@@ -165,16 +166,16 @@ class Assembler:
     def summary_wanted(self) -> SummaryRequest | None:
         """What to summarise before assembling again, with ``token_budget.strategy: summarize``; else None.
 
-        Without the summary the oldest turns are dropped.
+        If no summary is added, the oldest turns are dropped.
         """
         return self._fitter.wanted if self._fitter is not None else None
 
     # -- what comes out ----------------------------------------------------------------------------------------------
 
     def assemble(self, place: Place, *, tool_choice: str = "", parameters: Mapping[str, Any] | None = None) -> Assembly:
-        """The context of the call at ``place``. Changes nothing that a later assembly could see.
+        """The context of the call at ``place``. Assembling does not change the result of any later assembly.
 
-        ``parameters`` are laid over those of the scope, ``tool_choice`` over both.
+        ``parameters`` override those of the scope; ``tool_choice`` overrides both.
         """
         changed = self._changed_entries(place)
         length = len(self._ledger.entries)
@@ -237,7 +238,7 @@ class Assembler:
         return self.entered.notes
 
     def _surviving(self) -> dict[int, Survivor]:
-        """Those who decide about the visit's own messages, by layer; the higher one wins."""
+        """The parts that decide about the visit's own messages, by layer; a higher layer wins."""
         keep, fixed = self._scope.keep_recent_images, self._table.fixed + self._table.total
         ground = DecisionInput(self._scope, self._history, self._counting(), fixed)
         survivors = {layer: part.start(ground) for layer, part in enumerate(self.strategy.survives, IMAGES + 1)}
@@ -252,10 +253,10 @@ class Assembler:
         return Fitter(budget, self._scope, self._history, self._table, self._counting())
 
     def _take_pending(self, tally: Tally) -> None:
-        """Let every part know of what has joined the history, and say what happens if none decides. It is counted
-        meanwhile.
+        """Tell every part about the messages that joined the history, and record the verdict that holds if no part
+        decides. Tokens are counted in the background meanwhile.
 
-        An answer's own verdict names the tools that it called, so all are found when all messages are known.
+        An answer's own verdict names the tools that it called, so it is made once all messages are known.
         """
         pending, self._pending = self._pending, []
         history, table, survivors = self._history, self._table, tuple(self._survivors.values())
@@ -278,7 +279,7 @@ class Assembler:
                     survivor.added(index)
 
     def _base(self, index: int) -> MessageDecision:
-        """The verdict on one of the visit's own messages where no part that survives decides."""
+        """The verdict on one of the visit's own messages if no surviving part decides."""
         entering, item = self.strategy.enters, self._history.items[index]
         first = item.kind is Kind.TASK and self._tasks[0] == self._table.head + index
         if first and item.edited != "dropped" and isinstance(entering, TaskPart):
@@ -295,7 +296,7 @@ class Assembler:
         return index
 
     def _changed_entries(self, place: Place) -> dict[int, Entry]:
-        """Let every part decide anew, and make the entries that are not as they were."""
+        """Let every part decide again, and make the entries that changed."""
         rows, tally = self._table.rows, self._counter.tally(self._model)
         decide = partial(self._decide, place, tally)
         dirty, altered = tally.beside(decide) if len(self._pending) > MANY else decide()
@@ -352,7 +353,9 @@ class Assembler:
                     self._fitter.resized(index, tokens - before)
 
     def _settle(self, tally: Tally) -> list[tuple[int, Grade]]:
-        """Take the counts of the rows that have none yet. Returns those of what was added to the tally behind them."""
+        """Collect the token counts of the rows that have none yet. Returns the counts of the rows at the end of the
+        tally.
+        """
         table, history, late, counts = self._table, self._history, self._late, tally.counts()
         self._late, history.late = [], None
         self.work.counted += len(counts)
@@ -373,7 +376,7 @@ class Assembler:
         return Entry(row.item, sent, verdict.action, reason, rule, row.tokens_full, tokens, grade, verdict.parts)
 
     def _size(self, sent: Message | None, row: FittingRow) -> tuple[int, Grade]:
-        """Tokens of what is sent, and the worse grade of both counts."""
+        """Tokens of what is sent, with the worse grade of the two counts."""
         if sent is row.item.message:
             return row.own_tokens, row.grade
         if sent is None:
@@ -426,7 +429,7 @@ class Assembler:
         self.work.checked += len(fresh)
 
     def _unrepeated(self, place: Place, request: Request) -> list[BrokenInvariant]:
-        """Rule 13: the same place, with nothing added, gives the same request."""
+        """Rule 13: assembling the same place again, with nothing added, gives the same request."""
         if self._last is None or self._added or self._last[1] != place:
             return []
         before = self._last[0].request
@@ -450,9 +453,10 @@ def has_to_think(parameters: Mapping[str, Any]) -> bool:
 
 
 def answer_schema(parameters: Mapping[str, Any]) -> str:
-    """The JSON Schema that an answer has to follow, as text: providers show it to the model. Empty where there is none.
+    """The JSON Schema that the answer has to follow, as text, because providers show it to the model; empty without
+    one.
 
-    It is counted as an estimate, because how it is shown is not documented.
+    Its tokens are an estimate: providers do not document how they show it.
     """
     asked = parameters.get("response_format")
     named = asked.get("json_schema") if isinstance(asked, Mapping) else None

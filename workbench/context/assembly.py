@@ -21,7 +21,7 @@ class Kind(StrEnum):
     INPUT = "input"
     """``[Original Input]``."""
     INJECTED = "injected"
-    """Carried in from another phase; ``Item.source`` says from where."""
+    """Kinds of messages that another phase passed on; ``Item.source`` names the origin."""
     TASK = "task"
     RETRY = "retry"
     """Opens an attempt after the first; ``Item.note`` holds the reason of the rejection."""
@@ -70,7 +70,7 @@ _GRADES: Mapping[str, Grade] = {str(grade): grade for grade in Grade}
 
 
 class Item(Struct, frozen=True):
-    """A message of the history and where it was made."""
+    """A message of the history and the place where it was made."""
 
     message: Message
     kind: Kind
@@ -83,7 +83,7 @@ class Item(Struct, frozen=True):
     """What an injected message was taken from: ``gather.output``."""
     note: str = ""
     redacted: int = 0
-    """How many secrets were replaced where this text entered the run."""
+    """Number of secrets that were replaced when this text entered the run."""
     edited: str = ""
     """What a person did to it: changed, dropped, added or moved; empty for what the run itself made."""
 
@@ -126,7 +126,7 @@ class Reason(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The place in the file that decided; ``default`` with line 0 where nothing is written."""
+    """The place in the file that decided; ``default`` with line 0 if the file says nothing."""
 
     path: str = "default"
     line: int = 0
@@ -151,7 +151,7 @@ class MessagePart(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One message in one context. ``sent`` is None when the message was dropped, else what went out.
+    """One message in one context. ``sent`` is the message as it was sent, or None if it was dropped.
 
     A tuple, as reasons and rules are: a long run makes tens of thousands, and compares them.
     """
@@ -165,10 +165,10 @@ class Entry(NamedTuple):
     tokens_sent: int
     grade: Grade = Grade.EXACT
     parts: tuple[MessagePart, ...] = ()
-    """Where a strategy put the message together: of what, what was left out included."""
+    """The parts from which a strategy composed the message, those left out included; empty for all other messages."""
 
     def to_json(self) -> dict[str, Any]:
-        """The journal's form: bodies by hash; ``s`` is left out where the message was sent as it is."""
+        """The journal's form: bodies by hash; ``s`` is left out if the message was sent unchanged."""
         body = self.item.to_json() | {
             "action": str(self.action),
             "reason": [self.reason.code, *self.reason.args],
@@ -229,7 +229,8 @@ class BudgetFit(Struct, frozen=True):
     mode: str
     """sliding_window, prune_oldest, summarize or fail."""
     over: int = 0
-    """Tokens above the limit that nothing can be dropped for, or may be in mode fail: above 0 the phase fails."""
+    """Tokens above the limit that cannot be dropped, or may not be dropped in mode ``fail``. Above 0 the phase fails.
+    """
     warns: bool = False
     """The request is larger than the warning threshold."""
 
@@ -240,7 +241,7 @@ class Request(Struct, frozen=True):
     model: str
     """The model as the cascade or the settings name it."""
     parameters: Mapping[str, Any]
-    """What is sent beside the messages: temperature, max_tokens, reasoning_effort, tool_choice."""
+    """Parameters sent beside the messages: temperature, max_tokens, reasoning_effort, tool_choice."""
     tools: tuple[Mapping[str, Any], ...]
     """Native tool schemas in OpenAI form, in stable order; empty for prompt-based tools."""
     messages: tuple[Message, ...]
@@ -248,7 +249,7 @@ class Request(Struct, frozen=True):
 
 
 class Assembly(Struct, frozen=True, dict=True):
-    """The ordered entries of one call, the request they make, totals, and what is wrong with it."""
+    """The ordered entries of one call, the request that they form, its totals, and the rules that it breaks."""
 
     strategy: str
     entries: tuple[Entry, ...]

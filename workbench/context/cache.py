@@ -22,7 +22,7 @@ class CacheRule(Struct, frozen=True):
 
     provider: str
     minimum: int
-    """Tokens below which nothing is cached."""
+    """Tokens below which the provider caches nothing."""
     step: int = 1
     """A cached prefix is a multiple of this many tokens; 1 means message boundaries."""
     lifetime: float = 300.0
@@ -36,22 +36,23 @@ class CacheRule(Struct, frozen=True):
 
 
 class Price(Struct, frozen=True):
-    """US dollars per token. None is unknown, never free."""
+    """US dollars per token. None means unknown, never free."""
 
     input: float | None = None
     output: float | None = None
     cache_read: float | None = None
     cache_write: float | None = None
     source: str = ""
-    """Where the numbers come from: ``litellm map, as gpt-4o``, ``settings``."""
+    """Source of the numbers: ``litellm map, as gpt-4o``, ``settings``."""
     grade: str = "unknown"
     """``exact`` (the very model), ``estimate`` (mapped to the native model), ``unknown``."""
     rule: CacheRule = CacheRule("none", 0)
     cache_write_hour: float | None = None
-    """Of what is kept for an hour, where that has a price of its own."""
+    """Price of tokens written for one hour, if the provider prices them differently."""
     stated_rule: CacheRule = CacheRule("the record", 1)
-    """Where ``rule`` knows of no cache: the one that holds once an answer has stated cached tokens all the same. It is
-    the maker's by the model's name, else that a prefix sent before is cached whole."""
+    """The rule that holds if ``rule`` knows of no cache and an answer states cached tokens all the same: the rule of
+    the model's maker, found by name, else one that caches every prefix whole.
+    """
     supposed: bool = False
     """Whether the rule is another provider's than the model's own: then no count is the provider's."""
 
@@ -60,16 +61,19 @@ class Prices(Protocol):
     """Prices and cache rules by model name."""
 
     def price(self, model: str, input_tokens: int = 0) -> Price:
-        """Prices for a request of so many tokens: some models cost more beyond a length. Never raises: an unknown model
-        has a Price whose numbers are None."""
+        """Prices for a request of ``input_tokens`` tokens, because some models cost more beyond a length. Never raises: an
+        unknown model has a Price whose numbers are None.
+        """
         ...
 
     def window(self, model: str) -> int | None:
-        """Input tokens that the model takes at most; None where that is unknown."""
+        """The model's context window in tokens; None if unknown."""
         ...
 
     def counted_as(self, model: str) -> str:
-        """The model whose provider counts and bills: the same one, unless another is to be priced in its place."""
+        """The model whose provider counts and bills: ``model`` itself, unless another model is to be priced in its
+        place.
+        """
         ...
 
 
@@ -91,14 +95,14 @@ class Forecast(Struct, frozen=True):
     """Expected input tokens, the sum of the three; None in journals of 0.1.0, whose numbers are not calibrated."""
     low: int | None = None
     high: int | None = None
-    """Between these the input lies; no upper end where a part of the request is unknown."""
+    """Upper bound of the input tokens; None if part of the request is unknown."""
     cost_low: float | None = None
     cost_high: float | None = None
-    """The same for the cost. Its upper end holds where the provider's cache is not hit."""
+    """The upper bound of the cost, reached if the provider's cache is missed."""
 
 
 _NO_BREAK = ("no cache rule", "nothing was sent", "the shared prefix of", "the provider has reported no")
-"""How reasons begin that speak of no earlier request whose prefix was lost."""
+"""Beginnings of the reasons that name no lost prefix of an earlier request."""
 
 
 def breaks(forecast: Forecast) -> bool:
@@ -114,9 +118,9 @@ class Expected(Struct, frozen=True):
     tokens: int
     low: int
     high: int | None
-    """None where nothing bounds it."""
+    """None if there is no bound."""
     prefix: Callable[[int], int]
-    """Tokens of the tools and the first so many sent messages."""
+    """Function from a number of sent messages to the tokens of the tools and these messages."""
     grade: Grade
 
     @classmethod
@@ -133,22 +137,23 @@ _LOOKBACK = 20
 _SURE = 5
 """Hits in a row after which a cache without marks is taken to be hit."""
 _MISSES = 2
-"""Calls that a provider could have served from its cache, and did not, after which none is expected of it."""
+"""After this many calls that the cache could have served and did not, no hits are expected any more."""
 
 
 class PrefixCache:
-    """What a provider may still hold of the requests sent so far, until its lifetime is over: every prefix of them, or
-    where the provider caches only what is marked, the marked ones.
+    """What a provider may still hold in its cache: every prefix of the requests sent so far, or only marked prefixes if
+    the provider caches those alone; each until its lifetime is over.
 
-    A prefix is known by its link in the digest chain, which covers model, tools and messages, so looking one up
-    costs the logarithm of the request's length.
+    A prefix is identified by its link in the digest chain, which covers model, tools and messages, so a look-up takes
+    time logarithmic in the length of the request.
     """
 
     def __init__(
         self, marks: Marks = LIVE_MARKS, *, never: bool = False, stated: bool = False, writes: bool = False
     ) -> None:
-        """``marks``: those of a request that says nothing of marks. ``never``: the provider is known to serve nothing
-        from a cache. ``stated``, ``writes``: it has stated cached and written tokens."""
+        """``marks``: the marks of a request that sets none. ``never``: the provider is known to serve nothing from a
+        cache. ``stated``, ``writes``: the provider has stated cached and written tokens.
+        """
         self._marks = marks
         self._stated = stated
         self._writes = writes
@@ -159,7 +164,7 @@ class PrefixCache:
         self._entries: dict[str, tuple[float, float]] = {}
         """Marked prefixes: when each was last used, and for how many seconds it lives since then."""
         self._held: dict[str, int] = {}
-        """Tokens of marked prefixes, where the provider stated them."""
+        """Tokens of marked prefixes that the provider stated."""
         self._last: dict[str, Assembly] = {}
         """The last assembly sent, by branch."""
         self._last_sent: float | None = None
@@ -196,7 +201,7 @@ class PrefixCache:
         self._last_sent = now
 
     def answered(self, assembly: Assembly, cached: int | None, written: int | None) -> None:
-        """What the provider stated of the request's cached and written tokens; None where it did not say."""
+        """Learn the cached and written tokens that the provider stated; None if it stated none."""
         self._stated, self._writes = self._stated or bool(cached or written), self._writes or bool(written)
         if cached is None:
             return
@@ -215,15 +220,15 @@ class PrefixCache:
             self._held[assembly.prefix_digests[marks[-1].position]] = cached + written
 
     def rule(self, price: Price) -> CacheRule:
-        """The rule that holds. What the provider has stated wins over that nothing is known of its cache."""
+        """The rule in force. A statement of the provider wins over a rule that knows of no cache."""
         if price.rule.provider != "none" or not self._stated:
             return price.rule
         return replace(price.stated_rule, writes=price.stated_rule.writes or self._writes)
 
     def forecast(self, assembly: Assembly, price: Price, now: float, expected: Expected | None = None) -> Forecast:
-        """What the request would take from the cache at ``now``, and cost, by the provider's rules.
+        """Tokens that the request would read from the cache at ``now``, and its cost, by the provider's rules.
 
-        ``expected``: what the provider will count; our own count where it is left out.
+        ``expected``: tokens that the provider will count; our own count by default.
         """
         rule, expected = self.rule(price), expected or Expected.own(assembly)
         marks = marks_of(assembly, self._marks) if rule.opt_in else ()
@@ -274,10 +279,11 @@ class PrefixCache:
         return self._held.get(assembly.prefix_digests[shared]) or expected.prefix(shared)
 
     def _marked(self, assembly: Assembly, marks: Sequence[Mark], now: float, given: float | None) -> int:
-        """How many messages the longest marked prefix has that lives and that a mark of this request finds; -1: none.
+        """Messages in the longest marked prefix that is still cached and that a mark of this request finds; -1 for
+        none.
 
-        From each mark the provider looks back over a number of messages. ``given``: the lifetime in seconds, in place
-        of what the marks say.
+        From each mark the provider looks back over a number of messages. ``given``: the lifetime in seconds, instead of
+        the one that the marks state.
         """
         digests, best = assembly.prefix_digests, -1
         for mark in reversed(marks):
@@ -347,7 +353,9 @@ def _branch(assembly: Assembly) -> str:
 
 
 def _difference(assembly: Assembly, previous: Assembly, shared: int) -> str:
-    """What stands where the prefix ends, against the call before; empty when that call's whole request is shared."""
+    """Describes the message at which the prefix ends, compared with the call before; empty if that call's whole request
+    is shared.
+    """
     if shared >= len(previous.request.messages) or shared >= len(assembly.request.messages):
         return ""
     now, then = _entry(assembly, shared), _entry(previous, shared)
@@ -375,16 +383,16 @@ def _as_sent(entry: Entry) -> str:
 
 
 def _cost(price: Price, tokens: int, cached: int, written: int, hour: bool) -> float | None:
-    """US dollars of an input of so many tokens, of which so many are cached and written."""
+    """US dollars of an input of ``tokens`` tokens, given how many of them are cached and written."""
     cached = min(cached, tokens)
     written = min(written, tokens - cached)
     return input_cost(price, cached, tokens - cached - written, written, hour=hour)
 
 
 def input_cost(price: Price, cached: int, fresh: int, written: int, *, hour: bool = False) -> float | None:
-    """US dollars for the input of a call; None where the input has no known price.
+    """US dollars for the input of a call; None if the input has no known price.
 
-    Cached or written tokens without a price of their own cost what fresh ones do. ``hour``: what is written is kept
+    Cached or written tokens without a price of their own cost as much as fresh ones. ``hour``: written tokens are kept
     for an hour.
     """
     if price.input is None:
@@ -395,11 +403,11 @@ def input_cost(price: Price, cached: int, fresh: int, written: int, *, hour: boo
 
 
 def break_even(masked: int, suffix: int, price: Price) -> float | None:
-    """How many more turns masking must last to pay for the prefix it breaks.
+    """Number of further turns after which masking has paid for the prefix that it breaks.
 
-    ``masked``: tokens of the observation that go, o; ``suffix``: tokens after it that are read anew, S. It pays once
-    ``o·r·R > S·(w − r)``, with r the price of a cache read and w that of what is rewritten, relative to the input
-    price; this is R. None when a price is unknown; infinite when masking saves nothing.
+    ``masked``: tokens of the masked observation, o. ``suffix``: tokens after it that are read anew, S. Masking pays
+    once ``o·r·R > S·(w − r)``, with r the price of a cache read and w that of rewritten tokens, both relative to the
+    input price; R is the result. None when a price is unknown; infinite when masking saves nothing.
     """
     if not price.input or price.cache_read is None:
         return None

@@ -29,7 +29,7 @@ ANSWER = 'Answer: {"selected": [numbers, the most useful one first], "reason": "
 
 
 class UnreadableChoice(ValueError):
-    """An answer that chooses nothing from the menu; the message says why."""
+    """An answer that does not choose from the menu; the message says why."""
 
 
 class Menu(Struct, frozen=True, dict=True):
@@ -72,7 +72,7 @@ class Choice(Struct, frozen=True):
     reason: str = ""
     """In the selector's words."""
     fault: str = ""
-    """Why nothing can be made of its answer; empty where it chose."""
+    """Why the model's answer cannot be used; empty if it chose."""
 
 
 def read_choice(menu: Menu, candidates: Iterable[str]) -> Choice:
@@ -94,7 +94,7 @@ def read_choice(menu: Menu, candidates: Iterable[str]) -> Choice:
 
 
 def _number(menu: Menu, value: Any) -> int:
-    """The card that a number, or a hash of at least four digits, means; 0 for none."""
+    """The card that a number, or a hash of at least four digits, stands for; 0 for none."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if 1 <= value <= len(menu.cards) else 0
     text = str(value).strip().strip("[]#")
@@ -111,7 +111,7 @@ def _line(number: int, card: Card, summary: str) -> str:
 
 
 SUMMARY_CHARS = 200
-"""Of a summary that no model wrote; a message no longer than this is its own summary."""
+"""Characters of a summary made without a model. A message of at most this length is its own summary."""
 
 EMBEDDED_CHARS = 6000
 """How much of a message is embedded: the models' limits lie above it in every language."""
@@ -122,7 +122,7 @@ _SENTENCE_END = re.compile(r"[.!?]['\")\]]?(?=\s)")
 
 
 class Card(Struct, frozen=True):
-    """What is known of a message without reading it."""
+    """A short description of a message, so that it can be chosen without being read."""
 
     content_hash: str
     role: str
@@ -161,7 +161,7 @@ def card_of(item: Item, tokens: int, callout: str = "", summary: str = "") -> Ca
 
 
 def has_card(item: Item) -> bool:
-    """Whether a message says anything that a later phase could want: no system text, nothing blank."""
+    """Whether a later phase could want the message: it is neither system text nor blank."""
     message = item.message
     said = bool(message.text.strip() or message.images or message.tool_calls)
     return said and message.role != "system" and item.kind not in (Kind.INPUT, Kind.INJECTED)
@@ -226,7 +226,7 @@ def _shape(text: str) -> str:
 
 
 def _beginning(text: str) -> str:
-    """Whole sentences where one fits, else whole words."""
+    """The first whole sentences that fit, else whole words."""
     cut = text[: SUMMARY_CHARS - 20]
     ends = [match.end() for match in _SENTENCE_END.finditer(cut)]
     if ends:

@@ -1,4 +1,6 @@
-"""The splices that lead from one list of entries to another: short where much is shared, always right."""
+"""Finds the splices that turn one list of entries into another. The result is always correct, and short if much is
+shared.
+"""
 
 from __future__ import annotations
 

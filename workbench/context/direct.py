@@ -1,4 +1,4 @@
-"""A request of messages that are sent as they are: no strategy decides about them."""
+"""A request whose messages are all sent unchanged; no strategy decides about them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def direct_assembly(
     counter: Counter,
     tools: Sequence[Mapping[str, Any]] = (),
 ) -> Assembly:
-    """All messages, as they are. ``tools``: native schemas."""
+    """The assembly of all messages, unchanged. ``tools``: native schemas."""
     tools_tokens, tools_grade = counter.tools(tools, model)
     entries, prefix, lengths = [], [seed_digest(model, tools)], [tools_tokens]
     for message in messages:

@@ -65,7 +65,7 @@ class Draft(Struct, frozen=True):
 
 
 def dropped(item: Item) -> bool:
-    """Whether an edit took the message out of the history: nothing but its own entry sees it."""
+    """Whether an edit removed the message from the history. Only its own entry still shows it."""
     return item.edited == "dropped"
 
 
@@ -143,7 +143,7 @@ def edit_reason(item: Item) -> Reason:
 
 
 def difference(old: Sequence[Item], new: Sequence[Item]) -> tuple[int, Sequence[Item], Sequence[Item]]:
-    """The stretch that is not the same: where it begins, and both sides of it."""
+    """The stretch that differs: the index where it begins, and the items of both sides."""
     at = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     tail = 0
     while tail < min(len(old), len(new)) - at and old[-1 - tail] == new[-1 - tail]:

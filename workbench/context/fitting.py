@@ -37,10 +37,11 @@ class Frontier:
             self.gained += by
 
     def reach(self, need: int, limit: int, least: int = 0) -> range:
-        """Move to the shortest prefix, between ``least`` and ``limit`` gains long, that adds up to ``need``.
+        """Move the frontier to the shortest prefix, between ``least`` and ``limit`` gains long, whose sum reaches
+        ``need``.
 
-        The longest, if none does. Returns the indices whose side has changed. The result depends on the gains alone,
-        not on where the frontier stood before; the work, on how far it moves.
+        Takes the longest if none does. Returns the indices that changed sides. The result depends on the gains alone;
+        the work depends on how far the frontier moves.
         """
         before = self.length
         while self.length < limit and (self.gained < need or self.length < least):
@@ -71,7 +72,7 @@ class FittingRow(Struct):
     layers: dict[int, MessageDecision] = field(default_factory=dict)
     """Verdicts by part; the highest number decides."""
     verdict: MessageDecision = WHOLE
-    """What was decided last, before the budget is looked at."""
+    """The last decision, before the budget is applied."""
     sent: Message | None = None
     """What that sends."""
     tokens: int = 0
@@ -110,7 +111,7 @@ class FittingTable(Struct):
         return len(self.rows) - 1
 
     def counted(self, row: FittingRow, tokens: int, grade: Grade) -> None:
-        """A new row takes so many tokens in full: those of its message, and of what is put before it, uncut."""
+        """Record the full tokens of a new row: those of its message and of text put before it."""
         own = tokens
         if any(part.origin == OWN for part in row.base.parts):
             sent = (part for part in row.base.parts if part.origin != OWN and part.action is not Action.DROPPED)
@@ -119,7 +120,7 @@ class FittingTable(Struct):
         self.full += tokens
 
     def resize(self, row: FittingRow, tokens: int) -> None:
-        """What a row sends takes so many tokens now."""
+        """Record the tokens that a row sends now."""
         self.total += tokens - row.tokens
         row.tokens = tokens
 
@@ -191,7 +192,7 @@ class Fitter:
         """The row that the summary goes out in."""
 
     def add_summary(self, summary: Summary) -> None:
-        """A summary that has been made; used where the messages it covers are the oldest."""
+        """Add a summary. It is used if the messages that it covers are the oldest."""
         self._summaries.append(summary)
 
     def added(self, index: int) -> None:
@@ -230,7 +231,7 @@ class Fitter:
         frontier.change(unit, by)
 
     def fit(self) -> set[int]:
-        """Draw the line anew. Returns the rows whose side may have changed; ``decide`` gives them their verdicts."""
+        """Apply the budget again. Returns the rows that may have changed sides; ``decide`` gives their verdicts."""
         self._settle()
         limit = self._budget.limit
         need = 0 if limit is None else self._table.fixed + self._table.total - limit
@@ -263,8 +264,9 @@ class Fitter:
         return {row for unit in changed for row in self._units[unit].rows}
 
     def _opens_with_assistant(self, unit: int) -> bool:
-        """Whether the first turn that stays is one that entered, and begins with an assistant's message that nothing
-        precedes; or says nothing at all."""
+        """Whether the first turn that stays entered from elsewhere and begins with an assistant's message without any
+        message before it, or is blank.
+        """
         if self._stand.units or not 0 < unit < self._settled or self._units[unit].turn:
             return False
         rows = self._table.rows

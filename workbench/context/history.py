@@ -1,4 +1,4 @@
-"""The visit's own messages as they grow, with what deciding about them needs: turns counted through all attempts."""
+"""The visit's own messages as they grow, with their turns counted over all attempts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class History:
         self.last_answered = 0
         """The last turn that has an answer."""
         self.tools_called: dict[int, list[str]] = {}
-        """Names of the tools whose results follow an answer, by its index."""
+        """Names of the tools whose results follow an answer, by the answer's index."""
         self.attempt_starts: dict[int, int] = {}
         """Index of the first item of each attempt."""
         self._before: dict[int, int] = {}
@@ -34,8 +34,9 @@ class History:
         self._answer_at: dict[Place, int] = {}
 
     def add(self, item: Item) -> int | None:
-        """Append; ``sized`` tells its size. Returns the index of an earlier answer that now shows to have called a tool
-        in its text, or None."""
+        """Append an item. ``sized`` sets its size later. Returns the index of an earlier answer that is now known to
+        have called a tool in its text, or None.
+        """
         index, place = len(self.items), item.place
         attempt, kind = place.attempt, item.kind
         if attempt not in self._before:
@@ -58,13 +59,14 @@ class History:
         return None
 
     def sized(self, tokens: int) -> None:
-        """The next item takes so many tokens in full."""
+        """Set the full tokens of the next item."""
         self._sizes.append(tokens)
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Tokens of each item in full. They may have to be waited for: nothing needs them but a part that decides by
-        them, and the totals."""
+        """Full tokens of each item. Reading them may wait for the counter; only totals and parts that decide by size
+        read them.
+        """
         if self.late is not None:
             self.late()
         return self._sizes
@@ -77,5 +79,5 @@ class History:
         return before + place.turn
 
     def opens_visit(self, index: int) -> bool:
-        """Whether the item precedes the first answer: the task, and what was said beside it."""
+        """Whether the item precedes the first answer: the task, and messages injected with it."""
         return self.first_answer is None or index < self.first_answer

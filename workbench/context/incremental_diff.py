@@ -25,7 +25,7 @@ class Outline(Struct, frozen=True):
     kinds: frozenset[ChangeKind] = frozenset()
     """Of all changes."""
     different: int = 0
-    """Rows of ``align`` whose sides send something else."""
+    """Rows of ``align`` whose two sides send different messages."""
     equal: int = 0
     """Stretches of rows that are the same: how many folds ``stretches`` gives."""
 
@@ -100,7 +100,7 @@ class IncrementalDiff:
     def _goes_on(
         self, old: Sequence[Entry], new: Sequence[Entry], changed_old: Sequence[int], changed_new: Sequence[int]
     ) -> bool:
-        """Take what has changed, where both have grown by the same messages; False where that is not so."""
+        """Apply a change in which both contexts grew by the same messages. Returns False if they did not."""
         grown = range(len(self._old), len(old))
         if not self._old or len(old) < len(self._old) or len(grown) != len(new) - len(self._new):
             return False

@@ -24,8 +24,9 @@ from workbench.language.problem import Path, path_text
 
 
 def flattened(item: Item) -> Message:
-    """The message as it enters another phase: a native call becomes ``[Called NAME with {…}]`` in the assistant's
-    text, a native result becomes user text. Itself where nothing has to change."""
+    """The message in the form in which it enters another phase: a native call becomes ``[Called NAME with {…}]`` in the
+    assistant's text, a native result becomes user text. Returns the message itself if nothing changes.
+    """
     message = item.message
     if message.role == "tool":
         return Message("user", _led(message, result_header(item.tool or message.name or "tool", item.is_error)))
@@ -116,9 +117,10 @@ class Injection:
             self._conversation(visit, visit.items, cause, {})
 
     def thread(self, visits: Sequence[VisitRecord], key: str, rule: Rule, *, preambles: bool) -> None:
-        """The conversation of these visits: what each was told first, its task, and the turns of its last attempt.
+        """Inject the conversation of these visits: the messages before the first task, the task, and the turns of the
+        last attempt.
 
-        Native calls stay calls where the phase can make them and nothing of them is lost; else they become text.
+        Native calls stay native if the phase can make them and no part of them is lost; else they become text.
         """
         cause = _Cause(Reason("thread", (key,)), rule)
         for visit in visits:
@@ -224,10 +226,10 @@ class Injection:
     # -- conversations -----------------------------------------------------------------------------------------------
 
     def _messages(self, visit: VisitRecord, source: ContextSource, cause: _Cause) -> None:
-        """The conversation of the last attempt, filtered by whole turns, after a header.
+        """Inject the conversation of the last attempt, filtered by whole turns, after a header.
 
-        Its messages keep their roles, and the header stands beside them: as a system message it would be sent before
-        everything else.
+        Its messages keep their roles, and the header has a role that keeps it beside them: a system message would be
+        sent before everything else.
         """
         cause = replace(cause, role="user") if cause.role == "system" else cause
         self._text(visit, "messages", f"[Conversation from {visit.phase}]:", cause)
@@ -259,7 +261,7 @@ class Injection:
             self._rows.append((carried, verdict))
 
     def _loss(self, visit: VisitRecord) -> str:
-        """Why the messages of a visit cannot go on as they were; empty where they can."""
+        """Why the messages of a visit cannot be continued unchanged; empty if they can."""
         phase = self._scope.cascade.phase(visit.phase)
         if phase is not None and (phase.context_retention == "output_only" or self._expired(visit, phase)):
             return "its own rules keep less than all"
@@ -271,7 +273,7 @@ class Injection:
         return f"they hold reasoning of {visit.model}" if has_extra and visit.model != self._scope.model else ""
 
     def _as_it_was(self, visit: VisitRecord, cause: _Cause, dropped: dict[int, Reason]) -> None:
-        """The messages of a visit with their calls, mended as they were for the visit itself."""
+        """Inject the messages of a visit with their calls, repaired as they were for the visit itself."""
         history = History()
         kept = [i for i, item in enumerate(visit.items) if i not in dropped and item.message.role != "system"]
         for index in kept:

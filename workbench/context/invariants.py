@@ -1,4 +1,6 @@
-"""What providers refuse: thirteen rules (``RULES``), checked on every request where it has changed."""
+"""Rules that every request has to keep, because providers refuse requests that break them: thirteen (``RULES``),
+checked where a request has changed.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ RULES: Mapping[int, str] = {
 
 
 class Sent(Struct, frozen=True):
-    """One message of a request, with the entry behind it where there is one."""
+    """One message of a request, with its entry if it has one."""
 
     message: Message
     entry: int
@@ -87,7 +89,7 @@ def check_run(
 
 
 def _is_text(message: Message) -> bool:
-    """Whether there is nothing but text in a message, and some: most are so, and break no rule about contents."""
+    """Whether a message has text and nothing else. Most messages do, and break no rule about contents."""
     content = message.content
     return isinstance(content, str) and not (message.tool_calls or message.extra or is_blank(content))
 
@@ -136,7 +138,7 @@ def check_tools(tools: Sequence[Mapping[str, Any]], previous: Sequence[Mapping[s
 
 
 def check_altered(entry: Entry, index: int) -> BrokenInvariant | None:
-    """Rules 7 and 8 on an entry that is not sent as it was made."""
+    """Rules 7 and 8 for an entry that is sent altered."""
     sent, original = entry.sent, entry.item.message
     if sent is None or sent is original:
         return None

@@ -37,7 +37,7 @@ class Work(Struct):
 
 
 def seed_digest(model: str, tools: Sequence[Mapping[str, Any]]) -> str:
-    """The first link of the chain: what a provider's cache is keyed by beside the messages."""
+    """The first link of the digest chain: everything beside the messages by which a provider keys its cache."""
     return sha256(canonical({"model": model, "tools": list(tools)}))
 
 

@@ -1,4 +1,4 @@
-"""Where a request marks its prefix to be cached, for providers that cache only what is marked (``cache_control``)."""
+"""Marks in a request that tell a provider which prefix to cache (``cache_control``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Marks(NamedTuple):
     at: tuple[str | int, ...] = ()
     """Places by name, or indices of entries of the context."""
     ttl: str = "5m"
-    """How long what is marked is kept after its last use: ``5m`` or ``1h``."""
+    """Lifetime of the marked prefix after its last use: ``5m`` or ``1h``."""
 
     @classmethod
     def from_json(cls, body: object) -> Marks:
@@ -39,7 +39,7 @@ class Marks(NamedTuple):
 
 
 LIVE_MARKS = Marks(("system", "last"))
-"""Of a request to Anthropic whose cascade says nothing: the system text, and all that has been said so far."""
+"""Marks of a request to Anthropic whose cascade sets none: after the system text, and after the last message."""
 NO_MARKS = Marks()
 
 
@@ -53,7 +53,7 @@ class Mark(NamedTuple):
 
 
 def marks_of(assembly: Assembly, default: Marks) -> tuple[Mark, ...]:
-    """The marks of a request in ascending order, each place once; ``default`` where its parameters do not say."""
+    """The marks of a request in ascending order, each place once; ``default`` if its parameters set none."""
     given = assembly.request.parameters.get(PARAMETER)
     marks = default if given is None else Marks.from_json(given)
     seconds = HOUR if marks.ttl == "1h" else FIVE_MINUTES
@@ -76,7 +76,7 @@ def places(request: Request, marks: Marks, sent_entries: Sequence[int] = ()) -> 
 
 
 def _position(place: str | int, request: Request, sent_entries: Sequence[int]) -> int | None:
-    """How many sent messages are in front of a mark; None where the request has no such place."""
+    """Number of sent messages before a mark; None if the request has no such place."""
     messages = request.messages
     if isinstance(place, int):
         return bisect_right(sent_entries, place) or None

@@ -28,7 +28,7 @@ def canonical(value: object) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text holds nothing but white space, if that."""
+    """Whether a text is empty or white space."""
     return not text or text.isspace()
 
 
@@ -38,7 +38,9 @@ def sha256(text: str) -> str:
 
 
 STAND_INS = ("[image: ", "[file: ")
-"""How a text begins that stands for an image or a file whose bytes nobody kept: it cost something else."""
+"""Beginnings of texts that replace an image or a file whose bytes were not recorded. The original cost a different
+number of tokens.
+"""
 
 
 class TextPart(Struct, frozen=True):

@@ -16,9 +16,9 @@ from workbench.context.scope import PhaseScope
 
 
 def own_verdict(scope: PhaseScope, history: History, index: int) -> MessageDecision:
-    """The verdict on one of the visit's own messages before any part has a say.
+    """The verdict on one of the visit's own messages before any part decides.
 
-    Two kinds of message are mended, because providers refuse them: results without text, and calls whose arguments
+    Two kinds of message are repaired, because providers refuse them: results without text, and calls whose arguments
     are no JSON object.
     """
     item = history.items[index]

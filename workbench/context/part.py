@@ -24,7 +24,7 @@ class Role(StrEnum):
     ENTERS = "enters"
     """What enters the phase: at most one part of a strategy."""
     SURVIVES = "survives"
-    """What survives to this turn: any number of parts; where two decide about a message, the later one wins."""
+    """Layers of ``survives``: any number of parts; if two decide about one message, the later one wins."""
     FITS = "fits"
     """What fits the token budget: at most one part."""
 
@@ -34,14 +34,14 @@ OWN: Final = "prompt"
 
 
 class MessageDecision(NamedTuple):
-    """What becomes of one message, and why. ``sent`` is None when it is dropped."""
+    """The decision about one message, with its reason. ``sent`` is None when the message is dropped."""
 
     sent: Message | None
     action: Action
     reason: Reason
     rule: Rule
     parts: tuple[MessagePart, ...] = ()
-    """Where the part put the message together: of what."""
+    """The parts from which a strategy composed the message; empty for all other messages."""
 
 
 WHOLE: Final = MessageDecision(None, Action.KEPT, Reason("result"), Rule())
@@ -56,7 +56,7 @@ class EnteredMessages(Struct, frozen=True):
 
 
 class PhaseInFile(Struct, frozen=True):
-    """A phase and where it stands: what a part reads itself from."""
+    """A phase and its place in the file. Parts read their fields from it."""
 
     cascade: Cascade
     phase: Phase
@@ -75,10 +75,10 @@ class Part(Struct, frozen=True, kw_only=True, eq=False):
     """The field of a phase that the part reads itself, so that a strategy with it does not make the field void."""
 
     written: Mapping[str, Path] = field(default_factory=dict)
-    """Where the file says so: a path for each parameter that is written, ``*`` for the block. Empty for a spec."""
+    """Places in the file: a path for each written parameter, ``*`` for the block. Empty for a part read from a spec."""
 
     def __eq__(self, other: object) -> bool:
-        """By the parameters: where they are written does not matter."""
+        """Compares the parameters; the places in the file do not count."""
         return isinstance(other, Part) and self.NAME == other.NAME and self._values == other._values
 
     def __ne__(self, other: object) -> bool:
@@ -98,7 +98,7 @@ class Part(Struct, frozen=True, kw_only=True, eq=False):
         return {f.name: f.default for f in fields(cls) if f.name != "written"}
 
     def impossible(self) -> str:
-        """Why nobody can mean these parameters together; empty where they can be meant."""
+        """Why these parameters contradict each other; empty if they do not."""
         return ""
 
     def rule(self, parameter: str, scope: PhaseScope) -> Rule:
@@ -187,7 +187,7 @@ def block_paths(block: Path, named: Mapping[str, str], written: Iterable[str]) -
 
 
 def where(path: Path, base: Path) -> str:
-    """A path as shown beside an entry: without the phase it belongs to."""
+    """A path as shown beside an entry, without the phase that it belongs to."""
     return path_text(path[len(base) :] if path[: len(base)] == base else path)
 
 

@@ -1,4 +1,4 @@
-"""Images that stand in a text as data URLs: sent as images, with a mark where each stood."""
+"""Finds images written as data URLs in a text. They are sent as images; a mark stays where each stood."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ImageType(Struct, frozen=True):
 
 
 def sniff(data: bytes) -> ImageType | None:
-    """The type of an image by its content (PNG, JPEG, GIF, WebP); None when it is none or its header is damaged."""
+    """The type of an image by its content (PNG, JPEG, GIF, WebP); None for other data and for a damaged header."""
     for magic, media_type, measure in _FORMATS:
         if data.startswith(magic):
             try:
@@ -104,9 +104,10 @@ Keep = Callable[[Image, bytes], None]
 
 
 def pictured(message: Message, keep: Keep) -> Message:
-    """A user's message with the images that its text holds as data URLs (PNG, JPEG, GIF, WebP) as parts at its end.
+    """A user's message in which the data URLs of images (PNG, JPEG, GIF, WebP) in its text became image parts at its
+    end.
 
-    Where one stood it says ``[image 1]``; what is no such image stays as it is. The same image is sent once.
+    ``[image 1]`` stays where one stood; other data URLs stay unchanged. The same image is sent once.
     """
     if message.role != "user" or "data:image/" not in message.text:
         return message
@@ -132,7 +133,7 @@ def pictured(message: Message, keep: Keep) -> Message:
 
 
 def _read(text: str) -> tuple[Image, bytes] | None:
-    """The image that base64 text is, with its bytes; None where it is none, or too large to be sent."""
+    """The image that a base64 text encodes, with its bytes; None if it encodes none, or one too large to send."""
     if len(text) > MAX_BYTES * 4 // 3 + 4:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Where something happened in a run. Every count starts at 1; 0 means "not inside one"."""
+"""The place of an event in a run. Every count starts at 1; 0 means "not inside one"."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Place(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Place:
-        """Read the full form back. Raises ValueError with what was expected."""
+        """Parse the full form. Raises ValueError that says what was expected."""
         return _parsed(text)
 
 

@@ -1,4 +1,4 @@
-"""The texts that stand in for what is not sent in full: every one names what it replaces."""
+"""Texts that replace messages or parts that are not sent in full. Every one names what it replaces."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def image_text(image: Image) -> str:
 
 
 def without_images(message: Message, digests: Collection[str] | None = None) -> Message:
-    """The message with its images, or those of these digests, replaced by text; none is ever cut."""
+    """The message with its images, or those of these digests, replaced by text. Images are never cut."""
     if isinstance(message.content, str):
         return message
     parts: list[Part] = []
@@ -78,12 +78,12 @@ def cut(text: str, limit: int) -> str:
 
 
 def data_urls(text: str) -> list[str]:
-    """The data URLs in a text, as they stand."""
+    """The data URLs in a text, unchanged."""
     return _DATA_URL.findall(text) if "base64," in text else []
 
 
 def shortened(message: Message, limit: int) -> Message:
-    """An assistant message whose text parts are cut; itself when none is longer than ``limit``."""
+    """An assistant message whose text parts are cut to ``limit``; the message itself if none is longer."""
     if isinstance(message.content, str):
         return message if len(message.content) <= limit else replace(message, content=cut(message.content, limit))
     if all(len(part.text) <= limit for part in message.content if isinstance(part, TextPart)):
@@ -96,17 +96,18 @@ def shortened(message: Message, limit: int) -> Message:
 
 
 def cleared_calls(message: Message) -> Message:
-    """An assistant message whose call arguments are cleared to a marked JSON object; ids, names, metadata stay.
+    """An assistant message whose call arguments are replaced by a marked JSON object; ids, names and metadata stay.
 
-    Arguments that are no longer than the mark stay as they are.
+    Arguments no longer than the mark stay.
     """
     calls = tuple(_cleared(call) for call in message.tool_calls)
     return message if all(a is b for a, b in zip(calls, message.tool_calls, strict=True)) else _with(message, calls)
 
 
 def readable_calls(message: Message) -> Message:
-    """An assistant message whose call arguments are all JSON objects: what the model wrote wrongly becomes a string
-    in one. Itself when nothing is wrong."""
+    """An assistant message whose call arguments are all JSON objects: invalid arguments become a string inside one.
+    Returns the message itself if all are valid.
+    """
     if all(is_json_object(call.arguments) for call in message.tool_calls):
         return message
     calls = tuple(

@@ -1,6 +1,6 @@
-"""Why an entry is as it is, and where it came from, in words short enough for a column.
+"""Says in a few words why an entry is as it is and where it came from, to fit into a column.
 
-A reason holds a code and numbers that never change; ages are worked out here, for the turn one looks from.
+A reason holds a code and numbers that never change; ages are computed here, seen from the turn that is shown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class ReasonText(Struct, frozen=True):
     meaning: str
     """A sentence for the help."""
     without_age: str = ""
-    """For a code whose last argument is the turn of the message: how it reads where the age cannot be worked out."""
+    """For a code whose last argument is the turn of the message: its text if the age is unknown."""
 
 
 REASONS: dict[str, ReasonText] = {
@@ -128,7 +128,7 @@ def turns_before(entries: Iterable[Entry], viewed_from: Place) -> int:
 
 
 def origin(entry: Entry) -> str:
-    """Where it came from: ``turn 1 read_log``, ``↪ intake.output``, ``task``, ``tools``, ``input``."""
+    """The origin of an entry: ``turn 1 read_log``, ``↪ intake.output``, ``task``, ``tools``, ``input``."""
     item = entry.item
     if item.kind is Kind.INJECTED:
         return f"↪ {_injected(item)}"

@@ -8,14 +8,15 @@ from itertools import accumulate, chain
 from typing import TypeVar, overload
 
 PART = 32
-"""Elements of a part. A change of one copies at most so many; a sequence of n has n/32 parts."""
+"""Elements of a part. A change of one element copies at most this many; a sequence of n has n/32 parts."""
 
 T = TypeVar("T")
 
 
 class Rope(Sequence[T]):
-    """Immutable. The contexts of n calls, each some entries longer than the one before, take memory for what changes,
-    where tuples would take n² references."""
+    """Immutable sequence. The contexts of n calls, each some entries longer than the one before, share their parts; as
+    tuples they would take n² references.
+    """
 
     __slots__ = ("_ends", "parts")
 
@@ -30,7 +31,9 @@ class Rope(Sequence[T]):
         return elements if isinstance(elements, Rope) else cls(tuple(_cut(tuple(elements))))
 
     def spliced(self, splices: Iterable[tuple[int, int, Sequence[T]]]) -> Rope[T]:
-        """Apply splices: where, how many elements give way, and to which. Places refer to this sequence and ascend."""
+        """Apply splices, given as index, number of elements removed, and elements inserted. Indices refer to this
+        sequence and ascend.
+        """
         parts: list[tuple[T, ...]] = []
         position = 0
         for at, remove, elements in splices:
@@ -41,7 +44,7 @@ class Rope(Sequence[T]):
         return Rope(tuple(parts))
 
     def _copy(self, parts: list[tuple[T, ...]], start: int, stop: int) -> None:
-        """Append a stretch of this sequence, whole parts as they are."""
+        """Append a stretch of this sequence, sharing whole parts."""
         stop = min(stop, len(self))
         if start >= stop:
             return

@@ -1,4 +1,4 @@
-"""What assembling the contexts of one phase visit needs to know beside the visit's own messages."""
+"""Everything beside the visit's own messages that assembling the contexts of a phase visit needs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class VisitRecord(Struct, frozen=True):
     """success, failed, blocked, stopped. Only a successful visit is seen by later phases."""
     output: str = ""
     items: tuple[Item, ...] = ()
-    """Its own history, in order; what was injected into it is not part of that."""
+    """Its own history, in order, without injected messages."""
     state: Mapping[str, Any] = field(default_factory=dict)
     """The keys that it set."""
     attempts: int = 1
@@ -36,19 +36,19 @@ class VisitRecord(Struct, frozen=True):
     reason: str = ""
     """Why it did not succeed."""
     seq: int = 0
-    """Number of the event that ended it: what was set or finished before has a smaller one."""
+    """Number of the event that ended it. Facts that were set before have a smaller number."""
     seconds: float | None = None
-    """How long it took by the journal; None where that is not known."""
+    """Its duration in seconds by the journal; None if unknown."""
     callouts: frozenset[str] = frozenset()
     """``body_hash`` of the messages that it called out."""
     callout_names: Mapping[str, str] = field(default_factory=dict)
     """Under which name, by ``body_hash``."""
     preamble: str = ""
-    """The preamble that it was given (``Fidelity``), as it was sent."""
+    """The preamble that it was sent (``Fidelity``)."""
     outcome: Mapping[str, Any] = field(default_factory=dict)
     """What it came to as a node of a pipeline (``PhaseOutcome.to_json``); empty for other phases."""
     edge: int | None = None
-    """Index of the edge of the graph that led to it; None for the first and after a jump."""
+    """Index of the graph's edge that led to it; None for the first visit and after a jump."""
 
     @property
     def label(self) -> str:
@@ -81,7 +81,7 @@ class Vectors(Struct, frozen=True):
     by_text: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """By ``cards.text_key``."""
     fault: str = ""
-    """Why some are missing, where a model was asked."""
+    """Why selected messages are missing after a model was asked; empty otherwise."""
 
 
 class Arrival(Struct, frozen=True):
@@ -90,13 +90,13 @@ class Arrival(Struct, frozen=True):
     came_from: str = ""
     """The phase of the visit just before; empty for the first."""
     graph: Graph | None = None
-    """What is walked, where that is known."""
+    """The graph that the run walks, if known."""
     edge: int | None = None
-    """Index of the edge just travelled, in a graph that is no cascade's; None for the first visit and after a jump."""
+    """Index of the edge just travelled, for graphs other than cascades; None for the first visit and after a jump."""
 
     @property
     def pipeline(self) -> Graph | None:
-        """The graph, where it says itself what a phase sees."""
+        """The graph, if it is a pipeline, which itself sets what a phase sees."""
         return self.graph if self.graph is not None and self.graph.format == "dot" else None
 
     @property
@@ -107,7 +107,7 @@ class Arrival(Struct, frozen=True):
 
     @property
     def previous(self) -> str:
-        """The phase that the walk comes from: where the edge begins, else that of the visit before."""
+        """The phase that the walk comes from: the source of the edge, else the phase of the visit before."""
         return self.travelled.src if self.travelled is not None else self.came_from
 
 
@@ -133,38 +133,38 @@ class PhaseScope(Struct, frozen=True):
     forced: bool = False
     """Whether the model has to call a tool."""
     counted_as: str = ""
-    """The model whose tokens are counted; empty for ``model`` itself."""
+    """The model whose tokenizer counts; empty for ``model`` itself."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     line_of: Callable[[Path], int] = lambda path: 0
-    """Line of a value in the file; 0 where nothing is written."""
+    """Line of a value in the file; 0 if it is not written."""
     keep_recent_images: int | None = None
-    """How many of the visit's own images are sent, newest first; None for all."""
+    """Number of the visit's own images that are sent, newest first; None for all."""
     keep_image: Keep = lambda image, data: None
     """Takes the bytes of images that a text holds."""
     path: Path = ()
-    """Where the phase stands in the file; empty for ``("phases", index)``."""
+    """Path of the phase in the file; empty for ``("phases", index)``."""
     without_calls: Callable[[str], str] = lambda text: text
     """Takes prompt-based tool calls out of an answer."""
     summaries: tuple[Summary, ...] = ()
     """Summaries that exist already."""
     writes: tuple[StateWrite, ...] = ()
-    """What was put into the state before this visit's first message, in order."""
+    """State that was set before this visit's first message, in order."""
     task: str = ""
     """The task as it opens the visit."""
     choices: tuple[Choice, ...] = ()
     """What selectors have chosen: those of this run, or of its recording."""
     vectors: Vectors | None = None
-    """Embeddings that exist already; None where no model makes any."""
+    """Stored embeddings; None if no model makes any."""
     graph: Graph | None = None
-    """What the run walks; None where nobody has to know."""
+    """The graph that the run walks; None if no part needs it."""
     run_id: str = ""
     """The run as its prompts name it: a fork or replay keeps the name of the run that it came from."""
     edge: int | None = None
-    """Index of the edge of the graph that led to this visit; None for the first and after a jump."""
+    """Index of the graph's edge that led to this visit; None for the first visit and after a jump."""
     from_checkpoint: bool = False
     """Whether the run goes on from a checkpoint, which has no conversations: those of before are lost."""
     fresh_retries: bool = False
-    """Whether an attempt sees nothing of those before it but the task."""
+    """Whether an attempt sees only the task of the attempts before it."""
 
     @property
     def came_from(self) -> str:

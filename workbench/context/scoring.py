@@ -98,7 +98,7 @@ def recency(position: int, count: int) -> float:
 
 
 def likeness(left: Counter[str], right: Counter[str]) -> float:
-    """Cosine of two lexical vectors, whose elements are 1 + ln(number) of a word; 0 where one has no words."""
+    """Cosine of two lexical vectors, whose elements are 1 + ln(frequency) of a word; 0 if one has no words."""
     # fsum: a plain sum would depend on the order of a set, which differs from process to process.
     shared = math.fsum(_weight(left[word]) * _weight(right[word]) for word in left.keys() & right.keys())
     length = math.sqrt(_square(left) * _square(right))
@@ -114,7 +114,7 @@ def _square(vector: Counter[str]) -> float:
 
 
 def cosine(left: Sequence[float], right: Sequence[float]) -> float:
-    """Cosine of two embeddings; 0 where their lengths differ or one is all zeros."""
+    """Cosine of two embeddings; 0 if their lengths differ or one is all zeros."""
     if len(left) != len(right):
         return 0.0
     length = math.sqrt(math.fsum(x * x for x in left) * math.fsum(x * x for x in right))

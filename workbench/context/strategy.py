@@ -69,7 +69,7 @@ class SpecError(ValueError):
 
 
 class Word(Struct, frozen=True):
-    """A piece of the spec and where it stands."""
+    """A piece of the spec and its position."""
 
     text: str
     column: int
@@ -273,13 +273,13 @@ class Strategy(Struct, frozen=True, eq=False):
     enters: EnteringPart | None = None
     """None leaves it to the file."""
     survives: tuple[SurvivingPart, ...] = ()
-    """Where two decide about a message, the later one wins."""
+    """If two parts decide about one message, the later one wins."""
     fits: Budget | None = None
     """None leaves it to the file."""
     name: str = ""
     """Under which it is known, if any."""
     whole: bool = False
-    """It has what the file says: nothing is left open to be taken from there."""
+    """The strategy replaces all that the file says; nothing is taken from there."""
 
     def __eq__(self, other: object) -> bool:
         """By the parts alone: a strategy is the same under another name."""
@@ -300,8 +300,8 @@ class Strategy(Struct, frozen=True, eq=False):
         """What the file says for a phase, whose path is ``base`` (found by identity if not given), reached as
         ``arrival`` says.
 
-        A ``strategy:`` of the phase, else of the cascade, is laid over the other fields. Raises SpecError where one
-        cannot be read.
+        A ``strategy:`` of the phase, else of the cascade, is laid over the other fields. Raises SpecError if one cannot
+        be read.
         """
         if not base:
             base = ("phases", next((i for i, p in enumerate(cascade.phases) if p is phase), 0))
@@ -316,10 +316,11 @@ class Strategy(Struct, frozen=True, eq=False):
         return written
 
     def over(self, base: Strategy) -> Strategy:
-        """This strategy, with what it leaves open taken from ``base``.
+        """This strategy; what it leaves open is taken from ``base``.
 
-        A strategy that says what enters also says what survives: nothing named means that everything does. One that
-        does not keeps what enters, and what it names replaces all of what survives. The budget stays unless named.
+        A strategy that sets what enters also sets what survives: if it names no such part, everything survives. One
+        that does not set what enters keeps that of ``base``, and the parts that it names replace all surviving ones.
+        The budget stays unless named.
         """
         survives = self.survives if self.survives or self.enters is not None else base.survives
         enters, fits = self.enters or base.enters, self.fits or base.fits
@@ -333,8 +334,9 @@ class Strategy(Struct, frozen=True, eq=False):
 
     @property
     def void_fields(self) -> tuple[str, ...]:
-        """The fields of a phase that mean nothing beside this strategy: those that say what enters, unless a part reads
-        them itself, and the one that says what survives."""
+        """The fields of a phase that this strategy makes void: those that set what enters, unless a part reads them
+        itself, and the one that sets what survives.
+        """
         named = [part for part in self.parts if part.ROLE is not Role.FITS]
         if not named:
             return ()
@@ -348,7 +350,7 @@ class Strategy(Struct, frozen=True, eq=False):
 
 
 def strategy_facts(spec: str) -> StrategyFacts:
-    """What a spec does with the fields of a phase, for checks of a file; nothing if it cannot be read."""
+    """How a spec treats the fields of a phase, for checks of a file; empty if the spec cannot be read."""
     try:
         strategy = parse(spec)
     except SpecError:

@@ -23,8 +23,9 @@ class Tally(Protocol):
         ...
 
     def beside(self, work: Callable[[], T]) -> T:
-        """Do work that adds messages, which may be counted meanwhile: it may be done in another thread, which is over
-        when this returns. Gives what the work gives, and raises what it raises."""
+        """Runs ``work``, which adds messages; they may be counted meanwhile in another thread, which ends before this
+        returns. Returns the result of ``work``, and raises what it raises.
+        """
         ...
 
 
@@ -55,18 +56,19 @@ class Counter(Protocol):
         ...
 
     def tally(self, model: str) -> Tally:
-        """The same for many messages, in fewer steps; nothing is loaded before there is one to count."""
+        """Counts many messages in fewer steps. Loads nothing before there is one to count."""
         ...
 
     def tools(self, tools: Sequence[Mapping[str, Any]], model: str, *, forced: bool = False) -> tuple[int, Grade]:
-        """Tokens of the tool definitions as the provider renders them, with what it says about tools itself; 0 for
-        none. ``forced``: the model has to call one."""
+        """Tokens of the tool definitions as the provider renders them, with its own text about tools; 0 for none.
+        ``forced``: the model has to call one.
+        """
         ...
 
     def overhead(self, model: str, schema: str = "", *, thinking: bool = False) -> int:
-        """Tokens per request beside its messages and tools. ``schema``: the form that the answer has to have, as text,
-        which providers show to the model; its tokens are among them. ``thinking``: the request gives the model a budget
-        for reasoning."""
+        """Tokens per request beside its messages and tools. ``schema``: the JSON Schema of the answer as text, which
+        providers show to the model; its tokens are included. ``thinking``: the request has a budget for reasoning.
+        """
         ...
 
     def range(self, model: str) -> tuple[float, float]:

@@ -16,8 +16,9 @@ class Share(Struct, frozen=True):
 
 
 GROUPS = ("tools", "task", "injected", "recent", "placeholders", "masked", "dropped")
-"""Tool definitions and overhead · the task · what entered · the visit's own messages in full · what stands for masked
-ones · what masking saved · what was dropped. The last two were not sent; the others add up to the request."""
+"""Tool definitions and overhead · the task · what entered · the visit's own messages in full · placeholders of masked
+messages · tokens saved by masking · dropped tokens. The last two were not sent; the others add up to the request.
+"""
 
 
 def shares(assembly: Assembly) -> dict[str, Share]:

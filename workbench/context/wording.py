@@ -23,7 +23,7 @@ class Passage(Struct, frozen=True):
 
 
 ALIKE = 0.4
-"""Share of the longer text that must be the same; below it single words in common say nothing."""
+"""Share of the longer text that must be equal; below it, single words in common mean nothing."""
 
 
 def passages(old: str, new: str) -> list[Passage]:
@@ -42,7 +42,7 @@ def passages(old: str, new: str) -> list[Passage]:
 
 
 def _merged(found: Sequence[Passage]) -> list[Passage]:
-    """Without the blanks that stand between two differences: the three read as one."""
+    """Passages with each blank between two differences merged into them."""
     merged: list[Passage] = []
     for index, one in enumerate(found):
         is_gap = one.same and not one.old.strip() and 0 < index < len(found) - 1

@@ -72,9 +72,9 @@ class AutoSelection:
         self._dropped: dict[int, dict[int, Reason]] = defaultdict(dict)
         self._notes: list[str] = []
         self._visits: list[VisitRecord] = []
-        """Whose messages are candidates."""
+        """The visits whose messages are candidates."""
         self._everything: list[VisitRecord] = []
-        """Those, and whose anchors enter."""
+        """These visits, and those whose anchors enter."""
         self._shown: set[int] = set()
         """Visits whose output enters."""
 
@@ -99,7 +99,7 @@ class AutoSelection:
         return EnteredMessages(found.rows, (*self._notes, *found.notes))
 
     def menu(self, model: str) -> Menu | None:
-        """What a selector is asked; None where there is nothing to choose."""
+        """The question to a selector; None if there is nothing to choose."""
         offered = self._offered
         if not offered or not self._part.max_messages or not self._part.max_tokens:
             return None
@@ -108,7 +108,7 @@ class AutoSelection:
         return Menu(self._task, cards, scores, self._part.max_tokens, self._part.max_messages, model)
 
     def texts(self) -> tuple[str, list[tuple[str, str]]]:
-        """What is embedded: of the task, and of each candidate with its content hash."""
+        """Texts to embed: that of the task, and of each candidate with its content hash."""
         found = [(one.item.message.content_hash, embedded_text(one.message)) for one in self._candidates]
         return self._task, found
 
@@ -150,8 +150,9 @@ class AutoSelection:
         return [visit for visit in seen if id(visit) in listed]
 
     def _anchor(self, visits: list[VisitRecord], shown: set[int], young: set[int]) -> None:
-        """Mark what always enters, and what the output of its visit says already. ``shown``: visits whose output
-        enters; ``young``: the one whose last turns do."""
+        """Mark the messages that always enter, and those that repeat the output of their visit. ``shown``: visits whose
+        output enters; ``young``: the visit whose last turns enter.
+        """
         for visit in visits:
             attempt = max((item.place.attempt for item in visit.items), default=0)
             turns = sorted({item.place.turn for item in visit.items if item.place.attempt == attempt})
@@ -237,7 +238,9 @@ class AutoSelection:
     # -- semantic ----------------------------------------------------------------------------------------------------
 
     def _by_likeness(self, candidates: list[Candidate]) -> None:
-        """Those that are alike enough, most alike first: by embeddings, where all are there, else by words."""
+        """Candidates that are similar enough, the most similar first: by embeddings if every candidate has one, else by
+        words.
+        """
         vectors, part = self._vectors(candidates), self._part
         task, task_words = vectors.get(text_key(self._task), ()), words(self._task)
         for one in candidates:
@@ -253,7 +256,7 @@ class AutoSelection:
         self._take(near, len(candidates), name, lambda one: Reason(alike, (f"{one.likeness:.2f}",)))
 
     def _vectors(self, candidates: Sequence[Candidate]) -> Mapping[str, Sequence[float]]:
-        """Embeddings of the task and of every candidate; none where one is missing."""
+        """Embeddings of the task and of every candidate; empty if one is missing."""
         known = self._scope.vectors
         if known is None:
             return {}
@@ -326,7 +329,7 @@ score."""
 
 
 class Auto(Part, frozen=True):
-    """Anchors, and what is selected beside them within a budget."""
+    """Anchors, and further messages selected within a budget."""
 
     NAME: ClassVar[str] = "auto"
     ROLE: ClassVar[Role] = Role.ENTERS
@@ -335,7 +338,7 @@ class Auto(Part, frozen=True):
     strategy: Selector = "heuristic"
     """``llm`` and ``hybrid`` ask a model; in a what-if its recorded answer counts, else the heuristic."""
     max_tokens: int = 30000
-    """Tokens of what is selected."""
+    """Budget of the selected messages in tokens."""
     max_messages: int = 50
     recency_weight: float = 0.3
     keyword_weight: float = 0.4
@@ -343,14 +346,16 @@ class Auto(Part, frozen=True):
     similarity_threshold: float = 0.5
     """Least likeness, strategy semantic only."""
     selector_model: str = ""
-    """Who is asked, strategies llm and hybrid only; by the file where none is named."""
+    """The model asked by the strategies ``llm`` and ``hybrid``; empty takes the one that the file names."""
 
     def __post_init__(self) -> None:
         require(self, max_tokens=0, max_messages=0)
 
     @classmethod
     def from_file(cls, file: PhaseInFile) -> Self | None:
-        """Where ``context.mode`` is auto: the phase's ``selection`` over that of ``auto_context.inter_phase``."""
+        """Reads the part if ``context.mode`` is auto: the phase's ``selection`` over that of
+        ``auto_context.inter_phase``.
+        """
         rules = file.phase.context
         if rules is None or rules.mode != "auto":
             return None
@@ -376,17 +381,17 @@ class Auto(Part, frozen=True):
         return self.selecting(scope, count).entered()
 
     def selecting(self, scope: PhaseScope, count: Callable[[Message], int]) -> AutoSelection:
-        """One selection, to be looked at before it is made: what a selector must be asked, what is embedded."""
+        """Prepares one selection: the question to a selector, and the texts to embed."""
         return AutoSelection(self, scope, anchors_of(scope.cascade, scope.phase, scope.base), count)
 
     def menu(self, scope: PhaseScope, count: Callable[[Message], int]) -> Menu | None:
-        """What a selector is asked; None where no model selects, or there is nothing to choose."""
+        """The question to a selector; None if no model selects or there is nothing to choose."""
         if self.strategy not in ("llm", "hybrid"):
             return None
         return self.selecting(scope, count).menu(self.selector(scope)[0])
 
     def selector(self, scope: PhaseScope) -> tuple[str, Path]:
-        """The model that selects, and where the file names it: phase, cascade selection, ``inter_phase``."""
+        """The model that selects, and the path that names it: phase, cascade selection, ``inter_phase``."""
         if self.selector_model:
             return self.selector_model, ()
         named = _first(scope.cascade, scope.phase, scope.base, "selector_model")
@@ -394,7 +399,7 @@ class Auto(Part, frozen=True):
 
 
 def _first(cascade: Cascade, phase: Phase, base: Path, name: str) -> tuple[object, Path] | None:
-    """The value that the file writes first, by phase, cascade selection and ``inter_phase``; and where."""
+    """The first value that the file writes, in the order phase, cascade selection, ``inter_phase``, with its path."""
     shared = cascade.auto_context.inter_phase if cascade.auto_context else None
     blocks = (
         (phase.context.selection if phase.context else None, (*base, "context", "selection")),

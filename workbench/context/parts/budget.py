@@ -17,7 +17,7 @@ class Budget(Part, frozen=True):
     ROLE: ClassVar[Role] = Role.FITS
 
     max: int | None = 100_000
-    """Tokens of input and output together; none is no limit."""
+    """Tokens of input and output together; ``none`` for no limit."""
     reserve: int = 4000
     """Tokens kept free for the answer."""
     mode: Mode = "sliding_window"

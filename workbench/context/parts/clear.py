@@ -23,7 +23,7 @@ class Clear(Part, frozen=True):
     keep: int = 3
     """Results that stay, the newest."""
     clear_at_least: int = 0
-    """Tokens that must be freed, or nothing is cleared."""
+    """Tokens that a clearing must free; if it would free fewer, nothing is cleared."""
 
     def __post_init__(self) -> None:
         require(self, trigger=0, keep=0, clear_at_least=0)

@@ -13,14 +13,14 @@ from workbench.context.scope import PhaseScope
 
 
 class Selective(Part, frozen=True):
-    """What ``context`` of the phase selects; nothing where it is not written."""
+    """What ``context`` of the phase selects; nothing if it is not written."""
 
     NAME: ClassVar[str] = "selective"
     ROLE: ClassVar[Role] = Role.ENTERS
 
     @classmethod
     def from_file(cls, file: PhaseInFile) -> Self | None:
-        """Where ``context`` is written, even empty."""
+        """Reads the part if ``context`` is written, even empty."""
         return cls(written={"*": (*file.base, "context")}) if file.phase.context is not None else None
 
     def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
@@ -45,7 +45,7 @@ class Inject(Part, frozen=True):
 
     @classmethod
     def from_file(cls, file: PhaseInFile) -> Self | None:
-        """Where ``inject_from`` is written."""
+        """Reads the part if ``inject_from`` is written."""
         return cls(written={"*": (*file.base, "inject_from")}) if file.phase.inject_from is not None else None
 
     def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
@@ -64,7 +64,7 @@ class Snowball(Part, frozen=True):
 
     @classmethod
     def from_file(cls, file: PhaseInFile) -> Self | None:
-        """Where ``context_default`` asks for it."""
+        """Reads the part if ``context_default`` asks for it."""
         return cls(written={"*": ("context_default",)}) if file.cascade.context_default == "snowball" else None
 
     def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:

@@ -32,7 +32,7 @@ class DependencyOutput(Struct, frozen=True):
     description: str
     text: str
     source: str
-    """``fetch.output``, or ``file`` where the file itself states it."""
+    """``fetch.output``, or ``file`` if the file itself states it."""
     summary: str = ""
 
 
@@ -51,7 +51,7 @@ class Entities(Part, frozen=True):
     max_output: int | None = 2000
     """Characters of one output; ``none`` for all."""
     summarize: Summarize = "truncate"
-    """What becomes of longer outputs: cut, their key sections, or none: sent whole all the same."""
+    """How longer outputs are shortened: cut, reduced to their key sections, or (``none``) sent whole."""
     full: bool = True
     """Whether the output is sent, and not its summary."""
 
@@ -59,7 +59,7 @@ class Entities(Part, frozen=True):
         require(self, max_output=1)
 
     def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
-        """No message of its own: all of it stands in the task's. It tells what is left out by its rules."""
+        """Adds no message of its own: everything stands in the task's. Reports which parts its rules leave out."""
         notes: list[str] = []
         if self.summarize == "none" and self.max_output is not None:
             long = [one for one in _outputs(scope) if len(one.text) > self.max_output]
@@ -134,7 +134,7 @@ class Entities(Part, frozen=True):
             yield "\n\n".join((OUTPUTS_HEAD, *blocks))
 
     def _shortened(self, output: DependencyOutput) -> tuple[str, str]:
-        """What is sent of an output, and why that is not all; empty where it is."""
+        """The text sent of an output, and why it is not the whole output; the reason is empty if it is."""
         text, why, limit = output.text, "", self.max_output
         if not self.full and output.summary:
             text, why = output.summary, "its summary: full=false"
@@ -210,7 +210,7 @@ def _outputs(scope: PhaseScope) -> Iterator[DependencyOutput]:
 
 
 def _in_the_prompt(scope: PhaseScope) -> frozenset[str]:
-    """The tasks whose results the prompt has in place of a placeholder."""
+    """Tasks whose results replace a placeholder in the prompt."""
     graph = scope.graph
     job = graph.job if graph is not None else None
     if job is None:

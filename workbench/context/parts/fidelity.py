@@ -29,14 +29,14 @@ class Level(Struct, frozen=True):
     """handoff, edge, phase, default_fidelity, default_thread, subgraph, default, or ``phase before``."""
     value: str
     path: Path = ()
-    """Where it is written; empty where nothing is."""
+    """The path that sets it; empty if nothing does."""
 
 
 def modes(cascade: Cascade, phase: Phase, base: Path, arrival: Arrival) -> tuple[Level, ...]:
-    """What each level says about the fidelity, the deciding one first: handoff or edge just travelled, phase, the file;
-    in a pipeline last of all ``compact``.
+    """What each level says about the fidelity, the deciding level first: the handoff or edge just travelled, the phase,
+    the file; in a pipeline last of all ``compact``.
 
-    Nothing where no level says anything: then the rules of ``context`` apply.
+    Empty if no level says anything: then the rules of ``context`` apply.
     """
     pipeline, found = arrival.pipeline, list[Level]()
     if pipeline is not None:
@@ -59,10 +59,10 @@ def modes(cascade: Cascade, phase: Phase, base: Path, arrival: Arrival) -> tuple
 
 
 def threads(cascade: Cascade, phase: Phase, base: Path, arrival: Arrival) -> tuple[Level, ...]:
-    """What each level says about the thread, the deciding one first: phase, handoff or edge just travelled, in a
-    pipeline the graph's default and the subgraph around the node, and the phase before.
+    """What each level says about the thread, the deciding level first: the phase, the handoff or edge just travelled,
+    in a pipeline the graph's default and the subgraph around the node, and the phase before.
 
-    Phase and handoff stand in the opposite order to the fidelity. Nothing for a first phase that names none.
+    Phase and handoff stand in the opposite order to the fidelity. Empty for a first phase that names no thread.
     """
     pipeline, found = arrival.pipeline, list[Level]()
     if pipeline is not None:
@@ -87,7 +87,9 @@ def threads(cascade: Cascade, phase: Phase, base: Path, arrival: Arrival) -> tup
 
 
 def _handoff(cascade: Cascade, phase: Phase, came_from: str) -> tuple[Handoff, Path] | None:
-    """The handoff that leads from one phase to another, and its path; None for the next in the list and for a jump."""
+    """The handoff that leads from one phase to another, and its path; None for the next phase in the list and for a
+    jump.
+    """
     for index, one in enumerate(cascade.phases):
         if one.name == came_from:
             for at, handoff in enumerate(one.handoffs):
@@ -104,10 +106,10 @@ Section = Literal["stage", "value", "retry"]
 EXCERPT = 200
 """Characters of a stage's notes in summary:medium."""
 _VALUE_LIMIT = {"compact": 200, "summary:medium": 500}
-"""Characters of a value; whole where not named."""
+"""Characters of a value; types not named here are shown whole."""
 _HIDDEN = frozenset({"outcome", "current_node", "last_stage", "preferred_label"})
 _OUTCOMES = {"failed": "fail"}
-"""Where the name of an outcome is not that of a visit's status."""
+"""Names of outcomes that differ from the name of the visit's status."""
 
 
 class PreamblePiece(Struct, frozen=True):
@@ -117,10 +119,10 @@ class PreamblePiece(Struct, frozen=True):
     name: str
     text: str
     order: tuple[int, int]
-    """Where the journal has it: pieces with a smaller one are older."""
+    """Position in the journal; a piece with a smaller one is older."""
     value: Any = None
     limit: int = 0
-    """Characters that it was cut to; 0 where it is whole."""
+    """Characters to which it was cut; 0 if it is whole."""
 
     @property
     def source(self) -> str:
@@ -130,7 +132,7 @@ class PreamblePiece(Struct, frozen=True):
 
 
 class PreambleHead(Struct, frozen=True):
-    """What a preamble says beside its pieces."""
+    """The lines of a preamble before its pieces."""
 
     pipeline: str
     goal: str
@@ -140,14 +142,14 @@ class PreambleHead(Struct, frozen=True):
     total: int
     run_id: str
     outcome: str
-    """Of the last stage; empty where there is none."""
+    """Outcome of the last stage; empty if there was none."""
 
 
 class FittedPreamble(Struct, frozen=True):
     """A preamble within its budget."""
 
     text: str
-    """Empty where not even its first characters fit."""
+    """The text; empty if not even its first characters fit."""
     whole: str
     """The text before its fixed lines were cut."""
     dropped: tuple[PreamblePiece, ...] = ()
@@ -219,7 +221,7 @@ def fitted(
 
 
 def _most(high: int, holds: Callable[[int], bool]) -> int:
-    """A number up to ``high`` that holds and whose successor does not; 0 where none is found."""
+    """The largest number up to ``high`` that fits and whose successor does not; 0 if none is found."""
     low = 0
     while low < high:
         middle = (low + high + 1) // 2
@@ -231,7 +233,7 @@ def _most(high: int, holds: Callable[[int], bool]) -> int:
 
 
 def cut(text: str, length: int) -> str:
-    """At most ``length`` characters, the last one an ellipsis where some are missing."""
+    """At most ``length`` characters; if some are missing, the last one is an ellipsis."""
     return text if len(text) <= length else f"{text[: length - 1]}…" if length > 0 else ""
 
 
@@ -412,11 +414,11 @@ def preamble_in(rows: Iterable[tuple[Item, Message | None]]) -> str:
 
 
 _BUDGETS = {"truncate": 100, "compact": 500, "summary:low": 600, "summary:medium": 1500, "summary:high": 3000}
-"""Tokens that a preamble may have where no budget is given."""
+"""Default budgets of preambles in tokens."""
 
 
 DEGRADED: Final = "summary:high"
-"""What stands in for full where the conversation of a thread is lost."""
+"""The mode that replaces ``full`` when the conversation of a thread is lost."""
 
 
 class Fidelity(Part, frozen=True):
@@ -428,7 +430,7 @@ class Fidelity(Part, frozen=True):
 
     mode: Mode = "compact"
     budget: int | None = None
-    """Tokens of the preamble; by the mode where none is given."""
+    """Tokens of the preamble; the default of its mode if none is given."""
 
     def __post_init__(self) -> None:
         require(self, budget=1)
@@ -444,7 +446,7 @@ class Fidelity(Part, frozen=True):
         return cls(_mode(levels[0].value), written={"mode": levels[0].path, "*": levels[0].path})
 
     def enter(self, scope: PhaseScope, count: Callable[[Message], int]) -> EnteredMessages:
-        """The thread's messages, or the preamble, whose entry tells each of its items, those left out too."""
+        """Enters the thread's messages or the preamble, whose entry lists each of its items, left out or not."""
         entered = self._thread(scope, count) if self.mode == "full" else self._preamble(scope, count)
         return EnteredMessages(entered.rows, (*self._precedence(scope), *entered.notes))
 
@@ -502,8 +504,9 @@ class Fidelity(Part, frozen=True):
         return EnteredMessages(entered.rows, (f"{note}: {', '.join(visit.label for visit in visits)}", *entered.notes))
 
     def _keyed(self, scope: PhaseScope) -> Sequence[tuple[VisitRecord, str]]:
-        """Finished visits with the keys of their threads. A phase to which the rules of ``context`` apply is on a
-        thread only where one is named."""
+        """Finished visits with the keys of their threads. A phase that follows the rules of ``context`` is on a thread
+        only if one is named.
+        """
         places = {phase.name: index for index, phase in reversed(list(enumerate(scope.cascade.phases)))}
         found: list[tuple[VisitRecord, str]] = []
         came_from = ""
@@ -539,7 +542,7 @@ def _part(piece: PreamblePiece, tokens: int, budget: int | None) -> MessagePart:
 
 
 def _has_said(visit: VisitRecord) -> bool:
-    """Whether a conversation can go on with a visit: one that ended well, or whose answer said that it did not."""
+    """Whether a conversation can continue with a visit: it ended well, or its answer stated the failure."""
     return visit.status == "success" or bool(visit.outcome and visit.items and visit.items[-1].kind is Kind.ANSWER)
 
 

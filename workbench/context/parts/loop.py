@@ -73,7 +73,7 @@ class _Looping:
         return self._history.items[index].place.attempt
 
     def _output(self, attempt: int) -> tuple[int, str]:
-        """Index and text of an attempt's output: its last answer that says anything beside calls; -1 without one."""
+        """Index and text of an attempt's output: its last answer with text beside its calls; -1 if there is none."""
         starts = self._history.attempt_starts
         end = min((i for a, i in starts.items() if a > attempt), default=len(self._history.items))
         for index in range(end - 1, starts[attempt] - 1, -1):

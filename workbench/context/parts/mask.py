@@ -50,13 +50,13 @@ class Mask(Part, frozen=True):
     ROLE: ClassVar[Role] = Role.SURVIVES
 
     after: int | None = 3
-    """Turns; none masks nothing."""
+    """Turns; ``none`` masks nothing."""
     window: int | None = None
-    """Turns; none shortens nothing."""
+    """Turns; ``none`` shortens nothing."""
     min_masked_size: int = 0
     """Characters below which a result stays."""
     step: int = 1
-    """Turns by which the frontier moves at once."""
+    """Turns by which the frontier moves at a time."""
     clear_at_least: int = 0
     """Tokens that must be freed for the frontier to move."""
     preserve_errors: bool = True
@@ -84,7 +84,7 @@ class Mask(Part, frozen=True):
 def intra_context(file: PhaseInFile) -> tuple[IntraContext, dict[str, Path]] | None:
     """The intra-phase block in force: the phase's fields over the cascade's, and the paths of those written.
 
-    None where no block is written, or the nearest written one is switched off.
+    None if no block is written, or the nearest written one is switched off.
     """
     shared = file.cascade.auto_context.intra_phase if file.cascade.auto_context else None
     blocks: list[tuple[IntraContext, Path]] = []
@@ -157,9 +157,10 @@ class _Masking:
         return MessageDecision(self._history.items[index].message, Action.KEPT, reason, self._rule["after"])
 
     def _move_frontier(self, now: int) -> None:
-        """Mask what is old enough, seen from turn ``now``: batch after batch, as far as each frees enough.
+        """Mask the messages that are old enough at turn ``now``, batch after batch, as long as each batch frees enough
+        tokens.
 
-        A result of turn *i* is old enough from turn 1 + after + step·⌈i / step⌉ on: the rule of ages turned round.
+        A result of turn *i* is old enough from turn 1 + after + step·⌈i / step⌉ on.
         """
         part, turns = self._part, self._history.turns
         if part.after is None:
