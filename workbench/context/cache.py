@@ -61,8 +61,8 @@ class Prices(Protocol):
     """Prices and cache rules by model name."""
 
     def price(self, model: str, input_tokens: int = 0) -> Price:
-        """Prices for a request of ``input_tokens`` tokens, because some models cost more beyond a length. Never raises: an
-        unknown model has a Price whose numbers are None.
+        """Prices for a request of ``input_tokens`` tokens, since some models cost more beyond a length. Never raises:
+        an unknown model has a Price whose numbers are None.
         """
         ...
 

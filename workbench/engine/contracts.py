@@ -53,18 +53,19 @@ class Answer(Struct, frozen=True):
     provider_id: str = ""
     first_token_s: float | None = None
     duration_s: float | None = 0.0
-    """Seconds; None where an imported run does not say."""
+    """Seconds; None if an imported run does not state them."""
     wire: Mapping[str, Any] | None = None
     """The JSON body exactly as sent (keys in wire order); None when no request was made."""
     wire_style: str = ""
-    """How ``wire`` becomes the very bytes that were sent: ``compact`` (httpx's JSON) or ``spaced`` (json's own);
-    empty where neither reproduces them."""
+    """How to get the sent bytes from ``wire``: ``compact`` (httpx's JSON) or ``spaced`` (json's own); empty if neither
+    reproduces them.
+    """
     partial: bool = False
     """The stream ended without a finish reason: the text may be cut."""
     recorded: bool = False
     """From a recording: no model was asked."""
     remarks: tuple[str, ...] = ()
-    """What was wrong with the answer, though it can be used."""
+    """Defects of an answer that can be used all the same."""
 
 
 NODE_TIMEOUT = "node_timeout"
@@ -111,7 +112,7 @@ class ModelFault(Exception):
         self.usage = usage
         """What the provider had reported by then."""
         self.cost = cost
-        """US dollars of that; None where it is not known."""
+        """US dollars of these tokens; None if unknown."""
 
     @property
     def retryable(self) -> bool:
@@ -126,7 +127,7 @@ class Divergence(Exception):
         self.place = place
         self.message = message
         self.index = index
-        """Of the first request message that differs; -1 where it is not a message."""
+        """Index of the first request message that differs; -1 if the difference is not in a message."""
 
 
 Images = Mapping[str, bytes]
@@ -144,7 +145,7 @@ class Model(Protocol):
         ...
 
     def recorded(self, request: Request, place: Place) -> str:
-        """Who would answer: ``live``; ``recorded``; or ``changed``, where the recording has another request here."""
+        """Source of the answer: ``live``; ``recorded``; or ``changed``, if the recording has another request here."""
         ...
 
 
@@ -157,7 +158,7 @@ class Parameter(Struct, frozen=True):
     required: bool = True
     default: Any = None
     description: str = ""
-    """Shown to a model that is told its tools as text; empty where the tool's own description says it."""
+    """Description for a model that reads its tools as text; empty if the tool's own description serves."""
 
 
 class ToolSpec(Struct, frozen=True):
@@ -169,7 +170,7 @@ class ToolSpec(Struct, frozen=True):
     schema: Mapping[str, Any]
     """JSON Schema of the arguments (an object)."""
     side_effects: bool = True
-    """False only where running twice changes nothing: then a resumed run may repeat it."""
+    """False only if the tool changes nothing outside: then a resumed run may repeat it."""
 
 
 class ToolImage(Struct, frozen=True):
@@ -192,13 +193,13 @@ class ToolResult(Struct, frozen=True):
     """The level of the sandbox ladder that was used."""
     duration_s: float = 0.0
     value: Any = None
-    """The result before it became text, where it is JSON."""
+    """The result before it became text, if it is JSON."""
     whole: str = ""
-    """All of the text, where ``text`` was cut to what a model gets; empty where nothing was."""
+    """The whole text, if ``text`` was cut to what a model gets; empty otherwise."""
     needs_trust: bool = False
     """The tool did not run at all, because its folder is not trusted."""
     embedded: Mapping[str, Any] = field(default_factory=dict)
-    """What it had embedded to answer: ``texts``, ``by``, ``tokens`` and ``cost`` (US dollars), None where unknown."""
+    """What the tool embedded to answer: ``texts``, ``by``, ``tokens`` and ``cost`` (US dollars); None if unknown."""
 
 
 class Tools(Protocol):
@@ -239,7 +240,7 @@ class ValidatorVerdict(Struct, frozen=True):
     valid: bool
     reason: str = ""
     score: float | None = None
-    """0 to 100, where the validator gives one."""
+    """0 to 100, if the validator gives a score."""
 
 
 class ValidatorFault(Exception):
@@ -279,9 +280,9 @@ class Question(Struct, frozen=True):
     kind: str = "text"
     """text, confirmation, choice, multi_choice or form."""
     form: Form | None = None
-    """Where the answer is more than a text: what may be given, and how it is read (``forms/values.py``)."""
+    """The form, if the answer is more than a text: its fields, and how it is read (``forms/values.py``)."""
     to: str = ""
-    """Whom the question is for, where it was passed on to somebody."""
+    """The addressee of the question, if it was escalated."""
     made: Mapping[str, str] = field(default_factory=dict)
     """How the form came about: ``level``, ``why``, ``by`` (template or model)."""
     candidates: tuple[int, ...] = ()
@@ -291,8 +292,9 @@ class Question(Struct, frozen=True):
     judged: Mapping[str, Any] = field(default_factory=dict)
     """What an evaluator said of the candidates before, as in ``evaluation_finished``."""
     shown: Mapping[str, Any] = field(default_factory=dict)
-    """How candidates are to be shown, where not as usual: ``presentation``, ``render``, and what is ``hidden``
-    (metadata, mutations)."""
+    """How candidates are shown, if the file changes the default: ``presentation``, ``render``, and what is ``hidden``
+    (metadata, mutations).
+    """
 
 
 class NoPersonAttached(Exception):
@@ -303,7 +305,7 @@ class Human(Protocol):
     """A person, if there is one."""
 
     async def ask(self, question: Question, place: Place, index: int) -> str:
-        """The answer as text. Raises NoPersonAttached, and TimeoutError where it is known that nobody will answer."""
+        """The answer as text. Raises NoPersonAttached, and TimeoutError if it is known that no answer will come."""
         ...
 
 
@@ -353,9 +355,9 @@ class EmbeddedTexts(Struct, frozen=True):
 
     vectors: tuple[tuple[float, ...], ...]
     model: str
-    """As who made them names itself."""
+    """The model's name, as the embedder states it."""
     tokens: int | None = None
-    """None where nobody says."""
+    """None if unknown."""
     cost: float | None = None
     """US dollars; None when unknown."""
     duration_s: float = 0.0
@@ -378,7 +380,7 @@ class FolderSource(Struct, frozen=True):
 
     rule: Rag
     file: str
-    """Of the cascade: the folder is looked up beside it first."""
+    """The cascade's file; the folder is looked up beside it first."""
 
 
 class BankSource(Struct, frozen=True):
@@ -478,17 +480,18 @@ class Feedback(Struct, frozen=True):
 
 
 class Audibles(Protocol):
-    """A person who may speak up between calls."""
+    """Lets a person speak between calls."""
 
     async def hear(self, place: Place, *, redo: bool, tool: int = 0) -> Feedback | None:
-        """What is to be said now: before the call of ``place``, or (``redo``) to take its turn again, before the tool
-        call with the number ``tool`` runs, else after the turn. None at once
-        when nobody wants to speak; else it is awaited. Raises TimeoutError where it is known not to come."""
+        """The person's next message: before the call of ``place``, or (``redo``) to repeat its turn, before the tool
+        call with the number ``tool`` runs, else after the turn. Returns None at once if no message is announced; else
+        waits for it. Raises TimeoutError if it is known that it will not come.
+        """
         ...
 
 
 class NoAudibles:
-    """Nobody speaks up."""
+    """For runs without a person: no message ever comes."""
 
     async def hear(self, place: Place, *, redo: bool, tool: int = 0) -> Feedback | None:
         return None
@@ -524,13 +527,13 @@ class HookResult(Struct, frozen=True):
     """Of the function."""
     action: HookAction = HookAction.CONTINUE
     text: str = ""
-    """What is injected."""
+    """The text to inject."""
     reason: str = ""
     """Why, for people."""
     error: str = ""
     """What it raised, or why its answer could not be read."""
     recorded: bool = False
-    """It answered so in the run that is replayed: whoever was to let that one go on, has."""
+    """The recorded run got this answer; the person who let that run go on has let this one go on as well."""
 
 
 class Hooks(Protocol):
@@ -569,25 +572,29 @@ class ServerTool(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """The tools of a server, sorted by name; or why there are none."""
+    """The tools of a server, sorted by name; or why they could not be listed."""
 
     tools: tuple[ServerTool, ...] = ()
     refused: tuple[str, ...] = ()
     """Why tools that it names are not offered, a sentence each."""
     fault: str = ""
-    """Why it cannot be used; empty where it can."""
+    """Why the server cannot be used; empty if it can."""
     needs_trust: bool = False
 
 
 class Servers(Protocol):
-    """The MCP servers of a run. ``definition`` is how a cascade defines the server; None for one of the settings."""
+    """The MCP servers of a run. ``definition`` is the cascade's definition of the server; None for one of
+    the settings.
+    """
 
     def names(self) -> Sequence[str]:
         """The servers of the settings, sorted."""
         ...
 
     async def listing(self, server: str, definition: McpServer | None, place: Place) -> Listing:
-        """Its tools. Never raises for what a server does wrong. Raises Divergence where a recording has none."""
+        """The tools of a server. A fault of the server is part of the result, not an exception. Raises Divergence if a
+        recording has no listing.
+        """
         ...
 
     async def call(
@@ -598,7 +605,7 @@ class Servers(Protocol):
 
 
 class NoServers:
-    """There are none but those that a cascade names, and nobody starts them."""
+    """Offers no servers: those that a cascade names cannot be started."""
 
     def names(self) -> Sequence[str]:
         return ()
@@ -628,11 +635,11 @@ class Ports(Struct):
     sink: Sink
     library: Library = field(default_factory=NoLibrary)
     retrieval: Retrieval | None = None
-    """None where there is neither folder nor bank to search."""
+    """None if there is neither a folder nor a bank to search."""
     embedder: Embedder | None = None
-    """None where no embedding model is set up."""
+    """None if no embedding model is set up."""
     servers: Servers | None = None
-    """None where no MCP server can be started."""
+    """None if no MCP server can be started."""
     gate: Gate = open_gate
     redact: Callable[[str], tuple[str, int]] = lambda text: (text, 0)
     """Replaces secrets in text that enters the run; returns the text and how many were replaced."""
@@ -640,5 +647,6 @@ class Ports(Struct):
     audibles: Audibles = field(default_factory=NoAudibles)
     hooks: Hooks = field(default_factory=NoHooks)
     remarks: Callable[[Sequence[str]], Sequence[tuple[str, str]]] = lambda phases: ()
-    """What is wrong with what the run was given besides its input (prepared answers, hooks), by the names of its
-    phases: code (of ``REMARKS``) and text of a warning each."""
+    """Checks what the run was given besides its input (prepared answers, hooks) against the names of its phases.
+    Returns a code (of ``REMARKS``) and a text for each warning.
+    """

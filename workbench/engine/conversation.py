@@ -58,7 +58,7 @@ class VisitSetup(Struct):
     wave: int = 0
     """Which wave of a decomposition it is in, from 1; 0 in a walk."""
     edge: int | None = None
-    """Index of the edge of the graph that led here; None for the first and after a jump."""
+    """Index of the graph's edge that led here; None for the first visit and after a jump."""
 
     @property
     def tool_names(self) -> list[str]:
@@ -75,9 +75,9 @@ class Conversation(Protocol):
     items: list[Item]
     output: str
     value: Any
-    """What ``outputs.<phase>`` holds, where that is not the text."""
+    """The value of ``outputs.<phase>`` if it is not the text."""
     checked: Any
-    """The JSON value of the output, where ``output_schema`` asked for one."""
+    """The JSON value of the output, if ``output_schema`` asked for one."""
     route: str
     state_set: dict[str, Any]
     """What it put into the state."""
@@ -138,7 +138,7 @@ class Attempting(Conversation, Protocol):
 
     @property
     def preamble(self) -> str:
-        """The preamble that it was given, as it was sent; empty without one."""
+        """The preamble that it was sent; empty without one."""
         ...
 
     async def again(self, text: str) -> str:

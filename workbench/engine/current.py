@@ -49,8 +49,9 @@ class CurrentCall(Struct, frozen=True):
         return copy.deepcopy(self._world.outputs)
 
     def environment(self) -> dict[str, str]:
-        """The same for a program: WORKBENCH_SESSION_ID, WORKBENCH_PHASE and WORKBENCH_STATE (JSON; left out where it is
-        longer than ``MAX_STATE``, which no environment holds)."""
+        """The same for a program: WORKBENCH_SESSION_ID, WORKBENCH_PHASE and WORKBENCH_STATE (JSON; left out beyond
+        ``MAX_STATE``, which environments cannot hold).
+        """
         state = json.dumps(self._world.state, ensure_ascii=False)
         found = {"WORKBENCH_SESSION_ID": self.session_id, "WORKBENCH_PHASE": self.phase}
         return found | ({"WORKBENCH_STATE": state} if len(state.encode()) <= MAX_STATE else {})
@@ -60,7 +61,7 @@ _current: ContextVar[CurrentCall | None] = ContextVar("current_call", default=No
 
 
 def environment() -> dict[str, str]:
-    """What a program that a tool starts is told of the run; nothing outside of one."""
+    """Variables that tell a program started by a tool about the run; empty outside a run."""
     call = _current.get()
     return call.environment() if call is not None else {}
 
@@ -78,7 +79,7 @@ _observed: ContextVar[Callable[[], Awaitable[ToolResult]] | None] = ContextVar("
 
 @contextmanager
 def observing(look: Callable[[], Awaitable[ToolResult]]) -> Iterator[None]:
-    """Let the tool by which a manager looks at its child find it."""
+    """Make the child visible to the tool by which a manager observes it."""
     token = _observed.set(look)
     try:
         yield
@@ -96,7 +97,7 @@ async def observe() -> ToolResult:
 
 @contextmanager
 def calling(services: Services, world: World, place: Place) -> Iterator[None]:
-    """Let the tool or validator that is called inside know who calls it."""
+    """Tell the tool or validator called inside which visit calls it."""
     call = CurrentCall(
         services.options.session_id,
         services.journal.run_id,

@@ -40,7 +40,7 @@ class Definition(Struct, frozen=True, dict=True):
         return sha256(self.source.text)
 
     def span(self, path: Path) -> Span:
-        """Where a value stands in the file."""
+        """Position of a value in the file."""
         return self.source.span(path)
 
     def where(self, path: Path) -> str:
@@ -49,7 +49,7 @@ class Definition(Struct, frozen=True, dict=True):
         return f"{self.source.file}:{span.line}:{span.column}"
 
     def line(self, path: Path) -> int:
-        """The line of a value that is written; 0 where the default applies. Asked at every call of a run."""
+        """Line of a written value; 0 if the default applies. Read at every call of a run."""
         known = self._lines.get(path)
         if known is None:
             known = self._lines[path] = self.source.span(path).line if self.source.has(path) else 0
@@ -74,7 +74,7 @@ class DefinitionError(Exception):
 
 
 class Options(Struct, frozen=True):
-    """What a run is pinned to beside its text: journaled in ``run_started``, taken from there by a replay."""
+    """Settings that a run keeps beside its text: journaled in ``run_started``, from where a replay takes them."""
 
     session_id: str
     default_model: str
@@ -102,7 +102,7 @@ class Options(Struct, frozen=True):
     done: bool = False
     """Of a pipeline: that node has ended already, so that the run begins with the way on from it."""
     context: Mapping[str, Any] = field(default_factory=dict)
-    """Of a pipeline: what its context holds from the beginning, where it goes on from a checkpoint."""
+    """Context of a pipeline at its start, if it continues from a checkpoint."""
     restarts: int = 0
     """Of a pipeline: how often ``loop_restart`` has begun it anew."""
     strategy: str = ""
@@ -135,13 +135,16 @@ class Parent(Struct, frozen=True):
     session_id: str
     kind: str
     """fork, rerun, replay, sub, async, spawn, tool, validator, ward, pipeline (a child graph), restart, or checkpoint
-    (the run goes on where that one stands)."""
+    (the run continues from a checkpoint).
+    """
     depth: int = 0
     cascade_sha256: str = ""
-    """Of the text that it ran, where this run starts from it (fork, rerun): another than this run's own says that
-    the definition was changed in between."""
+    """Digest of the text that the other run ran, if this run starts from it (fork, rerun). If it differs from this
+    run's own, the definition was changed in between.
+    """
     at: str = ""
     """The stop that this run was forked at."""
     prompt_id: str = ""
-    """How the prompts of this run name it, where that is not its id: a fork or replay as its parent did, or none of
-    its requests could be equal to the recorded one; a child by its parent and its key."""
+    """The run's id inside its prompts, if it is not its own: a fork or replay takes that of its parent, else no request
+    could equal the recorded one; a child's is made from its parent and its key.
+    """

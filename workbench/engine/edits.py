@@ -1,4 +1,4 @@
-"""What a person may change where a run is held: typed, checked against the stop, and journaled as JSON."""
+"""Edits that a person may make where a run is paused: typed, checked against the stop, and journaled as JSON."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class SetModel(Struct, frozen=True):
     model: str = ""
     """Empty: as it is."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Laid over those in force; None takes one away."""
+    """Override those in force; None removes one."""
     default: bool = False
-    """The model is also that of later phases that name none."""
+    """The model becomes the default of later phases, too."""
 
 
 class SetAnswer(Struct, frozen=True):
@@ -112,7 +112,7 @@ def to_json(edit: Edit) -> dict[str, Any]:
 
 
 def from_json(body: Mapping[str, Any]) -> Edit:
-    """The inverse of ``to_json``. Raises EditError for what is no edit."""
+    """The inverse of ``to_json``. Raises EditError for a value that is no edit."""
     try:
         kind = _KINDS[body["edit"]]
         values = {key: value for key, value in body.items() if key != "edit"}

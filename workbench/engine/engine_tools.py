@@ -21,7 +21,7 @@ OBSERVE = "manager:observe"
 
 
 def own_spec(name: str, description: str, parameters: tuple[Parameter, ...], types: Mapping[str, object]) -> ToolSpec:
-    """A tool of the engine itself, which changes nothing outside; ``types`` are the JSON schemas of its parameters."""
+    """A tool of the engine itself, which changes nothing outside. ``types`` are the JSON schemas of its parameters."""
     required = [parameter.name for parameter in parameters if parameter.required]
     schema = {"type": "object", "properties": types, "required": required, "additionalProperties": False}
     return ToolSpec(name, description, parameters, schema, side_effects=False)
@@ -140,7 +140,7 @@ def cascade_spec(definition: Definition) -> ToolSpec:
 
 
 def engine_spec(name: str) -> ToolSpec | None:
-    """The spec of an engine tool; None for every other name."""
+    """The spec of an engine tool; None for all other names."""
     return ENGINE_SPECS.get(name)
 
 

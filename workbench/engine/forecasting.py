@@ -1,6 +1,6 @@
-"""What a call will be counted and billed as: tokens first, then the cached prefix, then the price.
+"""Predicts how a call will be counted and billed: tokens first, then the cached prefix, then the price.
 
-The one place where these are put together: for a live run, an imported one, and a what-if over a stored one.
+The one place that joins these three: for a live run, an imported one, and a what-if over a stored one.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Prediction(Struct, frozen=True):
     grade: Grade
     """How far the tokens can be trusted."""
     scale: float | None
-    """Expected tokens over our own count, where calls before it calibrate it."""
+    """Expected tokens divided by our own count, if earlier calls calibrate it."""
     beyond: str = ""
-    """That the request does not fit into the model's context window, in words; empty where it may fit."""
+    """Says that the request exceeds the model's context window; empty if it may fit."""
 
     @property
     def problems(self) -> tuple[BrokenInvariant, ...]:
@@ -41,8 +41,10 @@ class Prediction(Struct, frozen=True):
 
 
 Line = tuple[str, str, int]
-"""What goes on as one conversation with a provider: the main line or a walk of the whole cascade (its branch alone), or
-a candidate of a phase (branch, phase and visit, because each phase with candidates has an ``s0``, at each visit)."""
+"""Identifies one continued conversation with a provider: the main line or a walk of the whole cascade (its branch
+alone), or a candidate of a phase (branch, phase and visit, because each phase with candidates has an ``s0``, at each
+visit).
+"""
 T = TypeVar("T")
 
 
@@ -52,20 +54,20 @@ def line_of(place: Place, *, candidate: bool) -> Line:
 
 
 class Lines(Generic[T]):
-    """What is known of the provider of a model, on each line apart.
+    """Knowledge about the provider of a model, kept apart by line.
 
-    A line begins with what the one that it left had: which of several parallel candidates warms the cache for the
-    others is chance, and a forecast must not depend on it.
+    A new line starts with what its parent line had at the start, because it is chance which of several parallel
+    candidates warms the cache for the others, and a forecast must not depend on it.
     """
 
     def __init__(self, made: Callable[[str], T], branched: Callable[[T], T]) -> None:
-        """``made``: for a model of which nothing is known; ``branched``: another that knows the same."""
+        """``made`` makes the knowledge about a new model; ``branched`` copies it for a new line."""
         self._made = made
         self._branched = branched
         self._known: dict[tuple[Line, str], T] = {}
 
     def of(self, line: Line, model: str) -> T:
-        """What is known on a line of a model."""
+        """The knowledge about a model on one line."""
         if (line, model) not in self._known:
             left = next((known for one in _left(line) if (known := self._known.get((one, model))) is not None), None)
             self._known[line, model] = self._made(model) if left is None else self._branched(left)
@@ -84,7 +86,7 @@ class Forecaster:
     """Predicts the calls of one line to one model, each from what the provider said of those before it."""
 
     def __init__(self, model: str, counter: Counter, prices: Prices, marks: Marks = LIVE_MARKS) -> None:
-        """``marks``: of requests that say nothing of marks themselves."""
+        """``marks``: for requests that set no marks themselves."""
         self._model = model
         self._counter = counter
         self._prices = prices
@@ -101,7 +103,9 @@ class Forecaster:
         return made
 
     def predict(self, assembly: Assembly, now: float, *, unknown: bool = False) -> Prediction:
-        """Of a request about to be sent at ``now`` (seconds). ``unknown``: it has parts that nobody here sees."""
+        """The forecast of a request about to be sent at ``now`` (seconds). ``unknown``: parts of the request are not
+        visible here.
+        """
         share = self._counter.range(self._model)
         expected = self._calibration.expect(assembly, assembly.prefix_digests[0], share, unknown=unknown)
         price = self._prices.price(self._model, expected.tokens)
@@ -134,8 +138,9 @@ def thinks(answer: Message) -> bool:
 def predicted(
     assembly: Assembly, expected: Expected, forecast: Forecast, price: Price, window: int | None, answered: int
 ) -> Prediction:
-    """What is said of a request, put together. ``window``: tokens that the model takes. ``answered``: input tokens of
-    the largest request that it did answer."""
+    """The prediction, composed. ``window``: the model's context window in tokens. ``answered``: input tokens of the
+    largest request that the model answered.
+    """
     scale = None
     if expected.grade is Grade.CALIBRATED and assembly.tokens_sent:
         scale = expected.tokens / assembly.tokens_sent
@@ -143,9 +148,9 @@ def predicted(
 
 
 def _beyond(expected: Expected, window: int | None, answered: int) -> str:
-    """That a request is larger than the model's context window for certain, in words; else nothing.
+    """Says that a request certainly exceeds the model's context window; empty otherwise.
 
-    A request that the model answered shows that its window is no smaller.
+    A request that the model answered shows that its window is at least that large.
     """
     if window is None or expected.low <= max(window, answered):
         return ""
@@ -157,18 +162,19 @@ class PastCalls:
     """What the calls of a finished run teach about how its models' providers count and cache, for what-ifs on it."""
 
     def __init__(self, calls: Iterable[CallState], *, imported: bool) -> None:
-        """``calls``: of the run, in order. ``imported``: its requests were made by another tool, whose marks for the
-        cache are known only where the record has them."""
+        """``calls``: those of the run, in order. ``imported``: another tool made the requests, so cache marks are known
+        only if the record has them.
+        """
         self._default = NO_MARKS if imported else LIVE_MARKS
         self._calibrations: dict[str, Calibration] = {}
         self._anchors: dict[Place, Anchor] = {}
         self._largest: dict[str, int] = {}
         self._cached: dict[str, int] = {}
-        """By model: tokens that were read from the cache or written to it, where the provider says so."""
+        """By model: tokens read from the cache or written to it, where the provider states them."""
         self._writing: set[str] = set()
         """Models whose provider stated tokens written to its cache."""
         self._later: dict[str, list[int]] = {}
-        """By model: inputs of calls that followed another in their visit, where nothing was cached."""
+        """By model: inputs of calls that followed another call of their visit and hit no cache."""
         self._visits: set[tuple[str, str, int]] = set()
         counted = [call for call in calls if call.usage.input]
         for call in counted:
@@ -196,7 +202,7 @@ class PastCalls:
         self._visits.add(call.place.visit_key)
 
     def cache(self, model: str, rule: CacheRule) -> PrefixCache:
-        """What the provider of a model holds before the first call: nothing; and how it caches by the record."""
+        """The cache of a model's provider before the first call: empty, with the rule that the record shows."""
         cached = self._cached.get(model)
         could = [tokens for tokens in self._later.get(model, ()) if tokens >= 2 * max(rule.minimum, 1)]
         never = cached == 0 and len(could) > 1 and not rule.opt_in
@@ -210,7 +216,7 @@ class PastCalls:
     def expect(
         self, call: CallState, assembly: Assembly, share: tuple[float, float], lean: float, *, unknown: bool
     ) -> Expected:
-        """Tokens of a request in the place of a call, counted from that call's own where its input is known."""
+        """Tokens of a request that replaces a call, counted from that call's own input if it is known."""
         calibration = self._calibrations.setdefault(call.model, Calibration())
         return calibration.leaning(assembly, self._anchors.get(call.place), share, lean, unknown=unknown)
 
@@ -218,17 +224,20 @@ class PastCalls:
 _REASONING = ("reasoning", "thinking_blocks", "reasoning_content", "reasoning_details")
 """What an answer keeps of the model's reasoning, in the forms of providers and tools."""
 _BESIDE = 4
-"""Tokens of an answer that is sent back, beside those that the provider counted when it was made: its role and ends."""
+"""Tokens of an answer that is sent back, beyond those that the provider counted when it made it: its role and ends."""
 _PRIOR = 150.0
-"""Tokens that must have been counted before what was counted weighs as much as what is known of the encoding."""
+"""Tokens that must have been counted before the measured ratio weighs as much as the known ratio of the encoding."""
 _SLOPES = (0.4, 2.5)
-"""Between these two tokenizers differ over the same text; what is beyond is no matter of the tokenizer."""
+"""Limits of the ratio of two tokenizers over the same text. A ratio outside has another cause."""
 _SLACK = 4
-"""Tokens by which an exact count may be off before it is taken to be none: a template differs by as many."""
+"""Tokens by which an exact count may differ from the provider's and still be called exact: chat templates differ by so
+much.
+"""
 _NARROW = 1.1
 _FRONT = (0.7, 1.4)
-"""Between these shares of our count tools and schemas lie, where the text of a model is known more closely (below
-``_NARROW``): how they are shown to it is not published."""
+"""Limits of the provider's tokens of tools and schemas as shares of our count, if the model's text is known more
+closely (below ``_NARROW``). How tools are shown to it is not published.
+"""
 _REMEMBERED = 4
 """Calls of each set of tools that are kept to count from."""
 
@@ -237,20 +246,20 @@ class TokenSums(NamedTuple):
     """Of the sent messages of a context."""
 
     known: float
-    """Tokens of those that a provider counted, or whose rule of counting is its own."""
+    """Tokens that a provider counted, or that its own published rule gives."""
     guessed: float
     """Our tokens of the others."""
 
 
 class Anchor(NamedTuple):
-    """A call whose input the provider stated."""
+    """A call whose input tokens the provider stated."""
 
     entries: tuple[Entry, ...]
     """Its context."""
     stated: int
     sums: TokenSums
     overhead: int
-    """Our tokens of the request beside messages and tools."""
+    """Our count of the request beside messages and tools."""
     exact: bool
     """Whether our count was the provider's."""
 
@@ -269,8 +278,9 @@ class Calibration:
         self._known: list[float] = [0.0]
         self._guessed: list[float] = [0.0]
         self._outside: list[int] = [0]
-        """Of the first so many entries; the last: how many hold an image or a file that stands outside the record,
-        which nobody can count."""
+        """For each length of the entries, how many of them hold an image or a file stored outside the record, whose
+        tokens cannot be counted.
+        """
         self._weights: dict[str, float] = {}
         """Tokens of a message as the provider counts it, by ``body_hash``."""
         self._said: dict[str, tuple[int, bool]] = {}
@@ -288,8 +298,9 @@ class Calibration:
     def learn(
         self, entries: tuple[Entry, ...], seed: str, tools: int, overhead: int, usage: Usage, *, exact: bool = False
     ) -> None:
-        """A request was counted. ``entries``: its context. ``seed``: names its model and tools. ``tools``,
-        ``overhead``: our own tokens of what is beside the messages. ``exact``: nothing in it is an estimate."""
+        """Learn from a counted request. ``entries``: its context. ``seed``: identifies its model and tools. ``tools``,
+        ``overhead``: our tokens beside the messages. ``exact``: no part is an estimate.
+        """
         if not usage.input:
             return
         sums = self._of(entries)
@@ -307,8 +318,9 @@ class Calibration:
         kept.append(Anchor(entries, usage.input, sums, overhead, exact and self._trusts))
 
     def said(self, answer: Message, usage: Usage) -> None:
-        """An answer came. Nothing is learned of one that holds reasoning which does not go back with it, where the
-        provider (Anthropic) does not say how many of the answer's tokens that was."""
+        """Learn from an answer. An answer is skipped if its reasoning is not sent back and the provider (Anthropic)
+        does not say how many of its tokens that was.
+        """
         thinking = thinks(answer)
         hidden = not thinking and not usage.reasoning and any(answer.extra.get(name) for name in _REASONING)
         if usage.output and not hidden:
@@ -316,7 +328,7 @@ class Calibration:
             self._said[answer.body_hash] = (max(usage.output - reasoning, 0), thinking)
 
     def _learn_growth(self, before: Anchor, entries: tuple[Entry, ...], counted: int) -> None:
-        """Between two requests a provider counted so many tokens more."""
+        """Learn from the tokens by which the provider's count grew between two requests."""
         start = _shared(before.entries, entries)
         if start < len(before.entries):
             return  # Messages are gone as well: there is one equation for both.
@@ -359,8 +371,8 @@ class Calibration:
     ) -> Expected:
         """Tokens of a request as the provider will count them, by the calls that it has counted.
 
-        ``share``: between which shares of a count of ours the provider's lies, before it has counted anything.
-        ``unknown``: the request has parts that nobody here sees.
+        ``share``: limits of the provider's count as shares of our own, before it has counted anything. ``unknown``:
+        parts of the request are not visible here.
         """
         sums, before = self._of(assembly.entries), self._nearest(seed, assembly.entries)
         if assembly.grade is Grade.EXACT and self._trusts and not unknown and (before is None or before.exact):
@@ -378,10 +390,10 @@ class Calibration:
     def leaning(
         self, assembly: Assembly, before: Anchor | None, share: tuple[float, float], lean: float, *, unknown: bool
     ) -> Expected:
-        """The same in hindsight: counted from one call of the past, ``before``, with all that the run has taught.
+        """The same in hindsight: counted from one earlier call, ``before``, with all that the run has taught.
 
-        ``lean``: from -1 (as few as it may be) to 1 (as many): what is a guess is taken to be so, in every request
-        alike. So strategies can be compared under the same assumption.
+        ``lean``: from -1 (lowest guess) to 1 (highest guess), applied to every request equally, so that strategies are
+        compared under the same assumption.
         """
         sums = self._of(assembly.entries)
         if before is None:
@@ -397,7 +409,7 @@ class Calibration:
     def _unanchored(
         self, assembly: Assembly, sums: TokenSums, share: tuple[float, float], lean: float, *, unknown: bool
     ) -> Expected:
-        """By our own count alone, and what was learned of the tokenizer."""
+        """By our own count alone, corrected by what was learned of the tokenizer."""
         low, slope, high = self._slope(share)
         beside = assembly.tools_tokens + assembly.overhead_tokens
         front = share if share[1] >= _NARROW else _FRONT
@@ -442,7 +454,7 @@ class Calibration:
         return new + max(before.sums.guessed - self._guessed[start], 0.0)
 
     def _off(self, before: Anchor, entries: tuple[Entry, ...]) -> float:
-        """Tokens by which what is known may be off: a few for each message that is new, and a share of its tokens."""
+        """Tokens by which the known part may be off: a few for each new message, and a share of its tokens."""
         start = _shared(before.entries, entries)
         known = abs(self._known[len(entries)] - self._known[start])
         return 0.05 * known + 8.0 * min(len(entries) - start, 20)
@@ -458,9 +470,10 @@ class Calibration:
     # -- sums ----------------------------------------------------------------------------------------------------------
 
     def _nearest(self, seed: str, entries: tuple[Entry, ...]) -> Anchor | None:
-        """The stated call that a request is counted from: the one it shares the most messages with, a later one first.
+        """The stated call that a request is counted from: the one that shares the most messages with it, a later one
+        first.
 
-        None where it shares none: what stands in front of the messages may be something else then.
+        None if no call shares any: the text before the messages may differ then.
         """
         best, most = None, 0
         for anchor in reversed(self._anchors.get(seed, ())):
@@ -472,7 +485,7 @@ class Calibration:
         return best
 
     def _of(self, entries: tuple[Entry, ...]) -> TokenSums:
-        """The sums over all entries. Takes time for those that are not as they were in the context before."""
+        """The sums over all entries. Takes time for the entries that changed since the context before."""
         start = _shared(self._entries, entries)
         self._forget(start)
         known, guessed = self._known, self._guessed
@@ -497,7 +510,7 @@ class Calibration:
         self._entries = self._entries[:start]
 
     def _weight(self, entry: Entry) -> float | None:
-        """Tokens of a message as the provider counts it; None where that is a guess."""
+        """Tokens of a message as the provider counts it; None if that is a guess."""
         message = entry.sent
         assert message is not None
         digest = message.body_hash
@@ -514,7 +527,7 @@ class Calibration:
 
 
 def _total(before: Anchor, sums: TokenSums, assembly: Assembly, slope: float) -> float:
-    """What was stated of one request, and what another has more."""
+    """Stated tokens of one request, plus the further tokens of another."""
     hidden = before.stated - before.overhead - before.sums.known - slope * before.sums.guessed
     return hidden + assembly.overhead_tokens + sums.known + slope * sums.guessed
 

@@ -1,4 +1,6 @@
-"""Where a run may be held. The engine awaits the gate at every stop; it returns at once, later, or with an edit."""
+"""The stops at which a run may be paused. The engine awaits the gate at every stop; the gate returns at once, later, or
+with an edit.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ class StopKind(StrEnum):
     AFTER_EVALUATION = "after_evaluation"
     RUN_END = "run_end"
     HOOK = "hook"
-    """Where a hook pauses the run, whatever it does there."""
+    """The stop of a hook that pauses the run."""
 
 
 class ClientWait(Struct, frozen=True):
@@ -47,7 +49,7 @@ class ClientWait(Struct, frozen=True):
     since: float
     """Seconds of the monotonic clock."""
     limit: float | None = None
-    """Seconds after which it gives up; None where it does not say."""
+    """Seconds after which the client gives up; None if unknown."""
 
 
 class Stop(Struct, frozen=True):
@@ -58,9 +60,11 @@ class Stop(Struct, frozen=True):
     depth: int = 0
     """0 in the run itself, 1 in a child cascade, and so on."""
     assembly: Assembly | None = None
-    """At ``before_call``: what is about to be sent."""
+    """At ``before_call``: the request about to be sent."""
     draft: Draft | None = None
-    """At the stops of a call: what edits of messages change. None beside the turns, where nothing keeps an edit."""
+    """At the stops of a call: the draft that edits of messages change. None beside the turns, where no history would
+    keep an edit.
+    """
     preview: Callable[[Sequence[Edit]], Assembly] | None = None
     """At ``before_call``: what would be sent after edits, worked out without making them. Raises EditError. May be
     called in any thread while the run is held here."""
@@ -69,9 +73,10 @@ class Stop(Struct, frozen=True):
     problems: int = 0
     """Broken invariants of the assembly."""
     answered_by: str = "live"
-    """At ``before_call`` of a run that replays another: ``recorded``, ``changed`` (recorded, but the request is no
-    longer the same), ``pinned`` (its recorded answer is kept, whatever the request) or ``live``. At ``before_tool`` of
-    a resumed run: ``maybe`` where the tool may have run already."""
+    """At ``before_call`` of a run that replays another: ``recorded``, ``changed`` (recorded, but the request has
+    changed), ``pinned`` (the recorded answer is kept for any request) or ``live``. At ``before_tool`` of a resumed run:
+    ``maybe`` if the tool may have run already.
+    """
     index: int = 0
     """At a tool's stops: the number of the call in its turn, from 1. After a check: the number of the check among those
     of its conversation; after an evaluation: the step of reforge, 0 for the soundings."""
@@ -96,9 +101,9 @@ class Stop(Struct, frozen=True):
     forecast: Forecast | None = None
     """At ``before_call``: what of the request a provider can take from its cache."""
     tools: tuple[str, ...] = ()
-    """At ``after_call`` of a program that is watched, whose tools run out of sight: those that the answer calls."""
+    """At ``after_call`` of an attached program, whose tools run outside: those that the answer calls."""
     answerable: bool = False
-    """At ``before_call``: whether a person may answer, and nothing is sent then."""
+    """At ``before_call``: whether a person may answer instead of the model."""
     client: ClientWait | None = None
     """Of a program that is watched: how long it waits for the answer."""
 
@@ -117,7 +122,7 @@ class Decision(Struct, frozen=True):
     edits: tuple[Edit, ...] = ()
     """Edits to make here. The run then comes to the same stop again, so that what they did can be seen."""
     held: bool = False
-    """Whether the run was paused here: that time is none of its own."""
+    """Whether the run was paused here. Paused time does not count as the run's own."""
 
 
 _GO_ON = Decision()
@@ -127,7 +132,7 @@ class RunStopped(Exception):
     """Raised by a gate or a port to end the run with status ``stopped``; it can be resumed."""
 
     output = ""
-    """The output of the run, where it has one all the same: a question that nobody answered."""
+    """The output of the run, if it has one although a question was left unanswered."""
 
 
 class Gate(Protocol):
@@ -139,7 +144,7 @@ class Gate(Protocol):
 
 
 async def open_gate(stop: Stop) -> Decision:
-    """The gate of headless runs: never holds. Raises RunStopped where a hook pauses, for nobody could go on."""
+    """The gate of headless runs: never pauses. Raises RunStopped if a hook pauses, because no person could continue."""
     if stop.paused:
         raise RunStopped(stop.paused)
     return _GO_ON
@@ -156,15 +161,15 @@ EDITS_AT: dict[StopKind, tuple[type[Edit], ...]] = {
     StopKind.BEFORE_CANDIDATES: (SetState,),
     StopKind.AFTER_EVALUATION: (SetState,),
 }
-"""What can be edited where; at the other stops, nothing."""
+"""The edits that each stop allows; other stops allow none."""
 
 
 class EditFault(RunStopped):
-    """An edit that cannot be made where the run is held: the run stops there, and can be resumed."""
+    """An edit that cannot be made at the stop. The run stops there and can be resumed."""
 
 
 def check_edit(edit: Edit, stop: Stop) -> None:
-    """Raises EditError, in words and with the place, where the edit makes no sense at this stop."""
+    """Raises EditError, in words and with the place, if the edit is not possible at this stop."""
     where = f"{stop.place} ({stop.kind})"
     by_hand = isinstance(edit, SetAnswer) and stop.answerable
     if not isinstance(edit, EDITS_AT.get(stop.kind, ())) and not by_hand:
@@ -207,8 +212,9 @@ def newly_broken(before: Assembly | None, after: Assembly) -> str:
 
 
 def check_edits(edits: Sequence[Edit], stop: Stop) -> None:
-    """Raises EditError where one of them cannot be made at this stop after those before it, or where all of them
-    together break a rule of a valid request: a run that is held by a person is not ended by a wrong number."""
+    """Raises EditError if an edit cannot be made after those before it, or if all of them together break a rule of a
+    valid request, so that a wrong number does not end a run that a person has paused.
+    """
     draft = stop.draft
     for edit in edits:
         check_edit(edit, stop)
@@ -225,7 +231,7 @@ def check_edits(edits: Sequence[Edit], stop: Stop) -> None:
 
 
 def checked(edits: Sequence[Edit], stop: Stop) -> None:
-    """Raises EditFault where one of them makes no sense at the stop."""
+    """Raises EditFault if one of them is not possible at the stop."""
     for edit in edits:
         try:
             check_edit(edit, stop)

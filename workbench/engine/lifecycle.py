@@ -27,7 +27,7 @@ HOOKS = tuple(f"on_{type}" for type in TYPES)
 
 
 def told(event: Event, session_id: str) -> HookEvent | None:
-    """An event of the journal as subscribers get it; None for what is no part of the life cycle."""
+    """An event of the journal as subscribers get it; None if it does not belong to the life cycle."""
     reader = _READERS.get(event.kind)
     found = reader(event.place, event.data) if reader is not None else None
     if found is None:
@@ -86,7 +86,7 @@ LOST = "events_lost"
 
 
 class Subscription:
-    """One subscriber's queue. Its oldest events give way where it is full; ``events_lost`` then says how many."""
+    """One subscriber's queue. When it is full, its oldest events are dropped; ``events_lost`` says how many."""
 
     def __init__(self, bus: EventBus, size: int, types: Collection[str] | None) -> None:
         self.lost = 0
@@ -115,7 +115,7 @@ class Subscription:
             yield event
 
     def close(self) -> None:
-        """No more events; what is in the queue can still be read."""
+        """End the subscription; queued events can still be read."""
         self._bus.drop(self)
         with self._changed:
             self._closed = True

@@ -51,11 +51,10 @@ class Mutation(Struct, frozen=True):
     """rewrite, augment or approach."""
     template: str
     path: Path = ()
-    """Where the file writes the template, which is rendered then; a built-in one is not."""
+    """Path of the template in the file, in which case it is rendered; empty for a built-in one."""
 
     def varied(self, instructions: str, said: str = "") -> str:
-        """The instructions with the template beside them, as it was rendered (``said``); a rewrite is made by a model
-        instead."""
+        """The instructions with the rendered template (``said``) beside them; a rewrite is made by a model instead."""
         if self.mode == "augment":
             return f"{said or self.template}\n\n{instructions}"
         return f"{instructions}\n\n**Approach:** {said or self.template}"

@@ -1,4 +1,4 @@
-"""Tools of MCP servers: which ones a visit may call, where their descriptions come from, and who runs them."""
+"""Tools of MCP servers: which ones a visit may call, where their descriptions come from, and how they run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.language.model.mcp import JOINT, server_of, servers_named
 _TYPES = {"integer": "int", "number": "float", "boolean": "bool", "array": "list", "object": "dict"}
 """Words for the types of JSON Schema, as tools that are told as text have them."""
 _INNER = 2_000
-"""Characters shown of what a parameter consists of, where tools are told as text."""
+"""Characters shown of a parameter's structure, if tools are described as text."""
 
 
 class ServedTools:
@@ -33,7 +33,7 @@ class ServedTools:
         """Why the phase cannot run: a server that it needs is not there."""
 
     async def ask(self, place: Place) -> None:
-        """Ask the servers that the phase names for their tools; all servers, where the Quartermaster chooses."""
+        """Ask the servers that the phase names for their tools; all servers, if the Quartermaster chooses."""
         phase = self._phase
         listed = (*phase.tools, *((phase.tool,) if phase.tool else ()))
         wanted = [name for name in servers_named(listed) if self._known(name)]

@@ -26,7 +26,7 @@ from workbench.engine.world import World
 from workbench.language.problem import Path, Span, path_text
 
 AFTER_THE_RUN = frozenset({"cascade_complete", "cascade_error"})
-"""Nothing follows these events, so a hook can neither hold the run nor add a message."""
+"""No event follows these, so a hook can neither pause the run nor add a message."""
 
 
 class Injection(Struct):
@@ -40,7 +40,9 @@ class Injection(Struct):
 
 
 class Injections:
-    """What waits for the next call. One made where candidates begin reaches each of them once, whatever their order."""
+    """Messages that wait for the next call. One added before candidates start reaches each of them once, in whatever
+    order they run.
+    """
 
     def __init__(self) -> None:
         self._waiting: list[Injection] = []
@@ -67,8 +69,8 @@ class Injections:
     def settled(self, branch: str, winner: str) -> None:
         """The contest of candidates below a branch is over; later ones have candidates of the same names.
 
-        What candidates were told has been told. What waits for the winner waits for who goes on in its place, and what
-        waits for another waits for nobody.
+        Messages delivered to candidates are done. A message waiting for the winner waits for the run that continues in
+        its place; one waiting for another candidate is dropped.
         """
         inside, kept = f"{branch}/" if branch else "", []
         for one in self._waiting:
@@ -123,20 +125,21 @@ class Services:
         self._walks = {""}
         """The branches that walk the whole cascade; all others are of candidates of a phase."""
         self._spent: defaultdict[tuple[str, str, int], list[tuple[int, float | None]]] = defaultdict(list)
-        """Tokens and US dollars, by branch, phase and visit; of walks of the whole cascade by branch alone. The name of
-        a branch says nothing by itself: each phase with candidates has an ``s0``, at each of its visits."""
+        """Tokens and US dollars, by branch, phase and visit; for walks of the whole cascade by branch alone. A branch
+        name alone is ambiguous: each phase with candidates has an ``s0``, at each of its visits.
+        """
         self._beside: Counter[tuple[str, str, int]] = Counter()
         self.paused = 0.0
         """Seconds at the gate, its own and those of the runs inside it."""
         self.outer: Callable[[float], None] | None = None
-        """Told when this run was paused, with the seconds; None for a run inside no other."""
+        """Called with the seconds of each pause of this run; None for a run without a parent."""
         self._began = ports.clock.monotonic()
         self._warned: set[tuple[str, str, str]] = set()
 
     # -- stops and edits ---------------------------------------------------------------------------------------------
 
     async def gate(self, stop: Stop) -> Decision:
-        """Wait at a stop until the run may go on. Raises EditFault for edits where nothing can be edited."""
+        """Wait at a stop until the run may continue. Raises EditFault for edits where none is allowed."""
         decision = await (open_gate(stop) if self.ports.gate is open_gate else self._attended(stop))
         if decision.edits and stop.kind not in EDITS_AT:
             raise EditFault(f"{stop.place}: nothing can be edited at {stop.kind}")
@@ -183,7 +186,9 @@ class Services:
         )
 
     async def gate_of_state(self, stop: Stop, world: World) -> frozenset[str]:
-        """Wait at a stop where only the state may be edited; the names that were. Raises EditFault for other edits."""
+        """Wait at a stop that allows edits of the state alone; the names of edited values. Raises EditFault for other
+        edits.
+        """
         names: set[str] = set()
         while (decision := await self.gate(stop)).edits:
             checked(decision.edits, stop)
@@ -205,8 +210,9 @@ class Services:
     # -- hooks -------------------------------------------------------------------------------------------------------
 
     async def fire(self, type: str, place: Place, data: Mapping[str, Any], *, index: int = 0) -> None:
-        """Ask the hooks of a type; their effects are journaled, so that a replay needs none. Raises RunStopped where
-        one of them pauses the run and nobody is attached."""
+        """Ask the hooks of a type. Their effects are journaled, so that a replay needs no hooks. Raises RunStopped if
+        one pauses the run and no person is attached.
+        """
         hooks = self.ports.hooks
         if not hooks.wants(type):
             return
@@ -300,8 +306,7 @@ class Services:
         return self._forecasters.of(line_of(place, candidate=candidate), model)
 
     def spend(self, tokens: int, cost: float | None, place: Place = Place()) -> None:
-        """Count what something took, for the branch that it was done in and for those that this one is inside of.
-        ``cost`` is in US dollars, None where it is not known."""
+        """Count tokens and ``cost`` (US dollars, None if unknown) for the branch and for those that it lies inside."""
         self.tokens += tokens
         self.cost += cost or 0.0
         self.unpriced += cost is None
@@ -312,8 +317,9 @@ class Services:
             branch = branch.rpartition("/")[0]
 
     def candidate_cost(self, place: Place) -> tuple[float | None, int]:
-        """What the candidate at a place took: US dollars (None if any cost is unknown) and tokens. A place outside any
-        visit is that of a walk of the whole cascade."""
+        """Cost of the candidate at a place: US dollars (None if any is unknown) and tokens. A place outside any visit
+        is that of a walk of the whole cascade.
+        """
         spent = self._spent.get(place.visit_key if place.visit else (place.branch, "", 0), [])
         known = [cost for _, cost in spent if cost is not None]
         # fsum: branches spend in the order of chance, and the plain sum of floats depends on it.

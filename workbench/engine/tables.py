@@ -59,7 +59,7 @@ def tables_of(outputs: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _read(output: Any) -> Any:
-    """The data in an output. A model's answer is text; where that is JSON, it is a table too."""
+    """The data in an output. A model's answer is text; if that text is JSON, it is a table, too."""
     if isinstance(output, str) and output.lstrip()[:1] in ("[", "{"):
         try:
             return json.loads(output)

@@ -115,8 +115,9 @@ def schema_block(schema: object) -> str:
 
 
 def answer_format(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The ``response_format`` that makes a provider enforce a schema, in OpenAI form. ``strict`` is asked for where the
-    schema keeps to what providers support then: others would refuse it."""
+    """The ``response_format`` that makes a provider enforce a schema, in OpenAI form. ``strict`` is requested only if
+    the schema keeps to what providers support in that mode; they refuse others.
+    """
     safe = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "answer"
     body = {"name": safe, "schema": dict(schema)} | ({"strict": True} if _can_be_strict(schema) else {})
     return {"type": "json_schema", "json_schema": body}

@@ -24,20 +24,21 @@ _NAMED = re.compile(r'"tool"\s*:\s*"(?P<tool>[^"\\]+)"')
 
 
 class ReadCall(Struct, frozen=True):
-    """A call found in text. ``problem`` is set where the model must be told that it could not be read."""
+    """A call found in text. ``problem`` is set if the model must be told that it could not be read."""
 
     tool: str
     arguments: dict[str, Any]
     start: int
     end: int
-    """Character offsets of what is removed from the output (the fence included)."""
+    """Character offsets of the text that is removed from the output (the fence included)."""
     problem: str = ""
     raw: str = ""
 
 
 def read_calls(text: str, tools: Collection[str]) -> list[ReadCall]:
-    """The calls of an answer in the order written. ``tools`` are the names of the phase: text that is broken but
-    names one of them becomes a call with a problem; all other text is left alone. An empty ``tools`` reads nothing."""
+    """The calls of an answer in the order written. ``tools`` are the names of the phase: broken text that names one of
+    them becomes a call with a problem; all other text stays. An empty ``tools`` reads nothing.
+    """
     if not tools:
         return []
     calls: list[ReadCall] = []
@@ -57,7 +58,7 @@ def without_calls(text: str, calls: list[ReadCall]) -> str:
 
 
 def _candidates(text: str) -> Iterator[tuple[int, int, str]]:
-    """Fenced blocks marked json, tool or nothing; and objects that start a line outside any fence.
+    """Fenced blocks marked json, tool or unmarked; and objects that start a line outside any fence.
 
     Yields (start, end, body).
     """
@@ -109,7 +110,7 @@ def _line_end(text: str, start: int, end: int) -> int:
 
 
 def _balanced(text: str, start: int) -> int | None:
-    """Offset after the object or array that starts here; None when it never closes or is too deep."""
+    """Offset after the object or array that starts here; None if it never closes or is too deep."""
     depth = 0
     for mark in _MARK.finditer(text, start):
         char = text[mark.start()]

@@ -48,7 +48,7 @@ class Child(Struct, frozen=True):
 
 
 class Validation:
-    """The validators of a run, as one world sees them."""
+    """The validators of a run, bound to one world."""
 
     def __init__(self, services: Services, children: ChildRuns, world: World) -> None:
         self._services = services

@@ -25,11 +25,11 @@ class Sounding(Struct, frozen=True):
     factor: int = 1
     inside: bool = False
     model: str = ""
-    """Of all phases of a walk of the whole cascade, where its soundings assign one."""
+    """Model of all phases of a walk of the whole cascade, if its soundings assign one."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Sent with that model's calls."""
     refinement: str = ""
-    """What a refined walk is told to improve, where its templates ask for it (``input._refinement_context``)."""
+    """What a refined walk should improve, if its templates ask for it (``input._refinement_context``)."""
 
 
 REUSED = "cache"
@@ -51,13 +51,13 @@ class ToolCache:
         self._kept: OrderedDict[str, _CachedResult] = OrderedDict()
 
     def copy(self) -> ToolCache:
-        """What is known now, for a candidate: what it learns, and forgets, is its own."""
+        """A copy for a candidate; later changes of either do not affect the other."""
         other = ToolCache(self._rules)
         other._kept = self._kept.copy()
         return other
 
     def find(self, tool: str, arguments: Mapping[str, Any], now: float) -> ToolResult | None:
-        """A result that still counts; None where the tool is not cached or has none."""
+        """A result that is still valid; None if the tool is not cached or has none."""
         rule = self._rule(tool)
         if rule is None:
             return None
@@ -123,12 +123,12 @@ class World(Struct):
     error: Mapping[str, str] | None = None
     """How the last deterministic phase that failed did: message, phase, tool, type."""
     writes: list[StateWrite] = field(default_factory=list)
-    """What was put into the state, in the order of the journal."""
+    """Changes of the state, in the order of the journal."""
     sounding: Sounding = Sounding()
     cache: ToolCache = field(default_factory=lambda: ToolCache(None))
 
     def copy(self, sounding: Sounding | None = None) -> World:
-        """A world that can change without this one noticing; ``sounding`` says whose it is."""
+        """An independent copy; ``sounding`` names its candidate."""
         return World(
             self.input,
             copy.deepcopy(self.state),
@@ -144,7 +144,7 @@ class World(Struct):
         )
 
     def join(self, other: World) -> None:
-        """Take over what a copy of this world has seen since it was made, beside what others have brought here."""
+        """Merge the changes that a copy of this world made since it was copied into this world."""
         fresh = other.records[self._shared(self.records, other.records) :]
         self.records += fresh
         self.lineage += other.lineage[self._shared(self.lineage, other.lineage) :]

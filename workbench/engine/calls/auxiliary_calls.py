@@ -31,15 +31,15 @@ class SideCall:
         self._place = place
 
     def assemble(self, place: Place, *, tool_choice: str = "") -> Assembly:
-        """All messages, as they are."""
+        """All messages, unchanged."""
         return direct_assembly(self._messages, self._model, self._parameters, place, self.engine.ports.counter)
 
     @property
     def history(self) -> None:
-        """It belongs to none."""
+        """None: such a call belongs to no history."""
 
     def edit(self, stop: Stop, edits: Sequence[Edit]) -> None:
-        """State alone: the messages of a call beside the turns belong to no history that could keep an edit."""
+        """Only the state can be edited here: no history would keep an edit of the messages."""
         checked(edits, stop)
         for edit in edits:
             if not isinstance(edit, SetState):
@@ -47,11 +47,11 @@ class SideCall:
             self.engine.edit_state(self.world, stop, edit)
 
     def preview(self, place: Place, tool_choice: str, edits: Sequence[Edit]) -> Assembly:
-        """The messages of a call beside the turns cannot be edited: it is sent as it is."""
+        """The messages of a call beside the turns cannot be edited, so the call is sent unchanged."""
         return self.assemble(place, tool_choice=tool_choice)
 
     async def heard(self, place: Place) -> bool:
-        """Nobody speaks to a call beside the turns."""
+        """False: people cannot speak to a call beside the turns."""
         return False
 
     def join(self, items: list[Item], /, *, carried: bool = False) -> None:

@@ -28,7 +28,7 @@ def record_context(
     edited: bool = False,
     unstated: str = "",
 ) -> None:
-    """Journal ``context_assembled``. ``unstated``: which parts of the request nobody here knows, in words."""
+    """Journal ``context_assembled``. ``unstated``: the parts of the request whose content is unknown, in words."""
     request, price = assembly.request, prediction.price
     journal.emit(
         "context_assembled",
@@ -103,5 +103,5 @@ def record_answer(
 
 
 def _numbers(value: Forecast | Usage) -> dict[str, Any]:
-    """Its fields by name; they hold no more than numbers and texts, so nothing has to be copied."""
+    """The fields by name. Their values are numbers and texts, so no copy is needed."""
     return asdict(value)

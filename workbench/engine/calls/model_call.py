@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Sender(Protocol):
-    """Who makes a call: an execution, or the engine itself beside the turns."""
+    """Makes a call: an execution, or the engine itself beside the turns."""
 
     engine: Services
     world: World
@@ -39,7 +39,7 @@ class Sender(Protocol):
 
     @property
     def history(self) -> Draft | None:
-        """What edits of messages change; None where the call belongs to no history."""
+        """The draft that edits of messages change; None if the call belongs to no history."""
         ...
 
     def assemble(self, place: Place, *, tool_choice: str = "") -> Assembly: ...
@@ -51,7 +51,7 @@ class Sender(Protocol):
         ...
 
     def preview(self, place: Place, tool_choice: str, edits: Sequence[Edit], /) -> Assembly:
-        """What the call would send after edits. Changes nothing. Raises EditError."""
+        """What the call would send after edits; nothing is changed. Raises EditError."""
         ...
 
     async def heard(self, place: Place) -> bool:
@@ -67,9 +67,9 @@ MAX_WAIT = 120.0
 
 
 async def call_model(sender: Sender, place: Place, purpose: str, *, tool_choice: str = "") -> Answer:
-    """Assemble and send; the answer has joined the history when this returns.
+    """Assemble and send. The answer has joined the history when this returns.
 
-    Raises PhaseFailed when the tries are used up, or the request is broken and nobody sends it anyway.
+    Raises PhaseFailed when the tries are used up, or the request is invalid and no person sends it anyway.
     """
     run = sender.engine
     run.check_limits()
@@ -174,7 +174,7 @@ async def _send(sender: Sender, place: Place, assembly: Assembly, purpose: str) 
 
 
 def _form_refused(request: Request, fault: ModelFault) -> str:
-    """What to add where the provider may have refused the form that the request makes answers follow."""
+    """A hint to add to the error if the provider may have refused the enforced form of the answer."""
     if fault.kind != "bad_request" or "response_format" not in request.parameters:
         return ""
     return (
@@ -184,7 +184,7 @@ def _form_refused(request: Request, fault: ModelFault) -> str:
 
 
 class BackgroundCall(Struct):
-    """A call made beside the run, where nobody can hold it: it is journaled when its answer is wanted."""
+    """A call made beside the run, which cannot be paused. It is journaled when its answer is wanted."""
 
     sender: Sender
     place: Place
@@ -214,7 +214,9 @@ async def make_unheld(sender: Sender, place: Place, purpose: str) -> BackgroundC
 
 
 def journal_unheld(made: BackgroundCall) -> str:
-    """Journal a call that was made beside the run; its answer's text. Raises PhaseFailed where it has none."""
+    """Journal a call that was made beside the run. Returns the text of its answer. Raises PhaseFailed if it
+    has none.
+    """
     sender, place, purpose, request = made.sender, made.place, made.purpose, made.assembly.request
     run, reason = sender.engine, "it was never sent"
     prediction = _journal_assembly(sender, place, made.assembly, purpose, edited=False)
@@ -308,7 +310,7 @@ def _journal_answer(
 
 
 def _cut_off(answer: Answer) -> str:
-    """Why an answer may lack its end; empty where it came whole."""
+    """Why an answer may lack its end; empty if it is complete."""
     if answer.finish_reason in _CUT:
         return f"the answer is cut off at the limit of output tokens (finish reason {answer.finish_reason})"
     return "the stream ended without a finish reason: the answer may be cut off" if answer.partial else ""

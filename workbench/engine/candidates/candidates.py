@@ -1,4 +1,4 @@
-"""Soundings: several executions of a phase side by side, each in a world of its own, of which one wins."""
+"""Soundings: several executions of a phase run in parallel, each on its own copy of the state, and one of them wins."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Candidate(Struct):
     check: str = ""
     """The check that it failed at, as ``PhaseFailed`` names it."""
     applied: str | None = None
-    """The mutated instructions, as they were used."""
+    """The mutated instructions, as used."""
     verdict: ValidatorVerdict | None = None
     """Of the pre-filter."""
 
     shown: str = ""
-    """What is compared, where that is not the output alone: every phase's output of a whole walk."""
+    """The text to compare if it is not the output alone: every phase's output of a whole walk."""
 
     @property
     def output(self) -> str:
@@ -60,7 +60,7 @@ class Candidate(Struct):
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """Images that the candidate's tools made, each once; those of the answer that it refines, if it made none."""
+        """Images that the candidate's tools made, each once; if it made none, those of the answer that it refines."""
         made = [image for item in self.items if item.kind is not Kind.TASK for image in item.message.images]
         return tuple({image.digest: image for image in made}.values()) or self.given
 
@@ -152,7 +152,7 @@ MAX_CANDIDATES = 1000
 
 
 def factor_of(conversation: Attempting, template: str, path: Path) -> int:
-    """The number of candidates that a template gives. Raises PhaseFailed where it gives none."""
+    """The number of candidates that a template gives. Raises PhaseFailed if it gives none."""
     text = conversation.render(template, path).strip()
     if not text.isdecimal() or not 1 <= int(text[:9]) <= MAX_CANDIDATES:
         where = conversation.engine.definition.where(path)
@@ -254,7 +254,7 @@ async def run_one(candidate: Candidate, kind: str, refine: str = "") -> None:
 
 
 async def varied_task(conversation: Attempting, mutation: Mutation | None) -> tuple[str, str | None]:
-    """The task of an conversation under a mutation, and the mutated instructions as they were used."""
+    """The task of a conversation under a mutation, and the mutated instructions as used."""
     applied: str | None = None
     instructions = conversation.instructions()
     if mutation is not None:
@@ -282,7 +282,7 @@ async def _rewritten(conversation: Attempting, how: str, instructions: str) -> s
 
 
 async def prefilter(candidates: list[Candidate], validator: str | InlineValidator) -> list[Candidate]:
-    """Those that the validator accepts; all of them, with their verdicts, where it accepts none."""
+    """The candidates that the validator accepts; if it accepts none, all of them, with their verdicts."""
     for candidate in candidates:
         conversation = candidate.conversation
         index = 1000 + candidate.index

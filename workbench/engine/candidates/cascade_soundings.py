@@ -51,7 +51,7 @@ class CascadeSoundings:
         self._walks = walks
 
     async def run(self) -> str:
-        """The output of the walk that won. Raises PhaseFailed or PhaseBlocked when none came to an end."""
+        """The output of the winning walk. Raises PhaseFailed or PhaseBlocked when no walk reached its end."""
         services, cascade = self._services, self._services.definition.cascade
         soundings = cascade.soundings
         assert soundings is not None

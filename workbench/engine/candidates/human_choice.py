@@ -1,4 +1,4 @@
-"""A person picks among candidates: what is shown, what may be answered, and what the answer means."""
+"""Lets a person choose among candidates: what is shown, which answers are allowed, and what they mean."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _HOW = {
 
 
 class Pick(Struct, frozen=True):
-    """What a person chose. Positions count within what was offered."""
+    """A person's choice. Positions count within what was offered."""
 
     winner: int
     reason: str = ""
     scores: dict[int, float] = field(default_factory=dict)
-    """0 to 100, where each was rated."""
+    """Scores from 0 to 100, if the candidates were rated."""
     rejected: dict[int, str] = field(default_factory=dict)
-    """Why the others were not chosen, where the file asks for it."""
+    """Reasons against the candidates that were not chosen, if the file asks for them."""
     tied: bool = False
     """The person saw no difference; the winner is the first."""
     fault: str = ""
-    """Why no answer could be used; the winner is nobody's choice."""
+    """Why no answer could be used; the winner is then not a person's choice."""
 
 
 async def pick(
@@ -66,7 +66,7 @@ async def pick(
 
 
 class _PickQuestion(Struct, frozen=True):
-    """One pick: who competes, and what is shown of them; the fields are the parameters of ``pick``."""
+    """One question: which candidates compete, and what is shown of them. The fields are the parameters of ``pick``."""
 
     contest: CandidateTask
     offered: Sequence[Candidate]
@@ -113,7 +113,7 @@ class _PickQuestion(Struct, frozen=True):
         return await self._among(range(len(self.offered)), mode)
 
     async def _among(self, positions: Sequence[int], mode: str) -> Pick:
-        """One question, asked again where the answer names nothing."""
+        """One question, repeated while the answer names no candidate."""
         rule = self.rule
         options = [f"Attempt {number + 1}" for number in positions] if mode == "pick_one" else []
         options += [TIE] if rule.allow_tie and mode == "pick_one" else []
@@ -149,7 +149,7 @@ class _PickQuestion(Struct, frozen=True):
         return f"{attempts} (candidate{'s' if len(positions) > 1 else ''} {listed})"
 
     def _shown(self, position: int, first: Candidate | None) -> str:
-        """A candidate as the person reads it where there is no screen; by what differs from the ``first``, if given."""
+        """A candidate as text, for people without a screen; as its difference from ``first``, if given."""
         candidate, rule, score = self.offered[position], self.rule, self.scores.get(position)
         notes = [f"candidate {candidate.index}"] if rule.show_index else []
         if rule.show_metadata:
@@ -180,7 +180,7 @@ def read_reasons(said: str, others: Sequence[int]) -> dict[int, str]:
 
 
 def read_pick(answer: str, positions: Sequence[int], mode: str, *, allow_tie: bool = False) -> Pick | None:
-    """The meaning of an answer; None where it names nothing that was offered.
+    """The meaning of an answer; None if it names no offered candidate.
 
     >>> read_pick("Attempt 2: clearer", range(3), "pick_one")
     Pick(winner=1, reason='clearer', scores={}, rejected={}, tied=False, fault='')
@@ -203,7 +203,7 @@ def read_pick(answer: str, positions: Sequence[int], mode: str, *, allow_tie: bo
 
 
 def _how(rule: HumanEval) -> dict[str, Any]:
-    """How the candidates are to be shown, where not as usual."""
+    """How the candidates are shown, if the file changes the default."""
     hidden = [name for name in ("metadata", "mutations") if not getattr(rule, f"show_{name}")]
     return {
         **({"presentation": rule.presentation} if rule.presentation != "side_by_side" else {}),

@@ -1,5 +1,6 @@
-"""How a candidate's output is put before a person where there is no screen: as it is, without tags, as code, as the
-pictures it made, or by what differs from another one."""
+"""Shows a candidate's output as text, for people without a screen: unchanged, without tags, as code, as the names of
+its images, or as a difference from another candidate.
+"""
 
 from __future__ import annotations
 
@@ -90,6 +91,6 @@ def _picture(image: Image) -> str:
 
 
 def difference(old: str, new: str, names: tuple[str, str]) -> str:
-    """What to change in one output to have the other, line by line; says so where they are equal."""
+    """The changes that turn one output into the other, line by line; says so if they are equal."""
     lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), *names, lineterm="", n=1))
     return "\n".join(lines) if lines else f"(the same as {names[0]})"

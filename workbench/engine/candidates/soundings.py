@@ -39,7 +39,7 @@ Refine = Callable[[int, int, str, Candidate], Awaitable[Candidate]]
 
 
 async def sound(base: Attempting) -> Attempting:
-    """Run the phase's soundings; the conversation whose output, route, state and messages count.
+    """Run the phase's soundings. Returns the conversation whose output, route, state and messages count.
 
     Raises PhaseFailed, PhaseBlocked, RunStopped.
     """
@@ -71,7 +71,7 @@ async def sound(base: Attempting) -> Attempting:
 
 
 async def settle(contest: CandidateTask, candidates: list[Candidate], refine: Refine) -> Candidate:
-    """The winner among candidates that have run. Raises PhaseFailed or PhaseBlocked when none passed."""
+    """The winner among finished candidates. Raises PhaseFailed or PhaseBlocked when none passed."""
     soundings = contest.soundings
     passing = [candidate for candidate in candidates if candidate.status == "success"]
     if not passing:

@@ -24,7 +24,9 @@ class Scored(Struct, frozen=True):
 
 
 def with_known_costs(qualities: dict[int, float], costs: dict[int, float | None]) -> list[Scored]:
-    """Candidates with a cost each; an unknown one is the mean of the known, marked. Empty when none is known."""
+    """Candidates with a cost each. An unknown cost is replaced by the mean of the known ones, and marked. Empty when no
+    cost is known.
+    """
     known = [cost for cost in costs.values() if cost is not None]
     if not known:
         return []

@@ -1,4 +1,4 @@
-"""Who wins among candidates: an evaluator, a trade of quality for cost, a person, or all of them joined."""
+"""Decides which candidate wins: by an evaluator, a trade of quality for cost, a person, or by joining all of them."""
 
 from __future__ import annotations
 
@@ -43,33 +43,34 @@ class WinnerChoice(Struct):
     scores: dict[int, float] = field(default_factory=dict)
     reason: str = ""
     evaluator_pick: int | None = None
-    """The evaluator's own pick, where something else decided."""
+    """The evaluator's own choice, if something else decided."""
     decided_by: str = "evaluator"
-    """Whose word or which rule it was."""
+    """The rule, model or person that decided."""
     decided: bool = True
-    """Whether somebody, or a rule of the file, preferred the winner. False where one stands only because the run has to
-    go on: an answer that could not be used, a lot, a tie."""
+    """Whether a person, a model or a rule of the file preferred the winner. False if it only lets the run go on: after
+    an unusable answer, a random draw, a tie.
+    """
     frontier: list[int] = field(default_factory=list)
     assumed: list[int] = field(default_factory=list)
-    """Whose score was needed and not given by the evaluator."""
+    """Candidates whose score was needed and missing in the evaluator's answer."""
     evaluator_reason: str = ""
-    """The evaluator's own, where a person decided."""
+    """The evaluator's own reason, if a person decided."""
     qualities: dict[int, float] = field(default_factory=dict)
-    """What was weighed against cost."""
+    """The qualities that were weighed against cost."""
     costs: dict[int, float] = field(default_factory=dict)
     """US dollars, as they were weighed."""
     assumed_costs: list[int] = field(default_factory=list)
-    """Whose cost is not known; the mean of the known stood in."""
+    """Candidates of unknown cost, for which the mean of the known ones was used."""
     drawn: float | None = None
     """The number that decided."""
     offered: list[int] = field(default_factory=list)
     """Among whom a person decided."""
     rejected: dict[int, str] = field(default_factory=dict)
-    """Why a person did not choose the others, where the file asks for it."""
+    """A person's reasons against the other candidates, if the file asks for them."""
     untold: bool = False
     """A person's choice that is not to be kept for training."""
     dominated: dict[int, int] = field(default_factory=dict)
-    """Who is beaten in quality and cost, and by whom; only where the file asks for it."""
+    """Candidates beaten in both quality and cost, each with one that beats it; only if the file asks for it."""
 
     def to_json(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
         """By the indices that the candidates have in the phase."""
@@ -97,7 +98,7 @@ class WinnerChoice(Struct):
         }
 
     def judged(self, candidates: Sequence[Candidate]) -> dict[str, Any]:
-        """What an evaluator said, for a person who decides after it; empty where none was asked."""
+        """The evaluator's verdict, for a person who decides after it; empty if none was asked."""
         if not self.scores:
             return {}
         left = ("winner", "decided_by", "decided", "drawn", "evaluator_reason")
@@ -139,7 +140,7 @@ class WinnerSelection:
         return choice
 
     async def _unjudged(self, candidates: list[Candidate], choice: WinnerChoice) -> WinnerChoice:
-        """Where an evaluator gave nothing that could be weighed: what the file has beside it, else its fallback."""
+        """The choice if an evaluator gave nothing that can be weighed: by the file's other rules, else its fallback."""
         soundings = self._contest.soundings
         pareto = soundings.pareto_frontier
         if soundings.evaluator == "hybrid":
@@ -152,7 +153,7 @@ class WinnerSelection:
         return choice
 
     async def _evaluated(self, candidates: list[Candidate], instructions: str, *, scores_needed: bool) -> WinnerChoice:
-        """Ask the evaluator, once more where its answer cannot be used, then fall back and say so."""
+        """Ask the evaluator, once more if its answer cannot be used; then fall back and say so."""
         soundings, run = self._contest.soundings, self._contest.engine
         path = (*self._contest.path, "evaluator_instructions")
         how = instructions or self._contest.render(soundings.evaluator_instructions, path) or DEFAULT
@@ -194,7 +195,7 @@ class WinnerSelection:
         return ShownCandidate(candidate.output, " · ".join(notes), candidate.images)
 
     def _scored(self, candidates: list[Candidate], qualities: dict[int, float], choice: WinnerChoice) -> list[Scored]:
-        """Quality and cost of each, noted in the choice; empty, with a warning, where no cost is known."""
+        """Quality and cost of each candidate, noted in the choice; empty, with a warning, if no cost is known."""
         costs = {
             position: self._contest.engine.candidate_cost(candidate.conversation.place())[0]
             for position, candidate in enumerate(candidates)
@@ -249,8 +250,9 @@ class WinnerSelection:
         return choice
 
     async def _person(self, candidates: list[Candidate], offered: list[int], *, raises: bool = False) -> WinnerChoice:
-        """Let a person pick, or whoever stands in after the time. Raises PhaseFailed when all are rejected;
-        NoPersonAttached, if ``raises``."""
+        """Let a person choose; after the time-out, the file's rule chooses. Raises PhaseFailed when all candidates are
+        rejected, and NoPersonAttached if ``raises``.
+        """
         return await self._asked_person(candidates, offered, WinnerChoice(offered[0]), raises=raises)
 
     async def _asked_person(
@@ -296,7 +298,7 @@ class WinnerSelection:
         return choice
 
     async def _unattended(self, candidates: list[Candidate], offered: list[int], choice: WinnerChoice) -> WinnerChoice:
-        """Nobody chose in time: what ``on_timeout`` says."""
+        """The choice by ``on_timeout``, when no person chose in time."""
         rule = self._contest.soundings.human_eval or HumanEval()
         within = f"nobody chose within {rule.timeout_seconds or 0:g} s"
         if rule.on_timeout == "abort":
@@ -350,7 +352,7 @@ class ShownCandidate(Struct, frozen=True):
 
     output: str
     note: str = ""
-    """Model, cost or verdict, where they are to be shown."""
+    """Model, cost or verdict, if the file shows them."""
     images: tuple[Image, ...] = ()
 
 
@@ -393,7 +395,7 @@ def read_evaluation(text: str, count: int, *, scores_needed: bool) -> Evaluation
 
 
 def assumed_scores(winner: int, count: int) -> dict[int, float]:
-    """Where scores are needed and none came: 100 for the winner, 50 for the others."""
+    """Scores if they are needed and missing: 100 for the winner, 50 for the others."""
     return {index: 100.0 if index == winner else 50.0 for index in range(count)}
 
 

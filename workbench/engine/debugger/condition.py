@@ -52,8 +52,9 @@ class ConditionError(Exception):
 
 
 def compile_condition(text: str) -> Callable[[Mapping[str, Any]], bool]:
-    """A function of the names. Raises ConditionError. Where it is evaluated, a missing name or a comparison of
-    different types is false."""
+    """A function of the names. Raises ConditionError. When it is evaluated, a missing name or a comparison of different
+    types counts as false.
+    """
     if len(text) > _MAX_LENGTH:
         raise ConditionError(f"a condition has at most {_MAX_LENGTH} characters", _MAX_LENGTH)
     try:

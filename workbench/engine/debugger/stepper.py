@@ -26,7 +26,7 @@ class Mode(StrEnum):
 
 
 class Breakpoint(Struct, frozen=True):
-    """Where a run is held in CONTINUE mode. All parts that are set must hold."""
+    """Pauses a run in CONTINUE mode. All parts that are set must hold."""
 
     phase: str = ""
     turn: int = 0
@@ -102,8 +102,9 @@ class Stepper:
             self._loop.call_soon_threadsafe(self._let_go)
 
     def edit(self, *edits: Edit) -> None:
-        """Make edits at the stop where the run is held; it is held there again, and shows what they did. From any
-        thread. Raises EditError where they make no sense there, or nothing is held."""
+        """Make edits at the stop where the run is paused; it stays paused there and shows the result. Any thread may
+        call it. Raises EditError if the edits are not possible there, or the run is not paused.
+        """
         stop = self.held
         if stop is None or self._loop is None:
             raise EditError("the run is not paused: there is nothing to edit")
@@ -116,7 +117,7 @@ class Stepper:
         self._pause = True
 
     def may_hold(self, stop: Stop, may_match: Callable[[Breakpoint, Stop], bool]) -> bool:
-        """Whether the run may be held behind a call that is not answered yet, by what is known now."""
+        """Whether the run may pause behind an unanswered call, as far as is known now."""
         if self._pause or self.mode in (Mode.INTO, Mode.OUT):
             return True
         return any(not point.disabled and may_match(point, stop) for point in self.breakpoints)
@@ -126,7 +127,7 @@ class Stepper:
             self._release.set_result(None)
 
     def _why(self, stop: Stop) -> str:
-        """Why to hold at this stop, or nothing."""
+        """Why to pause at this stop; empty for no pause."""
         if stop.problems and stop.kind is StopKind.BEFORE_CALL:
             return "the request breaks an invariant"
         if stop.paused:

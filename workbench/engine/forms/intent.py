@@ -107,7 +107,7 @@ def template(asked: QuestionContent) -> Form:
 
 
 def _answer(asked: QuestionContent) -> AnySection | None:
-    """The section that takes the answer; None where that is for the data, or the last resort, to do."""
+    """The section that takes the answer; None if the data's section, or the last resort, takes it."""
     options, hint = asked.options, asked.hint
     if options and (hint == "comparison" or any(option.pros or option.cons for option in options)):
         return Comparison(id=ANSWER, label="Choose one", options=options[:12], required=True)
@@ -144,8 +144,7 @@ def _layout(asked: QuestionContent) -> Layout:
 
 
 def _shown(data: Any, id: str, *, chosen: bool) -> list[AnySection]:
-    """The sections that show data; none where it is of no shape that the templates know. ``chosen``: rows can be
-    picked."""
+    """The sections that show data; empty if the templates do not know its shape. ``chosen``: rows can be picked."""
     if data is None:
         return []
     if isinstance(data, str):
@@ -169,7 +168,7 @@ def _shown(data: Any, id: str, *, chosen: bool) -> list[AnySection]:
 
 
 def table_of(value: Any, id: str = "rows") -> DataTable | None:
-    """A table, where JSON is one: ``{"columns", "rows"}``, or a list of objects."""
+    """A table, if the JSON is one: ``{"columns", "rows"}``, or a list of objects."""
     if isinstance(value, Mapping) and isinstance(value.get("rows"), list) and value["rows"]:
         body = {"id": id, "columns": value.get("columns"), "rows": value["rows"]}
     elif isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
@@ -183,8 +182,9 @@ def table_of(value: Any, id: str = "rows") -> DataTable | None:
 
 
 def options_of(value: Any) -> tuple[Option, ...]:
-    """Options as a caller wrote them: texts, or objects with an id, a label, a description, pros and cons. Raises
-    ValueError in words where one of them cannot be read."""
+    """Options as the caller wrote them: texts, or objects with an id, a label, a description, pros and cons. Raises
+    ValueError in words if one cannot be read.
+    """
     if value is None or value == "":
         return ()
     if not isinstance(value, Sequence) or isinstance(value, str):
@@ -206,7 +206,7 @@ def _first(fault: ValueError) -> str:
 
 
 def with_found(asked: QuestionContent, images: tuple[Image, ...], table: Any) -> QuestionContent:
-    """With what the visit made, where the question brings none of its own."""
+    """The question's content, with data that the visit made if the question brings none."""
     return replace(
         asked,
         images=asked.images or images,

@@ -28,8 +28,7 @@ from workbench.engine.forms.spec import (
 LONGEST = 60
 """Lines of a text, or rows of a table, that are shown."""
 CELL, LEAST = 30, 4
-"""Characters of a cell that are shown at most where nobody says how much room there is, and that stay however little
-there is."""
+"""Most characters of a cell if the width is unknown, and the least that stay in a narrow table."""
 _NAMES = {"answer": "Your answer"}
 """Of ids that are our own."""
 _KINDS = {
@@ -108,7 +107,7 @@ def how(section: FieldSection) -> str:
 
 
 def limits(section: Input | MultiSelect) -> str:
-    """Between which values, lengths or counts the answer lies, in words; empty for none."""
+    """The limits of the value, length or count of an answer, in words; empty for none."""
     least, most = (None if limit is None else f"{limit:g}" for limit in (section.min, section.max))
     if least is None and most is None:
         return ""
@@ -147,7 +146,9 @@ def code_lines(code: Code) -> Iterator[str]:
 
 
 def table_lines(table: DataTable, room: int | None = None) -> Iterator[str]:
-    """A table in columns, its rows numbered where they can be chosen; in ``room`` cells the widest columns give way."""
+    """A table in columns, its rows numbered if they can be chosen. The widest columns shrink to fit into ``room``
+    cells.
+    """
     numbered = table.selectable != "none"
     most = CELL if room is None else max(CELL, room)
     widths = [min(most, max([len(name), *(len(row[i]) for row in table.rows)])) for i, name in enumerate(table.columns)]

@@ -1,4 +1,4 @@
-"""A form as a value: sections, and how they are laid out. Nothing here draws; the app and the terminal do."""
+"""A form as a value: its sections and their layout. The app and the terminal draw it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _TEXTS = ("id", "value", "name", "label", "title", "description", "text", "conte
 
 
 class Section(_Value):
-    """What all sections have. ``column`` counts from 1; None leaves the place to the layout."""
+    """Fields that all sections have. ``column`` counts from 1; None leaves the place to the layout."""
 
     type: str
     title: str = ""
@@ -147,7 +147,7 @@ class Confirmation(FieldSection):
 
 
 class Rating(FieldSection):
-    """A number from 1 to ``max``, each with a label where there is one."""
+    """A number from 1 to ``max``, optionally with a label each."""
 
     type: Literal["rating"] = "rating"
     max: int = Field(default=5, ge=1, le=20)
@@ -163,14 +163,14 @@ class Image(Section):
     digest: str = ""
     media_type: str = ""
     size: int = 0
-    """Bytes; 0 where nobody looked."""
+    """Bytes; 0 if unknown."""
     width: int = 0
     height: int = 0
     caption: str = ""
 
 
 class DataTable(FieldSection):
-    """Rows and columns; rows can be chosen where ``selectable`` says so. Its answer is a list of rows by column."""
+    """Rows and columns; rows can be chosen if ``selectable``. Its answer is a list of rows by column."""
 
     type: Literal["data_table"] = "data_table"
     id: str = Field(default="rows", validation_alias=AliasChoices("id", "name", "key"), min_length=1, max_length=80)
@@ -258,7 +258,7 @@ class Accordion(Section):
 
 
 class Tabs(Section):
-    """Panels of which one is shown."""
+    """Panels, one of which is shown at a time."""
 
     type: Literal["tabs"] = "tabs"
     panels: tuple[Panel, ...] = Field(min_length=1, max_length=MAX_SECTIONS, validation_alias=_PANELS)
@@ -294,7 +294,7 @@ class Form(_Value):
     layout: Layout = "vertical"
     sections: tuple[AnySection, ...] = Field(min_length=1, max_length=MAX_SECTIONS)
     comment: Literal["none", "optional", "required"] = "optional"
-    """Whether a remark may or must stand beside the answers."""
+    """Whether a remark beside the answers is allowed or required."""
 
     @model_validator(mode="before")
     @classmethod
@@ -320,7 +320,7 @@ class Form(_Value):
         return self
 
     def to_json(self) -> dict[str, Any]:
-        """The journal's form: what is not said is left out."""
+        """The journal's form; empty fields are left out."""
         return dict(_typed(self, self.model_dump(mode="json", exclude_defaults=True)))
 
     @classmethod
@@ -337,11 +337,11 @@ class Form(_Value):
 
 
 class FormInvalid(ValueError):
-    """What should be a form is none."""
+    """The value is no valid form."""
 
 
 def known(section: Any) -> Any:
-    """A section of a type that there is; another one as text, so that nothing of it is lost."""
+    """A section of a known type; a section of an unknown type as text, so that its content is kept."""
     if isinstance(section, Section) or not isinstance(section, Mapping) or section.get("type") in TYPES:
         return section
     spelled = str(section.get("type", "")).replace("-", "_").lower()

@@ -34,7 +34,7 @@ NO = frozenset({"no", "n", "false", "0", "reject", "rejected", "cancel", "abort"
 
 
 class FormAnswers(Struct, frozen=True):
-    """The answers of a form by the ids of its sections; what was left out is absent."""
+    """The answers of a form by the ids of its sections; skipped sections are absent."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     comment: str = ""
@@ -88,7 +88,7 @@ def check_values(form: Form, given: Mapping[str, Any], comment: str = "") -> For
 
 
 def check_value(section: FieldSection, raw: Any) -> str:
-    """What is wrong with one answer; empty when nothing is."""
+    """What is wrong with one answer; empty if it is valid."""
     try:
         _answer(section, raw)
     except ValueError as fault:
@@ -97,7 +97,7 @@ def check_value(section: FieldSection, raw: Any) -> str:
 
 
 def _answer(section: FieldSection, raw: Any) -> Any:
-    """The value of one answer; None where there is none, as for a list of no options. Raises ValueError."""
+    """The value of one answer; None if there is none, as for an empty list of options. Raises ValueError."""
     value = None if _blank(raw) else _value(section, raw)
     if not _blank(value):
         return value

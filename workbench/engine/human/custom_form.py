@@ -59,7 +59,7 @@ class GeneratedForm(Struct, frozen=True):
 
 
 async def ask_custom(conversation: Conversation, arguments: Mapping[str, Any], place: Place, index: int) -> ToolResult:
-    """Run one call of the tool; what is wrong with its arguments is a result that the model sees."""
+    """Run one call of the tool. Wrong arguments give a result that the model sees."""
     try:
         asked = _asked(arguments)
     except ValueError as fault:
@@ -111,7 +111,7 @@ def spec_request(asked: QuestionContent) -> list[Message]:
 
 
 def read_spec(text: str, asked: QuestionContent) -> Form:
-    """The form in a model's answer. Raises FormInvalid: no JSON, no form, nothing to answer, an image nobody gave."""
+    """The form in a model's answer. Raises FormInvalid: no JSON, no form, no field to answer, an unknown image."""
     body = _object(text)
     form = Form.of(body if body.get("title") else {**body, "title": asked.question})
     if not fields_of(form) and form.comment == "none":
@@ -136,8 +136,9 @@ def _object(text: str) -> dict[str, object]:
 
 
 async def make_form(conversation: Conversation, asked: QuestionContent) -> GeneratedForm:
-    """The form of a question. A model writes it only where the rules say that it takes one; what it writes and cannot
-    be used gives way to the template, with a warning."""
+    """The form of a question. A model writes it only if the rules choose one; if its form cannot be used, the template
+    takes its place, with a warning.
+    """
     run, place = conversation.engine, conversation.place()
     if asked.layout_hint and not is_layout(asked.layout_hint):
         run.warn("form", f"'{asked.layout_hint}' is no layout; the rules choose one", place=place)
@@ -155,7 +156,7 @@ async def make_form(conversation: Conversation, asked: QuestionContent) -> Gener
 
 
 def _asked(arguments: Mapping[str, Any]) -> QuestionContent:
-    """Raises ValueError for what is no question."""
+    """Raises ValueError for data that is no question."""
     question = str(arguments.get("question") or "").strip()
     if not question:
         raise ValueError("'question' must be a text that is not empty")
@@ -203,7 +204,7 @@ def latest_images(items: Sequence[Item]) -> tuple[Image, ...]:
 
 
 def last_table(items: Sequence[Item]) -> Any:
-    """The newest tool result of a visit that is a JSON table; None where there is none."""
+    """The newest tool result of a visit that is a JSON table; None if there is none."""
     for item in reversed(items):
         if item.kind is not Kind.RESULT or item.is_error:
             continue

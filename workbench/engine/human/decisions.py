@@ -29,7 +29,7 @@ _DEFAULT_ROUTES = {
 
 
 class HumanDecision(Struct, frozen=True):
-    """What a person decided: where the run goes, or that the phase fails."""
+    """A person's decision: where the run goes, or that the phase fails."""
 
     route: str = ""
     again: bool = False
@@ -39,7 +39,7 @@ class HumanDecision(Struct, frozen=True):
 async def decide(conversation: Conversation, failure: PhaseFailed | None = None) -> HumanDecision:
     """Ask about the output's decision block (or, with ``trigger: error``, about the failure) and follow the answer.
 
-    Raises PhaseFailed where the answer says so, or the failure itself where nothing is asked.
+    Raises PhaseFailed if the answer says so, or the failure itself if nothing is to be asked.
     """
     rule = conversation.phase.decision_points
     if rule is None or not rule.enabled or (rule.trigger == "error") != (failure is not None):
@@ -79,7 +79,7 @@ async def decide(conversation: Conversation, failure: PhaseFailed | None = None)
 def _question(
     conversation: Conversation, rule: DecisionPoints, failure: PhaseFailed | None
 ) -> tuple[Question | None, dict[str, str]]:
-    """What is asked, and the options by id."""
+    """The question, and its options by id."""
     path = (*conversation.path, "decision_points")
     if failure is not None:
         options = {"_continue": "continue", "_retry": "retry", "_abort": "abort"}
@@ -119,7 +119,7 @@ MADE = {"level": "low", "why": "decision_points.ui", "by": "template"}
 
 
 def form_of(ui: DecisionUi, title: str, options: Sequence[Mapping[str, Any]]) -> Form:
-    """The options as cards, or as a list where the file names another layout or another answer may be typed."""
+    """The options as cards, or as a list if the file names another layout or another answer may be typed."""
     shown = tuple(
         Option(id=str(o["id"]), label=str(o.get("label") or o["id"]), description=str(o.get("description") or ""))
         for o in options
@@ -133,5 +133,5 @@ def form_of(ui: DecisionUi, title: str, options: Sequence[Mapping[str, Any]]) ->
 
 
 def chosen_in(form: Form, answer: str) -> str:
-    """The id of the option that an accepted answer names, or what was typed instead."""
+    """The id of the option that an accepted answer names, or the text typed instead."""
     return str(read_answer(form, answer).values[ANSWER])

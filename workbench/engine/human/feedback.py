@@ -31,7 +31,7 @@ class PhaseFeedback:
         return text is not None
 
     def join(self, place: Place, text: str, *, redo: bool) -> None:
-        """Let what was said join the history: before the call of ``place``, or behind it."""
+        """Add what a person said to the history: before the call of ``place``, or after it."""
         joins = place._replace(call=place.call + 1) if redo else place
         self._conversation.add(Kind.USER, f"{HEADER}\n{text}", joins, note=NOTE)
 

@@ -83,7 +83,7 @@ class PhaseQuestion:
         )
 
     async def _answered(self, question: Question) -> FormAnswers | None:
-        """The answer; None where the run goes on without one. Raises PhaseFailed."""
+        """The answer; None if the run continues without one. Raises PhaseFailed."""
         assert question.form is not None
         try:
             return read_answer(
@@ -212,7 +212,7 @@ def _with_captures(rule: HumanInput, form: Form) -> Form:
 
 
 def _labels(form: Form) -> tuple[str, ...]:
-    """The options of a form that asks one thing, for those who show no forms."""
+    """The options of a form with one question, for clients that show no forms."""
     match fields_of(form):
         case (Select() as one,) | (MultiSelect() as one,):
             return tuple(option.label for option in one.options)
@@ -254,6 +254,6 @@ def _value(rule: HumanInput, answered: FormAnswers) -> Any:
 
 
 def _notes(answered: FormAnswers) -> dict[str, Any]:
-    """What was said beside the answer."""
+    """Remarks given beside the answer."""
     notes = {key: answered.values.get(key) for key in (REASONING, CONFIDENCE)} | {"comment": answered.comment or None}
     return {key: value for key, value in notes.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Asking a person: journaled before and after, so that a replay needs nobody."""
+"""Asks a person. Question and answer are journaled, so that a replay asks no one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_REFUSED = 3
 
 
 class TimedOut(Exception):
-    """Nobody answered in time."""
+    """No answer came in time."""
 
 
 async def ask_person(
@@ -101,7 +101,8 @@ def _refused(question: Question, answer: str) -> str:
 
 async def within(clock: Clock, work: Coroutine[Any, Any, T], seconds: float | None) -> T:
     """The result of ``work``, if it comes before the clock has slept; None waits for ever. Raises TimeoutError, and
-    what the work raises. Neither goes on behind it."""
+    what ``work`` raises. The loser of the two is cancelled.
+    """
     if seconds is None:
         return await work
     # The work comes first: where a clock's sleep takes no time, what is known at once still counts.

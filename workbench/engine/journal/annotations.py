@@ -1,7 +1,7 @@
-"""What people say of a run and of its calls afterwards: tags, notes, a score, a thumb.
+"""Annotations that people add to a run and to its calls afterwards: tags, notes, a score, a thumb.
 
-An annotation is a late fact beside the journal, which stays as it is. Each record has an id and names the records that
-it replaces; what holds is every record that no other one replaces. So the order of records means nothing, and those
+An annotation is a late fact beside the journal, which stays unchanged. Each record has an id and names the records that
+it replaces; a record is in force unless another one replaces it. So the order of records does not matter, and records
 that two processes add at the same time are all kept.
 """
 
@@ -24,7 +24,7 @@ LONGEST_TAG, LONGEST_NOTE = 64, 10_000
 
 
 class AnnotationError(ValueError):
-    """A tag, note, score or thumb that is none; the message says what it may be."""
+    """An invalid tag, note, score or thumb; the message says what is allowed."""
 
 
 class Annotation(Struct, frozen=True):
@@ -41,7 +41,7 @@ class Annotation(Struct, frozen=True):
     """Ids of the records that no longer hold."""
 
     def to_json(self) -> dict[str, Any]:
-        """Without fields that say nothing."""
+        """Without empty fields."""
         place = {"place": str(self.place)} if self.place != Place() else {}
         replaces = {"replaces": list(self.replaces)} if self.replaces else {}
         value = {} if self.kind == "removed" else {"value": self.value}
@@ -49,8 +49,9 @@ class Annotation(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Annotation | None:
-        """Read a record back; None for a kind that a later program knows. Raises KeyError, TypeError, ValueError for
-        what is none."""
+        """Read a record back; None for a kind that a later release writes. Raises KeyError, TypeError, ValueError for
+        invalid records.
+        """
         kind = body["kind"]
         if kind not in _CHECKED and kind != "removed":
             return None
@@ -194,7 +195,7 @@ class Change(Struct, frozen=True):
     def _single(
         self, now: Annotations, kind: Kind, value: str | float, at: str, ids: Iterator[str]
     ) -> Iterator[Annotation]:
-        """A value of which a place has one: it replaces those before it."""
+        """A value that a place has at most once: it replaces earlier ones."""
         before = now.matching(self.place, kind)
         if [one.value for one in before] != [value]:
             yield Annotation(next(ids), at, kind, value, self.place, tuple(one.id for one in before))

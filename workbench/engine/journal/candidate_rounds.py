@@ -1,4 +1,4 @@
-"""Candidates side by side, as the fold knows them: the rounds of a contest, who stood in each, and who won."""
+"""Candidates in the fold: the rounds of a contest, the candidates in each, and the winner."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ REFORGE_STEP = 1000
 """A refined candidate's index is its step times this, plus its attempt."""
 _CHANCE = 4000
 UNUSABLE = "the evaluator's answer could not be used"
-"""Begins the reason of an evaluation that nobody made."""
+"""Beginning of the reason of an evaluation that was not made."""
 FALLBACK = "fallback: the first candidate"
-"""The rule that decides where an answer could not be used."""
+"""The rule that decides if an answer could not be used."""
 _DRAWN = ("random, because", "first, because")
-"""What decided for a person who gave no answer in time."""
+"""Rules that decided because a person did not answer in time."""
 
 
 def candidate_number(index: int) -> str:
@@ -32,7 +32,7 @@ def candidate_number(index: int) -> str:
 
 
 def chance_index(compared: Iterable[int]) -> int:
-    """Index of the draw that decides among candidates for a person who did not: each step of reforge has its own."""
+    """Index of the random draw that replaces a person's choice; each step of reforge has its own."""
     return _CHANCE + max(compared, default=0) // REFORGE_STEP
 
 
@@ -62,13 +62,13 @@ class Entrant(Struct):
     started: str = ""
     finished: str = ""
     away: float = 0.0
-    """Seconds while it was open and nothing ran."""
+    """Seconds in which the round was open and nothing ran."""
     pauses: Stretches = field(default_factory=Stretches)
     """When the run was paused in it."""
 
     @property
     def seconds(self) -> float | None:
-        """How long it ran; None until it has ended."""
+        """Duration in seconds; None until it has ended."""
         passed = seconds_between(self.started, self.finished)
         return None if passed is None else max(passed - self.away - self.pauses.seconds, 0.0)
 
@@ -87,13 +87,13 @@ class Round(Struct):
 
     @property
     def winner(self) -> int | None:
-        """Index of the candidate that won; None before the evaluation, and where all were joined."""
+        """Index of the winning candidate; None before the evaluation, and if all were joined."""
         winner = self.evaluation.get("winner") if self.evaluation is not None else None
         return winner if isinstance(winner, int) else None
 
     @property
     def decided(self) -> bool:
-        """Whether the winner was preferred to the others, and does not only stand in for a choice that nobody made."""
+        """Whether the winner was preferred to the others. False if it only stands in for a missing choice."""
         return self.winner is not None and was_decided(self.evaluation or {})
 
 
@@ -134,9 +134,9 @@ class CandidateRounds(Struct):
 
 
 def walk_of(events: Iterable[Event]) -> str:
-    """The branch whose phases are those of a run: the main line, or of whole walks that competed the one that won.
+    """The branch whose phases are those of a run: the main line, or the winner of competing whole walks.
 
-    Empty for the main line, and where walks competed and none has won.
+    Empty for the main line, and if walks competed and none has won.
     """
     walk = ""
     for event in events:
@@ -215,7 +215,7 @@ class RunCandidateRounds:
             branch = branch.rpartition("/")[0]
 
     def went_on(self, away: float) -> None:
-        """The run goes on after so many seconds in which nothing ran."""
+        """The run continues after this many seconds in which nothing ran."""
         for entrant in self._entrants.values():
             if entrant.started and not entrant.finished:
                 entrant.away += away
@@ -240,7 +240,7 @@ class RunCandidateRounds:
         entrant.cost, entrant.tokens = data.get("cost"), data.get("tokens")
 
     def evaluated(self, event: Event, data: Mapping[str, Any]) -> None:
-        """``evaluation_finished``: who won the round that is open."""
+        """``evaluation_finished``: the winner of the open round."""
         contest = self._by_place.get(event.place.visit_key)
         if contest is not None and contest.rounds:
             contest.rounds[-1].evaluation = data

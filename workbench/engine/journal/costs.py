@@ -1,5 +1,6 @@
-"""What a run cost: its answered calls, as billed where a bill is known and as predicted for their input where none is,
-and its embeddings."""
+"""The cost of a run: its answered calls, as billed if a bill is known and else as predicted for their input, and its
+embeddings.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ EXACT = frozenset({"exact", "billed"})
 
 
 class CallCost(NamedTuple):
-    """One answered call, in US dollars; None where a number is not known."""
+    """One answered call, in US dollars; None for an unknown number."""
 
     billed: float | None
     grade: str = "unknown"
-    """Of the bill, one of ``EXACT`` where the provider or its price list says so."""
+    """Grade of the bill; ``EXACT`` if the provider or its price list states it."""
     predicted: float | None = None
     """What the forecast said of its input."""
 
@@ -28,20 +29,20 @@ class CostSum(Struct, frozen=True):
 
     billed: float = 0.0
     predicted: float = 0.0
-    """For the input of calls whose cost is not known: what the forecast said."""
+    """Predicted cost of the input of calls without a bill."""
     exact: bool = True
     """No part is predicted or estimated."""
     unknown: int = 0
-    """Calls with neither, and one more where a price of embeddings is not known."""
+    """Calls with neither bill nor prediction, and one more if a price of embeddings is unknown."""
     unbilled: int = 0
-    """Calls without a bill, predicted or not, and one more where a price of embeddings is not known."""
+    """Calls without a bill, predicted or not, and one more if a price of embeddings is unknown."""
     calls: int = 0
     embedded: int = 0
     """1 for each run that embedded texts: all embeddings of a run count as one request."""
 
     @classmethod
     def sum(cls, paid: Iterable[CallCost], embeddings: Embeddings | None = None) -> CostSum:
-        """Of calls one by one, and of embeddings, which nobody predicts."""
+        """The sum over calls, and over embeddings, for which no prediction exists."""
         calls = list(paid)
         made = embeddings is not None and bool(embeddings.texts)
         cost = embeddings.cost if embeddings is not None and made else 0.0
@@ -68,14 +69,14 @@ class CostSum(Struct, frozen=True):
         )
 
     def as_stated(self, cost: float | None) -> CostSum:
-        """The same, or where no call has a bill and the source states one of the whole run, US dollars, that one."""
+        """This sum, or, if no call has a bill and the source states one of the whole run (US dollars), that bill."""
         if not cost or self.billed or not self.calls:
             return self
         return replace(self, billed=cost, predicted=0.0, exact=True, unknown=0, unbilled=0)
 
     @property
     def total(self) -> float | None:
-        """All that is known or predicted; None where nothing is."""
+        """All that is known or predicted; None if nothing is."""
         return None if self.calls + self.embedded == self.unknown else self.billed + self.predicted
 
 
@@ -84,17 +85,19 @@ class Embeddings(Struct, frozen=True):
 
     texts: int = 0
     by: str = ""
-    """Who made them, as it names itself."""
+    """The embedding model, as it names itself."""
     tokens: int | None = 0
-    """None where a provider did not say."""
+    """None if a provider stated none."""
     cost: float | None = 0.0
-    """US dollars; None where a price is not known."""
+    """US dollars; None if a price is unknown."""
     failed: int = 0
-    """Requests that gave none."""
+    """Failed requests."""
 
     @classmethod
     def of(cls, embedded: Iterable[Mapping[str, Any]]) -> Embeddings | None:
-        """Of ``embedded`` data, of events and of searches in folders; None for a run that embedded nothing."""
+        """The embeddings in ``embedded`` data, of events and of searches in folders; None for a run that embedded
+        nothing.
+        """
         events = list(embedded)
         made = [data for data in events if not data.get("fault")]
         tokens = [data.get("tokens") for data in made]

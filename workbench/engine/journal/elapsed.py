@@ -18,7 +18,7 @@ class Stretches:
             self.add(start, end)
 
     def add(self, start: float, end: float) -> None:
-        """One more; it may lie over others. Nothing where it has no length."""
+        """Add a stretch; it may overlap others. One without length adds nothing."""
         if end <= start:
             return
         at = bisect_left(self._all, start, key=lambda one: one[1])
@@ -35,7 +35,7 @@ class Stretches:
         return sum(end - start for start, end in self._all)
 
     def between(self, start: str, end: str) -> None:
-        """One more, from one ``Event.at`` to another; nothing where one of them is no time."""
+        """Add the stretch from one ``Event.at`` to another; nothing if one of them is no time."""
         try:
             self.add(datetime.fromisoformat(start).timestamp(), datetime.fromisoformat(end).timestamp())
         except ValueError:
@@ -87,7 +87,7 @@ class Elapsed:
         return max(self._passed - self.paused, 0.0)
 
     def take(self, event: Event) -> None:
-        """The next event of the journal; one whose time is none adds nothing."""
+        """Take the next event of the journal; one without a valid time adds nothing."""
         try:
             at = datetime.fromisoformat(event.at)
             if event.kind in ("run_started", "run_resumed") or self._since is None:
@@ -99,7 +99,9 @@ class Elapsed:
             return
 
     def _pause(self, at: datetime, since: datetime, seconds: object) -> None:
-        """Paused until ``at``; one of a fork's recorded past is none of its own. Candidates can be paused at once."""
+        """Add a pause until ``at``. A pause in a fork's recorded past does not count. Candidates can be paused at the
+        same time.
+        """
         if not isinstance(seconds, int | float) or isinstance(seconds, bool) or at <= since:
             return
         start, end = max(at - timedelta(seconds=seconds), since).timestamp(), at.timestamp()
@@ -107,5 +109,5 @@ class Elapsed:
         self.pauses.add(start, end)
 
     def whole(self, *, finished: bool, imported: bool) -> float | None:
-        """Seconds of the run; None until it has ended, and where an imported file names no times."""
+        """Seconds of the run; None until it has ended, and if an imported file names no times."""
         return self.seconds if finished and (self.seconds or not imported) else None

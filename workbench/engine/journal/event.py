@@ -1,4 +1,4 @@
-"""One immutable line of the journal. The whole run is the list of these; nothing else is ever stored."""
+"""One immutable line of the journal. A run is the list of these; no other state is stored."""
 
 from __future__ import annotations
 
@@ -143,7 +143,9 @@ STATUSES = ("success", "failed", "blocked", "stopped", "diverged")
 
 
 class Event(Struct, frozen=True):
-    """What happened, where, when. ``seq`` counts without gaps from 1 in each run; order is ``seq``, never time."""
+    """What happened, where, and when. ``seq`` counts without gaps from 1 in each run; it sets the order,
+    time does not.
+    """
 
     seq: int
     at: str
@@ -174,7 +176,7 @@ _place_of = itemgetter(*Place._fields)
 
 
 def seconds_between(start: str, end: str) -> float | None:
-    """Seconds from one ``Event.at`` to another; None where one of them is missing."""
+    """Seconds from one ``Event.at`` to another; None if one of them is missing."""
     if not start or not end:
         return None
     return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
@@ -186,7 +188,7 @@ def packed(vector: Sequence[float]) -> str:
 
 
 def unpacked(text: str) -> tuple[float, ...]:
-    """The inverse of ``packed``. Raises ValueError for what is none."""
+    """The inverse of ``packed``. Raises ValueError for an invalid text."""
     numbers = array("f")
     numbers.frombytes(base64.b64decode(text, validate=True))
     return tuple(numbers)

@@ -1,8 +1,8 @@
-"""What runs took, in tokens, money and calls: the one place where any of it is added up.
+"""Tokens, money and calls of runs. All sums of them are computed here.
 
-``CallFigures`` (``parts.py``) are those of one answered call, ``Figures`` of many, of a run, or of a run with the runs
-that it started. ``RunState`` makes them from what it folded; ``FiguresFold`` from the events alone, without a context,
-for lists of runs and for the run that started another one.
+``CallFigures`` (``parts.py``) are those of one answered call; ``Figures`` those of many, of a run, or of a run with the
+runs that it started. ``RunState`` makes them from what it folded; ``FiguresFold`` from the events alone, without a
+context, for lists of runs and for the run that started another one.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Figures(Struct, frozen=True):
     tokens_in: int = 0
     grade_in: Grade = Grade.EXACT
     tokens_out: int = 0
-    """Of the answers whose provider says so."""
+    """Tokens of the answers for which the provider states them."""
     spent: CostSum = CostSum()
     runs: int = 0
     """Runs inside others that are in these numbers."""
     missing: int = 0
-    """Runs inside others that are not, because nobody knows what they took."""
+    """Runs inside others that are not included, because their figures are unknown."""
 
     @classmethod
     def sum(
@@ -49,8 +49,9 @@ class Figures(Struct, frozen=True):
         embedded: Iterable[Mapping[str, Any]] = (),
         stated: StatedUsage | None = None,
     ) -> Figures:
-        """Of answered calls and of ``embedded`` data. Where none of the calls says a number that the file of an
-        imported run states of the whole run, that one counts."""
+        """Of answered calls and of ``embedded`` data. If no call states a number that the file of an imported run
+        states of the whole run, the file's number counts.
+        """
         calls, stated = list(calls), stated or StatedUsage()
         measured = [call.tokens_in for call in calls if call.measured]
         return cls(
@@ -72,7 +73,7 @@ class Figures(Struct, frozen=True):
 
     @classmethod
     def from_json(cls, body: object) -> Figures | None:
-        """The inverse of ``to_json``; None for nonsense, which a journal may hold."""
+        """The inverse of ``to_json``; None for invalid data, which a journal may hold."""
         try:
             return msgspec.convert(body, cls)
         except msgspec.ValidationError:
@@ -84,7 +85,7 @@ class Figures(Struct, frozen=True):
         return found
 
     def brief(self) -> dict[str, Any]:
-        """Calls, tokens and US dollars by name; None where nothing of it is known."""
+        """Calls, tokens and US dollars by name; None for an unknown number."""
         return {
             "calls": self.calls,
             "tokens_in": self.tokens_in,
@@ -95,7 +96,7 @@ class Figures(Struct, frozen=True):
 
     @property
     def told_out(self) -> int | None:
-        """Tokens of the answers; None where there are answers and no provider said how many."""
+        """Tokens of the answers; None if there are answers and no provider stated their tokens."""
         return self.tokens_out or (None if self.calls else 0)
 
     @property
@@ -105,7 +106,7 @@ class Figures(Struct, frozen=True):
 
     @property
     def cost(self) -> float | None:
-        """US dollars billed; None where nothing of what was used has a bill."""
+        """US dollars billed; None if no part of it has a bill."""
         spent = self.spent
         return None if spent.unbilled and spent.unbilled == spent.calls + spent.embedded else spent.billed
 
@@ -129,7 +130,7 @@ class ChildFigures(Struct):
     ended: dict[str, Figures] = {}
     """By run id."""
     open: dict[str, None] = {}
-    """Run ids of those that have not ended, or whose end does not say what they took."""
+    """Ids of the runs that have not ended, or whose end does not state their figures."""
 
     def take(self, event: Event) -> None:
         """The next event."""
@@ -144,7 +145,9 @@ class ChildFigures(Struct):
             self.open[run_id] = None
 
     def figures(self, known: Mapping[str, Figures] | None = None, of: Iterable[str] | None = None) -> Figures:
-        """The sum. ``known`` says what runs took of which the journal does not; ``of`` picks some by their ids."""
+        """The sum. ``known`` gives the figures of runs whose end does not state them; ``of`` picks some by
+        their ids.
+        """
         total, picked = Figures(), None if of is None else set(of)
         for run_id in (*self.ended, *self.open):
             if picked is not None and run_id not in picked:
@@ -220,8 +223,9 @@ class FiguresFold:
         )
 
     def _late(self, place: Place, data: Mapping[str, Any]) -> None:
-        """A price or usage belongs to the call at its place; where none is named, to the first of that request without
-        a price."""
+        """A late price or usage belongs to the call at its place; if none is named, to the first call of that request
+        without a price.
+        """
         digest, billed = data.get("digest", ""), data.get("cost")
         waiting = (k for k, call in self._calls.items() if call.cost.billed is None and k.partition(" ")[0] == digest)
         key = self._at.get(place) or next(waiting, None)

@@ -18,7 +18,7 @@ from workbench.engine.journal.repeats import PastEvents
 _encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 SOON = 0.05
-"""Seconds between two writes to the disk that nobody waits for."""
+"""Seconds between two writes to the disk if no one waits for them."""
 
 
 class Clock(Protocol):
@@ -36,7 +36,7 @@ class Clock(Protocol):
 
 
 class Sink(Protocol):
-    """Where events go. Appending never loses an event without saying so."""
+    """Takes events. Appending never loses an event without an error."""
 
     def append(self, event: Event) -> None:
         """Write one record."""
@@ -62,11 +62,12 @@ class JournalWriter:
         observe: Callable[[Event], None],
         journaled: Sequence[Event] = (),
     ) -> None:
-        """``journaled``: a resumed run's events. What is emitted and is among them is passed over, not written again;
-        what is not is appended behind them, the first time ``run_resumed`` before it."""
+        """``journaled``: a resumed run's events. An emitted event that is among them is skipped; a new one is appended
+        behind them, the first one after a ``run_resumed``.
+        """
         self.run_id = run_id
         self._past = PastEvents(journaled) if journaled else None
-        """What is journaled and was not emitted again yet."""
+        """Journaled events that were not emitted again yet."""
         self._last_seq = journaled[-1].seq if journaled else 0
         """Of the journal's last record."""
         self._matched: dict[str, int] = {}
@@ -86,7 +87,7 @@ class JournalWriter:
         self._asking: list[asyncio.Future[None]] = []
         self._flushing: asyncio.Task[None] | None = None
         self._later: asyncio.TimerHandle | None = None
-        """When what is behind is written, where that is not yet being done."""
+        """The timer of the next write of unwritten events, if one is set."""
         self._flushed_at = -SOON
         """By the event loop's clock."""
         self._seen: set[str] = set()
@@ -128,7 +129,7 @@ class JournalWriter:
         return event
 
     def sync(self) -> None:
-        """Make what was written durable."""
+        """Make all written events durable."""
         self.rest()
         self._sink.sync()
 
@@ -151,7 +152,7 @@ class JournalWriter:
                 self._begin()
 
     def rest(self) -> None:
-        """Nothing is to be made durable later: it is now, or the run is over."""
+        """Cancel the delayed write: all is durable now, or the run is over."""
         self._behind = False
         self._cancel_timer()
 
@@ -201,8 +202,9 @@ class JournalWriter:
         return self._blob(sha256(canonical(list(schemas))), "tools", lambda: list(schemas)) if schemas else ""
 
     def image(self, data: bytes, media_type: str, width: int = 0, height: int = 0) -> Image:
-        """Store the bytes of an image once, and describe it. ``width`` and ``height`` (pixels) are read from the bytes
-        where they are 0: the image's tokens depend on them."""
+        """Store the bytes of an image once, and describe it. ``width`` and ``height`` (pixels), on which its tokens
+        depend, are read from the bytes if they are 0.
+        """
         digest = hashlib.sha256(data).hexdigest()
         self.images[digest] = data
         size = (width, height)
@@ -219,7 +221,7 @@ class JournalWriter:
         self.image(data, image.media_type, image.width, image.height)
 
     def whole(self, text: str) -> dict[str, Any]:
-        """Keep all of a result that was cut, as bytes of their own; where they lie, for ``tool_finished``."""
+        """Keep the whole text of a cut result as bytes of its own. Returns their place, for ``tool_finished``."""
         if not text:
             return {}
         data = text.encode("utf-8", "surrogatepass")
@@ -242,10 +244,11 @@ class JournalWriter:
         ]
 
     def wire(self, body: Mapping[str, Any] | None, *, style: str = "", beside: bool = False) -> dict[str, Any] | None:
-        """A request body as sent: messages and tools by hash. What is emitted has the messages as a splice against the
-        body that the journal has before it.
+        """A request body as sent: messages and tools by hash. The emitted form holds the messages as a splice against
+        the journal's body before it.
 
-        ``beside``: the body stands alone, and none is spliced against it. ``style``: how it became bytes."""
+        ``beside``: the body stands alone, and none is spliced against it. ``style``: how it became bytes.
+        """
         if body is None:
             return None
         return {

@@ -19,4 +19,4 @@ class MemorySink:
         self.blobs[digest] = data
 
     def sync(self) -> None:
-        """Nothing outlives the process."""
+        """Does nothing: a memory sink ends with the process."""

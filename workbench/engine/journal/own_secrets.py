@@ -1,7 +1,7 @@
-"""A secret in the cascade's own text enters the run like any other text: replaced, before anything is journaled.
+"""Replaces secrets in the cascade's own text before anything is journaled, as in any other text that enters a run.
 
-What runs is what is journaled, so a resumed, replayed or forked run assembles the same requests from the journal, and
-a run of the same file replaces the same secrets.
+The journaled text is the text that runs. So a resumed, replayed or forked run assembles the same requests from the
+journal, and a run of the same file replaces the same secrets.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _LABEL = re.compile(r"\[redacted [A-Za-z0-9_.-]{1,64}\]")
 
 
 def without_secrets(definition: Definition, redact: Redact) -> Definition:
-    """The definition with each secret of its text and of the texts it includes replaced by its label.
+    """The definition in which each secret of its text and of the included texts is replaced by its label.
 
-    Raises DefinitionError with the line where a secret stands so that the text without it would mean something else.
+    Raises DefinitionError with the line if the text without the secret would mean something else.
     """
     includes = {name: redact(text)[0] for name, text in definition.includes.items()}
     source = definition.source

@@ -22,8 +22,9 @@ WINDOW = 14
 
 
 def expected_tokens(predicted: int | None, sent: int, grade: str, scale: float | None) -> int:
-    """Input tokens as the provider was expected to count them: as the forecast has them; in a journal of 0.1.0, whose
-    forecasts do not, our own count times the scale of a calibrated one."""
+    """Input tokens as the provider was expected to count them, by the forecast; in a journal of 0.1.0, whose forecasts
+    lack them, our own count times the scale of a calibrated one.
+    """
     if predicted is not None:
         return predicted
     return round(sent * (scale or 1.0)) if grade == Grade.CALIBRATED else sent
@@ -43,7 +44,7 @@ class Bodies(dict[str, Message]):
 
 
 class FullResult(Struct, frozen=True):
-    """Where all of a result lies that the model saw cut: the digest of its bytes in UTF-8, and how long it is."""
+    """Place of a whole result that the model saw cut: the digest of its bytes in UTF-8, and its length."""
 
     digest: str
     chars: int
@@ -62,12 +63,12 @@ class ToolState(Struct):
     """running, done, failed (its error flag is set); skipped until the result that stands for it has come."""
     text: str = ""
     duration_s: float | None = 0.0
-    """None where an imported run does not say."""
+    """Seconds; None if an imported run does not state them."""
     sandbox: str = ""
     images: int = 0
     pictures: tuple[Image, ...] = ()
     whole: FullResult | None = None
-    """Set where ``text`` was cut."""
+    """Set if ``text`` was cut."""
     started: str = ""
     finished: str = ""
     """When its events were written."""
@@ -81,7 +82,7 @@ class CallFigures(NamedTuple):
     grade_in: Grade
     """How far ``tokens_in`` can be trusted: what a provider counted is exact."""
     tokens_out: int | None
-    """None where the provider did not say."""
+    """None if the provider stated none."""
     cost: CallCost
     measured: bool = True
     """Whether a provider counted ``tokens_in``."""
@@ -120,7 +121,7 @@ class CallState(Struct):
     grade: Grade = Grade.EXACT
     forecast: Forecast | None = None
     scale: float | None = None
-    """Expected over estimated tokens by what was reported before, where that scales an estimate."""
+    """Expected tokens divided by estimated ones, by what was reported before; None if the estimate is not scaled."""
     prices: Mapping[str, float | None] = field(default_factory=dict)
     """``input``, ``output``, ``cache_read``, ``cache_write``: US dollars per token, as predicted with."""
     price_source: str = ""
@@ -128,7 +129,7 @@ class CallState(Struct):
     problems: tuple[BrokenInvariant, ...] = ()
     notes: tuple[str, ...] = ()
     unstated: str = ""
-    """Which parts of the request nobody here knows, in words; empty where it is known whole."""
+    """The parts of the request whose content is unknown, in words; empty if the request is known whole."""
     answer: Message | None = None
     usage: Usage = field(default_factory=Usage)
     cost: float | None = None
@@ -139,7 +140,7 @@ class CallState(Struct):
     partial: bool = False
     first_token_s: float | None = None
     duration_s: float | None = None
-    """From the request to the last byte of the answer, in seconds; None where there is none, or nobody said."""
+    """From the request to the last byte of the answer, in seconds; None without an answer, or if unknown."""
     failures: list[Mapping[str, Any]] = field(default_factory=list)
     """``call_failed`` data, oldest first."""
     tools: list[ToolState] = field(default_factory=list)
@@ -171,7 +172,7 @@ class CallState(Struct):
 
     @property
     def tokens_in(self) -> int:
-        """Input tokens: the provider's count where it is known, else the prediction."""
+        """Input tokens: the provider's count if known, else the prediction."""
         return self.expected if self.usage.input is None else self.usage.input
 
     @property
@@ -188,7 +189,7 @@ class Wire(Struct, frozen=True):
     messages: Sequence[str]
     tools: str = ""
     style: str = ""
-    """How the body became bytes: ``compact``, ``spaced``, or empty where that cannot be told."""
+    """How the body became bytes: ``compact``, ``spaced``, or empty if unknown."""
 
 
 class PersonWait(Struct):
@@ -235,7 +236,7 @@ class VisitState(Struct):
     """By run id: when such a run was started, and when it was waited for to its end; empty while it goes on."""
     state_set: dict[str, Any] = field(default_factory=dict)
     candidate: Mapping[str, Any] = field(default_factory=dict)
-    """``candidate_finished`` data, where this is an execution among several."""
+    """``candidate_finished`` data, if this is an execution among several."""
     evaluations: list[Mapping[str, Any]] = field(default_factory=list)
     output: str = ""
     reason: str = ""
@@ -246,28 +247,29 @@ class VisitState(Struct):
     finished_seq: int = 0
     """Of its ``phase_finished`` event."""
     away: float = 0.0
-    """Seconds while it was open and nothing ran: between a stop, or the recorded past of a fork, and its going on."""
+    """Seconds in which it was open and nothing ran: between a stop, or the recorded past of a fork, and the resume."""
     pauses: Stretches = field(default_factory=Stretches)
     """When the run was paused in it."""
     outcome: Mapping[str, Any] = field(default_factory=dict)
     """What it came to as a node of a pipeline (``PhaseOutcome.to_json``); empty for other phases."""
     edge: int | None = None
-    """Index of the edge of the graph that led to it; None for the first and after a jump."""
+    """Index of the graph's edge that led to it; None for the first visit and after a jump."""
     verdicts: Sequence[Mapping[str, Any]] = ()
-    """What was found of each edge out of it, where a pipeline chose among them (``EdgeVerdict.to_json``)."""
+    """The verdict on each edge out of it, if a pipeline chose among them (``EdgeVerdict.to_json``)."""
     route_edge: int | None = None
-    """Index of the edge of the graph that was taken from it; None where none was."""
+    """Index of the graph's edge that was taken from it; None if none was."""
 
     @property
     def parallel(self) -> bool:
-        """Whether it ran beside others without being a candidate: a task of a wave, or a node on a branch of a
-        pipeline, whose branches are called ``NODE.TARGET``."""
+        """Whether it ran in parallel to others without being a candidate: a task of a wave, or a node on a branch of a
+        pipeline, whose branches are called ``NODE.TARGET``.
+        """
         last = self.branch.rpartition("/")[2]
         return bool(self.wave) or ("." in last and not _REFINED(last))
 
     @property
     def seconds(self) -> float | None:
-        """How long it ran, without the time while nothing ran or the run was paused; None while it does."""
+        """Duration in seconds without pauses and stops; None while it runs."""
         passed = seconds_between(self.started, self.finished)
         return None if passed is None else max(passed - self.away - self.pauses.seconds, 0.0)
 

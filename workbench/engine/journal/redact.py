@@ -25,8 +25,9 @@ _UNLABELLED = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 class _Shape(NamedTuple):
-    """A kind of key: a substring that every match holds, the pattern (compiled for the first text with that substring:
-    most runs have none), and the label. Group 1, if any, is the secret."""
+    """A kind of key: a substring that every match holds, the pattern (compiled when a text with that substring first
+    comes: most runs have none), and the label. Group 1, if any, is the secret.
+    """
 
     needle: str
     pattern: str
@@ -81,7 +82,7 @@ are then searched for a third as many."""
 
 
 def is_secret(value: str, name: str = "") -> bool:
-    """Whether replacing a value can do no harm to ordinary text.
+    """Whether a value can be replaced without harm to ordinary text.
 
     A value under a name that says key, token, secret or password (or under none) counts unless it is short or reads
     like plain words; under any other name only a long random token does.
@@ -110,7 +111,8 @@ class Redactor:
     """Callable on text: ``(text) -> (text, count)``. Replacing twice changes nothing.
 
     ``values`` are secrets, by the name to show instead (``[redacted NAME]``) or without names. Of a URL with a
-    password the password is replaced. With ``shapes``, strings that look like keys of common services go too.
+    password, only the password is replaced. With ``shapes``, strings that look like keys of common services are
+    replaced, too.
     """
 
     def __init__(self, values: Mapping[str, str] | Iterable[str] = (), shapes: bool = True) -> None:
@@ -134,7 +136,7 @@ class Redactor:
         return text, count
 
     def _known(self, text: str) -> tuple[str, int]:
-        """All forms at once, the longest first where two begin together; what is a label already stays."""
+        """Replace all forms at once, the longest first if two begin together; labels stay."""
         present = [form for form in self._forms if form in text]
         if not present:
             return text, 0

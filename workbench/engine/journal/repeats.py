@@ -54,9 +54,11 @@ class PastEvents:
             left.reverse()
 
     def find(self, kind: str, place: Place, data: Mapping[str, Any]) -> Event | None:
-        """The journaled event that this one is. None for news, behind which nothing of its branch is found any more.
+        """The journaled event that equals this one. None for a new event; after one, no event of its branch is found
+        any more.
 
-        What a stop or a failure left behind the place where the run went on is passed over."""
+        Events that a stop or a failure left behind the place where the run resumed are skipped.
+        """
         if kind == "blob":
             return self._blobs.pop(str(data.get("hash")), None)
         left = self._branches.get(place.branch)
@@ -89,15 +91,18 @@ def _key(event: Event) -> int:
 
 
 class Repeats:
-    """Finds, in a journal read from its start, what a resume wrote once more.
+    """Finds the events that a resume wrote again, in a journal read from its start.
 
-    Resumes of release 0.1.0 did, from the second one of a run on: they journaled all that had happened since the first
-    stop again. A ``run_resumed`` that says ``after`` is of a later release, and nothing behind it is a repeat."""
+    Release 0.1.0 journaled, from the second resume of a run on, all events since the first stop again. A
+    ``run_resumed`` that says ``after`` is of a later release, and nothing behind it is a repeat.
+    """
 
     def __init__(self) -> None:
         self._branches: dict[str, array[int]] = {}
         self._next: dict[str, int] = {}
-        """By branch, where in its array the next repeat is looked for; absent once it has gone on."""
+        """By branch, the index in its array where the next repeat is looked for; absent once the branch has
+        new events.
+        """
         self._doubtful = False
 
     def takes(self, event: Event) -> bool:

@@ -310,12 +310,12 @@ _BODIES: dict[str, Any] = {"message": _Message, "wire": str, "tools": list[_Obje
 
 @cache
 def _data_of(kind: str) -> type[Struct]:
-    """What the data of a kind of event may hold, and of which types."""
+    """The fields and types that the data of a kind of event may hold."""
     return defstruct(kind, [(name, type_, None) for name, type_ in {**_FIELDS, **_EXCEPTIONS.get(kind, {})}.items()])
 
 
 def problem_of(event: Event) -> str:
-    """What is wrong with the values of an event, in words; empty where nothing is."""
+    """What is wrong with the values of an event, in words; empty if they are valid."""
     kind, data, within = event.kind, event.data, ""
     try:
         convert(event, _Common, from_attributes=True)
@@ -357,9 +357,9 @@ _GIVEN = {"str": "text", "bool": "true or false", "int": "a number", "float": "a
 
 
 def _worded(said: str, within: str) -> str:
-    """What msgspec says of a value, in the words of this program. What it says in an unknown form stays as it is.
+    """A message of msgspec in this program's words; a message of unknown form stays unchanged.
 
-    ``within`` follows the name of the first field, or stands in its place where there is none.
+    ``within`` follows the name of the first field, or replaces it if there is none.
     """
     found = _SAID.fullmatch(said)
     what, where = (found["what"], found["where"] or "") if found else (said, "")

@@ -1,7 +1,7 @@
-"""The fold: events in, what happened so far out. Drawn by the app, printed by the commands, read by what-if.
+"""The fold: takes events, gives the state of the run. The app draws it, commands print it, what-if reads it.
 
 ``RunState.apply`` takes events one by one, in order, as a run makes them; ``read`` takes them from a journal. Neither
-fails on an unknown kind, and ``read`` on nothing at all, because a damaged or newer run must still be shown.
+fails on an unknown kind, and ``read`` never fails, because a damaged or newer run must still be shown.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class RunState:
         self.options: Mapping[str, Any] = {}
         self.ports: Mapping[str, Any] = {}
         self.imported: Mapping[str, Any] = {}
-        """Of a run of another tool: its format, file, what was left out, and what the file states of the whole."""
+        """For a run of another tool: its format, file, what was left out, and the figures that the file states of the
+        whole.
+        """
         self.parent: Mapping[str, Any] = {}
         self.status = "running"
         """running, success, failed, blocked, stopped, diverged; a reader that finds no end sets ``interrupted``."""
@@ -72,13 +74,13 @@ class RunState:
         self.calls: list[CallState] = []
         self.state: dict[str, Any] = {}
         self.writes: list[StateWrite] = []
-        """What was put into the state, on all branches, in order."""
+        """Changes of the state, on all branches, in order."""
         self.outputs: dict[str, str] = {}
         self.warnings: list[Event] = []
         self.questions: list[Event] = []
         """``human_asked`` events without an answer yet."""
         self.left_open: list[Event] = []
-        """Questions that the run's end left without an answer: where it goes on, they are asked again."""
+        """Questions that were unanswered at the run's end; they are asked again when it resumes."""
         self.contests = RunCandidateRounds()
         """Candidates that ran side by side, round by round."""
         self.choices: list[Choice] = []
@@ -94,7 +96,7 @@ class RunState:
         self.fault = ""
         """What its reader found wrong with its journal, in a sentence."""
         self.senseless: list[Event] = []
-        """Records of a journal whose data is not what their kind promises."""
+        """Records of a journal whose data does not fit their kind."""
         self.bodies = Bodies()
         self.wire_bodies: dict[str, str] = {}
         """JSON text of wire messages by hash."""
@@ -102,7 +104,7 @@ class RunState:
         self.images: dict[str, Mapping[str, Any]] = {}
         """Image blobs by digest: media type, size."""
         self.wholes: dict[str, FullResult] = {}
-        """By body hash of a result's message: where all of it lies, if it was cut."""
+        """By body hash of a result's message: the place of the whole text, if it was cut."""
         self._branch_entries: dict[str, Rope[Entry]] = {}
         self._branch_short: dict[str, tuple[int, int]] = {}
         """Of the same context: messages that were sent in another form, and the tokens that this spared."""
@@ -113,7 +115,7 @@ class RunState:
         self.people: list[PersonWait] = []
         """Questions to people, in order."""
         self.gaps: list[tuple[str, str]] = []
-        """Stretches in which nothing ran: between a stop, or the recorded past of a fork, and its going on."""
+        """Stretches in which nothing ran: between a stop, or the recorded past of a fork, and the resume."""
         self.children = ChildFigures({}, {})
         """What the runs that it started took."""
         self._own: tuple[int, Figures] | None = None
@@ -162,7 +164,7 @@ class RunState:
         return [Item.from_json(body, self.bodies) for body in data.get("added", ())]
 
     def _tools_at(self, place: Place) -> list[ToolState]:
-        """Where the tool calls of a place are kept: its model call, or its visit if no model asked."""
+        """The list that keeps the tool calls of a place: that of its model call, or of its visit if no model asked."""
         if (call := self._by_place.get(place)) is not None:
             return call.tools
         visit = self.visit_of(place)
@@ -187,7 +189,7 @@ class RunState:
 
     @property
     def edited_places(self) -> frozenset[Place]:
-        """Where edits were made by hand: calls, and visits where no call was made yet."""
+        """Places that a person edited: calls, and visits without a call yet."""
         return frozenset(event.place for event in self.edits)
 
     @property
@@ -225,8 +227,9 @@ class RunState:
 
     @property
     def seconds(self) -> float | None:
-        """How long it ran, without its pauses and the time between a stop and its going on; None until it has ended,
-        and where an imported file names no times."""
+        """Duration in seconds, without its pauses and stops; None until it has ended, and if an imported file names no
+        times.
+        """
         return self.elapsed.whole(finished=bool(self.finished), imported="imported" in self.ports)
 
     @property
@@ -236,7 +239,7 @@ class RunState:
 
     @property
     def nonsense(self) -> str:
-        """What is wrong with the first record that makes no sense; empty where all do."""
+        """What is wrong with the first invalid record; empty if all are valid."""
         if not self.senseless:
             return ""
         event = self.senseless[0]
@@ -269,7 +272,7 @@ class RunState:
             self.senseless.append(event)
 
     def _went_on(self, at: str) -> None:
-        """What is open has not run since the event before: that one is of a fork's recorded past, or ended the run."""
+        """Nothing that is open has run since the event before, which is of a fork's recorded past or ended the run."""
         away = seconds_between(self._last_at, at) or 0.0
         if away > 0:
             self.gaps.append((self._last_at, at))
@@ -456,7 +459,7 @@ class RunState:
         self._branch_short[branch] = (call.shortened, call.held_back) if call is not None else (0, 0)
 
     def _again(self, event: Event, data: Mapping[str, Any]) -> None:
-        """What is known already, written once more: what follows is told against it."""
+        """A known fact, written again: later splices refer to it."""
         call = self._by_place.get(event.place)
         if call is None:
             return
@@ -624,7 +627,7 @@ def _short(splices: Sequence[Splice], before: Rope[Entry], known: tuple[int, int
 
 
 def _describe(call: CallState, data: Mapping[str, Any]) -> None:
-    """What the event says of the request beside its entries."""
+    """Take what the event says of the request beside its entries."""
     request = data.get("request", {})
     call.model = request.get("model", "")
     call.parameters = request.get("parameters", {})

@@ -1,4 +1,4 @@
-"""Where the time of a run or of a visit went: calls, tools and runs inside it, people who were asked, and the rest."""
+"""How the time of a run or of a visit divides into calls, tools, child runs, questions to people, and the rest."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class TimeSplit(Struct, frozen=True):
     busy: float = 0.0
     """Calls, tools, and runs inside this one."""
     people: float = 0.0
-    """While nothing of that ran and a person was asked."""
+    """Seconds in which a person was asked and nothing else ran."""
     overhead: float = 0.0
     """The rest: templates, checks, the journal, and waiting for the machine."""
 
 
 def time_split(run: RunState, visit: VisitState | None = None) -> TimeSplit | None:
-    """Of a run, or of one of its visits; None until it has ended, and where no times are known."""
+    """Of a run, or of one of its visits; None until it has ended, and if times are unknown."""
     visits, calls = (run.visits, run.calls) if visit is None else ([visit], visit.calls)
     total = run.seconds if visit is None else visit.seconds
     pauses = run.elapsed.pauses if visit is None else visit.pauses

@@ -1,4 +1,4 @@
-"""What was sent and gave no answer: tries that failed, and calls that were asked again after a stop."""
+"""Requests without an answer: failed tries, and calls that were repeated after a stop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Unanswered:
 
     def __init__(self) -> None:
         self.tries = 0
-        """Failed tries of which the provider reported tokens."""
+        """Failed tries whose tokens the provider reported."""
         self.tokens_in = 0
         self.tokens_out = 0
         self.cost: float | None = 0.0
@@ -54,7 +54,7 @@ class Unanswered:
         self.cost = self.cost + cost if self.cost is not None and isinstance(cost, int | float) else None
 
     def __str__(self) -> str:
-        """In words; empty where there is nothing to say."""
+        """In words; empty if there is nothing to report."""
         said = []
         if self.tries:
             cost = "unpriced" if self.cost is None else money(self.cost)

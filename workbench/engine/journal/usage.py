@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Usage(Struct, frozen=True):
-    """What the provider counted, in tokens. None is unknown, never 0. ``input`` includes cached and written."""
+    """Tokens that the provider counted. None is unknown, never 0. ``input`` includes cached and written tokens."""
 
     input: int | None = None
     output: int | None = None
@@ -19,7 +19,7 @@ class Usage(Struct, frozen=True):
 
 
 class StatedUsage(Struct, frozen=True):
-    """What an imported file says of the whole run, for what none of its calls says. None is unknown."""
+    """Figures that an imported file states of the whole run, used if none of its calls states them. None is unknown."""
 
     usage: Usage = Usage()
     cost: float | None = None
@@ -45,7 +45,7 @@ class StatedUsage(Struct, frozen=True):
         return {name: value for name, value in named.items() if value is not None}
 
     def tokens_in(self, measured: Iterable[int | None], summed: int) -> int:
-        """Tokens of all requests: ``summed`` over the calls, or as stated where no call of the run was measured."""
+        """Tokens of all requests: ``summed`` over the calls, or as stated if no call of the run was measured."""
         said = self.usage.input
         return summed if said is None or any(one is not None for one in measured) else said
 
@@ -54,7 +54,7 @@ class StatedUsage(Struct, frozen=True):
         return self.usage.input is not None and all(one is None for one in measured)
 
     def tokens_out(self, said: Iterable[int | None]) -> int:
-        """Tokens of all answers: the sum of the calls that say so, or as stated where none does."""
+        """Tokens of all answers: the sum of the calls that state them, or as stated if none does."""
         return sum(one or 0 for one in said) or self.usage.output or 0
 
 

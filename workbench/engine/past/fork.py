@@ -95,7 +95,7 @@ def _named(state: RunState, text: str, without: Sequence[Place] = ()) -> Place:
 
 
 def find_point(recording: Recording, kind: StopKind, text: str, index: int = 0) -> ForkPoint:
-    """A stop of the recorded run. Raises NoSuchPlace where the run never came to it."""
+    """A stop of the recorded run. Raises NoSuchPlace if the run never reached it."""
     place = find_place(recording, text)
     if kind is StopKind.BEFORE_PHASE:
         return ForkPoint(kind, place._replace(attempt=0, turn=0, call=0))
@@ -120,7 +120,7 @@ class ForkGate:
         gate: Gate,
         opened: Callable[[], None] = lambda: None,
     ) -> None:
-        """``opened`` is called once the edits are made and nothing speaks against them: the run is worth keeping."""
+        """``opened`` is called once the edits are made and valid: from then on the run is kept."""
         self.reached = False
         self._replay = replay
         self._point = point
@@ -130,7 +130,7 @@ class ForkGate:
         self._is_open = False
 
     async def __call__(self, stop: Stop) -> Decision:
-        """Raises EditFault where the edits break the request."""
+        """Raises EditFault if the edits break the request."""
         if not self.reached:
             if stop.depth or (stop.kind, stop.place, stop.index) != (
                 self._point.kind,

@@ -78,10 +78,11 @@ class RecordedEffect:
         self.outcome = outcome
         """An exception is raised again."""
         self.request = request
-        """What was asked, as far as it must be the same for the outcome to count: the digest of a model's request,
-        tool and arguments, the name of a validator."""
+        """The part of the request that must be equal for the outcome to count: the digest of a model's request, tool
+        and arguments, the name of a validator.
+        """
         self.failed = failed
-        """Nothing came: where something live can answer, it is asked anew."""
+        """The effect failed: if a live port exists, it is asked again."""
 
 
 class RecordedCall(Struct):
@@ -92,7 +93,7 @@ class RecordedCall(Struct):
 
 
 class Recording:
-    """The outcomes of one run, by effect. Raises nothing on a journal that ends early: it then has fewer outcomes."""
+    """The outcomes of one run, by effect. A journal that ends early has fewer outcomes and raises nothing."""
 
     def __init__(self, events: Iterable[Event], images: Mapping[str, bytes] | None = None) -> None:
         self.events: Sequence[Event] = tuple(events)
@@ -106,7 +107,7 @@ class Recording:
         self.paused_at: Effect | None = None
         """The hook that stopped it, if one did."""
         self.remarks: list[tuple[str, str]] = []
-        """What was wrong with what it was given besides its input: code and text."""
+        """Warnings about what it was given besides its input: code and text."""
         self.served: set[str] = set()
         """Names of tools of MCP servers that may change something."""
         self.times: list[str] = []
@@ -114,8 +115,9 @@ class Recording:
         self._failing: dict[tuple[str, str, int], list[Effect]] = {}
         """Calls that failed for good, by their visit."""
         self._closed: set[Effect] = set()
-        """Effects whose newest outcome is whole: questions with an answer that fitted, and edits behind which the
-        request was put together anew."""
+        """Effects whose newest outcome is complete: questions with a valid answer, and edits after which the request
+        was assembled again.
+        """
         for event in self.events:
             new = self.state.apply(event)
             self.times.append(event.at)
@@ -133,7 +135,7 @@ class Recording:
         return Effect(Kind.MODEL, place) in self.effects
 
     def result(self, place: Place, index: int) -> tuple[str, str, ToolResult] | None:
-        """Tool, arguments as JSON text, and result of a tool call; None where it has none."""
+        """Tool, arguments as JSON text, and result of a tool call; None without a result."""
         known = self.effects.get(Effect(Kind.TOOL, place, index))
         if known is None:
             return None
@@ -177,7 +179,7 @@ class Recording:
             self._settled(place)
 
     def _settled(self, place: Place) -> None:
-        """Calls of a visit that had failed for good, and behind which the run went on by itself, stay as they were."""
+        """Keep failed calls of a visit after which the run continued by itself."""
         for effect in self._failing.pop(place.visit_key, ()):
             if (known := self.effects.get(effect)) is not None:
                 known[-1].failed = False
@@ -253,7 +255,7 @@ class Recording:
         self._set(Effect(Kind.TOOL, *key), result, (tool, arguments))
 
     def _whole(self, where: Mapping[str, Any] | None) -> str:
-        """All of a result that was cut; empty where it was not, or where its bytes are not at hand."""
+        """The whole text of a cut result; empty if it was not cut, or its bytes are missing."""
         data = self._images.get(where["digest"]) if where else None
         return data.decode("utf-8", "surrogatepass") if data else ""
 
@@ -319,7 +321,7 @@ class Recording:
 
 
 _AFTER_A_PAUSE = frozenset({"hook", "warning", "blob", "phase_finished", "run_finished"})
-"""All that follows where a hook stopped the run."""
+"""Events that may follow a hook that stopped the run."""
 
 _READERS = {
     "context_assembled": Recording._context,
@@ -343,8 +345,9 @@ _READERS = {
 
 
 def wire_body(state: RunState, place: Place) -> dict[str, Any] | None:
-    """The request body of a call exactly as it was sent, keys in wire order; None where none was kept: a snapshot
-    holds no bodies, and a damaged journal may have lost some."""
+    """The request body of a call exactly as it was sent, keys in wire order. None if none was kept: a snapshot holds no
+    bodies, and a damaged journal may have lost some.
+    """
     call = state.call_at(place)
     if call is None or call.wire is None or not state.wire_bodies.keys() >= {*call.wire.messages}:
         return None

@@ -57,15 +57,15 @@ T = TypeVar("T")
 
 
 class Policy(Struct, frozen=True):
-    """What is taken from a recording, and what happens where it has nothing that fits."""
+    """What is taken from a recording, and what happens if it has no matching outcome."""
 
     name: str
     live: bool = True
     """What the recording does not answer is asked live; otherwise it is a divergence."""
     by_place: bool = False
-    """A call gets the answer of its place even where the request has changed."""
+    """A call gets the answer recorded at its place even if the request has changed."""
     held_back: bool = False
-    """Nothing is asked live before the cut, and behind it nothing is taken from the recording."""
+    """Before the cut nothing is asked live; behind it nothing is taken from the recording."""
     new_journal: bool = False
     """The run has a journal of its own: it starts now, and no tool of it can have run before."""
     own_times: bool = False
@@ -77,13 +77,13 @@ STRICT = Policy("strict", live=False)
 RECORDED = Policy("recorded", live=False, by_place=True)
 """As strict, but a changed request is answered all the same: a test then sees all that differs, not the first alone."""
 RESUMED = Policy("resumed", own_times=True)
-"""The run goes on in its own journal: what that holds is matched, what is missing is asked live."""
+"""The run continues in its own journal: matching events are taken from it, missing ones are asked live."""
 REUSED = Policy("reused", new_journal=True)
 """A new run that takes every answer whose place and request are unchanged, also behind the first difference."""
 FORKED = Policy("forked", held_back=True, new_journal=True)
 """A new run: strict up to its cut, live from there on."""
 LIVE = Policy("live", new_journal=True)
-"""A new run that takes nothing but pinned calls: a fork without a point."""
+"""A new run that takes only pinned calls: a fork without a point."""
 NESTED = Policy("nested")
 """A child of a run that may go live: it takes what is unchanged, at its recorded times."""
 
@@ -94,14 +94,15 @@ class _Rule(Struct, frozen=True):
     pinnable: bool = False
     """A pinned call keeps it, even behind the cut."""
     of_call: bool = False
-    """It belongs to the answer of the call at its place, and counts only where that answer was taken. Without a call
-    (a deterministic phase, a question beside the turns) its own request decides."""
+    """The effect belongs to the answer of the call at its place, and counts only if that answer was taken. Without a
+    call (a deterministic phase, a question beside the turns) its own request decides.
+    """
     once: bool = False
     """Its outcomes are used up one after another; otherwise the newest one stands for good."""
     by_place: bool = False
     """Pins and policies by place take it whatever the request is now."""
     anywhere: bool = False
-    """It is known by what was asked, not by where: a cut does not matter."""
+    """The effect is identified by its request, not by its place: a cut does not matter."""
 
 
 _RULES: Mapping[Kind, _Rule] = {
@@ -131,10 +132,11 @@ class Replay:
         *,
         pins: frozenset[Place] = frozenset(),
     ) -> None:
-        """``live`` answers what the recording does not, where the policy allows it. ``children``: the recording of a
-        child run by its id. ``pins``: calls that keep their recorded answers and results whatever they are asked now.
+        """``live`` answers what the recording does not, if the policy allows it. ``children``: the recording of a child
+        run by its id. ``pins``: calls that keep their recorded answers and results for any request.
 
-        Raises ValueError where the policy needs live ports and there are none, or the other way round."""
+        Raises ValueError if the policy needs live ports and there are none, or the other way round.
+        """
         if policy.live != (live is not None):
             raise ValueError(f"the policy '{policy.name}' takes {'live' if policy.live else 'no live'} ports")
         self.recording = recording
@@ -143,7 +145,7 @@ class Replay:
         self.children = children
         self.pins = pins
         self.asked: Counter[Kind] = Counter()
-        """Effects that were answered live, children's included; a pure replay has none."""
+        """Effects that were answered live, those of children included; a pure replay has none."""
         self._taken: Counter[Effect] = Counter()
         self._answered: set[Place] = set()
         self._all_live = policy is LIVE
@@ -173,8 +175,9 @@ class Replay:
     # -- effects -----------------------------------------------------------------------------------------------------
 
     def find(self, effect: Effect, request: object = None) -> RecordedEffect | None:
-        """What answers an effect from the recording. ``request`` is compared with the recorded one; None for effects
-        that their place alone identifies."""
+        """The recorded outcome that answers an effect. ``request`` is compared with the recorded one; None for effects
+        that their place alone identifies.
+        """
         rule = _RULES[effect.kind]
         pinned = rule.pinnable and effect.place in self.pins
         if not (pinned or rule.anywhere) and self.past(effect.place):
@@ -208,7 +211,7 @@ class Replay:
         live: Callable[[Ports], Awaitable[T]],
         missing: Callable[[], Exception],
     ) -> T:
-        """The outcome of an effect: from the recording, else live. Raises ``missing`` where neither can answer."""
+        """The outcome of an effect: from the recording, else live. Raises ``missing`` if neither can answer."""
         found = self.find(effect, request)
         if found is not None:
             return cast(T, self.take(effect, found))
@@ -220,7 +223,9 @@ class Replay:
     # -- where it goes live ------------------------------------------------------------------------------------------
 
     def cut(self, place: Place) -> None:
-        """From here on the run is live. Candidates that run beside the one of ``place`` are replayed to their end."""
+        """From here on the run is live. Candidates that run in parallel to the one of ``place`` are replayed to their
+        end.
+        """
         self._cut = place
 
     @property
@@ -255,7 +260,7 @@ def _tool_missing(place: Place, index: int, name: str) -> Divergence:
 
 
 class _Model:
-    """Answers a call whose request is the one recorded at its place."""
+    """Answers a call whose request equals the one recorded at its place."""
 
     def __init__(self, replay: Replay) -> None:
         self.name = "recorded" if replay.live is None else replay.live.model.name
@@ -280,14 +285,14 @@ class _Model:
         )
 
     def _known(self, place: Place) -> RecordedCall | None:
-        """The recorded request; None where it failed for good and is asked anew."""
+        """The recorded request; None if it failed for good and is asked again."""
         known = self._replay.recording.effects.get(Effect(Kind.MODEL, place))
         anew = known is not None and known[-1].failed and self._replay.may_go_live
         return None if anew else self._replay.recording.calls.get(place)
 
 
 def _diverged(request: Request, place: Place, call: RecordedCall | None) -> Divergence:
-    """What is different, in words, with the rule that put the recorded message there."""
+    """The difference in words, with the rule that put the recorded message there."""
     if call is None:
         return Divergence(place, f"call {place}: the recording has no call here")
     if call.digest == request.digest:
@@ -354,7 +359,7 @@ class _Servers:
         self._known = {effect.detail for effect in replay.recording.effects if effect.kind is Kind.LISTING}
 
     def names(self) -> Sequence[str]:
-        """Those that the recording knows; where there are live ones behind it, those of the settings, too."""
+        """The recorded names; if live servers stand behind them, those of the settings, too."""
         live = self._base.names() if self._base is not None and self._replay.live is not None else ()
         return sorted({*self._known, *live})
 
@@ -386,7 +391,7 @@ class _Servers:
 
 
 class _Retrieval:
-    """What a search found is said again, and a replay adds nothing to a bank."""
+    """Repeats recorded search results; a replay adds nothing to a bank."""
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
@@ -410,7 +415,7 @@ class _Retrieval:
 
 
 class _Embedder:
-    """Gives the recorded vectors: what was embedded is not embedded again."""
+    """Gives the recorded vectors; nothing is embedded again."""
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
@@ -485,7 +490,7 @@ class _Human:
 
 
 class _Random:
-    """Draws again what was drawn."""
+    """Repeats recorded draws."""
 
     def __init__(self, replay: Replay, random: Random) -> None:
         self._replay = replay
@@ -500,7 +505,7 @@ class _Random:
 
 
 class _Clock:
-    """Gives each event its recorded time, so that what depends on time (the prompt cache) replays as it was."""
+    """Gives each event its recorded time, so that time-dependent effects (the prompt cache) are replayed."""
 
     def __init__(self, replay: Replay, clock: Clock) -> None:
         self._replay = replay
@@ -519,7 +524,7 @@ class _Clock:
         return self._clock.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Nothing waits in a recording."""
+        """Returns at once: a replay does not wait."""
         if self._replay.is_live:
             await self._clock.sleep(seconds)
 
@@ -559,7 +564,7 @@ class _Library:
 
 
 class _Gate:
-    """Makes the recorded edits again where they were made, and lets through what a person let through."""
+    """Repeats recorded edits at their stops, and passes the stops that a person passed."""
 
     def __init__(self, replay: Replay, gate: Gate) -> None:
         self._replay = replay
@@ -576,7 +581,7 @@ class _Gate:
         return replace(decision, send_anyway=True) if decision.edits else _ANYWAY
 
     def _again(self, stop: Stop) -> Decision | None:
-        """What was done at this stop."""
+        """The recorded decision at this stop."""
         replay = self._replay
         if stop.kind is StopKind.BEFORE_CALL and replay.find(_feedback(stop.place)) is not None:
             # What was sent is yet to come: a person spoke here, and it was put together again.
@@ -606,7 +611,7 @@ class _Audibles:
         self._replay = replay
 
     async def hear(self, place: Place, *, redo: bool, tool: int = 0) -> Feedback | None:
-        """Raises TimeoutError where they began to speak and nothing came in time."""
+        """Raises TimeoutError if a person began to speak and nothing came in time."""
         replay, effect = self._replay, _feedback(place, redo=redo, tool=tool)
         found = replay.find(effect)
         if found is not None:
@@ -617,7 +622,7 @@ class _Audibles:
 
 
 class _Hooks:
-    """Wants again what hooks wanted. Where the recording ends, live hooks are asked, if there are any."""
+    """Repeats the recorded effects of hooks. After the end of the recording, live hooks are asked, if there are any."""
 
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
@@ -628,7 +633,7 @@ class _Hooks:
         return type in self._types or (live is not None and live.hooks.wants(type))
 
     async def call(self, event: HookEvent, place: Place, index: int) -> Sequence[HookResult]:
-        """Raises RunStopped where the recorded run was stopped by one of them and nothing may go on live."""
+        """Raises RunStopped if a hook stopped the recorded run and nothing may go live."""
         replay, recording = self._replay, self._replay.recording
         effect = Effect(Kind.HOOK, place, (event.type, index))
         if not replay.past(place) and (effect in recording.effects or self._covers(event.type, place, index)):
@@ -639,13 +644,13 @@ class _Hooks:
 
     @staticmethod
     def _stopping(result: HookResult) -> HookResult:
-        """As if nobody were attached now, as nobody was then."""
+        """The result for a run without an attached person, as the recorded one was."""
         if result.action is not HookAction.PAUSE:
             return result
         return HookResult(result.name, result.action, result.text, result.reason, result.error)
 
     def _covers(self, type: str, place: Place, index: int) -> bool:
-        """Whether the recorded run came past this event, so that its hooks, if any, wanted nothing."""
+        """Whether the recorded run went past this event, so that its hooks, if any, had no effect."""
         recording = self._replay.recording
         visit = recording.state.visit_of(place)
         match type:

@@ -21,13 +21,13 @@ CHOSEN, CONDITION, PREFERRED, SUGGESTED, WEIGHT, TARGET, AFTER_FAIL = (
     "target id",
     "the way on after a failure",
 )
-"""The steps, by which ``Selection.step`` names what decided."""
+"""The steps; ``Selection.step`` names the one that decided."""
 
 _ACCELERATOR = re.compile(r"^\s*(?:\[(?P<a>\w)\]\s*|(?P<b>\w)\)\s+|(?P<c>\w) - )")
 
 
 class EdgeVerdict(Struct, frozen=True):
-    """What was found of one edge."""
+    """The finding about one edge."""
 
     index: int
     """Among the edges out of the phase, from 0."""
@@ -35,7 +35,7 @@ class EdgeVerdict(Struct, frozen=True):
     label: str = ""
     condition: str = ""
     holds: bool | None = None
-    """Of its condition; None without one."""
+    """Whether its condition holds; None without a condition."""
     values: dict[str, str] = field(default_factory=dict)
     """Of the keys of its condition."""
     weight: int = 0
@@ -56,7 +56,7 @@ class Selection(Struct, frozen=True):
     """The edge that is taken, if any."""
 
     index: int
-    """Among the edges out of the phase; -1 for none."""
+    """Index among the edges out of the phase; -1 for none."""
     step: str
     verdicts: tuple[EdgeVerdict, ...] = ()
 
@@ -113,7 +113,7 @@ def _verdict(index: int, edge: Edge, lookup: Lookup) -> EdgeVerdict:
 
 
 def compared(condition: Condition) -> Condition:
-    """The condition with other spellings of an outcome as they are compared."""
+    """The condition with other spellings of an outcome replaced by the compared ones."""
     clauses = tuple(
         Clause(one.key, one.op, normal_word(one.literal), one.at)
         if one.key in ("outcome", "context.outcome") and one.op
@@ -135,7 +135,7 @@ def accelerator(label: str) -> str:
 
 
 def no_way_on(id: str, selection: Selection) -> tuple[str, str]:
-    """The code and the words for a phase behind which nothing can be taken."""
+    """Code and text of the problem of a phase from which no edge can be taken."""
     if not selection.verdicts:
         return "dead_end", f"dead_end: no edge leads out of '{id}'"
     told = []

@@ -28,13 +28,14 @@ class Choice(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What is shown: the label with its key."""
+        """The label with its key, as shown."""
         return self.label if accelerator(self.label) == self.key else f"[{self.key}] {self.label}"
 
 
 def choices(edges: Sequence[Edge]) -> tuple[Choice, ...]:
-    """The choices of a gate. A key that a label names counts if nobody before has it; else the first free letter of the
-    label, else the first free number."""
+    """The choices of a gate. A key that a label names counts if no earlier choice has it; else the first free letter of
+    the label, else the first free number.
+    """
     labels = [edge.label.strip() or edge.dst for edge in edges]
     keys: dict[int, str] = {}
     for index, label in enumerate(labels):
@@ -63,13 +64,14 @@ def _outcome(condition: str) -> str:
 
 
 def is_freeform(edges: Sequence[Edge], *, asked: bool) -> bool:
-    """Whether a person answers with a text: where the file asks for it, or the only edge has no label."""
+    """Whether a person answers with a text: the file asks for it, or the only edge has no label."""
     return asked or (len(edges) == 1 and not edges[0].label.strip())
 
 
 def chosen(answer: str, given: Sequence[Choice]) -> Choice | None:
-    """The choice that an answer means: by what is shown, its key, its label (with or without its accelerator), its
-    target, or its number; None where it means none."""
+    """The choice that an answer means: by the shown text, its key, its label (with or without its accelerator), its
+    target, or its number; None if it means none.
+    """
     text = answer.strip()
     if not text:
         return None

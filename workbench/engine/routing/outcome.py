@@ -37,7 +37,7 @@ class PhaseOutcome(Struct, frozen=True):
     failure_class: str = ""
     """transient_infra or deterministic, of a failure; else empty."""
     stated_by: str = ""
-    """tool, JSON, line; empty where the phase says nothing and so succeeded, or is no model's."""
+    """tool, JSON, line; empty if the phase states nothing and so succeeded, or calls no model."""
 
     @property
     def word(self) -> str:
@@ -50,7 +50,7 @@ class PhaseOutcome(Struct, frozen=True):
         return self.status in ("success", "partial_success")
 
     def to_json(self) -> dict[str, Any]:
-        """As the journal has it; what is empty is left out."""
+        """The journal's form; empty fields are left out."""
         body: dict[str, Any] = {"status": self.status, "outcome": self.word}
         optional = {
             "preferred_label": self.preferred_label,
@@ -77,8 +77,9 @@ def status_of(word: str) -> Status:
 
 
 def stated(fields: Mapping[str, Any], by: str) -> PhaseOutcome | None:
-    """The outcome that a model states in these fields; None where they hold none. Values of another type than they
-    should have are taken as text."""
+    """The outcome that a model states in these fields; None if they hold none. Values of a wrong type are taken as
+    text.
+    """
     word = fields.get("outcome", fields.get("status"))
     if not isinstance(word, str) or not word.strip():
         return None

@@ -187,4 +187,4 @@ class FinishedAttempt(Struct, frozen=True):
     judged: frozenset[str] = frozenset()
     """Checks that an early check has already passed."""
     failure: Failure | None = None
-    """A turn-ward that asked for another turn when none was left."""
+    """The failure of a turn-ward that asked for another turn when none was left."""

@@ -22,7 +22,7 @@ from workbench.engine.validators import Child
 from workbench.language.problem import Path
 
 RESTART = "restart"
-"""Kind of a run that goes on in the place of the one that starts it."""
+"""Kind of a run that continues in place of the one that starts it."""
 
 
 class Startable(Protocol):
@@ -98,13 +98,13 @@ class Children:
         return child
 
     def start_async(self, definition: Definition, input: Mapping[str, Any], kind: str, place: Place) -> str:
-        """Start a cascade beside the run; its session id. Its end never changes this run's result."""
+        """Start a cascade beside the run. Returns its session id. Its end never changes this run's result."""
         child = AsyncChild(ChildRun(self, definition, input, kind, place))
         self._async.append(child)
         return child.session_id
 
     async def join_async(self, status: str) -> None:
-        """Wait for what was started beside the run; where the run was stopped, stop it too."""
+        """Wait for the cascades started beside the run; if the run was stopped, stop them, too."""
         for child in self._async:
             if status == "stopped":
                 child.task.cancel()
@@ -157,8 +157,9 @@ class ChildRun:
         options: Options | None = None,
         audibles: Audibles | None = None,
     ) -> None:
-        """``audibles``: who speaks to its phases, if not those of this run. Journals ``child_started``. Raises
-        PhaseFailed beyond the depth limit."""
+        """``audibles``: lets a person speak to its phases, if not those of this run. Journals ``child_started``. Raises
+        PhaseFailed beyond the depth limit.
+        """
         services = parent.services
         chain = (*parent.chain, definition.cascade.cascade_id)
         # A run that goes on in the place of another is no deeper than that one.
@@ -215,7 +216,7 @@ class ChildRun:
         return Child(self.run_id, self.session_id, outcome, of.world.outputs, *paid, took.whole)
 
     def seen(self) -> dict[str, str]:
-        """Where it is now, as a manager sees it."""
+        """Its current position, as a manager sees it."""
         state = self.running.services.world.state if self.running is not None else {}
         return {"current_node": str(state.get("current_node", "")), "outcome": str(state.get("outcome", ""))}
 

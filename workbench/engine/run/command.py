@@ -15,7 +15,7 @@ from workbench.language.graph import COMMAND, Graph
 BEFORE, AFTER = 1000, 2000
 """Added to the number of a tool call: the numbers of the commands before and after it."""
 SCRATCH = "/tmp"
-"""Where hooks may leave files for each other: the sandbox's own, which goes with the command."""
+"""Folder for files that hooks exchange: inside the sandbox, removed with the command."""
 
 
 def hooks_of(graph: Graph, node: str) -> tuple[str, str]:

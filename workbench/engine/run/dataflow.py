@@ -36,8 +36,9 @@ class DataflowWalk:
         self._skipped: list[str] = []
 
     async def run(self) -> str:
-        """The output of the synthesis, else of the tasks that no other depends on. Raises PhaseFailed once all has run
-        that could, where a task has failed; RunStopped."""
+        """The output of the synthesis, else of the tasks on which no other depends. Raises PhaseFailed after all
+        possible tasks have run, if a task failed; RunStopped.
+        """
         for number, wave in enumerate(waves_of(self._graph), 1):
             ready = [name for name in wave if not self._hindered(name)]
             for name in wave:
@@ -51,8 +52,9 @@ class DataflowWalk:
     # -- one wave ----------------------------------------------------------------------------------------------------
 
     async def _wave(self, number: int, names: Sequence[str], *, alone: bool) -> None:
-        """The tasks of a wave, at most ``max_parallel`` at once. What they leave joins the world in the order of the
-        file, whoever was first. ``alone``: the wave has one task, which runs on the main line."""
+        """The tasks of a wave, at most ``max_parallel`` at once. Their results join the world in the order of the file,
+        whichever ends first. ``alone``: the wave has one task, which runs on the main line.
+        """
         if alone:
             for name in names:
                 await self._task(name, number, self._world, "")
@@ -94,7 +96,7 @@ class DataflowWalk:
         return phase.model_copy(update={"inputs": filled(phase.inputs, self._result)})
 
     def _result(self, written: str) -> tuple[Any, str] | None:
-        """What a task made, and its text; None for what is no task, or did not end well."""
+        """A task's result and its text; None for a node that is no task, or did not succeed."""
         id = same_id(written, self._phases)
         if id not in self._world.outputs:
             return None
@@ -106,7 +108,7 @@ class DataflowWalk:
     # -- failures ----------------------------------------------------------------------------------------------------
 
     def _hindered(self, name: str) -> list[str]:
-        """The tasks it depends on that have made nothing."""
+        """The tasks that it depends on and that made no result."""
         gone = {*self._failed, *self._skipped}
         return [other for other in self._needs[name] if other in gone]
 

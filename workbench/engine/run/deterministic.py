@@ -33,7 +33,7 @@ _CLASS = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*(?:Error|Exception|Fault|Warning|Ex
 
 
 ENGINE_RUN = frozenset({FOR_EACH_ROW, MAP_CASCADE})
-"""What starts runs, each of which journals what it does."""
+"""Tools that start runs, each of which journals its own events."""
 
 
 class ToolFailed(PhaseFailed):
@@ -163,7 +163,7 @@ class ToolPhase:
             return ToolResult(f"the time limit of {phase.timeout:g} s is over", is_error=True)
 
     async def _ran(self, name: str, arguments: dict[str, Any], text: str, place: Place) -> ToolResult:
-        """By the engine, where it changes the run itself, asks a person or starts cascades; else by the tools."""
+        """Run by the engine if the tool changes the run itself, asks a person or starts cascades; else by the tools."""
         tools, rule = self._conversation.engine.ports.tools, self._conversation.phase.for_each_row
         if rule is not None:
             return await CascadeMapping(self._conversation, self._children).run_rows(rule, place)
@@ -213,7 +213,7 @@ class ToolPhase:
 
 
 def _value(result: ToolResult) -> Any:
-    """What ``outputs.<phase>`` holds: the parsed object where the result is JSON, else the text."""
+    """The value of ``outputs.<phase>``: the parsed object if the result is JSON, else the text."""
     return _parsed(result.text) if result.value is None else result.value
 
 

@@ -80,9 +80,9 @@ class Execution:
         """Items that no event has carried yet."""
         self.output = ""
         self.value: Any = None
-        """What ``outputs.<phase>`` holds, where that is not the text."""
+        """The value of ``outputs.<phase>`` if it is not the text."""
         self.checked: Any = None
-        """The JSON value of the output, where ``output_schema`` asked for one: templates read its keys."""
+        """The JSON value of the output, if ``output_schema`` asked for one: templates read its keys."""
         self.route = ""
         self.reported: PhaseOutcome | None = None
         """The outcome that the model stated by a tool, if it did."""
@@ -150,15 +150,16 @@ class Execution:
         return await self._attempts()
 
     async def _select(self) -> None:
-        """Let a selector or embeddings choose what enters the context, where the strategy wants that."""
+        """Let a selector or embeddings choose what enters the context, if the strategy wants that."""
         enters = self.setup.strategy.enters
         if enters is None or isinstance(enters, Auto):
             chosen = await self.parts.selection.select(self.setup.strategy, self.scope(), self.world, self.path)
             self.choices, self.vectors = chosen
 
     async def again(self, text: str) -> str:
-        """One more attempt (and those that its checks ask for), opened by a message; its text. Where candidates ran in
-        its stead, and none passed, its first attempt is told the message behind the task."""
+        """One more attempt (and those that its checks ask for), opened by a message; its text. If candidates ran
+        instead and none passed, the message follows the task of the first attempt.
+        """
         if not self.attempt:
             return await self.run(self.task(), text)
         self.attempt += 1
@@ -166,7 +167,7 @@ class Execution:
         return await self._attempts()
 
     async def anew(self) -> str:
-        """One more attempt that sees nothing of those before it but the task; its text."""
+        """One more attempt that sees only the task of those before it; its text."""
         self.attempt += 1
         self.output, self.reported = "", None
         return await self._attempts()
@@ -261,7 +262,7 @@ class Execution:
 
     @property
     def preamble(self) -> str:
-        """The preamble that it was given, as it was sent; empty without one."""
+        """The preamble that it was sent; empty without one."""
         if "assembler" not in self.__dict__:
             return ""
         return preamble_in((item, verdict.sent) for item, verdict in self.assembler.entered.rows)
@@ -361,7 +362,7 @@ class Execution:
         return await self.feedback.hear(place, redo=False)
 
     def assemble(self, place: Place, *, tool_choice: str = "") -> Assembly:
-        """The context of the next call. Raises PhaseFailed where it cannot be made to fit its budget."""
+        """The context of the next call. Raises PhaseFailed if it cannot fit into its budget."""
         assembly = self.assembler.assemble(place, tool_choice=tool_choice)
         if self._drafted:
             before = self.engine.last_assembly.get(place.branch)
@@ -411,8 +412,9 @@ class Execution:
         return await ask_person(self.engine, self.place(), question, index, raises=raises, timeout=timeout)
 
     def draft(self, place: Place) -> None:
-        """Assemble to see what is wanted; no event carries it, so the next assembly is spliced against the last one
-        that was journaled."""
+        """Assemble without journaling, to see what is wanted. The next assembly is spliced against the last journaled
+        one.
+        """
         self.assembler.assemble(place)
         self._drafted = True
 
@@ -528,8 +530,9 @@ class Turns:
         return bool(phase.output_schema or phase.rules.loop_until or phase.wards.post)
 
     async def _keep(self, *, counts: bool) -> None:
-        """Make the turn durable: at once where it is what now ``counts``, for a check or as the attempt's result; else
-        together with what follows it, which is on the disk before a tool is. Branches do it together."""
+        """Make the turn durable: at once if something now depends on it (``counts``: a check, the attempt's result);
+        else together with what follows, which is on the disk before a tool runs. Branches share a write.
+        """
         journal = self.execution.engine.journal
         if not counts:
             journal.sync_soon()
@@ -569,7 +572,7 @@ class Turns:
         return wanted
 
     async def _turn(self, turn: int, purpose: str) -> list[RequestedCall] | None:
-        """One answer and its tools; None where a person asked for the turn again before the tools had run."""
+        """One answer and its tools; None if a person asked for the turn again before the tools had run."""
         self._calls += 1
         place = self.execution.place(self.attempt, turn, self._calls)
         self.execution.inject(place)
@@ -588,8 +591,10 @@ class Turns:
         return Tooling(self.execution, self.execution.parts.children, self.execution.feedback, place)
 
     def _read(self) -> list[RequestedCall]:
-        """The calls of the answer that joined the history, secrets replaced; its text, calls removed, is the attempt's
-        text so far. Native calls are read where the phase has no native tools as well: every call needs its result."""
+        """The calls of the answer that joined the history, secrets replaced. Its text without calls becomes the
+        attempt's text so far. Native calls are read even if the phase has no native tools, because every call needs its
+        result.
+        """
         execution = self.execution
         message = execution.items[-1].message
         redacted = message.text

@@ -11,7 +11,7 @@ from workbench.language.model.flow import END
 
 
 class Route(Struct, frozen=True):
-    """The next phase, or none; with the rule that chose it and what it chose from."""
+    """The next phase, or none, with the rule that chose it and the alternatives."""
 
     to: str
     rule: str

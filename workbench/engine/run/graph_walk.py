@@ -77,7 +77,7 @@ class BranchResult(Struct, frozen=True):
 
 
 class _Way(Struct, frozen=True):
-    """Where a walk goes next."""
+    """The next step of a walk."""
 
     to: str = ""
     """Empty at the end."""
@@ -109,7 +109,7 @@ class GraphWalk:
     async def walk(self, start: str, until: str = "", edge: int | None = None) -> PhaseOutcome:
         """Visit nodes from ``start`` to the exit, or up to the node ``until``, which is not visited; the last outcome.
 
-        Raises PhaseFailed where nothing follows, PhaseBlocked, RunStopped, Divergence.
+        Raises PhaseFailed if no edge can be taken, PhaseBlocked, RunStopped, Divergence.
         """
         self._services.begin_walk(self.branch)
         way = _Way(start, edge)
@@ -145,8 +145,9 @@ class GraphWalk:
         return visit
 
     def after(self, node: str) -> tuple[str, int]:
-        """The node behind one that ended before this run, by what the context says of it, and the edge to it. Raises
-        PhaseFailed where nothing follows."""
+        """The node behind one that ended before this run, by its context, and the edge to it. Raises PhaseFailed if no
+        edge can be taken.
+        """
         state, edges = self.world.state, self.run.graph.out(node)
         label = str(state.get("preferred_label") or "")
         self.outcome = stated({"outcome": str(state.get("outcome") or "success"), "preferred_label": label}, "") or (
@@ -174,7 +175,7 @@ class GraphWalk:
         return _inside(state, key.removeprefix("context."))
 
     async def _next(self, visit: Visit, node: Node) -> _Way:
-        """The way on from a node, journaled with what was found of each edge. Raises PhaseFailed without one."""
+        """The next step from a node, journaled with the verdict on each edge. Raises PhaseFailed without one."""
         edges, outcome = self.run.graph.out(node.id), visit.outcome
         failed = outcome.status == "fail"
         work = visit.work
@@ -241,7 +242,7 @@ class GraphWalk:
         return _Way()
 
     def _ended(self, visit: Visit, node: Node) -> _Way:
-        """At the exit: the end, or back to where a goal gate that did not pass says. Raises PhaseFailed."""
+        """At the exit: the end, or the target of a goal gate that did not pass. Raises PhaseFailed."""
         graph = self.run.graph
         for gate, outcome in self.run.gates.items():
             if outcome.passed:
@@ -281,8 +282,10 @@ class GraphWalk:
     # -- branches ----------------------------------------------------------------------------------------------------
 
     async def branches(self, node: Node, visit: Visit) -> tuple[list[BranchResult], str]:
-        """Walk every edge out of a parallel node at once, each on a copy of the context, up to where they meet; their
-        results in the order of the edges, and the meeting node. Raises PhaseFailed where they never meet."""
+        """Walk every edge out of a parallel node at once, each on a copy of the context, up to the node where they
+        meet. Returns their results in the order of the edges, and the meeting node. Raises PhaseFailed if they never
+        meet.
+        """
         edges = self.run.graph.out(node.id)
         meets = meeting(self.run.graph, node.id)
         if not meets:
@@ -318,7 +321,7 @@ class GraphWalk:
 
 
 def _inside(state: Mapping[str, Any], path: str) -> Any:
-    """The value at a path inside objects, whose keys may hold dots themselves; None where there is none."""
+    """The value at a path inside objects, whose keys may hold dots themselves; None if it is missing."""
     parts = path.split(".")
     for end in range(len(parts) - 1, 0, -1):
         inner = state.get(".".join(parts[:end]))
@@ -351,8 +354,9 @@ async def _all(work: list[Any]) -> list[BranchResult | None]:
 
 
 async def _first_success(work: list[Any]) -> list[BranchResult | None]:
-    """The results up to the first that passed; None for branches that were ended then. A branch that a recording cuts
-    off, because another had won, has none either."""
+    """The results up to the first that passed; None for branches that were cancelled then. A branch that a recording
+    cuts off, because another had won, is None as well.
+    """
     tasks = [asyncio.ensure_future(one) for one in work]
     results: list[BranchResult | None] = [None] * len(tasks)
     cut: Divergence | None = None

@@ -32,7 +32,7 @@ STEER = "steer"
 Set = Callable[[str, Any], None]
 """Puts a value into the context."""
 Guide = Callable[[str], Awaitable[str]]
-"""Asks the node's model what the child should be told; empty for nothing."""
+"""Asks the node's model for guidance to the child; empty for none."""
 
 
 class Steering:
@@ -111,8 +111,9 @@ class ChildGraph:
                 await asyncio.gather(task, return_exceptions=True)
 
     async def _observed(self, started: ChildRun, task: asyncio.Task[Child], cycle: int) -> Mapping[str, Any]:
-        """What the child has come to after the poll interval, or when it has ended: an effect, so that a replay sees
-        in each cycle what was seen then."""
+        """The child's state after the poll interval, or at its end. Journaled as an effect, so that a replay sees the
+        same in each cycle.
+        """
         engine, place = self._execution.engine, self._execution.place(cycle)
 
         async def look() -> ToolResult:

@@ -105,7 +105,7 @@ class CascadeMapping:
         return await self._run(job, place)
 
     def _step(self) -> Definition:
-        """A cascade whose only phase does the task that it is given."""
+        """A cascade whose only phase does the given task."""
         name = f"{self._conversation.phase.name}_row"
         phase: dict[str, Any] = {"name": name, "instructions": "{{ input.task }}"}
         if self._conversation.phase.model:

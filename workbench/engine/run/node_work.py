@@ -51,7 +51,7 @@ class Walking(Protocol):
         ...
 
     async def branches(self, node: Node, visit: Visit) -> tuple[Sequence[Any], str]:
-        """Walk every edge out of a parallel node; the results, and where they meet."""
+        """Walk every edge out of a parallel node; the results, and the node where they meet."""
         ...
 
 
@@ -65,9 +65,9 @@ class PipelineWork:
         self.chosen: int | None = None
         """The edge that a person picked, among those out of the node."""
         self.meets = ""
-        """Of a parallel node: where the walk goes on."""
+        """For a parallel node: the node where the walk continues."""
         self.check = ""
-        """``TRUST`` where what the node needs may not run here."""
+        """``TRUST`` if the node needs trust that this workspace lacks."""
         self._terminal = False
         """Whether another execution would fail in the same way."""
 
@@ -85,7 +85,7 @@ class PipelineWork:
         return self.node.kind in ("llm", "synthesis") or (self.node.kind == "join" and bool(self.node.prompt))
 
     async def run(self, execution: Execution) -> PhaseOutcome:
-        """Executions until one succeeds or none is left; what it came to, with the engine's keys in the context."""
+        """Executions until one succeeds or none is left. Returns its outcome, with the engine's keys in the context."""
         self._set(execution, "current_node", self.node.id)
         work: Mapping[str, Callable[[Execution], Awaitable[PhaseOutcome]]] = {
             "llm": self._model,
@@ -267,7 +267,7 @@ class PipelineWork:
         )
 
     async def _chosen(self, execution: Execution, text: str, given: Sequence[Choice]) -> Choice | None:
-        """What a person chooses; None where the question is skipped. Raises TimedOut, RunStopped."""
+        """A person's choice; None if the question is skipped. Raises TimedOut, RunStopped."""
         question = Question(text, self.walk.output, tuple(one.text for one in given), "choice")
         for _ in range(MOST_REFUSED):
             answer = await execution.ask(question, timeout=self.node.rules.timeout)
@@ -313,7 +313,7 @@ class PipelineWork:
         return PhaseOutcome("success" if whole else "partial_success", notes=told)
 
     async def _join(self, execution: Execution) -> PhaseOutcome:
-        """Pick the best branch: by a model where the node has a prompt, else by status, score and id."""
+        """Pick the best branch: by a model if the node has a prompt, else by status, score and id."""
         bodies = [body for body in execution.world.state.get("parallel.results") or () if isinstance(body, Mapping)]
         if not bodies:
             return PhaseOutcome(notes="no branches came here")

@@ -166,7 +166,7 @@ class Run:
         return output
 
     async def _pipeline(self, world: World, branch: str) -> str:
-        """Walk a pipeline from its start, or from where a run that it goes on for says; the last text."""
+        """Walk a pipeline from its start, or from where the run that it continues stopped; the last text."""
         services, graph = self.services, self.services.definition.graph
         rules = graph.rules
         for key, value in {"goal": rules.goal, "label": rules.label, **rules.raw}.items():
@@ -187,7 +187,7 @@ class Run:
         return walk.output
 
     async def _restart(self, to: str, visit: Visit) -> Restarted:
-        """Run the pipeline anew from a node, and again where that run asks for it; how the last one ended."""
+        """Run the pipeline anew from a node, as often as a run asks for it; how the last one ended."""
         services, number = self.services, 0
         while True:
             number += 1
@@ -243,6 +243,6 @@ class Run:
 
 
 def _ports(model: Model) -> dict[str, str]:
-    """Who answers, for the journal; and why no provider does."""
+    """What answers calls, for the journal; and why no provider does."""
     why = getattr(model, "why", "")
     return {"model": model.name, **({"why": why} if why else {})}

@@ -105,8 +105,9 @@ class Tooling:
         """Whether a person asked for the turn again before all of its calls had run."""
 
     async def run(self, wanted: Sequence[RequestedCall]) -> None:
-        """Run the calls; results join the history, images follow them as one user message. Calls that a person does not
-        let run get a result that says so, and what the person said follows."""
+        """Run the calls. Results join the history, images follow them as one user message. A call that a person refuses
+        gets a result that says so, followed by what the person said.
+        """
         parts: list[TextPart | Image] = []
         for index, call in enumerate(wanted, 1):
             maybe = self.engine.ports.tools.maybe_ran(self.place, index)
@@ -367,7 +368,7 @@ class ToolEdit(Struct):
     arguments: str
     """JSON text."""
     result: ToolResult | None = None
-    """Its result, where it was skipped."""
+    """Its result, if it was skipped."""
     changed: bool = False
 
 

@@ -65,7 +65,7 @@ class NodeWork(Protocol):
         ...
 
     async def run(self, execution: Execution) -> PhaseOutcome:
-        """Do it, in an execution of the node's phase. Raises PhaseFailed where that ends the run, RunStopped."""
+        """Run the work in an execution of the node's phase. Raises PhaseFailed if that ends the run, RunStopped."""
         ...
 
 
@@ -185,7 +185,7 @@ class Visit:
         await self.engine.fire("phase_complete", self.place(), told)
 
     async def _wait_at(self, kind: StopKind) -> None:
-        """Wait where the phase begins, before anything is rendered, or where it has ended: the state may be edited."""
+        """Wait at the stop before the phase is rendered, or after it has ended: the state may be edited."""
         run = self.engine
         await run.gate_of_state(Stop(kind, self.place(), run.depth, state=self.world.state), self.world)
 
@@ -255,7 +255,7 @@ class Visit:
         return soundings
 
     async def _run_tool(self, execution: Execution) -> None:
-        """A deterministic phase; where its tool fails, ``on_error`` says what follows or stands in."""
+        """A deterministic phase. If its tool fails, ``on_error`` says what follows or replaces it."""
         fallback = self.phase.on_error
         if self.phase.tool in LLM_DATA:
             answer = await self._inner_answer(execution)
@@ -371,8 +371,9 @@ class Visit:
             world.outputs[self.phase.name] = text if execution.value is None else execution.value
 
     def _offered_tools(self) -> tuple[ToolSpec, ...]:
-        """The phase's tool list is a boundary: what it names and what exists, and ``route_to`` where there is a
-        choice."""
+        """The phase's tool list is a boundary: the existing tools that it names, and ``route_to`` if there
+        is a choice.
+        """
         specs: dict[str, ToolSpec] = {}
         retrieving = RAG_SPECS if self.phase.rag is not None else {}
         for position, name in self.phase.listed:
@@ -413,8 +414,7 @@ class Visit:
 
 
 def _parameters(cascade: Cascade, phase: Phase) -> dict[str, Any]:
-    """What a phase sends beside its messages: the cascade's parameters, its own, and the form of the answer where the
-    provider enforces that."""
+    """Parameters that a phase sends: the cascade's, its own, and the form of the answer if the provider enforces it."""
     form: dict[str, Any] = {}
     if phase.output_schema is not None and phase.enforce in ("provider", "both"):
         form = {"response_format": answer_format(phase.name, phase.output_schema)}

@@ -40,7 +40,7 @@ SUMMARY_SYSTEM = (
 READ_CHARS = 8000
 """Of a message: what the model reads of it."""
 SHOWN_CHARS = 400
-"""Of a summary: what is kept of it."""
+"""Characters of a summary that are kept."""
 SUMMARIES_AT_ONCE = 4
 """Calls that run side by side."""
 _SETTING: Path = ("card_model",)
@@ -56,7 +56,7 @@ class _Pending(Struct):
 
 @dataclass
 class MessageSummaries:
-    """The summaries of one run that a model writes of long messages, for the menu of a selector (``card_model``).
+    """The summaries that a model writes of a run's long messages, for the menu of a selector (``card_model``).
 
     Begun when a visit ends, beside the run; awaited, and journaled in the order in which they were begun, by the phase
     whose selector reads them.
@@ -75,7 +75,7 @@ class MessageSummaries:
         return before_selecting(self.services, "llm", "hybrid") if self.services.options.card_model else frozenset()
 
     def visit_ended(self, world: World, record: VisitRecord) -> None:
-        """Begin the summaries of a visit's long messages, where a phase that may follow has a selector."""
+        """Begin the summaries of a visit's long messages, if a phase that may follow has a selector."""
         if record.status != "success" or record.phase not in self._needed:
             return
         visit = Place(record.branch, record.phase, record.visit)
@@ -102,7 +102,7 @@ class MessageSummaries:
                 self._journal(pending, made)
 
     def cancel(self) -> None:
-        """End what is under way; ``settle`` then says so."""
+        """Cancel unfinished summaries; ``settle`` then reports it."""
         for pending in self._begun:
             pending.task.cancel()
 
@@ -140,8 +140,9 @@ class ContextSelection:
     async def select(
         self, strategy: Strategy, scope: PhaseScope, world: World, path: Path
     ) -> tuple[tuple[Choice, ...], Vectors | None]:
-        """What a selector chose, and the embeddings to compare, where ``strategy`` or the file wants them. ``path`` is
-        that of the phase. What fails is a warning, not a fault."""
+        """The selector's choice, and the embeddings to compare, if ``strategy`` or the file wants them. ``path`` is
+        that of the phase. A failure gives a warning and no exception.
+        """
         auto = strategy.enters
         if auto is None:
             auto = Strategy.of(scope.cascade, scope.phase, scope.base, scope.arrival).enters

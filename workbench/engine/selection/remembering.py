@@ -16,14 +16,14 @@ from workbench.language.model.cascade import Phase
 _ENDED = frozenset({"success", "failed", "blocked"})
 """A stopped run may go on, and a diverged one was a replay."""
 _SAID_BY = frozenset({Kind.TASK, Kind.ANSWER, Kind.RESULT, Kind.USER})
-"""What is worth keeping: not the messages that only open a turn or an attempt."""
+"""Kinds of messages worth keeping, without those that only open a turn or an attempt."""
 
 _NO_TOOL = ("\0",)
-"""A name that no text holds: what is broken is no call, whatever it names."""
+"""A name that no text holds, so that broken text is never read as a call."""
 
 
 def source_of(definition: Definition, phase: Phase, tool: str) -> Source | None:
-    """What a tool of a phase searches; None for every other tool."""
+    """What a tool of a phase searches; None for all other tools."""
     if tool in RAG_SPECS and phase.rag is not None:
         return FolderSource(phase.rag, definition.source.file)
     return BankSource(tool) if tool and tool == definition.cascade.memory else None
@@ -71,7 +71,7 @@ def _memories(services: Services, bank: str) -> Iterator[Memory]:
 
 
 def _said(item: Item) -> str:
-    """The text that is kept, without what only asks for tools; empty for what is not worth it."""
+    """The text that is kept, without requests for tools; empty for text not worth keeping."""
     if item.kind not in _SAID_BY or not has_card(item):
         return ""
     text = item.message.text

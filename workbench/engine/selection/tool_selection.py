@@ -27,7 +27,8 @@ class ToolSelection:
         self._conversation = conversation
 
     async def choose(self) -> list[ToolSpec]:
-        """The tools that the Quartermaster picks; unknown names are dropped with a warning, nonsense twice is none.
+        """The tools that the Quartermaster picks. Unknown names are dropped with a warning; two unusable answers pick
+        none.
 
         The exchange is journaled and enters no context.
         """

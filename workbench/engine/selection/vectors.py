@@ -1,5 +1,6 @@
 """Embeddings of a run's messages: begun when a visit ends, beside the run, and awaited by the phase that selects by
-them. Journaled when they are awaited, in the order in which they were begun; a replay asks nobody."""
+them. Journaled when they are awaited, in the order in which they were begun; a replay takes them from the journal.
+"""
 
 from __future__ import annotations
 
@@ -53,9 +54,9 @@ class MessageVectors:
     known: dict[str, tuple[float, ...]] = field(default_factory=dict)
     """By ``text_key``."""
     by: str = ""
-    """Who made them, as it names itself."""
+    """The embedding model, as it names itself."""
     fault: str = ""
-    """Why the last request gave none."""
+    """Why the last request failed."""
     _begun: list[_Batch] = field(default_factory=list)
     _keys: set[str] = field(default_factory=set)
     """Of all texts that were asked for."""
@@ -67,11 +68,11 @@ class MessageVectors:
 
     @property
     def model(self) -> str:
-        """Who is asked; empty where likeness is lexical."""
+        """The model that is asked; empty if likeness is lexical."""
         return self.services.options.embedding_model if self.services.ports.embedder is not None else ""
 
     def visit_ended(self, record: VisitRecord) -> None:
-        """Begin to embed the messages of a visit, where a phase that may follow selects by likeness."""
+        """Begin to embed the messages of a visit, if a phase that may follow selects by likeness."""
         if not self.model or record.status != "success" or record.phase not in self._needed:
             return
         texts = [
@@ -80,8 +81,9 @@ class MessageVectors:
         self._begin(Place(record.branch, record.phase, record.visit), texts)
 
     async def of(self, place: Place, task: str, texts: Sequence[tuple[str, str]]) -> Vectors | None:
-        """Embeddings of a task and of the texts (each with its content hash); None where no model makes any. What
-        could not be made is missing, and a warning says why."""
+        """Embeddings of a task and of the texts (each with its content hash); None if no model makes any. A failed one
+        is missing, and a warning says why.
+        """
         if not self.model:
             return None
         wanted = [_Text(text, content_hash) for content_hash, text in texts]
@@ -91,12 +93,12 @@ class MessageVectors:
         return Vectors(self.by or self.model, dict(self.known), self.fault)
 
     async def close(self) -> None:
-        """Wait for what is still under way, and journal it, so that no cost is lost."""
+        """Wait for unfinished requests and journal them, so that no cost is lost."""
         async with self._lock:
             await self._settle()
 
     def cancel(self) -> None:
-        """End what is under way; ``close`` then says that it was."""
+        """Cancel unfinished requests; ``close`` then reports it."""
         for batch in self._begun:
             batch.task.cancel()
 
