@@ -58,7 +58,9 @@ def step(
         outside = ports(
             ScriptedModel(list(replies or REPLIES)), tools=FunctionTools({"search": lambda x="": "hit"}), gate=stepper
         )
-        definition = Definition.of(json.dumps(cascade), "c.json")
+        text, name = (cascade, "p.dot") if isinstance(cascade, str) else (json.dumps(cascade), "c.json")
+        name = "c.json" if text.startswith("{") else name
+        definition = Definition.of(text, name)
         return await Run(definition, {}, Options("s", "gpt-4o"), outside).execute()
 
     return held, asyncio.run(main())
@@ -161,3 +163,110 @@ def test_a_breakpoint_on_problems_needs_a_broken_request() -> None:
     place = Place("", "p", 1, 1, 1, 1)
     assert matches(Breakpoint(condition="problems"), Stop(StopKind.BEFORE_CALL, place, problems=1)) is True
     assert matches(Breakpoint(condition="problems"), Stop(StopKind.BEFORE_CALL, place)) is False
+
+
+PIPELINE = """digraph p { start [shape=Mdiamond] done [shape=Msquare]
+  one [prompt="One"] check [shape=diamond] fan [shape=component] a [prompt="A"] b [prompt="B"]
+  meet [shape=tripleoctagon] last [prompt="Last"]
+  start -> one -> check; check -> fan [condition="outcome=success"]; check -> one [condition="outcome=fail"]
+  fan -> a -> meet; fan -> b -> meet; meet -> last -> done }"""
+ANSWERS = ["bad\noutcome=fail", "good", "from a", "from b", "end"]
+
+
+def walk(
+    commands: Sequence[Mode | Callable[[Stepper], None]], mode: Mode, *points: Breakpoint, text: str = PIPELINE
+) -> list[str]:
+    """Where a pipeline is held, as ``KIND NODE``, with the visit from the second on and the branch."""
+    replies = ANSWERS if text == PIPELINE else ["x"] * 9
+    held, outcome = step(commands, mode, *points, cascade=text, replies=replies)
+    assert outcome.status == "success", outcome.reason
+    return [f"{kind} {place.partition(':')[0]}".strip() for kind, place in held]
+
+
+def test_a_step_over_in_a_pipeline_is_one_node_and_passes_over_branches() -> None:
+    assert walk([Mode.OVER] * 20, Mode.OVER) == [
+        "before_call one",
+        "before_phase check",
+        "before_call one",
+        "before_phase check",
+        "before_phase fan",
+        "before_phase meet",
+        "before_call last",
+        "run_end",
+    ]
+
+
+def test_a_step_into_a_parallel_node_enters_its_branches_and_a_step_out_leaves_them() -> None:
+    to_fan = [Mode.OVER] * 4
+    assert walk([*to_fan, *[Mode.INTO] * 3, Mode.OUT, Mode.OVER], Mode.OVER)[5:] == [
+        "after_route fan",
+        "after_route fan",
+        "before_phase a",
+        "after_phase fan",
+        "before_phase meet",
+    ]
+    inside = walk([*to_fan, *[Mode.INTO] * 3, *[Mode.OVER] * 3], Mode.OVER)
+    assert sorted(inside[8:10]) == ["before_call a", "before_call b"]
+    assert inside[10] == "before_phase meet"
+
+
+def test_a_step_out_of_a_node_ends_at_the_end_of_that_node() -> None:
+    assert walk([Mode.INTO, Mode.OUT, Mode.OUT], Mode.OVER) == [
+        "before_call one",
+        "after_call one",
+        "after_phase one",
+        "run_end",
+    ]
+
+
+def test_a_step_over_in_a_decomposition_is_one_task_and_a_step_out_one_wave() -> None:
+    def task(id: str, *needs: str) -> dict[str, Any]:
+        how = {"name": "inference", "params": {"prompt": f"Do {id}"}}
+        return {"id": id, "description": id, "action_type": "inference", "tool_or_prompt": how, "dependencies": needs}
+
+    tasks = [task("a"), task("b", "a"), task("c", "a"), task("d", "b", "c"), task("e", "d")]
+    text = json.dumps({"original_request": "Do it", "sub_tasks": tasks, "synthesis_plan": ""})
+    assert walk([Mode.OVER] * 9, Mode.OVER, text=text) == [*(f"before_call {id}" for id in "abcde"), "run_end"]
+    out = walk([Mode.OUT] * 9, Mode.OVER, text=text)
+    assert out == ["before_call a", "before_call b", "before_call d", "before_call e", "run_end"]
+
+
+@pytest.mark.parametrize(
+    ("point", "where"),
+    [
+        (Breakpoint("check"), ["before_phase check"] * 2),
+        (Breakpoint("start"), ["before_phase start"]),
+        (Breakpoint("a"), ["before_call a"]),
+        (Breakpoint("check", edge="taken", to="one"), ["after_route check"]),
+        (Breakpoint("check", edge="considered", to="one"), ["after_route check"] * 2),
+        (Breakpoint(edge="taken", to="meet"), ["after_route a", "after_route b", "after_route fan"]),
+        (Breakpoint("fan", edge="taken", to="b"), ["after_route fan"]),
+        (Breakpoint(outcome="fail"), ["after_route check", "after_route one"]),
+        (Breakpoint("one", outcome="success"), ["after_route one"]),
+        (Breakpoint("one", edge="taken", outcome="fail"), ["after_route one"]),
+        (Breakpoint(condition="outcome == 'fail' and 'one' in taken"), ["after_route check"]),
+        (Breakpoint("check", edge="considered", to="fan", condition="outcome == 'success'"), ["after_route check"]),
+    ],
+)
+def test_breakpoints_of_nodes_edges_and_outcomes_hold_a_pipeline(point: Breakpoint, where: list[str]) -> None:
+    found: list[str] = []
+    for times in range(1, 5):
+        held = walk([Mode.CONTINUE] * times, Mode.CONTINUE, point)
+        if len(held) < times:
+            break
+        found = held
+    assert sorted(found) == where
+
+
+def test_a_failure_that_leads_nowhere_holds_before_the_run_fails() -> None:
+    text = """digraph p { start [shape=Mdiamond] done [shape=Msquare] one [prompt="One"]
+      start -> one; one -> done [condition="outcome=success"] }"""
+    point = Breakpoint("one", edge="considered", to="done", condition="not taken")
+    held, outcome = step([], Mode.CONTINUE, point, cascade=text, replies=["no\noutcome=fail"])
+    assert held == [("after_route", "one:0")]
+    assert outcome.status == "failed"
+
+
+def test_the_edge_of_a_cascade_holds_where_it_is_taken() -> None:
+    held, _ = step([], Mode.CONTINUE, Breakpoint("look", edge="taken", to="tell"))
+    assert held == [("after_route", "look:0")]

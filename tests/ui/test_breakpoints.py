@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from workbench.engine.debugger.stepper import Breakpoint
 from workbench.tui.screens.breakpoints import BreakpointSheet, KnownNames
 from workbench.tui.widgets.prompt import Prompt
 from workbench.views.breakpoints import meaning
-from workbench.workspace.breakpoints import load_breakpoints
+from workbench.workspace.breakpoints import BreakpointError, load_breakpoints, parse_breakpoint
 
 CASCADE = """\
 cascade_id: two
@@ -26,7 +27,14 @@ REPLIES = "replies:\n  one: [{text: A.}]\n  other: [{text: B.}]\n"
 @pytest.mark.parametrize(
     ("point", "words"),
     [
-        (Breakpoint("p"), "before the first call of p"),
+        (Breakpoint("p"), "where p begins: before its first call, or before its work"),
+        (Breakpoint("p", edge="taken", to="q"), "where the edge from p to q is taken"),
+        (Breakpoint(edge="considered", to="q"), "where the edge from any phase to q is considered"),
+        (Breakpoint("p", outcome="fail"), "where p has come to fail"),
+        (
+            Breakpoint("p", edge="taken", outcome="fail"),
+            "where p has come to fail and the edge from p to any other is taken",
+        ),
         (Breakpoint("p", 3), "before turn 3 of p"),
         (Breakpoint(tool="t"), "before the tool t"),
         (Breakpoint("p", tool="t", condition="turn > 1"), "before the tool t in p, where turn > 1"),
@@ -40,8 +48,54 @@ def test_a_breakpoint_says_where_it_stops(point: Breakpoint, words: str) -> None
 
 def test_phases_tools_names_and_keys_of_the_state_complete_a_breakpoint() -> None:
     words = KnownNames(["one"], ["read_file"], ["score", "not a name"]).words()
-    assert {"one", "one:1", "tool", "read_file", "tokens", "state.score", "and"} <= set(words)
+    assert {"one", "one:1", "tool", "read_file", "tokens", "state.score", "and", "outcome fail"} <= set(words)
+    assert "one -> two" in KnownNames(["one"], edges=[("one", "two")]).words()
     assert "state.not a name" not in words
+
+
+EDGES = (("one", "other"), ("other", "one"), ("task 3", "one"))
+PHASES = ["one", "other", "task 3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "point"),
+    [
+        ("one -> other", Breakpoint("one", edge="taken", to="other")),
+        ("one -> other considered", Breakpoint("one", edge="considered", to="other")),
+        ("task 3 -> one", Breakpoint("task 3", edge="taken", to="one")),
+        ("-> one", Breakpoint(edge="taken", to="one")),
+        ("one ->", Breakpoint("one", edge="taken")),
+        ("one -> considered", Breakpoint("one", edge="considered")),
+        ("one -> other outcome fail", Breakpoint("one", edge="taken", to="other", outcome="fail")),
+        ("one -> other state.n > 3", Breakpoint("one", edge="taken", to="other", condition="state.n > 3")),
+        ("outcome needs_tests", Breakpoint(outcome="needs_tests")),
+        ("one outcome fail", Breakpoint("one", outcome="fail")),
+        ("outcome == 'fail'", Breakpoint(condition="outcome == 'fail'")),
+        ("outcome in ['fail', 'skipped']", Breakpoint(condition="outcome in ['fail', 'skipped']")),
+        ("task 3", Breakpoint("task 3")),
+        ("tool == 'x'", Breakpoint(condition="tool == 'x'")),
+    ],
+)
+def test_edges_and_outcomes_are_read_and_written_as_breakpoints(text: str, point: Breakpoint) -> None:
+    assert parse_breakpoint(text, PHASES, EDGES) == point
+    assert parse_breakpoint(str(point), PHASES, EDGES) == point
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("on -> other", "there is no phase 'on' (did you mean 'one'?)"),
+        ("one -> othr", "there is no phase 'othr' (did you mean 'other'?)"),
+        ("one -> task 3", "no edge leads from one to task 3; there is one -> other"),
+        ("one -> other nonsense", "there is no phase 'nonsense'; phases are one, other, task 3"),
+        ("->", "an edge is FROM -> TO, FROM -> or -> TO"),
+        ("onee", "did you mean 'one'?"),
+        ("outcome", "outcome WORD"),
+    ],
+)
+def test_an_edge_that_is_not_there_is_refused_with_what_is(text: str, words: str) -> None:
+    with pytest.raises(BreakpointError, match=re.escape(words)):
+        parse_breakpoint(text, PHASES, EDGES)
 
 
 async def test_breakpoints_are_added_edited_disabled_and_deleted_and_kept(tmp_path: Path) -> None:

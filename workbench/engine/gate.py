@@ -35,7 +35,7 @@ class StopKind(StrEnum):
     AFTER_CHECK = "after_check"
     AFTER_PHASE = "after_phase"
     AFTER_ROUTE = "after_route"
-    """Of a pipeline: the edge out of a phase is chosen, and not travelled yet."""
+    """The edge out of a phase is chosen, and not travelled yet. Of a decomposition: a task has ended."""
     BEFORE_CANDIDATES = "before_candidates"
     AFTER_EVALUATION = "after_evaluation"
     RUN_END = "run_end"
@@ -92,12 +92,18 @@ class Stop(Struct, frozen=True):
     """The same stop again, after feedback of a person."""
     paused: str = ""
     """Why a hook holds the run here."""
-    taken: str = ""
-    """At ``after_route``: the phase that follows."""
+    taken: tuple[str, ...] = ()
+    """At ``after_route``: the phase that follows, none at an end; of a task those that get its result."""
     considered: tuple[str, ...] = ()
     """At ``after_route``: the targets of all edges out of the phase."""
     outcome: str = ""
     """At ``after_route``: what the phase came to."""
+    node: str = ""
+    """Of a pipeline and a decomposition, where one step is one node: the kind of the node; else empty."""
+    begins: bool = False
+    """Whether a node begins here: before its first call, or, where it asks no model, before all of it."""
+    is_task: bool = False
+    """Whether the node is of a decomposition, whose tasks run side by side on one level."""
     forecast: Forecast | None = None
     """At ``before_call``: what of the request a provider can take from its cache."""
     tools: tuple[str, ...] = ()
@@ -111,7 +117,7 @@ class Stop(Struct, frozen=True):
     def level(self) -> int:
         """How deep it is: nested cascades, and candidates within them. A set of candidates is one step."""
         branch = self.place.branch
-        return self.depth + (branch.count("/") + 1 if branch else 0)
+        return self.depth + (branch.count("/") + 1 if branch and not self.is_task else 0)
 
 
 class Decision(Struct, frozen=True):

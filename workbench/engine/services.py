@@ -150,13 +150,26 @@ class Services:
         clock = self.ports.clock
         began = clock.monotonic()
         try:
-            decision = await self.ports.gate(stop)
+            decision = await self.ports.gate(self._in_graph(stop))
         except asyncio.CancelledError:  # Only a gate that pauses the run waits, so the run was paused until now.
             self._was_paused(stop.place, str(stop.kind), clock.monotonic() - began)
             raise
         if decision.held:
             self._was_paused(stop.place, str(stop.kind), clock.monotonic() - began)
         return decision
+
+    def _in_graph(self, stop: Stop) -> Stop:
+        """The stop, with the node of the pipeline or decomposition that it is at."""
+        graph = self.definition.graph
+        node = graph.node(stop.place.phase) if graph.format != "cascade" else None
+        if node is None:
+            return stop
+        place = stop.place
+        if node.asks_model:
+            begins = stop.kind is StopKind.BEFORE_CALL and (place.attempt, place.turn, place.call) == (1, 1, 1)
+        else:
+            begins = stop.kind is StopKind.BEFORE_PHASE
+        return replace(stop, node=node.kind, begins=begins, is_task=graph.scheduling == "dataflow")
 
     def _was_paused(self, place: Place, stop: str, seconds: float) -> None:
         """Journal that the run was paused until now, here and in the runs that it is inside of."""

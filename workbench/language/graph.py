@@ -102,6 +102,11 @@ class Node(Struct, frozen=True):
     raw: Mapping[str, str] = {}
     """Attributes that nothing reads, as written."""
 
+    @property
+    def asks_model(self) -> bool:
+        """Whether its work is a conversation with a model."""
+        return self.kind in ("llm", "synthesis") or (self.kind == "join" and bool(self.prompt))
+
 
 class Edge(Struct, frozen=True):
     """One way on. ``handoff``: chosen inside the phase; ``routed``: taken by the engine after it; ``restart``: the

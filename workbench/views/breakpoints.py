@@ -16,15 +16,27 @@ NAME = 34
 
 def meaning(point: Breakpoint) -> str:
     """Where a breakpoint stops a run: ``before turn 3 of triage, where tokens > 6000``."""
-    if point.tool:
+    if point.edge or point.outcome:
+        where = _way_on(point)
+    elif point.tool:
         where = f"before the tool {point.tool}" + (f" in {point.phase}" if point.phase else "")
     elif point.turn:
         where = f"before turn {point.turn} of {point.phase}"
     elif point.phase and not point.condition:
-        where = f"before the first call of {point.phase}"
+        where = f"where {point.phase} begins: before its first call, or before its work"
     else:
         where = f"before each call of {point.phase}" if point.phase else "before each call"
     return f"{where}, where {point.condition}" if point.condition else where
+
+
+def _way_on(point: Breakpoint) -> str:
+    outcome = f"has come to {point.outcome}" if point.outcome else "has ended"
+    ended = f"where {point.phase or 'a phase'} {outcome}"
+    if not point.edge:
+        return ended
+    source, target = point.phase or "any phase", point.to or "any other"
+    edge = f"the edge from {source} to {target} is {point.edge}"
+    return f"{ended} and {edge}" if point.outcome else f"where {edge}"
 
 
 class BreakpointRows(Rows):
@@ -36,7 +48,10 @@ class BreakpointRows(Rows):
 
     @property
     def empty(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("There is no breakpoint.", told("{breakpoints.add} adds one, by phase, turn, tool or condition."))
+        return (
+            "There is no breakpoint.",
+            told("{breakpoints.add} adds one, by phase, turn, edge, outcome, tool or condition."),
+        )
 
     def __len__(self) -> int:
         return len(self.points)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from workbench.engine.debugger.condition import ConditionError, compile_condition
-from workbench.engine.debugger.stepper import Breakpoint
+from workbench.engine.debugger.stepper import ARROW, CONSIDERED, OUTCOME, TAKEN, TOOL, Breakpoint
+from workbench.language.model.shape import nearest
 from workbench.workspace.folders import Folders
 from workbench.workspace.state_file import StateFile
 
@@ -55,39 +56,103 @@ def _read(row: object) -> Breakpoint | None:
             compile_condition(condition)
     except ConditionError:
         return None
-    disabled = row.get("disabled") is True
-    return Breakpoint(phase, turn if isinstance(turn, int) and turn > 0 else 0, tool, condition, disabled)
+    disabled, turn = row.get("disabled") is True, turn if isinstance(turn, int) and turn > 0 else 0
+    edge, to, outcome = (row.get(name, "") for name in ("edge", "to", "outcome"))
+    if edge not in ("", TAKEN, CONSIDERED) or not (isinstance(to, str) and isinstance(outcome, str)):
+        return None
+    return Breakpoint(phase, turn, tool, condition, disabled, edge, to, outcome)
 
 
 class BreakpointError(Exception):
     """A breakpoint that cannot be read, in words."""
 
 
-def parse_breakpoint(text: str, phases: Sequence[str]) -> Breakpoint:
-    """Read a breakpoint: an optional phase with an optional turn, an optional tool, an optional condition.
+def parse_breakpoint(text: str, phases: Sequence[str], edges: Sequence[tuple[str, str]] = ()) -> Breakpoint:
+    """Read a breakpoint: an optional phase with an optional turn, an optional edge, outcome and tool, an optional
+    condition. ``edges``: where each edge of the file begins and ends.
 
-    Raises BreakpointError, also for a phase that the cascade does not have.
+    Raises BreakpointError, also for a phase and for an edge that the file does not have, naming the nearest.
     """
     words = text.split()
-    phase, turn, tool = "", 0, ""
-    if words and (words[0] in phases or _place(words[0], phases)):
-        head = words.pop(0)
-        phase, turn = (head, 0) if head in phases else _place(head, phases) or ("", 0)
-    if len(words) > 1 and words[0] == "tool":
-        tool = words[1]
-        words = words[2:]
+    phase, turn, tool, outcome, to = "", 0, "", "", ""
+    edge: Literal["", "taken", "considered"] = ""
+    if ARROW in words and (at := words.index(ARROW)) <= _LONGEST_NAME:
+        phase, to, edge, words = _edge(words[:at], words[at + 1 :], phases, edges)
+    elif head := _longest(words, phases):
+        phase, words = head
+    elif words and (found := _place(words[0], phases)):
+        (phase, turn), words = found, words[1:]
+    if _names(OUTCOME, words):
+        outcome, words = words[1].strip("'\""), words[2:]
+    if _names(TOOL, words):
+        tool, words = words[1], words[2:]
     condition = " ".join(words)
-    if not (phase or tool or condition):
-        raise BreakpointError("a breakpoint is a phase, phase:turn, tool NAME or a condition")
+    if not (phase or tool or condition or edge or outcome):
+        raise BreakpointError("a breakpoint is a phase, phase:turn, FROM -> TO, outcome WORD, tool NAME or a condition")
+    if condition.isidentifier() and condition not in ("problems", "masked", TOOL, TAKEN, CONSIDERED):
+        raise BreakpointError(f"name it: {OUTCOME} WORD" if condition == OUTCOME else _unknown(condition, phases))
     if condition:
         try:
             compile_condition(condition)
         except ConditionError as fault:
-            known = f"; phases are {', '.join(phases)}" if len(words) == 1 and phases else ""
-            raise BreakpointError(f"the condition {fault}{known}") from fault
-        if condition.isidentifier() and condition not in ("problems", "masked", "tool"):
-            raise BreakpointError(f"there is no phase '{condition}'; phases are {', '.join(phases)}")
-    return Breakpoint(phase, turn, tool, condition)
+            raise BreakpointError(f"the condition {fault}") from fault
+    return Breakpoint(phase, turn, tool, condition, edge=edge, to=to, outcome=outcome)
+
+
+def _names(what: str, words: Sequence[str]) -> bool:
+    """Whether words begin with an outcome or a tool that is named, rather than with a condition about it."""
+    if len(words) < 2 or words[0] != what:
+        return False
+    return words[1][0] not in "=!<>" and words[1] not in ("in", "not", "and", "or")
+
+
+_LONGEST_NAME = 40
+"""Words of the name of a phase, at most."""
+
+
+def _longest(words: Sequence[str], phases: Sequence[str]) -> tuple[str, list[str]] | None:
+    """The phase that the first words name, and the words behind it: ids of tasks may hold blanks."""
+    for length in range(min(len(words), _LONGEST_NAME), 0, -1):
+        if (name := " ".join(words[:length])) in phases:
+            return name, list(words[length:])
+    return None
+
+
+def _edge(
+    before: Sequence[str], behind: Sequence[str], phases: Sequence[str], edges: Sequence[tuple[str, str]]
+) -> tuple[str, str, Literal["taken", "considered"], list[str]]:
+    """Where an edge begins and ends, whether it has to be taken, and the words behind it. Raises BreakpointError."""
+    source = " ".join(before)
+    if source and source not in phases:
+        raise BreakpointError(_unknown(source, phases))
+    kind: Literal["taken", "considered"] = TAKEN
+    rest, to = list(behind), ""
+    if rest and rest[0] not in (TAKEN, CONSIDERED, OUTCOME):
+        found = _longest(rest, phases)
+        if found is None:
+            raise BreakpointError(_unknown(rest[0], phases))
+        to, rest = found
+    if rest and rest[0] in (TAKEN, CONSIDERED) and (len(rest) == 1 or rest[1] != "=="):
+        kind = CONSIDERED if rest.pop(0) == CONSIDERED else TAKEN
+    if not source and not to:
+        raise BreakpointError("an edge is FROM -> TO, FROM -> or -> TO")
+    if not any((not source or source == a) and (not to or to == b) for a, b in edges):
+        known = [f"{a} -> {b}" for a, b in edges if a == source] or [f"{a} -> {b}" for a, b in edges if b == to]
+        there = f"; there is {', '.join(known[:MOST_NAMED])}" if known else ""
+        raise BreakpointError(f"no edge leads {f'from {source}' if source else ''} to {to or 'anywhere'}{there}")
+    return source, to, kind, rest
+
+
+MOST_NAMED = 12
+"""Names that an error lists."""
+
+
+def _unknown(word: str, phases: Sequence[str]) -> str:
+    near = nearest(word, tuple(phases))
+    if near:
+        return f"there is no phase '{word}' (did you mean '{near}'?)"
+    more = ", …" if len(phases) > MOST_NAMED else ""
+    return f"there is no phase '{word}'; phases are {', '.join(phases[:MOST_NAMED])}{more}"
 
 
 def _place(word: str, phases: Sequence[str]) -> tuple[str, int] | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from workbench.context.cache import breaks
-from workbench.engine.debugger.stepper import Breakpoint, at_tool, matches_breakpoint
+from workbench.engine.debugger.stepper import Breakpoint, at_tool, at_way_on, matches_breakpoint
 from workbench.engine.gate import Stop, StopKind
 
 NAMES = (
@@ -29,7 +29,12 @@ NAMES = (
     "answer",
     "cached",
     "breaks",
+    "outcome",
+    "taken",
+    "considered",
 )
+_AFTER = frozenset({"outcome", "taken", "considered"})
+"""Names that are known where a phase has ended, and the way on is chosen."""
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -149,14 +154,27 @@ def names_at(stop: Stop) -> dict[str, Any]:
         names |= {"cached": stop.forecast.cached, "breaks": breaks(stop.forecast)}
     if stop.answer is not None:
         names["answer"] = stop.answer.text
+    if stop.kind is StopKind.AFTER_ROUTE:
+        names |= {"outcome": stop.outcome, "taken": list(stop.taken), "considered": list(stop.considered)}
     return names
+
+
+def _names_in(point: Breakpoint) -> frozenset[str]:
+    tree = ast.parse(point.condition.strip(), mode="eval")
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 def _asks_answer(point: Breakpoint) -> bool:
     """Whether a condition is about what the model says."""
-    return "answer" in {
-        node.id for node in ast.walk(ast.parse(point.condition.strip(), mode="eval")) if isinstance(node, ast.Name)
-    }
+    return "answer" in _names_in(point)
+
+
+def _asked_at(point: Breakpoint) -> StopKind:
+    """Where a condition that belongs to no tool is asked, by what it is about."""
+    names = _names_in(point)
+    if names & _AFTER:
+        return StopKind.AFTER_ROUTE
+    return StopKind.AFTER_CALL if "answer" in names else StopKind.BEFORE_CALL
 
 
 def may_match(point: Breakpoint, stop: Stop) -> bool:
@@ -171,16 +189,19 @@ def may_match(point: Breakpoint, stop: Stop) -> bool:
 
 def matches(point: Breakpoint, stop: Stop) -> bool:
     """Whether a breakpoint, conditional or not, holds at a stop. Conditions are asked before calls and tools, those
-    about ``answer`` behind calls."""
+    about ``answer`` behind calls, those about an outcome or an edge where the way on is chosen."""
     if not point.condition:
         return matches_breakpoint(point, stop)
     if point.phase and point.phase != stop.place.phase:
         return False
     if point.turn and point.turn != stop.place.turn:
         return False
-    if point.tool:
+    if point.edge or point.outcome:
+        if not at_way_on(point, stop):
+            return False
+    elif point.tool:
         if not at_tool(point, stop):
             return False
-    elif stop.kind is not (StopKind.AFTER_CALL if _asks_answer(point) else StopKind.BEFORE_CALL):
+    elif stop.kind is not _asked_at(point):
         return False
     return compile_condition(point.condition)(names_at(stop))

@@ -5,11 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import StrEnum
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from workbench.engine.edits import Edit, EditError
 from workbench.engine.gate import Decision, Stop, StopKind, check_edits
+
+ARROW, OUTCOME, TOOL = "->", "outcome", "tool"
+TAKEN: Final = "taken"
+CONSIDERED: Final = "considered"
+"""Words of a breakpoint as it is written."""
+_SILENT = ("start", "exit")
+"""Kinds of node that do nothing: no step stops before them."""
 
 
 class Mode(StrEnum):
@@ -18,11 +26,11 @@ class Mode(StrEnum):
     CONTINUE = "continue"
     """To the next breakpoint or the end."""
     OVER = "over"
-    """To the next turn at this depth."""
+    """To the next turn at this depth; in a pipeline to the next node, in a decomposition to the next task."""
     INTO = "into"
-    """To the next stop at any depth."""
+    """To the next stop at any depth: into turns, branches and children."""
     OUT = "out"
-    """To the end of this phase."""
+    """To the end of this phase; where a node begins, to the end of the branch, child or wave that it is in."""
 
 
 class Breakpoint(Struct, frozen=True):
@@ -32,13 +40,23 @@ class Breakpoint(Struct, frozen=True):
     turn: int = 0
     tool: str = ""
     condition: str = ""
-    """``tokens > 8000``, ``state.score < 3``, ``problems``: see ``engine/condition.py``."""
+    """``tokens > 8000``, ``state.score < 3``, ``problems``: see ``engine/debugger/condition.py``."""
     disabled: bool = False
     """Whether it is kept without stopping a run."""
+    edge: Literal["", "taken", "considered"] = ""
+    """Where it stops on an edge: whether that has to be taken; ``phase`` is where the edge begins, if that counts."""
+    to: str = ""
+    """Where the edge ends; empty for anywhere."""
+    outcome: str = ""
+    """What a phase has to come to: ``fail``, or any word of the run's own."""
 
     def __str__(self) -> str:
         where = ":".join(filter(None, (self.phase, str(self.turn) if self.turn else "")))
-        return " ".join(filter(None, (where, f"tool {self.tool}" if self.tool else "", self.condition)))
+        parts = [where]
+        if self.edge:
+            parts += [ARROW, self.to, CONSIDERED if self.edge == CONSIDERED else ""]
+        parts += [f"tool {self.tool}" if self.tool else "", f"{OUTCOME} {self.outcome}" if self.outcome else ""]
+        return " ".join(filter(None, (*parts, self.condition)))
 
 
 class Stepper:
@@ -145,7 +163,7 @@ class Stepper:
         for point in self.breakpoints:
             if not point.disabled and self._matches(point, stop):
                 return f"breakpoint {point}"
-        if self.mode is Mode.INTO:
+        if self.mode is Mode.INTO and not (stop.kind is StopKind.AFTER_ROUTE and not stop.node):
             return "step into"
         if self.mode is Mode.OVER and self._next_turn(stop):
             return "step over"
@@ -156,7 +174,7 @@ class Stepper:
     def _next_turn(self, stop: Stop) -> bool:
         if stop.kind is StopKind.RUN_END:
             return self._from is None or stop.level <= self._from.level
-        if stop.kind is not StopKind.BEFORE_CALL:
+        if not (_steps_on(stop) if stop.node else stop.kind is StopKind.BEFORE_CALL):
             return False
         before = self._from
         return before is None or (stop.level <= before.level and stop.place != before.place)
@@ -164,12 +182,40 @@ class Stepper:
     def _left_phase(self, stop: Stop) -> bool:
         before = self._from
         if before is None:
-            return stop.kind is StopKind.BEFORE_CALL
+            return _steps_on(stop) if stop.node else stop.kind is StopKind.BEFORE_CALL
         if stop.level < before.level:
             return True
+        if before.node:
+            return stop.level == before.level and self._left_node(before, stop)
         return stop.level == before.level and (
             stop.kind in (StopKind.AFTER_PHASE, StopKind.RUN_END) or stop.place.visit_key != before.place.visit_key
         )
+
+    @staticmethod
+    def _left_node(before: Stop, stop: Stop) -> bool:
+        """Whether a run that was held at a node has left what that is in: the node, where it was held inside, else the
+        wave. Branches and children lie deeper than what they are left for."""
+        if stop.kind is StopKind.RUN_END:
+            return True
+        inside = not before.begins and before.kind in _INSIDE
+        if inside:
+            return stop.kind is StopKind.AFTER_PHASE and stop.place.visit_key == before.place.visit_key
+        wave = before.place.branch.partition(".")[0]
+        return before.is_task and stop.begins and (not wave or stop.place.branch.partition(".")[0] != wave)
+
+
+_INSIDE = frozenset(
+    {
+        *(StopKind.BEFORE_CALL, StopKind.AFTER_CALL, StopKind.BEFORE_TOOL, StopKind.AFTER_TOOL),
+        *(StopKind.AFTER_CHECK, StopKind.BEFORE_CANDIDATES, StopKind.AFTER_EVALUATION, StopKind.HOOK),
+    }
+)
+"""Stops in the work of a node."""
+
+
+def _steps_on(stop: Stop) -> bool:
+    """Whether a step from node to node stops here."""
+    return stop.begins and stop.node not in _SILENT
 
 
 def at_tool(point: Breakpoint, stop: Stop) -> bool:
@@ -179,14 +225,29 @@ def at_tool(point: Breakpoint, stop: Stop) -> bool:
     return stop.kind is StopKind.BEFORE_TOOL and stop.tool == point.tool
 
 
+def at_way_on(point: Breakpoint, stop: Stop) -> bool:
+    """Whether the edge and the outcome of a breakpoint, if it names any, are those of the phase that has ended here."""
+    if stop.kind is not StopKind.AFTER_ROUTE:
+        return False
+    if point.outcome and point.outcome != stop.outcome:
+        return False
+    targets = stop.considered if point.edge == CONSIDERED else stop.taken
+    return not point.edge or (point.to in targets if point.to else bool(targets))
+
+
 def matches_breakpoint(point: Breakpoint, stop: Stop) -> bool:
-    """Whether a breakpoint without a condition holds here: at its phase's first call, its turn, or before its tool."""
+    """Whether a breakpoint without a condition holds here: where its phase begins, at its turn, before its tool, or
+    where its edge or its outcome is known."""
     if point.condition:
         return False
     if point.phase and point.phase != stop.place.phase:
         return False
+    if point.edge or point.outcome:
+        return at_way_on(point, stop)
     if point.tool:
         return at_tool(point, stop)
+    if stop.node and not point.turn:
+        return stop.begins
     if stop.kind is not StopKind.BEFORE_CALL or stop.place.call > 1:
         return False
     if point.turn:

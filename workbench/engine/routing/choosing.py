@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from workbench.engine.routing.outcome import PhaseOutcome, normal_word
 from workbench.language.dot.conditions import Clause, Condition, ConditionFault, Lookup, parse
-from workbench.language.graph import Edge
+from workbench.language.graph import Edge, Graph
 
 CHOSEN, CONDITION, PREFERRED, SUGGESTED, WEIGHT, TARGET, AFTER_FAIL = (
     "a person's choice",
@@ -115,12 +115,25 @@ def _verdict(index: int, edge: Edge, lookup: Lookup) -> EdgeVerdict:
 def compared(condition: Condition) -> Condition:
     """The condition with other spellings of an outcome replaced by the compared ones."""
     clauses = tuple(
-        Clause(one.key, one.op, normal_word(one.literal), one.at)
-        if one.key in ("outcome", "context.outcome") and one.op
-        else one
+        Clause(one.key, one.op, normal_word(one.literal), one.at) if one.key in _OUTCOME_KEYS and one.op else one
         for one in condition.clauses
     )
     return Condition(clauses, condition.doubled)
+
+
+def outcomes_of(graph: Graph) -> tuple[str, ...]:
+    """The words that the conditions of a graph ask an outcome for, each once, in the order of the edges."""
+    found: dict[str, None] = {}
+    for edge in graph.edges if graph.format == "dot" else ():
+        try:
+            clauses = compared(parse(edge.condition)).clauses
+        except ConditionFault:
+            continue
+        found |= dict.fromkeys(one.literal for one in clauses if one.key in _OUTCOME_KEYS and one.literal)
+    return tuple(found)
+
+
+_OUTCOME_KEYS = ("outcome", "context.outcome")
 
 
 def normal_label(label: str) -> str:

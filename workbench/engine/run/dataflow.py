@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.engine.candidates.candidates import gather
 from workbench.engine.faults import PhaseFailed
-from workbench.engine.gate import RunStopped
+from workbench.engine.gate import RunStopped, Stop, StopKind
 from workbench.engine.run.execution import RunParts
 from workbench.engine.run.visit import Visit
 from workbench.engine.world import World
@@ -43,7 +43,7 @@ class DataflowWalk:
             ready = [name for name in wave if not self._hindered(name)]
             for name in wave:
                 if name not in ready:
-                    self._skip(name, number)
+                    await self._skip(name, number)
             await self._wave(number, ready, alone=len(wave) == 1)
         if self._failed:
             raise self._fault()
@@ -86,6 +86,22 @@ class DataflowWalk:
             raise
         except PhaseFailed as fault:
             self._failed[name] = fault
+        await self._stop(visit, world, "fail" if name in self._failed else "success")
+
+    async def _stop(self, visit: Visit, world: World, outcome: str) -> None:
+        """Wait where a task has ended; on success those that depend on it get its result."""
+        waiting = tuple(edge.dst for edge in self._graph.out(visit.phase.name))
+        taken, depth = waiting if outcome == "success" else (), self._services.depth
+        stop = Stop(
+            StopKind.AFTER_ROUTE,
+            visit.place(),
+            depth,
+            state=world.state,
+            taken=taken,
+            considered=waiting,
+            outcome=outcome,
+        )
+        await self._services.gate(stop)
 
     def _filled(self, phase: Phase) -> Phase:
         """The phase with the results that its placeholders name."""
@@ -112,7 +128,7 @@ class DataflowWalk:
         gone = {*self._failed, *self._skipped}
         return [other for other in self._needs[name] if other in gone]
 
-    def _skip(self, name: str, number: int) -> None:
+    async def _skip(self, name: str, number: int) -> None:
         """Record that a task does not run, and why."""
         gone = self._hindered(name)
         why = ", ".join(f"{other} {'failed' if other in self._failed else 'was skipped'}" for other in gone)
@@ -120,6 +136,7 @@ class DataflowWalk:
         visit = Visit(self._parts, self._world, self._phases[name][0], 1, "")
         visit.setup.wave = number
         visit.skip(why)
+        await self._stop(visit, self._world, "skipped")
 
     def _fault(self) -> PhaseFailed:
         told = "; ".join(f"{name}: {fault.reason}" for name, fault in self._failed.items())

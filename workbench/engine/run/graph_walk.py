@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -119,7 +119,7 @@ class GraphWalk:
             visit = await self._visit(node, way.edge)
             if node.kind == "exit" and until:
                 raise PhaseFailed(f"the branch came to the exit '{node.id}' before '{until}', where the branches meet")
-            way = self._ended(visit, node) if node.kind == "exit" else await self._next(visit, node)
+            way = await (self._ended(visit) if node.kind == "exit" else self._next(visit, node))
         return self.outcome
 
     async def _visit(self, node: Node, edge: int | None) -> Visit:
@@ -198,6 +198,7 @@ class GraphWalk:
         if failed:
             code, reason = "failed", f"'{node.id}' failed: {outcome.failure_reason or 'it gave no reason'}"
         self._journal(visit, selection, "", None, code=code, reason=reason)
+        await self._stop(visit, (), edges)
         raise PhaseFailed(reason, code)
 
     def _allows(self, node: Node, outcome: PhaseOutcome) -> Callable[[Edge], bool]:
@@ -212,20 +213,26 @@ class GraphWalk:
         failed = visit.outcome.status == "fail"
         step = f"{selection.step} ({AFTER_FAIL})" if failed and taken is not None else selection.step
         self._journal(visit, replace(selection, step=step), to, index)
+        await self._stop(visit, (to,), edges)
+        if taken is not None and taken.kind == RESTART:
+            return await self._restart(visit, to)
+        return _Way(to, index)
+
+    async def _stop(self, visit: Visit, taken: tuple[str, ...], edges: Iterable[Edge]) -> None:
+        """Wait where it is known what follows a node, and nothing of that has begun."""
+        considered, outcome = tuple(edge.dst for edge in edges), visit.outcome.word
+        depth, state = self._services.depth, self.world.state
         await self._services.gate(
             Stop(
                 StopKind.AFTER_ROUTE,
                 visit.place(),
-                self._services.depth,
-                state=self.world.state,
-                taken=to,
-                considered=tuple(edge.dst for edge in edges),
-                outcome=visit.outcome.word,
+                depth,
+                state=state,
+                taken=taken,
+                considered=considered,
+                outcome=outcome,
             )
         )
-        if taken is not None and taken.kind == RESTART:
-            return await self._restart(visit, to)
-        return _Way(to, index)
 
     async def _restart(self, visit: Visit, to: str) -> _Way:
         """A new run goes on in this one's place; it ends as that one does."""
@@ -241,7 +248,7 @@ class GraphWalk:
         self.output = ended.output
         return _Way()
 
-    def _ended(self, visit: Visit, node: Node) -> _Way:
+    async def _ended(self, visit: Visit) -> _Way:
         """At the exit: the end, or the target of a goal gate that did not pass. Raises PhaseFailed."""
         graph = self.run.graph
         for gate, outcome in self.run.gates.items():
@@ -258,6 +265,7 @@ class GraphWalk:
             for name, target in targets.items():
                 if target and graph.node(target) is not None:
                     self._journal(visit, Selection(-1, f"goal gate '{gate}' is {outcome.word}: {name}"), target, None)
+                    await self._stop(visit, (target,), ())
                     return _Way(target)
             reason = f"goal_gate: '{gate}' is {outcome.word}, and no retry_target says where to go back to"
             self._journal(visit, Selection(-1, "goal gate"), "", None, code="goal_gate", reason=reason)
@@ -295,6 +303,7 @@ class GraphWalk:
 
         async def one(edge: Edge, name: str) -> BranchResult:
             async with limit:
+                await self._stop(visit, (edge.dst,), (edge,))
                 return await self._branch(edge, name, meets)
 
         work = [one(edge, name) for edge, name in zip(edges, names, strict=True)]

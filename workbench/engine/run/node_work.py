@@ -82,7 +82,7 @@ class PipelineWork:
 
     @property
     def asks_model(self) -> bool:
-        return self.node.kind in ("llm", "synthesis") or (self.node.kind == "join" and bool(self.node.prompt))
+        return self.node.asks_model
 
     async def run(self, execution: Execution) -> PhaseOutcome:
         """Executions until one succeeds or none is left. Returns its outcome, with the engine's keys in the context."""

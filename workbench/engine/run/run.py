@@ -162,7 +162,7 @@ class Run:
                 setup = visit.setup
                 setup.mutation, setup.refine, setup.given = mutation, refine, given
             output = await visit.run()
-            name = self._route(visit)
+            name = await self._route(visit)
         return output
 
     async def _pipeline(self, world: World, branch: str) -> str:
@@ -200,7 +200,7 @@ class Run:
                 return Restarted(outcome.status, outcome.output, outcome.reason)
             to = outcome.restart
 
-    def _route(self, visit: Visit) -> str:
+    async def _route(self, visit: Visit) -> str:
         targets = [target for target, _ in visit.setup.targets]
         route = next_phase(
             self.services.definition.graph, visit.phase.name, visit.route, visit.setup.route_rule, targets
@@ -210,6 +210,11 @@ class Run:
         )
         if visit.world.lineage:
             visit.world.lineage[-1]["route"] = route.to
+        stop = Stop(StopKind.AFTER_ROUTE, visit.place(), self.services.depth, state=visit.world.state)
+        taken = (route.to,) if route.to else ()
+        await self.services.gate(
+            replace(stop, taken=taken, considered=tuple(route.candidates), outcome=visit.outcome.word)
+        )
         return route.to
 
     def _start(self) -> None:

@@ -159,6 +159,7 @@ class Visit:
             # A failed tool has no output, but the file may say where the run goes from there.
             if isinstance(fault, ToolFailed) and (after := self._after_failure())[0]:
                 self.route, self.setup.route_rule = after
+                self.outcome = PhaseOutcome("fail", failure_reason=fault.reason)
                 return ""
             raise
         except (asyncio.CancelledError, Divergence):

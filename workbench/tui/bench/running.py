@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from workbench.engine.debugger.stepper import Breakpoint, Mode
 from workbench.engine.definition import DefinitionError
+from workbench.engine.routing.choosing import outcomes_of
 from workbench.store.faults import StoreError
 from workbench.tui.bench.file_view import file_view
 from workbench.tui.screens.breakpoints import BreakpointSheet, KnownNames, ask_for_breakpoint
@@ -27,9 +28,11 @@ from workbench.workspace.model_choice import GoesOffline
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from workbench.engine.journal.state import RunState
     from workbench.language.load import Loaded
     from workbench.tui.bench.presenter import Presenter
     from workbench.tui.bench.stage import Stage
+    from workbench.tui.bench.state import HeldRun
     from workbench.workspace.facts import Reload
     from workbench.workspace.session import Session
 
@@ -47,7 +50,24 @@ def known_names(presenter: Presenter) -> KnownNames:
     tools |= {phase.tool for phase in cascade.phases if phase.tool} if cascade is not None else set()
     schemas = (schema for listed in presenter.state.run.tool_schemas.values() for schema in listed)
     tools |= {str((schema.get("function") or {}).get("name") or "") for schema in schemas} - {""}
-    return KnownNames([phase.name for phase in presenter.outline], sorted(tools), list(presenter.state.run.state))
+    graph = presenter.file.graph if presenter.file is not None else None
+    edges = tuple((edge.src, edge.dst) for edge in graph.edges) if graph is not None else ()
+    phases, state = [phase.name for phase in presenter.outline], list(presenter.state.run.state)
+    return KnownNames(phases, sorted(tools), state, edges, outcomes_of(graph) if graph is not None else ())
+
+
+def _past_mode(held: HeldRun, run: RunState) -> Mode | None:
+    """How a run that is resumed goes on from a stop that its journal has behind it; None where it has not. What had
+    begun branches or a child goes on inside them."""
+    call = run.call_at(held.place)
+    if call is not None:
+        return Mode.OVER if call.answer is not None else None
+    visit = run.visit_of(held.place)
+    if visit is None or held.kind not in ("before_phase", "after_route"):
+        return None
+    if visit.finished:
+        return Mode.OVER
+    return Mode.INTO if visit.kind in ("parallel", "subgraph") else None
 
 
 class Running:
@@ -106,11 +126,11 @@ class Running:
         held = presenter.state.held
         if not self._catching_up or held is None:
             return
-        call = presenter.state.run.call_at(held.place)
-        self._catching_up = call is not None and call.answer is not None
-        if self._catching_up:
+        past = _past_mode(held, presenter.state.run)
+        self._catching_up = past is not None
+        if past is not None:
             presenter.state.held = None
-            session.go(Mode.OVER)
+            session.go(past)
             self._stage.soon()
 
     def follow(self) -> None:

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from textual.binding import BindingType
 
 from workbench.engine.debugger.condition import NAMES
-from workbench.engine.debugger.stepper import Breakpoint
+from workbench.engine.debugger.stepper import ARROW, OUTCOME, TOOL, Breakpoint
 from workbench.tui.bindings import bindings
 from workbench.tui.screens.sheet import Sheet
 from workbench.views.breakpoints import BreakpointRows
 from workbench.workspace.breakpoints import BreakpointError, parse_breakpoint
 
-EXAMPLES = "phase · phase:turn · tool NAME · tokens > 6000 · state.score < 3"
+EXAMPLES = "phase · phase:turn · FROM -> TO · outcome fail · tool NAME · tokens > 6000"
 
 
 class KnownNames(Struct, frozen=True):
@@ -25,22 +25,32 @@ class KnownNames(Struct, frozen=True):
     phases: Sequence[str] = ()
     tools: Sequence[str] = ()
     state: Sequence[str] = ()
+    edges: Sequence[tuple[str, str]] = ()
+    """Where each edge begins and ends."""
+    outcomes: Sequence[str] = ()
+    """Words that conditions of the file ask for."""
 
     def words(self) -> list[str]:
         """What completes a line that is being written."""
         return [
             *self.phases,
             *(f"{phase}:1" for phase in self.phases),
-            *("tool", *self.tools),
-            *(name for name in NAMES if name not in ("tool", "state")),
+            *(f"{source} {ARROW} {target}" for source, target in dict.fromkeys(self.edges)),
+            *(f"{OUTCOME} {word}" for word in dict.fromkeys((*self.outcomes, "fail", "success"))),
+            *(TOOL, *self.tools),
+            *(name for name in NAMES if name not in ("tool", "state", "outcome")),
             *(f"state.{key}" for key in self.state if key.isidentifier()),
             *("and", "or", "not", "in"),
         ]
 
+    def read(self, text: str) -> Breakpoint:
+        """The breakpoint that a line is. Raises BreakpointError."""
+        return parse_breakpoint(text, list(self.phases), self.edges)
+
     def objection(self, text: str) -> str:
         """Why a line is no breakpoint; empty for one that is."""
         try:
-            parse_breakpoint(text, list(self.phases))
+            self.read(text)
         except BreakpointError as fault:
             return str(fault)
         return ""
@@ -61,7 +71,7 @@ def ask_for_breakpoint(
             return None
         if wrong := known.objection(text):
             return wrong
-        point = parse_breakpoint(text, list(known.phases))
+        point = known.read(text)
         if before is not None and before in points:
             points[points.index(before)] = replace(point, disabled=before.disabled)
         else:
