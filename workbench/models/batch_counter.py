@@ -25,7 +25,7 @@ CUT: Final = "<|endoftext|>"
 
 
 def counted_together(texts: list[str], encoding: Any, alone: Callable[[str], Counted], longest: int) -> list[Counted]:
-    """What ``alone`` says of each text; it is asked itself for those of more than so many characters.
+    """The count that ``alone`` gives for each text; ``alone`` itself counts texts beyond a length.
 
     ``encoding`` is one of tiktoken.
     """
@@ -57,7 +57,7 @@ class BatchCounter:
         self._texts: list[str] = []
         self._size = 0
         self._waiting: SimpleQueue[list[str] | Event | None] = SimpleQueue()
-        """Texts to be counted, and who is to be told when those before it are; None where no more will come."""
+        """Texts to be counted, and events to set once the texts before them are counted; None ends the queue."""
         self._counts: list[Counted] = []
         self._is_beside = False
 
@@ -81,8 +81,9 @@ class BatchCounter:
         return counts
 
     def beside(self, work: Callable[[], T]) -> T:
-        """Do the work in a thread, which is over when this returns, and count here what it adds meanwhile. Raises what
-        the work raises. Where the system gives no thread, all is done here."""
+        """Do the work in a thread, which ends before this returns, and count here what it adds meanwhile. Raises what
+        the work raises. If the system gives no thread, all is done here.
+        """
         from concurrent.futures import ThreadPoolExecutor  # Long there where a tokenizer is.
 
         with ThreadPoolExecutor(1, "beside the tokenizer") as executor:
@@ -103,7 +104,7 @@ class BatchCounter:
         return done.result()
 
     def _let_go(self) -> None:
-        """Nobody waits in vain for what is not counted any more."""
+        """Release everyone who waits for counts that will not come."""
         while (it := self._waiting.get()) is not None:
             if isinstance(it, Event):
                 it.set()

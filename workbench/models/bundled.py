@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 PIECE = 100_000
-"""Characters of the price map that are parsed in one step, of a millisecond: no other thread runs meanwhile."""
+"""Characters of the price map that are parsed in one step, which takes about a millisecond: it blocks all other
+threads.
+"""
 
 
 @cache
 def litellm_folder() -> Path:
-    """The installed package's folder. Raises FileNotFoundError where it is not installed."""
+    """The installed package's folder. Raises FileNotFoundError if it is not installed."""
     spec = find_spec("litellm")
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError("litellm is not installed")
@@ -28,20 +30,20 @@ def prices_file() -> Path:
 
 
 def encodings_folder() -> Path:
-    """Where cl100k, o200k and p50k lie under the names that tiktoken gives to downloads."""
+    """Folder with cl100k, o200k and p50k under the names that tiktoken gives to downloads."""
     return litellm_folder() / "litellm_core_utils" / "tokenizers"
 
 
 @cache
 def price_map() -> Mapping[str, Mapping[str, Any]]:
-    """The price map, read once for all who ask. Raises OSError, ValueError."""
+    """The price map, read once per process. Raises OSError, ValueError."""
     table = parsed_in_pieces(prices_file().read_text("utf-8"))
     table.pop("sample_spec", None)
     return table
 
 
 def parsed_in_pieces(text: str) -> dict[str, Any]:
-    """A JSON object of objects; where it is indented by four, a few of them at a time. Raises ValueError."""
+    """A JSON object of objects, parsed a few at a time if it is indented by four. Raises ValueError."""
     end, found = "\n    },\n", dict[str, Any]()
     start = text.find("{") + 1
     while (cut := text.find(end, start + PIECE)) >= 0:

@@ -1,4 +1,4 @@
-"""How providers cache prompts: a rule by who made the model, or who sells it where the seller has a rule of its own."""
+"""How providers cache prompts: a rule by the model's maker, or by its seller if the seller has a rule of its own."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _PRICES_OF_CACHED = ("cache_read_input_token_cost", "cache_read_input_token_cost
 
 
 def maker(model: str) -> str:
-    """The provider whose rule of caching a model has by its name; empty for none that is known."""
+    """The provider whose caching rule applies to a model by its name; empty if none is known."""
     name = bare_name(model)
     return next((provider for prefix, provider in _MAKERS.items() if name.startswith(prefix)), "")
 
 
 def stated_rule(model: str) -> CacheRule:
-    """The rule for a model of which nothing is known but that its provider has stated cached tokens: the maker's."""
+    """The rule for a model if all that is known is that its provider has stated cached tokens: the maker's."""
     return RULES.get(maker(model)) or CacheRule("the record", 1)
 
 

@@ -42,7 +42,7 @@ def client() -> RecordingClient:
 
 
 async def ready() -> None:
-    """Have the client made, in a thread where that imports litellm."""
+    """Make the client, in a thread if that imports litellm."""
     if _client is None:
         await asyncio.to_thread(client)
 
@@ -91,7 +91,7 @@ class _SharedEnvironment:
             await asyncio.wait([left], timeout=_LOOK_AGAIN)
 
     def leave(self, loop: asyncio.AbstractEventLoop) -> None:
-        """The last one to leave brings back what was there."""
+        """The last call to leave restores the variables."""
         with self._lock:
             if loop not in self._users:
                 return
@@ -105,7 +105,7 @@ class _SharedEnvironment:
                 other.call_soon_threadsafe(partial(_tell, left))
 
     def _taken(self, wanted: Mapping[str, str], loop: asyncio.AbstractEventLoop) -> asyncio.Future[None] | None:
-        """None where the variables are as wanted now; else what to wait for before another try."""
+        """None if the variables are as wanted now; else a future to wait for before another try."""
         with self._lock:
             if self._users and all(user.is_closed() for user in self._users):
                 self._users.clear()
@@ -167,7 +167,7 @@ async def _until_sent(env: Mapping[str, str], tape: Tape) -> AsyncIterator[None]
 async def completion(env: Mapping[str, str], tape: Tape, *, direct: bool = True, **arguments: Any) -> Any:
     """litellm's answer to a request, or its stream of pieces.
 
-    ``env`` is where litellm finds keys and addresses. ``direct`` takes its own route to servers of OpenAI's kind.
+    ``env`` holds the keys and addresses that litellm reads. ``direct`` uses its own route to OpenAI-compatible servers.
     Raises what litellm raises, NotSent and Unreached.
     """
 

@@ -203,7 +203,7 @@ def _text(value: Any) -> str:
 
 
 def sound(event: Mapping[str, Any]) -> dict[str, Any]:
-    """An event of a stream whose usage the parser can read: what is no count in it is left out."""
+    """An event of a stream whose usage the parser can read: fields that are no counts are left out."""
     usage = event.get("usage")
     return {**event, "usage": _counts(usage) if isinstance(usage, dict) else None}
 
@@ -222,14 +222,14 @@ def _counts(usage: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Loose(SimpleNamespace):
-    """An object of JSON; what is not there is None."""
+    """An object of JSON; missing fields are None."""
 
     def __getattr__(self, name: str) -> None:
         return None
 
 
 def loose(text: str) -> Any:
-    """A JSON object of OpenAI's kind, as ``Collector.add`` takes it; None for what is no such object."""
+    """An OpenAI-style JSON object, as ``Collector.add`` takes it; None for other values."""
     try:
         body = json.loads(text, object_hook=lambda fields: _Loose(**fields))
     except (ValueError, RecursionError, TypeError):

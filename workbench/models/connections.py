@@ -26,8 +26,9 @@ from workbench.models.tape import Tape, Unreached, Unusable, current
 IDLE = 5.0
 """Seconds that a connection is kept for the next call: fewer than servers wait before they close it."""
 STALE = 1.0
-"""Seconds within which a closed connection answers a request with its end: the request met nobody. A server that took
-the request and then fell is not told apart from that by HTTP; it has usually begun to work for longer than this."""
+"""Seconds within which the end of a closed connection answers a request: no server read it. HTTP cannot tell this from
+a server that took the request and then failed, which usually takes longer.
+"""
 
 
 MEGABYTE = 1 << 20
@@ -48,7 +49,7 @@ class Bounds(Struct, frozen=True):
     body: int = 64 * MEGABYTE
     """Bytes of the whole. An answer of 128,000 tokens with an event for each has some 30 MB."""
     line: int = 32 * MEGABYTE
-    """Bytes between two line ends: an event of a stream, or JSON, which is parsed as one."""
+    """Bytes between two line ends: an event of a stream, or JSON, which is parsed at once."""
     lines: int = 2_000_000
     """Lines of the whole: three for each token of a long answer are a quarter of that."""
     nodes: int = 1_000_000
@@ -59,7 +60,7 @@ class Bounds(Struct, frozen=True):
 
 
 class Intake:
-    """Counts the bytes of one response as they come."""
+    """Counts the bytes of one response as they arrive."""
 
     def __init__(self, bounds: Bounds = Bounds()) -> None:
         self._bounds = bounds
@@ -92,10 +93,10 @@ class Intake:
 
 
 def decoder(coding: str) -> Callable[[bytes], Iterator[bytes]]:
-    """What undoes a content coding (RFC 9110, section 8.4.1), a piece of at most 1 MB at a time.
+    """Decodes a content coding (RFC 9110, section 8.4.1), in pieces of at most 1 MB.
 
-    Raises ValueError for one that is not gzip, deflate or identity: none was asked for. The decoder raises zlib.error
-    for bytes that are not in its coding.
+    Raises ValueError for a coding other than gzip, deflate or identity: none was requested. The decoder raises
+    zlib.error for bytes that are not in its coding.
     """
     match coding.strip().lower():
         case "" | "identity":
@@ -154,7 +155,8 @@ class RecordingClient(httpx.AsyncClient):
 
     async def send(self, request: httpx.Request, *, stream: bool = False, **options: Any) -> httpx.Response:
         """As httpx does. With a tape it raises Unreached where httpx raises an HTTPError, and NotSent for a second
-        request: retries are the engine's, and litellm's client would make another one by itself."""
+        request: the engine makes retries, and litellm's client would add its own.
+        """
         tape = current.get()
         if tape is not None:
             await tape.sending(request)
@@ -198,8 +200,9 @@ class RecordingClient(httpx.AsyncClient):
         await super().aclose()
 
     async def _once(self, request: httpx.Request, options: dict[str, Any]) -> tuple[httpx.Response, _Lane]:
-        """The answer, its body unread. A request that was written to a connection which the server had closed already
-        reached nobody, and is sent again on another: RFC 9112, section 9.3.1; curl does the same."""
+        """The answer, its body unread. A request written to a connection that the server had closed already reached no
+        server, and is sent again on another: RFC 9112, section 9.3.1; curl does the same.
+        """
         lane = self._free_lane()
         lane.requests += 1
         try:
@@ -240,7 +243,7 @@ def _settings() -> dict[str, Any]:
 
 
 class _Lane(Struct):
-    """A client of httpx, and how many requests it has whose answers are not read to their end."""
+    """A client of httpx, and the number of its requests whose answers are not fully read."""
 
     client: httpx.AsyncClient
     requests: int = 0
@@ -305,10 +308,10 @@ class EventStreamResponse(httpx.Response):
 
 
 def readable_line(line: str) -> str:
-    """A line ``data: ...`` of an event stream, written so that litellm reads all of it.
+    """A line ``data: ...`` of an event stream, rewritten so that litellm reads all of it.
 
-    litellm passes over what is not JSON, takes every line that mentions ``[DONE]`` for the end, and stops at usage that
-    is no count. Raises JSONDecodeError for what is not JSON.
+    litellm skips lines that are not JSON, takes every line that mentions ``[DONE]`` for the end, and stops at invalid
+    usage. Raises JSONDecodeError for text that is not JSON.
     """
     value = line.removeprefix("data:").strip()
     if not value or value == "[DONE]":
@@ -329,8 +332,9 @@ class _Body(httpx.AsyncByteStream):
         self._bounds = bounds
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Raises Unusable (an HTTPError, as where the connection breaks) past a bound. Of an error's body the beginning
-        is enough: the rest is left."""
+        """Raises Unusable (an HTTPError, as for a broken connection) beyond a bound. Of an error's body only the
+        beginning is read.
+        """
         failed, room = self._answer.status_code >= 400, self._bounds.error
         try:
             async for data in self._unpacked():
@@ -361,7 +365,7 @@ class _Body(httpx.AsyncByteStream):
             raise Unusable(str(fault)) from None
 
     async def aclose(self) -> None:
-        """A connection whose answer was not read to the end is closed."""
+        """Close a connection whose answer was not fully read."""
         if self._lane is not None:
             self._lane.requests -= 1
             self._lane = None

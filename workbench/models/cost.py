@@ -9,8 +9,8 @@ from workbench.engine.journal.usage import Usage
 def cost(usage: Usage, price: Price) -> float | None:
     """US dollars: fresh·p + cached·p_read + written·p_write + output·p_out.
 
-    None when input, output or a price that is needed is unknown. Cached or written tokens without a price of their own
-    cost what fresh ones do; output includes reasoning.
+    None when input, output or a needed price is unknown. Cached or written tokens without a price of their own cost as
+    much as fresh ones; output includes reasoning.
     """
     if usage.input is None or usage.output is None or price.input is None or price.output is None:
         return None

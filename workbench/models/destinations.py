@@ -1,7 +1,7 @@
-"""Where litellm sends a model's requests, and with which key: read off a request that it makes and that never leaves.
+"""Finds where litellm sends a model's requests, and with which key: read from a request that litellm makes and that is
+never sent.
 
-So every provider that litellm knows is found as litellm finds it, with its addresses and variables, and no list of ours
-says it again.
+So every provider that litellm knows is resolved as litellm resolves it, without a list of our own.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _OPENAI_HOST = "api.openai.com"
 _OF_OPENAI = frozenset({"openai", "text-completion-openai", "custom_openai"})
 _ASKS_FOR_BASE = re.compile(r"api[_ ]base|base url", re.IGNORECASE)
 _LOGGED_IN_BY_HAND = frozenset({"github_copilot", "chatgpt"})
-"""Providers for which litellm opens a login in a browser as soon as they are asked about."""
+"""Providers for which litellm opens a login in a browser at the first request."""
 _TELLING = 12
 """Characters from which on a key is known wherever it stands; a shorter one only as a whole."""
 
 
 async def located(resolved: Resolved, env: Mapping[str, str], *, embeds: bool = False) -> Resolved:
-    """The same with the address, the variables and the key that litellm takes, for completions or embeddings.
+    """The same with the address, the variables and the key that litellm uses, for completions or embeddings.
 
-    A key goes along unless the address is of this machine or this network, or a variable says it: servers there often
+    A key is required unless the address is of this machine or this network, or a variable sets it: such servers often
     need none. Raises NoKey, with what to set.
     """
     if resolved.base_url:
@@ -76,8 +76,9 @@ async def located(resolved: Resolved, env: Mapping[str, str], *, embeds: bool = 
 
 
 def _handed(resolved: Resolved, env: Mapping[str, str]) -> Resolved:
-    """With the key and the address of the variables that are named after the provider, where they are set: for some
-    providers litellm looks at others, or at none."""
+    """With the key and the address from the variables named after the provider, if they are set: for some providers
+    litellm reads others, or none.
+    """
     stem = _stem(resolved.provider.id)
     base, variable = env.get(f"{stem}_API_BASE", "").strip(), f"{stem}_API_KEY"
     key = env.get(variable, "").strip() if variable != "OPENAI_API_KEY" else ""
@@ -87,7 +88,7 @@ def _handed(resolved: Resolved, env: Mapping[str, str]) -> Resolved:
 
 
 def _where_it_listens(resolved: Resolved) -> Resolved:
-    """At the address where a server of its kind listens: litellm would ask OpenAI. Raises NoKey where none is known."""
+    """With the address where a server of its kind listens: litellm would ask OpenAI. Raises NoKey if none is known."""
     if not resolved.provider.listens:
         name = f"{_stem(resolved.provider.id)}_API_BASE"
         raise NoKey(f"'{resolved.name}' says nowhere which server answers: set {name} (or give --base-url)", "no_model")
@@ -111,7 +112,7 @@ makes the requests of the calls that have them, and none would go on."""
 async def _looked_at(
     resolved: Resolved, env: Mapping[str, str], key: str | None, embeds: bool
 ) -> tuple[Tape, str, bool]:
-    """The tape of a request that was not sent, what litellm said where it made none, and whether by its own route."""
+    """The tape of the unsent request, litellm's error if it made none, and whether it used its own route."""
     words = ""
     for direct in (True, False):
         tape = Tape(held=True)
@@ -145,9 +146,10 @@ def _held(resolved: Resolved, env: Mapping[str, str], key: str | None, direct: b
 
 
 def _key_in(tape: Tape, env: Mapping[str, str], provider: str) -> str:
-    """The variable whose value the request carries; empty where it carries none.
+    """The variable whose value the request carries; empty if it carries none.
 
-    litellm takes OPENAI_API_KEY where a provider's own is missing: that is nobody else's, and counts as none.
+    litellm takes OPENAI_API_KEY if a provider's own key is missing; that key belongs to another provider and counts as
+    none.
     """
     if tape.url is None:
         return ""
@@ -163,7 +165,7 @@ def _key_in(tape: Tape, env: Mapping[str, str], provider: str) -> str:
 
 
 def _base_of(url: str, env: Mapping[str, str]) -> tuple[str, str]:
-    """The variable that says the address of a request, and the address; empty texts where none does."""
+    """The variable that sets the address of a request, and the address; empty texts if none does."""
     for name, value in env.items():
         if value.startswith(("http://", "https://")) and urlsplit(value).netloc == urlsplit(url).netloc:
             return name, value

@@ -28,9 +28,9 @@ LEXICAL_SIZE = 256
 
 
 class LexicalEmbedder:
-    """Implements ``Embedder``, whatever model is asked for: no model, no network, the same vectors on every machine.
+    """Implements ``Embedder`` for any model name: no model, no network, the same vectors on every machine.
 
-    Two texts are near where they share words; it knows nothing of meaning, so its name says what it is.
+    Two texts are near if they share words. It does not compare meanings, and its name says so.
     """
 
     async def embed(self, texts: Sequence[str], model: str) -> EmbeddedTexts:
@@ -38,8 +38,9 @@ class LexicalEmbedder:
 
 
 def vector_of(text: str) -> tuple[float, ...]:
-    """A unit vector: each word adds 1 + ln(number) to the element that its hash names, or takes it away there, so that
-    words which meet in an element do not make texts alike. All zeros for a text without words."""
+    """A unit vector. Each word adds 1 + ln(frequency) to the element given by its hash, or subtracts it, so that words
+    that share an element do not make texts similar. All zeros for a text without words.
+    """
     vector = [0.0] * LEXICAL_SIZE
     for word, number in sorted(words(text).items()):
         digest = hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()
@@ -104,7 +105,7 @@ class LiteLLMEmbedder:
     def _embedded(
         self, response: Any, texts: Sequence[str], resolved: Resolved, model: str, tape: Tape, seconds: float
     ) -> EmbeddedTexts:
-        """The vectors in the order of the texts. Raises ModelFault where they are not one finite vector for each."""
+        """The vectors in the order of the texts. Raises ModelFault unless there is one finite vector for each."""
         try:
             rows = sorted((int(one["index"]), one["embedding"]) for one in response.data)
             vectors = tuple(tuple(float(x) for x in vector) for _, vector in rows)

@@ -18,7 +18,7 @@ from workbench.models.toolspace import json_tokens, notation_tokens
 
 PER_NAME = 1
 UNSIZED = (1024, 1024)
-"""Pixels assumed of an image whose size nobody noted."""
+"""Pixels assumed for an image of unknown size."""
 T = TypeVar("T")
 _PIECE = 100_000
 """Characters: o200k refuses a run of blanks near a million; such a text is counted in pieces of this size."""
@@ -55,7 +55,7 @@ class Encodings:
         return _Tally(self, family(model))
 
     def _counts(self, kind: Family) -> dict[str, tuple[int, Grade]]:
-        """What is known of messages. Nobody takes anything out: whoever has it may rely on what was in it."""
+        """Counts of messages. Entries are never removed, so callers can rely on them."""
         counts = self._messages.get(kind.prefix)
         if counts is None or len(counts) >= _REMEMBERED:
             counts = self._messages[kind.prefix] = {}
@@ -94,8 +94,9 @@ class Encodings:
         return round(kind.scale * self._encoded(text, kind)[0])
 
     def _beside(self, message: Message, kind: Family) -> tuple[int, Grade]:
-        """Tokens beside those of the texts, and the grade of both together. Tool calls, tool results, names, images and
-        provider metadata are estimates, and what stands in for something else."""
+        """Tokens beside those of the texts, and the grade of both together. Estimates: tool calls, tool results, names,
+        images, provider metadata, and stand-ins.
+        """
         role, content, calls = message.role, message.content, message.tool_calls
         tokens = kind.system if role == "system" else kind.message
         tokens += kind.result if role == "tool" else 0
@@ -147,7 +148,7 @@ class _Tally:
         self._together = BatchCounter(lambda texts: encodings._encoded_together(texts, kind))
         self._digests: list[str] = []
         self._fresh: dict[str, tuple[int, int, Grade]] = {}
-        """By digest: how many texts there are, and what is beside them."""
+        """By digest: the number of its texts, and the tokens beside them."""
 
     def add(self, message: Message) -> None:
         digest = message.body_hash

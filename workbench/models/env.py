@@ -1,5 +1,6 @@
-"""Reads ``.env`` files: names and values only, nothing expanded, and nothing that could redirect what runs or where
-requests go."""
+"""Reads ``.env`` files: names and values only, nothing expanded, without names that could redirect programs or
+requests.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def read(text: str, file: str = ".env") -> Dotenv:
 
 
 def load(path: Path) -> Dotenv:
-    """The file, or nothing where there is none; what cannot be read is a problem. Nobody waits for a pipe."""
+    """The file, or an empty one if there is none; an unreadable file is a problem. A pipe is not read."""
     if path.exists() and not path.is_file():
         return Dotenv(problems=(Problem(Severity.WARNING, "env", "cannot be read: not a file", str(path)),))
     try:
@@ -95,7 +96,7 @@ def load(path: Path) -> Dotenv:
 
 
 def _value(text: str, at: int) -> tuple[str | None, int]:
-    """The value that begins at an offset and the offset after it; None for a quote without its end."""
+    """The value that begins at an offset and the offset after it; None for an unclosed quote."""
     quote = text[at : at + 1]
     if quote not in ("'", '"') or not quote:
         end = _line_end(text, at)

@@ -87,9 +87,9 @@ class ToolPrompt(Struct, frozen=True):
     """Tokens that a provider adds to a request with tools, beside the definitions."""
 
     auto: int
-    """Where the model may choose."""
+    """If the model may choose."""
     forced: int
-    """Where it has to call a tool (``any``, ``required``, or one by name)."""
+    """If it has to call a tool (``any``, ``required``, or one by name)."""
 
 
 ANTHROPIC_3 = ToolPrompt(346, 313)
@@ -108,30 +108,30 @@ class Family(Struct, frozen=True):
     prefix: str
     encoding: Encoding
     exact: bool = False
-    """Whether text counted by the rule for chat messages is what the provider bills: its encoding is published, and the
-    rule too (OpenAI's cookbook, "How to count tokens with tiktoken"). Nothing that was only measured is exact, nor are
-    images and tools."""
+    """Whether the provider bills text as the rule for chat messages counts it: the encoding and the rule are published
+    (OpenAI's cookbook, "How to count tokens with tiktoken"). Measured rules, images and tools are never exact.
+    """
     image: Formula = tiles(85, 170)
     scale: float = 1.0
-    """Tokens of the provider for one of the encoding, where the encoding is a stand-in."""
+    """Tokens of the provider for one of the encoding, if the encoding is a stand-in."""
     range: tuple[float, float] = (0.7, 1.4)
     """Between which shares of our count the provider's lies, for texts of all kinds."""
     message: int = 4
-    """Tokens of a message beside its content, the role's included."""
+    """Tokens of a message beside its content, including the role's."""
     request: int = 3
     """Tokens of a request beside its messages and tools."""
     call: int = 7
     """Tokens of a native tool call beside its name and arguments."""
     result: int = 0
-    """Tokens of a native tool result beside those of any message."""
+    """Tokens of a native tool result beyond those of any message."""
     system: int = 4
     """The same as ``message`` for a system message."""
     schema: int | None = 0
     """Tokens beside the text of a schema that the answer has to follow; None: the provider counts none for a schema."""
     thinking: int = 0
-    """Tokens that a request has more where it gives the model a budget for reasoning."""
+    """Additional tokens of a request with a budget for reasoning."""
     tools: ToolPrompt | None = None
-    """Set where tools are shown as JSON behind a prompt of the provider's; None: in OpenAI's notation."""
+    """Set if tools are shown as JSON behind a prompt of the provider's; None: in OpenAI's notation."""
 
 
 def _claude(prefix: str, tools: ToolPrompt, scale: float = 1.1) -> Family:
@@ -157,7 +157,7 @@ def _reasoning(prefix: str, image: Formula) -> Family:
 
 
 def _completion(prefix: str) -> Family:
-    """A model of OpenAI that goes on with a prompt: nothing is counted beside its text."""
+    """A model of OpenAI that continues a prompt: only its text is counted."""
     return Family(prefix, "cl100k_base", True, message=0, request=0, system=0)
 
 
@@ -227,7 +227,7 @@ OTHER = Family("", "o200k_base")
 _SELLER = re.compile(
     r"^(?:(?:us|eu|apac|jp|au|ca|us-gov|global)\.)?(?:anthropic|meta|mistral|openai|google|qwen|deepseek)\."
 )
-"""How Bedrock begins a name: the region and who made the model."""
+"""Beginning of a Bedrock name: the region and the model's maker."""
 
 
 def bare_name(model: str) -> str:

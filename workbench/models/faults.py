@@ -59,7 +59,7 @@ _QUOTA = re.compile(r"insufficient_quota|billing|credit balance", re.IGNORECASE)
 
 
 def fault_of(error: BaseException, tape: Tape, resolved: Resolved, partial: str = "") -> ModelFault:
-    """The fault behind an exception. Its words are the provider's where it said something; the key is taken out."""
+    """The fault behind an exception. It quotes the provider if it gave a message; the key is removed."""
     kind, status = _kind(error, tape, partial)
     said, provider = _said(tape) or _plain(tape.unreached or error), resolved.where
     if kind == "authentication":
@@ -115,7 +115,7 @@ def unreadable(tape: Tape, resolved: Resolved) -> str:
 
 
 def _at(tape: Tape, provider: str) -> str:
-    """The server's address, where the name of who is asked does not say it."""
+    """The server's address, if the provider's name does not imply it."""
     address = f"{tape.url.scheme}://{tape.url.netloc.decode('ascii')}" if tape.url is not None else ""
     return f" at {address}" if address and not provider.startswith(address) else ""
 
@@ -130,8 +130,9 @@ def _moved(tape: Tape) -> str:
 
 
 def retry_after(tape: Tape) -> float | None:
-    """Seconds that the provider asks to wait: ``retry-after-ms``, or ``retry-after`` as a number or a date. None where
-    it asks for none, or for one without end."""
+    """Seconds that the provider asks to wait: ``retry-after-ms``, or ``retry-after`` as a number or a date. None if it
+    asks for none, or for an infinite wait.
+    """
     milliseconds, value = tape.headers.get("retry-after-ms"), tape.headers.get("retry-after")
     try:
         if milliseconds is not None:
@@ -192,7 +193,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _said(tape: Tape) -> str:
-    """The message inside an error body, or the body itself where it is short plain text."""
+    """The message inside an error body, or the body itself if it is short plain text."""
     text = tape.text().strip()
     try:
         body = json.loads(text.removeprefix("data:").strip().partition("\n")[0])

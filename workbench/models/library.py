@@ -27,7 +27,7 @@ _litellm: Any = None
 def imported() -> Any:
     """The module ``litellm``, with its switches set. The first call imports it, which takes one to three seconds.
 
-    The garbage collector rests meanwhile: among so many new objects it would stall all other threads by 150 ms.
+    The garbage collector is off meanwhile: among so many new objects it would stall all other threads for 150 ms.
     """
     global _litellm
     with _import_lock:
@@ -53,8 +53,9 @@ def imported() -> Any:
 
 
 def declared(prefix: str) -> Any:
-    """How litellm declares a provider of OpenAI's kind in its table of them (``api_key_env`` is the variable of its
-    key); None where it does not."""
+    """litellm's entry for an OpenAI-compatible provider (``api_key_env`` is the variable of its key); None
+    without one.
+    """
     return imported().llms.openai_like.json_loader.JSONProviderRegistry.get(prefix)
 
 
@@ -71,7 +72,7 @@ def is_provider(prefix: str) -> bool:
 
 
 def provider_of(model: str) -> str:
-    """The provider that litellm finds for a name without one; empty where it finds none."""
+    """The provider that litellm finds for a name without one; empty if it finds none."""
     try:
         return str(imported().get_llm_provider(model)[1])
     except Exception:  # noqa: BLE001 - litellm's way to say that it knows none

@@ -1,4 +1,4 @@
-"""Answers requests through litellm: one try, one deadline, every fault typed, and the body exactly as it was sent.
+"""Answers requests through litellm: one try, one deadline, every fault typed, and the body exactly as sent.
 
 The import takes seconds, so it happens in a worker thread at the first call, or at ``warm``.
 """
@@ -58,7 +58,7 @@ class LiteLLM:
         self._timeout = timeout_s
         self._stream = stream
         self._found: dict[Resolved, Resolved] = {}
-        """Where models are answered, once it is known."""
+        """The resolved destination of each model, once known."""
 
     def recorded(self, request: Request, place: Place) -> str:
         return "live"
@@ -145,7 +145,7 @@ class LiteLLM:
         answer: Collector,
         begin: float,
     ) -> Answer:
-        """The typed answer, without what litellm makes up where the provider said nothing: finish reason and usage."""
+        """The typed answer, without what litellm invents if the provider states nothing: finish reason and usage."""
         if not answer.text.strip() and not answer.calls and not _read_whole(tape, answer):
             nothing = _nothing(resolved, tape, answer, self._stream)
             raise self._with_usage(nothing, request.model, tape, answer)
@@ -176,8 +176,9 @@ class LiteLLM:
 
 
 def _read_whole(tape: Tape, answer: Collector) -> bool:
-    """Take the answer from the response as it came, where litellm could not: one that came whole though a stream was
-    asked for, or whose usage nobody can read. Whether there is one."""
+    """Take the answer from the raw response if litellm could not read it: it came whole although a stream was
+    requested, or its usage is invalid. Returns whether there is one.
+    """
     if answer.text or answer.calls or tape.status != 200 or tape.garbled:
         return False
     body = loose(tape.whole())

@@ -22,7 +22,7 @@ PIECES = 24
 
 
 class Offline:
-    """Implements ``Model``. It stands in for the model of the request, whose encoding and prices it takes."""
+    """Implements ``Model``. It replaces the model of the request, whose encoding and prices it uses."""
 
     name = OFFLINE
 
@@ -111,7 +111,7 @@ class Offline:
         return f"{what} is scripted for phase '{place.phase}', {where} in {file}"
 
     def _usage(self, reply: Reply | None, model: str, text: str, calls: tuple[NativeCall, ...]) -> Usage:
-        """Counted, where it can be: what was said. What a provider alone knows stays unknown."""
+        """Counted usage of the text. Numbers that only a provider knows stay unknown."""
         scripted = reply.usage if reply else None
         output = scripted.output if scripted else None
         if output is None:
@@ -127,7 +127,7 @@ def _arguments(call: ScriptedCall) -> str:
 
 
 def _prompted(call: ScriptedCall) -> str:
-    """A call as models write it in text; arguments that are text stand in it as they are written, valid or not."""
+    """A call as models write it in text; text arguments are inserted as written, valid or not."""
     tool = json.dumps(call.tool, ensure_ascii=False)
     return f'{{"tool": {tool}, "arguments": {_arguments(call)}}}'
 

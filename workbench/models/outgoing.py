@@ -62,7 +62,8 @@ def _message(message: Message, images: Images, foreign: frozenset[str]) -> dict[
 
 
 def parameters_for(request: Request, resolved: Resolved) -> dict[str, Any]:
-    """What is sent beside the messages. A budget for reasoning goes to those who take one, in place of the effort.
+    """The parameters sent beside the messages. A model that takes a budget for reasoning gets it in place of the
+    effort.
 
     Raises ValueError for a parameter that no request may set.
     """
@@ -111,7 +112,7 @@ def marked(request: Request) -> dict[int, dict[str, str]]:
 
 
 _OWN_ROUTES = ("anthropic/", "bedrock/")
-"""Providers whose way through litellm loses ``extra_body``: there, it goes on what litellm does not take for itself."""
+"""Providers for which litellm drops ``extra_body``: their further parameters are passed by name."""
 
 
 def placed(parameters: Mapping[str, Any], litellm_name: str, owned: Callable[[str], bool]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Prices, cache rules and limits of models, from the map that ships with litellm and from the user's own prices.
 
-The map has no entry for OpenRouter's names, and a zero in it means that nobody wrote a price down: such names are
-mapped to the provider's own model and graded an estimate, and what stays unknown is None.
+The map has no entry for OpenRouter's names, and a zero in it means that no price was entered. Such names are mapped to
+the provider's own model and graded an estimate; unknown prices are None.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Entry(NamedTuple):
     key: str
     facts: Mapping[str, Any]
     provider: Provider | None
-    """Who made the model; None where its name does not say."""
+    """The model's maker; None if its name does not tell."""
     own: bool
-    """Whether the entry is that provider's, not one of somebody who sells its models on."""
+    """Whether the entry is that provider's, not one of a reseller."""
 
 
 def answered_by(name: str) -> str:
-    """The provider that a name alone suggests: OpenRouter where the prefix is written its way."""
+    """The provider that a name alone suggests: OpenRouter if the prefix has its form."""
     provider, _ = split(name)
     if provider is None:
         return ""
@@ -124,7 +124,7 @@ class PriceTable:
         return price.input is not None and price.output is not None
 
     def nearest(self, model: str) -> str:
-        """The name in the map that is most like the last part of this one; empty where none is."""
+        """The name in the map most similar to the last part of this one; empty if none is."""
         names = {key.rpartition("/")[2] for key in self._loaded()}
         return next(iter(difflib.get_close_matches(model.rpartition("/")[2], names, 1, 0.75)), "")
 
@@ -154,14 +154,15 @@ class PriceTable:
         return any(facts.get("litellm_provider") == provider for facts in self._loaded().values())
 
     def supports_tools(self, model: str) -> bool | None:
-        """Whether the model takes native tools; None where the map does not say."""
+        """Whether the model takes native tools; None if the map does not say."""
         entry = self._entry(split_effort(model)[0])
         stated = entry.facts.get("supports_function_calling") if entry else None
         return stated if isinstance(stated, bool) else None
 
     def cached_from(self, model: str) -> int | None:
-        """From how many tokens a provider caches what a request marks; 0 where marks mean nothing to it; None where the
-        map does not know the model."""
+        """Tokens from which a provider caches a marked prefix; 0 if it ignores marks; None if the map does not know the
+        model.
+        """
         if not self.listed(model):
             return None
         rule = self.price(model).rule
@@ -216,7 +217,7 @@ def _candidates(name: str) -> Iterator[tuple[str, Provider | None, bool]]:
 
 
 def _number(facts: Mapping[str, Any], key: str, input_tokens: int) -> float | None:
-    """The price that holds at a length of the request; None for an entry that is missing or zero."""
+    """The price at a length of the request; None for an entry that is missing or zero."""
     for threshold in sorted((int(m[1]) for fact in facts if (m := _THRESHOLD.fullmatch(fact))), reverse=True):
         longer = facts.get(f"{key}_above_{threshold}k_tokens")
         if input_tokens > threshold * 1000 and longer:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 
 class Provider(Struct, frozen=True):
-    """One provider. Where it answers and with which key, litellm knows."""
+    """One provider. litellm knows its address and its key."""
 
     id: str
     """The prefix of litellm's model names."""
@@ -20,7 +20,7 @@ class Provider(Struct, frozen=True):
     families: tuple[str, ...] = ()
     """How bare model names that belong to it begin."""
     listens: str = ""
-    """Where a server of this kind listens unless it is told otherwise, where litellm does not know."""
+    """Default address of a server of this kind, if litellm does not know it."""
     dashes: bool = False
     """Its model names have dashes where OpenRouter's have dots."""
     alternating: bool = False
@@ -110,7 +110,7 @@ def named(prefix: str) -> Provider:
 
 
 def by_family(model: str) -> Provider | None:
-    """The provider whose models have names like this one, which names no provider."""
+    """The provider whose models have names like this one, which has no provider's prefix."""
     return next((p for p in _TABLE if p.families and model.startswith(p.families)), None)
 
 

@@ -144,7 +144,7 @@ class Replies(Struct, frozen=True):
     file: str = ""
 
     def at(self, place: Place, asked: Request) -> Reply | None:
-        """The entry that answers a call, or None where nothing is scripted."""
+        """The entry that answers a call, or None if nothing is scripted."""
         entries = self.by_phase.get(f"{place.phase}#{place.visit}") or self.by_phase.get(place.phase, ())
         if place.turn == 0:
             return next((entry for entry in entries if entry.aside == place.call and _fits(entry, asked)), None)
@@ -170,7 +170,7 @@ def _fits(entry: Reply, asked: Request) -> bool:
 
 
 class ReadReplies(Struct, frozen=True):
-    """A file of replies as it was read."""
+    """A file of replies and its problems."""
 
     replies: Replies
     problems: tuple[Problem, ...]
@@ -178,7 +178,7 @@ class ReadReplies(Struct, frozen=True):
 
 
 def read_replies(text: str | bytes, file: str = "") -> ReadReplies:
-    """The replies, what is wrong with the file, and its text; with an error in it there are no replies."""
+    """The replies, the problems of the file, and its text. If a problem is an error, there are no replies."""
     source, problems = read_source(text, file or SUFFIX)
     none = Replies(file=file)
     if source.data is None:

@@ -38,7 +38,7 @@ class _Check:
         self._complete = answered.complete
         self._phases: dict[str, list[tuple[Cascade, Phase | None]]] = {}
         self._inner: set[str] = set()
-        """Steps that phases run under a name of their own, whose turns and candidates are not known here."""
+        """Steps that phases run under a name of their own. Their turns and candidates are not known here."""
         self._graphs: list[Graph] = [lower(cascade) for cascade in answered.cascades]
         for cascade in answered.cascades:
             for phase in cascade.phases:
@@ -78,7 +78,7 @@ class _Check:
                 yield from self._entries(path, entries, None if name in self._inner else self._phases[name])
 
     def _visited_once(self, name: str) -> bool:
-        """Whether no run can enter this phase twice; False where it is not in the graph, as phases written in place."""
+        """Whether no run can enter this phase twice; False if it is not in the graph, as phases written in place."""
         named = [graph for graph in self._graphs if any(node.id == name for node in graph.nodes)]
         return len(named) == len(self._phases[name]) and not any(graph.returns(name) for graph in named)
 
@@ -118,7 +118,7 @@ class _Check:
                 yield self._problem(Severity.WARNING, "L905", told, (*path, index), "see rules.max_turns")
 
     def _branches(self, phases: Sequence[tuple[Cascade, Phase | None]]) -> tuple[str, ...] | None:
-        """The paths of all candidates in which these phases can stand; None where they cannot be listed."""
+        """The paths of all candidates in which these phases can run; None if they cannot be listed."""
         own = [branches(phase.soundings) for _, phase in phases if phase is not None]
         listed = [*self._outer, *(name for names in own for name in names)]
         if "*" in listed:
@@ -137,7 +137,7 @@ class _Check:
 
 
 def _steps(phases: Sequence[tuple[Cascade, Phase | None]]) -> tuple[str, ...] | None:
-    """The steps of phases that call no model under their own name; None where one of these phases does call one."""
+    """The steps of phases that call no model under their own name; None if one of these phases does call one."""
     found = [phase for _, phase in phases if phase is not None and phase.deterministic]
     if len(found) < len(phases):
         return None
@@ -146,7 +146,8 @@ def _steps(phases: Sequence[tuple[Cascade, Phase | None]]) -> tuple[str, ...] | 
 
 def branches(soundings: Soundings | None) -> tuple[str, ...]:
     """The names of the candidates of one block: ``s0``, ``s1``, and ``r1.0`` for the first of a reforge step; ``*``
-    alone where their number is only known when it runs."""
+    alone if their number is only known at run time.
+    """
     if soundings is None:
         return ()
     if isinstance(soundings.factor, str):
@@ -169,7 +170,7 @@ class _Most(Struct, frozen=True):
 
 
 def _most(phases: Sequence[tuple[Cascade, Phase | None]]) -> _Most | None:
-    """The most attempts and turns that any phase of this name has; None where that cannot be told."""
+    """The most attempts and turns that any phase of this name has; None if unknown."""
     attempts = turns = 1
     for cascade, phase in phases:
         if phase is None:

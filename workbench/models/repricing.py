@@ -53,13 +53,13 @@ class OtherProviderPrices:
         return self._table.window(self.counted_as(model))
 
     def counted_as(self, model: str) -> str:
-        """The model that is priced in the place of the run's, where it counts otherwise."""
+        """The model whose prices replace those of the run's model, if its tokens are counted differently."""
         if "/" not in self._provider or bare_name(self._provider) == bare_name(model):
             return model
         return self._provider
 
     def price(self, model: str, input_tokens: int = 0) -> Price:
-        """Never raises: what is not known is None."""
+        """Never raises: an unknown price is None."""
         if "/" in self._provider:
             return replace(self._table.price(self._provider, input_tokens), grade="estimate")
         price = self._table.price(model, input_tokens)
@@ -83,7 +83,7 @@ def lifetime_of(text: str) -> float:
 
 
 class LastingCachePrices:
-    """Implements ``Prices``: the same, with a cache that keeps what was sent for a given time."""
+    """Implements ``Prices``: the same, with a cache that keeps prefixes for a given time."""
 
     def __init__(self, prices: Prices, seconds: float) -> None:
         """``seconds``: since the last use, in place of what providers and marks say."""
@@ -105,7 +105,7 @@ class LastingCachePrices:
 def read_prices(text: str) -> dict[str, Mapping[str, float]]:
     """Prices by model from YAML or JSON: input, output, cache_read, cache_write in US dollars per million tokens.
 
-    A number that is left out is unknown. Raises PricesError with line and column where it can.
+    A missing number is unknown. Raises PricesError, with line and column if possible.
     """
     try:
         data = yaml.load(text, Loader=yaml.CSafeLoader)

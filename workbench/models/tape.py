@@ -1,4 +1,4 @@
-"""What one model call sent and received, noted at the HTTP client, where no library can say otherwise."""
+"""What one model call sent and received, recorded at the HTTP client, below every library."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def wire_bytes(body: Mapping[str, Any], style: str) -> bytes:
 
 
 def wire_style(raw: bytes, body: Mapping[str, Any]) -> str:
-    """The style that gives exactly these bytes again, or nothing where neither does."""
+    """The style that reproduces these bytes exactly; empty if neither does."""
     for style in ("compact" if raw[:2] == b'{"' and b'": ' not in raw[:200] else "spaced", "compact", "spaced"):
         try:
             if wire_bytes(body, style) == raw:
@@ -78,12 +78,13 @@ class Tape:
     """The exchange of one call. A second request on it is refused: only the engine retries."""
 
     def __init__(self, keep: str = "", *, held: bool = False) -> None:
-        """``keep``: a key whose events are kept whole, for what litellm drops on the way. ``held``: the request is only
-        noted, and never leaves."""
+        """``keep``: a key whose events are kept whole, because litellm drops them. ``held``: the request is only
+        recorded, never sent.
+        """
         self.raw = b""
-        """The request body as sent; empty where none was."""
+        """The request body as sent; empty if there was none."""
         self.url: httpx.URL | None = None
-        """Where the request goes; None where none was made."""
+        """Address of the request; None if none was made."""
         self.request_headers: Mapping[str, str] = {}
         self.sent = False
         self.on_leaving: Callable[[], None] = lambda: None
@@ -171,11 +172,11 @@ class Tape:
         return True
 
     def whole(self) -> str:
-        """The response, where it says that it is JSON; else empty."""
+        """The response, if its type is JSON; else empty."""
         return b"".join(self._whole).decode("utf-8", "replace") if self._whole else ""
 
     def note(self, data: bytes) -> None:
-        """Bytes of the response, as they arrive."""
+        """Record bytes of the response as they arrive."""
         try:
             self._utf8.decode(data)
         except UnicodeDecodeError:
@@ -213,7 +214,7 @@ class Tape:
             self._whole = []
 
     async def close(self) -> None:
-        """End the exchange: a connection whose answer was not read to the end is closed."""
+        """End the exchange. A connection whose answer was not fully read is closed."""
         if self._response is not None:
             await self._response.aclose()
 

@@ -12,7 +12,7 @@ _SCALARS = {"integer": "number", "number": "number", "string": "string", "boolea
 _PER_FUNCTION, _PER_LIST, _PER_PROPERTIES, _PER_PROPERTY = 7, 12, 3, 3
 _PER_ENUM, _PER_ITEM = -3, 3
 _PER_TOOL = 22
-"""Tokens of a tool shown as JSON beside its name, its description and its schema."""
+"""Tokens of a tool shown as JSON, beside its name, description and schema."""
 
 _DEFINITIONS = ("$defs", "definitions")
 _MOST_REFERENCES = 200
@@ -46,7 +46,7 @@ def notation_tokens(tools: Sequence[Mapping[str, Any]], count: Count) -> int:
 
 
 def json_tokens(tools: Sequence[Mapping[str, Any]], count: Count) -> int:
-    """Tokens of tools where a provider shows the definitions as JSON, as Anthropic does."""
+    """Tokens of tools if the provider shows the definitions as JSON, as Anthropic does."""
     tokens = 0
     for tool in tools:
         function = _function(tool)

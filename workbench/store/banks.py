@@ -34,7 +34,7 @@ class MemoryHit(Struct, frozen=True):
 
 
 class Bank:
-    """One bank. Nothing is held open; every look reads the file as it is."""
+    """One bank. It holds no open file; every read uses the file's current content."""
 
     def __init__(self, folder: Path, name: str) -> None:
         """``folder`` is ``memory/`` of the store; it is made when something is added."""
@@ -70,7 +70,7 @@ class Bank:
             os.close(descriptor)
 
     def memories(self) -> list[Memory]:
-        """All messages, oldest first. A bank that nobody wrote is empty. Raises StoreError."""
+        """All messages, oldest first; empty for a bank that does not exist yet. Raises StoreError."""
         try:
             return self._parsed(self.path.read_bytes())
         except FileNotFoundError:
@@ -113,7 +113,7 @@ class Banks:
 
 
 def _name_in(path: Path) -> str:
-    """The name of the bank in a file; empty for a file that is none."""
+    """The name of the bank in a file; empty for a file that is no bank."""
     try:
         with path.open("rb") as file:
             head = json.loads(file.readline(4096))

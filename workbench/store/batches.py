@@ -42,7 +42,7 @@ class BatchFolder:
         self.path = safe_join(root / FOLDER, name)
 
     def plan(self) -> Any:
-        """The JSON of the plan. Raises UnknownRun where there is no such batch, StoreError where it cannot be read."""
+        """The JSON of the plan. Raises UnknownRun if there is no such batch, StoreError if it cannot be read."""
         try:
             return json.loads((self.path / PLAN).read_bytes())
         except FileNotFoundError:
@@ -73,7 +73,7 @@ class BatchWriter:
     """Writes one batch; one process at a time. A context manager."""
 
     def __init__(self, folder: BatchFolder) -> None:
-        """Raises StoreBusy where another process works on it, StoreError."""
+        """Raises StoreBusy if another process works on it, StoreError."""
         self.folder = folder
         try:
             if not folder.path.parent.is_dir():

@@ -25,16 +25,16 @@ class Branch(Struct, frozen=True):
 
     session_id: str = ""
     parent_session_id: str | None = None
-    """Set where the branch has a session of its own."""
+    """Set if the branch has a session of its own."""
     index: int | None = None
-    """Of the candidate among all of its phase; None on the main line."""
+    """The candidate's index in its phase; None on the main line."""
     sounding_index: int | None = None
     reforge_step: int | None = None
     mutation_type: str | None = None
     mutation_applied: str | None = None
     mutation_template: str | None = None
     is_winner: bool | None = None
-    """Whether it won all that it competed in; None where that is not decided."""
+    """Whether it won every contest that it entered; None while one is undecided."""
 
 
 Key = tuple[str, str, int]
@@ -45,14 +45,14 @@ the line that walks compete on, the branch alone."""
 class Branches:
     """Learns the branches of a run from its events.
 
-    The name of a branch says nothing by itself: each phase with candidates has an ``s0``, at each of its visits.
+    A branch name alone is ambiguous: each phase with candidates has an ``s0``, at each of its visits.
     """
 
     def __init__(self) -> None:
         self._main = Branch()
         self._known: dict[Key, Branch] = {}
         self._plans: dict[tuple[Key, int], Mapping[str, Any]] = {}
-        """What was announced for a candidate, by its contest and its index."""
+        """The announced plan of each candidate, by its contest and its index."""
         self._stood: defaultdict[Key, dict[int, str]] = defaultdict(dict)
         """Branches of candidates by index, by contest."""
         self._whole: set[str] = set()
@@ -78,8 +78,7 @@ class Branches:
         return after is not before and after != before
 
     def of(self, place: Place) -> Branch:
-        """What the branch of a place is, in the phase and visit of the place. The main line stands for a branch that
-        nothing was told of."""
+        """The branch of a place, in the phase and visit of the place. The main line stands for an unknown branch."""
         return self._known.get(self._key(place), self._main)
 
     def candidates(self, place: Place, step: int) -> dict[int, str]:
@@ -88,8 +87,9 @@ class Branches:
         return {index: name for index, name in self._stood[self._contest(place)].items() if index // STEP == step}
 
     def decide(self, place: Place, winner: int, step: int) -> None:
-        """The contest at a place was won. Who lost lost with all candidates inside; who won leaves to those inside what
-        was decided among them."""
+        """A contest was decided. A loser's nested candidates lose as well; those of the winner keep their
+        own results.
+        """
         for index, name in self.candidates(place, step).items():
             mine = self._key(place._replace(branch=name))
             # Candidates inside a candidate: those of the phases of a whole walk.
@@ -103,12 +103,12 @@ class Branches:
         return self._key(one) == self._key(other)
 
     def _key(self, place: Place) -> Key:
-        """By which a branch is known."""
+        """Identifies a branch."""
         walks = place.branch.rpartition("/")[0] in self._whole
         return (place.branch, "", 0) if walks or not place.visit else place.visit_key
 
     def _contest(self, place: Place) -> Key:
-        """By which the candidates at a place are known: those of its phase and visit, or walks of the cascade."""
+        """Identifies the contest at a place: that of its phase and visit, or of walks of the cascade."""
         return place.visit_key if place.visit else (place.branch, "", 0)
 
     def _learn(self, place: Place) -> Branch:

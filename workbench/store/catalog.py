@@ -38,7 +38,7 @@ ORDERS: Mapping[str, Callable[[RunSummary], float]] = {
     "calls": lambda run: float(run.calls),
     "score": lambda run: float("-inf") if run.labels.score is None else run.labels.score,
 }
-"""Orders of a list, each with the number that comes first where it is largest."""
+"""Orders of a list, each with a number; the largest comes first."""
 
 
 def families(
@@ -114,12 +114,13 @@ class Catalog:
 
     @property
     def runs(self) -> tuple[RunSummary, ...]:
-        """What was found, newest first."""
+        """The runs found, newest first."""
         return tuple(sorted(self._runs.values(), key=added, reverse=True))
 
     def look(self, progress: Callable[[], bool] = lambda: True) -> bool:
-        """Read what is new; whether anything is. ``progress`` is called after each batch, and may end the look by
-        saying False: what is missing is read at the next one."""
+        """Read new events; returns whether there were any. ``progress`` is called after each batch, and may end the
+        reading by returning False; the rest is read at the next call.
+        """
         found = self._listed()
         gone = self._runs.keys() - found.keys()
         for run_id in gone:
@@ -175,7 +176,7 @@ class Catalog:
 
 
 class _Live:
-    """A run that is being written: only what was added since the last look is read."""
+    """A run that is being written: only events added since the last look are read."""
 
     def __init__(self, store: Store, run_id: str) -> None:
         self._store = store

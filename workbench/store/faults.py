@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class StoreError(Exception):
-    """The store cannot do what was asked; the message says why and what to do about it."""
+    """The store cannot do what was asked; the message says why and what to do."""
 
 
 class StoreBusy(StoreError):

@@ -36,10 +36,11 @@ def rescued(store: Store, elsewhere: Path) -> list[RescuedRecords]:
 
 
 def restore(store: Store, one: RescuedRecords) -> str:
-    """Put them into the run's journal, read it again, and only then remove them; says what was done.
+    """Move the records into the run's journal, read it again, and only then remove the originals. Returns what was
+    done.
 
-    Raises StoreError, which leaves them where they are: they do not fit onto the run (it went on without them), they
-    are damaged themselves, or there still is no room.
+    Raises StoreError and leaves the originals if they do not fit onto the run (it continued without them), are damaged,
+    or there still is no space.
     """
     lines, damage = _lines(one.folder)
     if damage or not lines:
@@ -85,7 +86,7 @@ def _put_back(one: RescuedRecords, lines: list[JournalLine], target: Path) -> in
 
 
 def _verify(one: RescuedRecords, target: Path, file: Path, last: int) -> None:
-    """Raises StoreError, without the new segment, where the journal does not read to its end with it."""
+    """Raises StoreError and removes the new segment, if the journal cannot be read to its end with it."""
     tail = Tail(target)
     for _ in tail.poll():
         pass
@@ -102,7 +103,7 @@ def _is_of(store: Store, folder: Path) -> bool:
 
 
 def _lines(folder: Path) -> tuple[list[JournalLine], str]:
-    """The records, and what is wrong with their files."""
+    """The records, and the problems of their files."""
     tail = Tail(folder, skip_blobs=True)
     try:
         lines = list(tail.lines())

@@ -1,8 +1,7 @@
 """The filter language of runs: ``status:failed tokens>8000 text:"rate limit"``, parsed with a column for every mistake.
 
-Terms stand beside each other and all must hold; ``or`` separates alternatives; ``-`` before a term means not. A term is
-``field:value`` or a comparison, or a bare word that the names, input, output or notes of a run hold; commas give
-several values.
+All terms must hold; ``or`` separates alternatives; ``-`` before a term means not. A term is ``field:value`` or a
+comparison, or a bare word that the names, input, output or notes of a run hold; commas give several values.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ Sort = Literal["words", "choice", "number", "length", "moment", "age", "text"]
 
 
 class Field(Struct, frozen=True):
-    """One field. ``get`` gives what a run has there: texts, a number or an ISO time; None where it is not known."""
+    """One field. ``get`` gives a run's value: texts, a number or an ISO time; None if unknown."""
 
     name: str
     sort: Sort
@@ -217,7 +216,7 @@ FIELDS: tuple[Field, ...] = (
 BY_NAME = {field.name: field for field in FIELDS}
 
 _ROW = ("session", "id", "cascade", "file", "phase", "model", "status", "reason", "tag", "note", "input", "output")
-"""Where a bare word may stand."""
+"""Texts that a bare word is searched in."""
 
 
 def row_test(word: str) -> Test:
@@ -227,7 +226,7 @@ def row_test(word: str) -> Test:
 
 
 def hit_of(run: RunSummary, word: str) -> Hit | None:
-    """Where the texts of a run hold a word, and what stands around it; None where only a name does."""
+    """The text of a run that holds a word, with its surroundings; None if only a name holds it."""
     wanted = word.casefold()
     notes = (("note", note) for labels in run.all_labels for note in labels.notes)
     for place, text in (("input", run.input), ("output", run.output), *notes):
@@ -303,7 +302,7 @@ def value_test(field: Field, operator: Operator, text: str, now: datetime) -> Te
 
 
 class RunMatch(Struct, frozen=True):
-    """A run that matches, and where it holds the phrases that were searched for."""
+    """A run that matches, and the places of the searched phrases."""
 
     run: RunSummary
     hits: Mapping[str, Hit] = field(default_factory=dict)
@@ -370,13 +369,14 @@ class Term(Struct, frozen=True):
     negated: bool
     test: Test | None = None
     phrase: Phrase | None = None
-    """What to look for in the journal where no test decides: of a word, that is where the summary has a part of the
-    input or output only."""
+    """The phrase to search in the journal if no test decides: for a word, if the summary has only part of the input or
+    output.
+    """
     inner: bool = False
     """It asks for what only a run inside another one is."""
 
     def verdict(self, run: RunSummary, texts: Mapping[Phrase, bool]) -> bool | None:
-        """None while nobody has looked for the phrase."""
+        """None until the phrase has been searched."""
         found = self.test(run) if self.test is not None else None
         if not found and self.phrase is not None and (run.excerpt or not self.phrase.ends):
             found = texts.get(self.phrase)
@@ -412,8 +412,9 @@ class Filter(Struct, frozen=True):
         return any(term.inner for terms in self.alternatives for term in terms)
 
     def verdict(self, run: RunSummary, texts: Mapping[Phrase, bool] | None = None) -> bool | None:
-        """Whether a run matches, as far as ``texts`` (phrase to found) tells; None where a phrase decides that is not
-        in it."""
+        """Whether a run matches, as far as ``texts`` (phrase to found) tells; None if a phrase decides that is not in
+        it.
+        """
         if not self.alternatives:
             return True
         verdicts = [_all(terms, run, texts or {}) for terms in self.alternatives]
@@ -456,7 +457,7 @@ class _Piece(Struct, frozen=True):
     value: str = ""
     quoted: bool = False
     joint: str = ""
-    """``and`` or ``or``, where it is no term but one of these words."""
+    """``and`` or ``or``, if the word is one of these and no term."""
 
 
 def _pieces(text: str) -> Iterator[_Piece]:
@@ -483,7 +484,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 
 def _value(text: str, at: int) -> tuple[str, bool, int]:
-    """The value at a place, whether it was quoted, and where it ends."""
+    """The value at a position, whether it was quoted, and its end."""
     if text[at : at + 1] in ('"', "'"):
         found = _QUOTED.match(text, at)
         if found is None:

@@ -25,7 +25,7 @@ _SHOWN = 4
 
 
 class SqlFault(Struct, frozen=True):
-    """Line and column count from 1; both 0 where the engine does not tell the place."""
+    """Line and column count from 1; both are 0 if the engine does not state the place."""
 
     message: str
     line: int = 0
@@ -46,7 +46,7 @@ def fault_of(text: str, error: StoreError) -> SqlFault:
 
 
 def _place(text: str, said: str) -> tuple[int | None, int]:
-    """Offset and length of what is meant."""
+    """Offset and length of the faulty text."""
     if (opened := _OPENED.search(said)) is not None:
         return min(int(opened[1]) - 1, len(text)), 1
     if (position := _POSITION.search(said)) is not None:
@@ -99,7 +99,7 @@ class Token(NamedTuple):
 
 
 def tokens(sql: str) -> Iterator[Token]:
-    """The pieces of a text. Raises BadSql where a string, a name or a comment is not closed."""
+    """The tokens of a text. Raises BadSql if a string, a name or a comment is not closed."""
     for match in _TOKEN.finditer(sql):
         kind = match.lastgroup if match.lastgroup != "tag" else "heredoc"
         if kind == "other" and _OPENING.match(sql, match.start()):
@@ -109,7 +109,7 @@ def tokens(sql: str) -> Iterator[Token]:
 
 
 def tokens_so_far(sql: str) -> list[Token] | None:
-    """The pieces of a text that is being written; None where it ends inside a string, a quoted name or a comment."""
+    """The tokens of an unfinished text; None if it ends inside a string, a quoted name or a comment."""
     try:
         found = list(tokens(sql))
     except BadSql:
@@ -118,7 +118,7 @@ def tokens_so_far(sql: str) -> list[Token] | None:
 
 
 def one_statement(sql: str) -> str:
-    """The text with the magic names in lower case. Raises BadSql for several statements, none, or an output clause."""
+    """The text with the magic names in lower case. Raises BadSql for no or several statements, or an output clause."""
     found = list(tokens(sql))
     while found and (found[-1].kind in ("space", "comment", "end")):
         found.pop()

@@ -56,7 +56,7 @@ class Store:
         self.pulled = self.root / "pulled" / "journal"
         """Runs that were brought from a server: read like others, and never written."""
         self.readable = (self.journals, *(() if fixed is None else (fixed.resolve() / "journal",)), self.pulled)
-        """Where runs are read, the folder that new ones are written to first."""
+        """Folders from which runs are read; the first is the one that new runs are written to."""
         self.removed = self.root / "removed"
         """Empty files named by removed runs whose rows the database still has to drop."""
         self.removed_there = self.root / "removed-there"
@@ -77,8 +77,9 @@ class Store:
         return self._journal(folder, Summarizer(run_id), writer_lock(folder), 1)
 
     def create_anyway(self, run_id: str) -> Journal:
-        """The same; where the folder cannot be made, the run goes on in memory, and its ``fault`` says so once the
-        first record waits. Raises StoreError when the id is taken."""
+        """The same; if the folder cannot be made, the run continues in memory, and its ``fault`` says so once a record
+        waits. Raises StoreError when the id is taken.
+        """
         folder = safe_join(self.journals, run_id)
         try:
             return self.create(run_id)
@@ -111,9 +112,10 @@ class Store:
             raise
 
     def annotate(self, run_id: str, change: Change) -> Annotations:
-        """Add to what is said of a run or of one of its calls, or take away; what holds then. Its journal stays as it
-        is, so the run may be going on, in this process or another. Raises UnknownRun, StoreBusy, StoreError,
-        AnnotationError."""
+        """Add or remove annotations of a run or of one of its calls. Returns those in force. The journal stays
+        unchanged, so the run may be running, in this process or another. Raises UnknownRun, StoreBusy, StoreError,
+        AnnotationError.
+        """
         folder = self._own_folder(run_id)
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         with annotation_file.exclusive(folder) as file:
@@ -124,8 +126,9 @@ class Store:
         return Annotations((*now.records, *records))
 
     def remove(self, run_id: str) -> None:
-        """Delete a run's folder and the names of its images; its rows follow when the database is next open. Raises
-        StoreBusy, UnknownRun, StoreError where it cannot be written."""
+        """Delete a run's folder and the names of its images; its rows are dropped when the database is next open.
+        Raises StoreBusy, UnknownRun, StoreError if it cannot be written.
+        """
         folder = self.folder(run_id)
         if folder.parent != self.pulled:  # Of a copy, the rows of the original stay.
             folder = self._own_folder(run_id)
@@ -146,7 +149,7 @@ class Store:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def folder(self, run_id: str) -> Path:
-        """Where a run lies; one that only the server has is brought from there. Raises UnknownRun."""
+        """The folder of a run; a run that only the server has is copied first. Raises UnknownRun."""
         for journals in self.readable:
             if (folder := safe_join(journals, run_id)).is_dir():
                 return folder
@@ -185,8 +188,9 @@ class Store:
             return None
 
     def state(self, run_id: str) -> RunState:
-        """The fold of a run, and what reading it found wrong. A run without an end that nobody writes is
-        ``interrupted``. Raises UnknownRun."""
+        """The fold of a run, and the problems of its journal. A run without an end and without a writer is
+        ``interrupted``. Raises UnknownRun.
+        """
         tail = self.tail(run_id)
         state = RunState.of(tail.poll())
         state.fault = fault_in(tail.health, started=bool(state.started)) or state.nonsense
@@ -214,11 +218,11 @@ class Store:
         return found
 
     def annotations(self, run_id: str) -> Annotations:
-        """What is said of a run and of its calls. Raises UnknownRun."""
+        """The annotations of a run and of its calls. Raises UnknownRun."""
         return annotation_file.read(self.folder(run_id)).annotations
 
     def annotations_size(self, run_id: str) -> int:
-        """Bytes of what is said of a run, which grow with each annotation. Raises UnknownRun."""
+        """Bytes of the annotations of a run, which grow with each annotation. Raises UnknownRun."""
         return annotation_file.size_of(self.folder(run_id))
 
     def runs(self) -> list[RunSummary]:
@@ -254,8 +258,9 @@ class Store:
         return run
 
     def matches(self, name: str) -> list[RunSummary]:
-        """The runs that a name may mean, newest first: of that session or run id, else all whose ids begin so, else
-        what the server has of that name."""
+        """The runs that a name may mean, newest first: of that session or run id, else all whose ids begin so, else the
+        server's runs of that name.
+        """
         runs = self.runs()
         exact = [run for run in runs if name in (run.session_id, run.run_id)]
         close = exact or [
@@ -277,7 +282,7 @@ class Store:
             raise SessionTaken(f"a run is already named '{session_id}' ({taken.status}): give another name{again}")
 
     def find(self, name: str) -> str:
-        """The run that a person means: the newest of a session id, a run id, or the only one whose id begins so.
+        """The run that a name means: the newest of a session id, a run id, or the only one whose id begins so.
 
         Raises UnknownRun, which names the candidates when there are several.
         """
@@ -293,7 +298,7 @@ class Store:
         )
 
     def _meant(self, name: str) -> str:
-        """As a hint: the newest session whose name is nearly this one, or the run whose name nobody can read."""
+        """A hint: the newest session with a similar name, or the unreadable run of that name."""
         runs = self.runs()
         if near := get_close_matches(name[:80], [run.session_id for run in runs], 1, 0.7):
             return f" (did you mean '{near[0]}'?)"
@@ -301,7 +306,7 @@ class Store:
         return f" (of {nameless.run_id} the name cannot be read: {nameless.fault})" if nameless is not None else ""
 
     def image_path(self, run_id: str, digest: str) -> Path:
-        """Where the bytes of an image lie, for a hard link under a name for people. Raises StoreError."""
+        """The file of an image, to be linked under a readable name. Raises StoreError."""
         if not is_digest(digest):
             raise StoreError(f"{digest[:80]!a} is no sha256 digest")
         return self.folder(run_id) / "blobs" / digest
@@ -316,7 +321,7 @@ class Store:
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _own_folder(self, run_id: str) -> Path:
-        """Where a run lies that may be changed. Raises UnknownRun, StoreError."""
+        """The folder of a run that may be changed. Raises UnknownRun, StoreError."""
         folder = self.folder(run_id)
         if folder.parent == self.pulled:
             said = f"run {run_id} was brought from the server: it can be shown, replayed and forked here"
@@ -366,7 +371,7 @@ def _listed(journals: Path) -> list[str]:
 
 
 def _unname(images: Path, blobs: Path) -> None:
-    """Remove the links below ``images`` to blobs that go, and folders that hold nothing then. Raises OSError."""
+    """Remove the links below ``images`` to removed blobs, and folders left empty. Raises OSError."""
     going = {(file.st_dev, file.st_ino) for file in (path.stat() for path in blobs.glob("*"))}
     for session in images.glob("*") if going else ():
         for path in sorted(session.glob("*/*")):

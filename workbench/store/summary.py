@@ -63,11 +63,11 @@ class RunSummary(Struct, frozen=True):
     call_labels: tuple[tuple[str, Labels], ...] = ()
     """What they say of its calls, by place."""
     seconds: float | None = None
-    """How long it ran (``Elapsed``); None until it has ended, and where an imported file names no times."""
+    """Duration in seconds (``Elapsed``); None until it has ended, and if an imported file names no times."""
     phases: tuple[str, ...] = ()
     """Names in the order of their first visit."""
     models: tuple[str, ...] = ()
-    """That answered; where an answer names none, as in many imported files, the one that was asked."""
+    """The models that answered; if an answer names none, as in many imported files, the requested one."""
     model: str = ""
     """The models that its calls were sent to; another one may have answered."""
     paused: float = 0.0
@@ -75,7 +75,7 @@ class RunSummary(Struct, frozen=True):
     inside: int = 0
     """Runs that it started, and those that they started: what they took is in the numbers below."""
     missing: int = 0
-    """Such runs that are not, because nobody knows what they took."""
+    """Child runs that are not included, because their figures are unknown."""
     calls: int = 0
     recorded: int = 0
     """Of the calls, answered from a recording."""
@@ -85,13 +85,13 @@ class RunSummary(Struct, frozen=True):
     """How far ``tokens_in`` can be trusted: exact, calibrated or estimate."""
     tokens_out: int = 0
     cost: float = 0.0
-    """Of all calls and embeddings whose cost is known."""
+    """Of all calls and embeddings with a known cost."""
     unknown_costs: int = 0
-    """Calls that have no bill, and one more for each run whose embeddings have no price."""
+    """Calls without a bill, and one more for each run whose embeddings have no price."""
     predicted: float = 0.0
-    """For the input of calls whose cost is not known."""
+    """Predicted cost of the input of calls without a bill."""
     unpredicted: int = 0
-    """Calls whose cost is neither known nor predicted, and one more where a price of embeddings is not known."""
+    """Calls with neither bill nor prediction, and one more if a price of embeddings is unknown."""
     embedded: int = 0
     """1 for each run that embedded texts."""
     exact: bool = False
@@ -122,9 +122,9 @@ class RunSummary(Struct, frozen=True):
     fault: str = ""
     """What is wrong with its journal, in a sentence."""
     user: str = ""
-    """Who ran it, of a run that is on a team's server."""
+    """The user of a run from a team's server."""
     machine: str = ""
-    """Where it ran, likewise."""
+    """The machine of a run from a team's server."""
     pid: int | None = None
     """Of the process that writes it, while it runs."""
 
@@ -142,7 +142,7 @@ class RunSummary(Struct, frozen=True):
 
     @property
     def told_out(self) -> int | None:
-        """Tokens of the answers; None where no provider said how many, as in imported files without usage."""
+        """Tokens of the answers; None if no provider stated them, as in imported files without usage."""
         return self.tokens_out if self.tokens_out or not self.calls else None
 
     @property
@@ -152,7 +152,7 @@ class RunSummary(Struct, frozen=True):
 
     @property
     def resumable(self) -> bool:
-        """Whether it can go on where it stopped."""
+        """Whether it can be resumed."""
         return self.status in RESUMABLE and not (self.imported or self.damaged)
 
     @property
@@ -242,7 +242,7 @@ class Summarizer(Struct):
             self.models.setdefault(model)
 
     def summary(self) -> RunSummary:
-        """What is known so far; ``status`` is ``interrupted`` until a ``run_finished`` has been seen."""
+        """The summary so far; ``status`` is ``interrupted`` until a ``run_finished`` has been seen."""
         values = self.values | {"status": self.values.get("status") or "interrupted"}
         took = self.figures.whole
         spent = took.spent
@@ -295,7 +295,7 @@ def labelled(run: RunSummary, folder: Path) -> RunSummary:
 
 
 def fault_of(fold: Summarizer, health: Health) -> str:
-    """What is wrong with a journal, the worst first; empty for a good one."""
+    """What is wrong with a journal, the worst problem first; empty for a good one."""
     if not health.problems and fold.senseless:
         return "a record is not what its kind promises"
     return fault_in(health, started=bool(fold.values.get("started")))
@@ -353,7 +353,7 @@ def _bodies(folder: Path) -> list[Any]:
 
 
 def load(folder: Path, now: Identity) -> RunSummary | None:
-    """The kept summary, or None when there is none for the journal as it is now, or it is damaged itself."""
+    """The kept summary, or None if there is none for the current journal, or it is damaged."""
     try:
         body = json.loads((folder / FILE).read_bytes())
         if body.pop("crc") != _checksum(body):
@@ -368,8 +368,9 @@ def load(folder: Path, now: Identity) -> RunSummary | None:
 
 
 def keep(folder: Path, summary: RunSummary, now: Identity) -> None:
-    """Write the summary beside the journal, with a checksum of itself. It is a cache: where it cannot be written, it is
-    made again each time."""
+    """Write the summary beside the journal, with a checksum of itself. It is a cache: if it cannot be written, it is
+    computed each time.
+    """
     part = folder / f".{FILE}.{os.getpid()}.part"
     kept = {name: value for name, value in asdict(summary).items() if name in _KEPT}
     body = {"format": _FORMAT, "journal": now, "summary": kept}

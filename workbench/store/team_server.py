@@ -1,4 +1,4 @@
-"""A ClickHouse server that a team's runs are shipped to: where it is, and who ships from here."""
+"""A ClickHouse server that a team's runs are shipped to: its address, and the shipping user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NATIVE_PORTS = (9000, 9440)
 
 
 class TeamServer(Struct, frozen=True):
-    """What is needed to reach it. Never print one: it holds the password."""
+    """The address and credentials. Never print one: it holds the password."""
 
     host: str
     port: int = 8123
@@ -23,9 +23,9 @@ class TeamServer(Struct, frozen=True):
     cluster: str = ""
     """The cluster on which tables are made, replicated and sharded; empty for a server by itself."""
     retention_days: int | None = None
-    """For so long rows stay, from when they were shipped; 0 for ever, None as it is."""
+    """Days that rows stay after they were shipped; 0 for ever, None leaves the tables unchanged."""
     who: str = ""
-    """Who runs cascades here."""
+    """The user who runs cascades here."""
     machine: str = ""
     workspace: str = ""
     """The folder whose runs are shipped."""

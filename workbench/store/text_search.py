@@ -40,7 +40,7 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
     "phase_finished": ("output", "reason"),
     "run_finished": ("output", "reason"),
 }
-"""Where events hold text of the run itself; messages are in ``blob`` records. The cascade's text is not searched."""
+"""Events with text of the run itself; messages are in ``blob`` records. The cascade's text is not searched."""
 
 
 ENDS: Mapping[str, tuple[str, ...]] = {"run_started": ("input",), "run_finished": ("output",)}
@@ -48,7 +48,7 @@ ENDS: Mapping[str, tuple[str, ...]] = {"run_started": ("input",), "run_finished"
 
 
 class Phrase(NamedTuple):
-    """What to look for, and where."""
+    """The text to search, and the texts to search in."""
 
     text: str
     ends: bool = False
@@ -59,7 +59,7 @@ class Hit(Struct, frozen=True):
     """The first place where a run holds a phrase."""
 
     place: str
-    """``phase:turn``, or ``input``, ``output``, ``note``; empty where it belongs to no call."""
+    """``phase:turn``, or ``input``, ``output``, ``note``; empty if it belongs to no call."""
     excerpt: str
 
 
@@ -71,7 +71,7 @@ class TextSearch:
         self._known: dict[str, tuple[Identity, dict[Phrase, Hit | None]]] = {}
 
     def find(self, run_id: str, phrase: Phrase) -> Hit | None:
-        """Where a run holds a phrase first; None where it does not, or where it cannot be read."""
+        """The first place where a run holds a phrase; None if it does not, or cannot be read."""
         try:
             folder = self._store.folder(run_id)
             now = identity(folder)
@@ -92,8 +92,9 @@ def search(
     names: Sequence[str] | None = None,
     texts: Mapping[str, tuple[str, ...]] = _TEXTS,
 ) -> Hit | None:
-    """The first place of a run that holds a phrase, in the order of its journal. ``names`` are its segments, where they
-    are known; ``texts`` says which events are looked at."""
+    """The first place of a run that holds a phrase, in the order of its journal. ``names`` are its segments, if known;
+    ``texts`` selects the events.
+    """
     needle, wanted = needle_of(phrase), phrase.casefold()
     try:
         for name in segments(folder) if names is None else names:
@@ -106,8 +107,9 @@ def search(
 
 @lru_cache(maxsize=256)
 def needle_of(phrase: str) -> bytes:
-    """Lower-case bytes that every line with the phrase holds, whatever its letter case: journals are ASCII, and other
-    letters are escapes whose case cannot be told from their bytes."""
+    """Lower-case bytes that every line with the phrase holds, in either letter case: journals are ASCII, and escapes of
+    other letters do not show their case.
+    """
     stretches = ("".join(letters) for plain, letters in groupby(phrase, _has_one_case) if plain)
     return json.dumps(max(stretches, key=len, default=""))[1:-1].encode("ascii").lower()
 
@@ -153,7 +155,7 @@ def _decoded(line: bytes) -> Event | None:
 
 
 def _place_after(lines: bytes, stop: int) -> Place:
-    """Where a body belongs: the event that names it comes right after the bodies it needs."""
+    """The place of a body: the event that names it comes right after the bodies that it needs."""
     while stop < len(lines):
         end = lines.find(b"\n", stop + 1)
         event = _decoded(lines[stop + 1 : end]) if end > 0 else None
@@ -185,7 +187,7 @@ def _message_texts(body: Any) -> Iterator[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """All texts inside a value of JSON; numbers as they are written."""
+    """All texts inside a JSON value; numbers as written."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -199,7 +201,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _in_bodies(folder: Path, needle: bytes, wanted: str) -> Hit | None:
-    """Long bodies lie in files of their own, beside images and requests, which are not searched."""
+    """Long bodies in files of their own, beside images and requests, are not searched."""
     if not folder.is_dir():
         return None
     for path in sorted(folder.iterdir()):

@@ -170,7 +170,7 @@ class Engine:
             raise StoreError(f"cannot write to {self.root}: {error.strerror}") from error
         self._lock = FileLock(self.root / "owner.lock", "the index is open", "ask there (in the app: Q), or close it")
         self.left_by = self._lock.left_by
-        """Who had it open last and ended without closing it."""
+        """The process that had it open last and ended without closing it."""
         self._handles: list[Handle] = []
         self._local = threading.local()
         self._mutex = threading.Lock()
@@ -266,7 +266,7 @@ class Engine:
 
 
 def marked(sql: str) -> tuple[str, str]:
-    """A statement with a mark in a comment, by which it can be ended, and the mark."""
+    """A statement with a comment by which it can be cancelled, and that comment."""
     mark = uuid.uuid4().hex
     return f"/* {mark} */ {sql}", mark
 
@@ -285,7 +285,7 @@ def _engine() -> Callable[[str], Any]:
 
 @contextmanager
 def _quoted_stderr() -> Iterator[Callable[[], str]]:
-    """What native code prints to file descriptor 2 meanwhile: the only place where it names a cause."""
+    """Captures what native code prints to file descriptor 2 meanwhile, the only place that names some causes."""
     with tempfile.TemporaryFile() as file:
         saved = os.dup(2)
         os.dup2(file.fileno(), 2)

@@ -157,7 +157,7 @@ def views(database: str) -> tuple[str, ...]:
         return f"dictGetOrDefault('{database}.bodies', 'body', tuple({key}), '{default}')"
 
     def sent(attribute: str) -> str:
-        """What was sent with the call of a row, from the parts that its context shares with others."""
+        """The text sent with the call of a row, from the parts that its context shares with others."""
         return f"arrayFlatten(arrayMap(p -> dictGet('{database}.parts', '{attribute}', p), context_parts))"
 
     request = f"""if(request_hash = '', '', concat(

@@ -26,7 +26,7 @@ LOW_SPACE = 256 * 1024 * 1024
 
 
 class RunHealth(Struct, frozen=True):
-    """The journal of one run beside its rows."""
+    """The journal of one run, and its rows."""
 
     run_id: str
     health: Health
@@ -34,13 +34,13 @@ class RunHealth(Struct, frozen=True):
     ingested: int = 0
     """Records that were sent to the database."""
     rows: int | None = None
-    """Records that the database has; None when it was not asked."""
+    """Records in the database; None if it was not asked."""
     unsaid: int = 0
     """Lines of annotations that are damaged."""
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong, one sentence each."""
+        """The problems, one sentence each."""
         found = [f"run {self.run_id}: {problem}" for problem in self.health.problems]
         if self.unsaid:
             lines = "1 line" if self.unsaid == 1 else f"{self.unsaid} lines"
@@ -68,7 +68,7 @@ class DatabaseHealth(Struct, frozen=True):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is wrong, one sentence each."""
+        """The problems, one sentence each."""
         newer = [f"the index has schema {self.schema}, this program knows {VERSION}"] if self.schema > VERSION else []
         parts = [f"part {part} is damaged and was set aside; 'doctor --rebuild' restores it" for part in self.detached]
         return (*newer, *parts, *(f"table {failure}; 'doctor --rebuild' restores it" for failure in self.failed))
@@ -95,9 +95,10 @@ class Report(Struct, frozen=True):
 
 
 def examine(store: Store, *, database: bool = True, elsewhere: Path | None = None) -> Report:
-    """Read every journal and, unless another process owns it or there is none, ask the database. Changes nothing.
+    """Read every journal and, unless another process owns it or there is none, query the database. Changes nothing.
 
-    ``elsewhere`` is where records were kept that did not fit into a store."""
+    ``elsewhere`` is the folder with records that did not fit into a store.
+    """
     runs = [
         RunHealth(run_id, store.health(run_id), store.writer(run_id), unsaid=read(store.folder(run_id)).damaged)
         for run_id in store.run_ids()
@@ -131,8 +132,8 @@ def examine(store: Store, *, database: bool = True, elsewhere: Path | None = Non
 
 
 def fix(store: Store, elsewhere: Path | None = None) -> list[str]:
-    """Put back what was kept ``elsewhere``, move torn ends of segments to ``<segment>.torn``, and drop files that were
-    never finished; says what it did, and what it could not do.
+    """Put back the records kept ``elsewhere``, move torn ends of segments to ``<segment>.torn``, and remove unfinished
+    files. Returns what was done, and what could not be done.
 
     Runs that are being written are left alone. Raises StoreError, OSError.
     """

@@ -42,12 +42,14 @@ FAULT_SECONDS = 10.0
 """Before another try after a fault."""
 STOP_SECONDS = 30.0
 BATCH_RECORDS = 100
-"""Of runs that are being written: so many at most are not to be found in SQL, and for ``BATCH_SECONDS`` at most."""
+"""Limit for runs that are being written: SQL may lack at most this many of their records, for at most
+``BATCH_SECONDS``.
+"""
 BATCH_SECONDS = 10.0
 BACKLOG_RECORDS = 10_000
-"""Of runs that nobody writes, a batch of as many as fit: each batch costs an insert into each table."""
+"""Batch size for finished runs: large, because each batch costs an insert into each table."""
 WORKERS = 2
-"""Processes that read a backlog: this one sends meanwhile."""
+"""Processes that read a backlog, while this one sends."""
 PARALLEL_BYTES = 12 * 1024 * 1024
 """Of runs that the tables do not know: 2 s of work, and to start the processes takes 0.3 s."""
 TASK_BYTES = 8 * 1024 * 1024
@@ -68,13 +70,13 @@ class Progress(Struct, frozen=True):
     waiting: int = 0
     """Read and not yet sent."""
     fault: str = ""
-    """Why nothing is sent at the moment; tried again on its own."""
+    """Why nothing is sent at the moment; sending is retried."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Runs that make no sense as rows, and why; their journals are as they were."""
+    """Runs that cannot become rows, and why; their journals stay unchanged."""
 
 
 class Shipment(Struct, frozen=True):
-    """What is different where the database is one that others use, too."""
+    """Differences for a database that several people use."""
 
     further: Callable[[Path], FurtherRows]
     """Makes the rows that hold the journals themselves; may go to another process."""
@@ -115,7 +117,7 @@ class Ingester:
         self._thread.start()
 
     def stop(self, seconds: float = STOP_SECONDS) -> bool:
-        """Send what was read and end; what was not stays for the next owner. False if it takes over ``seconds``.
+        """Send what was read and end; the rest stays for the next owner. False if it takes over ``seconds``.
 
         May be called twice, or without a start.
         """
@@ -193,7 +195,7 @@ class Follower:
         self.sent = 0
         """Records, since the start."""
         self.stopping = False
-        """Read no more; what was read is sent."""
+        """Read no more; send what was read."""
 
     @property
     def waiting(self) -> int:
@@ -206,8 +208,9 @@ class Follower:
         return {run_id: one.refused for run_id, one in list((self._ledger or {}).items()) if one.refused}
 
     def follow(self, database: Database, *, flush: bool = False) -> None:
-        """Read what is new in all runs; send it where it is due, or with ``flush``. What could not be sent is sent by
-        the next call. Raises StoreError, OSError."""
+        """Read what is new in all runs, and send it when it is due, or with ``flush``. A failed send is repeated by the
+        next call. Raises StoreError, OSError.
+        """
         run_ids = [] if self.stopping else self._run_ids()
         if self._ledger is None:
             if self._shipment is None:
@@ -227,7 +230,7 @@ class Follower:
             self._send(database, ledger)
 
     def _run_ids(self) -> list[str]:
-        """Runs of this store, oldest first; what was brought here from a server is there already."""
+        """Runs of this store, oldest first, without those copied from a server, which has them already."""
         return self._store.run_ids() if self._shipment is None else self._store.own_run_ids()
 
     def _read_backlog(self, run_ids: Iterable[str], database: Database, ledger: dict[str, IngestedRun]) -> None:
@@ -293,8 +296,9 @@ class Follower:
             self.sent += made.records
 
     def _step(self, run_id: str, database: Database, ledger: dict[str, IngestedRun]) -> None:
-        """Read what is new of a run. Of one that is in the tables and that nobody writes, it costs a look at when its
-        folder changed: segments of such a run do not grow, and whoever goes on with it begins another one."""
+        """Read what is new of a run. An indexed run without a writer costs one look at its folder's time: its segments
+        do not grow, and a process that resumes it begins a new one.
+        """
         folder = self._store.folder(run_id)
         known, changed = ledger.get(run_id), folder.stat().st_mtime_ns
         if known is not None and known.changed == changed:
@@ -353,8 +357,9 @@ class Follower:
         return crc_at_end(folder / last, known.bytes) == known.crc
 
     def _send(self, database: Database, ledger: dict[str, IngestedRun]) -> None:
-        """Send the batch. Where the engine refuses it for what it holds, each run goes by itself: one must not keep
-        the others out."""
+        """Send the batch. If the engine refuses its content, send each run by itself, so that one run does not block
+        the others.
+        """
         batch = self._batch
         if not batch.ingested:
             return
@@ -381,7 +386,7 @@ class Follower:
                 Batch(ingested={run_id: refused}).send(database)
 
     def _forget_removed(self, database: Database, ledger: dict[str, IngestedRun]) -> None:
-        """Drop the rows of runs whose folders were removed."""
+        """Drop the rows of removed runs."""
         if not self._removed.is_dir():
             return
         for removed in list(self._removed.iterdir()):

@@ -19,7 +19,7 @@ from workbench.store.index.tables import CardRow, EvalRow, MessageRow, Row
 # or ``embedded`` event adds what a model made of a message.
 
 OWN = "heuristic"
-"""Who wrote a summary where no model did."""
+"""The author of a summary made without a model."""
 
 
 class CardRows(RowBase):
@@ -72,7 +72,7 @@ class CardRows(RowBase):
         return list(rows.values())
 
     def _anchors(self, event: Event) -> list[Row]:
-        """The cards of messages that a context holds as anchors, where they were none before."""
+        """The cards of messages that a context holds as anchors, if they had none before."""
         rows: list[Row] = []
         for splice in event.data.get("splices", ()):
             for entry in splice["entries"]:
@@ -95,7 +95,7 @@ class CardRows(RowBase):
         return [self._cards[key]]
 
     def _card(self, event: Event) -> list[Row]:
-        """What a model made of a message, over what is known of it."""
+        """A model's card of a message, merged with its existing card."""
         data = event.data
         said = {name: data[name] for name in CardRow.__struct_fields__ if name in data}
         digest = said.get("content_hash")
@@ -149,7 +149,7 @@ def _callouts(visit: VisitState) -> dict[str, str]:
 
 
 RULE = "rule"
-"""The rater in ``all_evals`` where neither an evaluator nor a person judged: a rule of the file, or a fallback."""
+"""The rater in ``all_evals`` if neither an evaluator nor a person judged: a rule of the file, or a fallback."""
 
 
 class LateRows(CardRows):
@@ -188,8 +188,9 @@ class LateRows(CardRows):
         ]
 
     def _judgements(self, event: Event) -> Iterator[tuple[int, EvalRow]]:
-        """By candidate that was compared: what an evaluator judged, and what a person chose, unless the file keeps that
-        out (``capture_for_training``); where neither did, that a rule let one stand. ``verdict`` is what decided."""
+        """For each compared candidate: the evaluator's verdict, and the person's choice unless the file withholds it
+        (``capture_for_training``); if there is neither, the rule that chose. ``verdict`` names what decided.
+        """
         data = event.data
         scores, winner, decided = _scores(data.get("scores")), data.get("winner"), was_decided(data)
         assumed = {index for index in data.get("assumed_scores") or () if isinstance(index, int)}
@@ -249,7 +250,7 @@ class LateRows(CardRows):
         return [*rows, *self._called_out(event)]
 
     def _cost_known(self, event: Event) -> list[Row]:
-        """A price that came later belongs to the first call of that request whose cost is not known."""
+        """A late price belongs to the first call of that request without a known cost."""
         data, usage = event.data, event.data.get("usage") or {}
         wanted = self._answers.get(event.place) or next(
             (row.message_id for row in self._paid() if row.request_hash == data.get("digest") and row.cost is None), ""

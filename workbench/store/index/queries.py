@@ -134,8 +134,9 @@ _LINE = re.compile(r"( *)([A-Za-z:]+)(?: (\S+))?")
 
 
 def checked(handle: Readable, sql: str, params: Mapping[str, Value] | None = None) -> str:
-    """The statement as it may be run on this read-only handle. Raises BadSql, which says what is not allowed, and
-    DatabaseError where the statement cannot be parsed."""
+    """The statement as it may run on this read-only handle. Raises BadSql, which says what is not allowed, and
+    DatabaseError if the statement cannot be parsed.
+    """
     text = one_statement(sql)
     if "\0" in text:
         raise BadSql("a NUL character is not allowed")
@@ -221,7 +222,7 @@ class Cancel:
             self._engine.kill(self._mark)
 
     def marked(self, engine: Asked, sql: str) -> str:
-        """The statement with the mark by which it is ended. Raises StoreError when it was cancelled before."""
+        """The statement with the comment by which it is cancelled. Raises StoreError if it was cancelled before."""
         sql, self._mark = marked(sql)
         self._engine = engine
         self.check()
@@ -324,7 +325,7 @@ class Queries:
         return self._engine.reader.query(sql, {"session": session_id, **place._asdict()})
 
     def get_request(self, message_id: str) -> str:
-        """The whole request of an answer as JSON text. Raises StoreError when there is none."""
+        """The whole request of an answer as JSON text. Raises StoreError if there is none."""
         sql = "SELECT full_request_json FROM unified_logs WHERE toString(message_id) = {id:String}"
         found = self._engine.reader.query(sql, {"id": message_id})
         if not found.rows or not found.rows[0][0]:

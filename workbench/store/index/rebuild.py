@@ -1,4 +1,4 @@
-"""Makes all tables anew from the journals, beside the old ones, and then puts them in their place."""
+"""Makes all tables anew from the journals, beside the old ones, and then swaps them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Schema(Struct, frozen=True):
 
 
 class NewerSchema(StoreError):
-    """The database was made by a newer program: it may be read, nothing is written to it."""
+    """A newer release made the database: it may be read, and is not written to."""
 
     def __init__(self, schema: Schema) -> None:
         super().__init__(f"the index has schema {schema.version}, this program knows {VERSION}: it is only read")
@@ -37,7 +37,7 @@ class NewerSchema(StoreError):
 
 
 def migrate(database: Database) -> Schema:
-    """Make the tables and views where the database is new or older, and say what it is. Raises NewerSchema."""
+    """Make the tables and views if the database is new or older. Returns its schema. Raises NewerSchema."""
     database.command(ddl.SCHEMA_MIGRATIONS)
     known = int(database.query("SELECT max(version) FROM schema_migrations").one() or 0)
     if known > VERSION:
@@ -62,7 +62,7 @@ class RebuildResult(Struct, frozen=True):
     refused: dict[str, str] = field(default_factory=dict)
     """Runs that make no sense as rows, and why."""
     moved: Path | None = None
-    """Where the old database lies that could not be opened."""
+    """The new place of an old database that could not be opened."""
 
 
 def rebuild(store: Store, progress: Callable[[str], None] = lambda run_id: None) -> RebuildResult:

@@ -1,4 +1,6 @@
-"""What all rows of a run share: who it is, where a row stands in its tree, and how a message fills its columns."""
+"""Fields that all rows of a run share: the run's identity, the row's place in its tree, and the columns of
+its message.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 @lru_cache(1024)
 def time_of(at: object) -> str:
-    """A time in UTC with microseconds; the epoch for what is none, since one bad value refuses a whole batch."""
+    """A time in UTC with microseconds; the epoch for an invalid one, because one bad value refuses a whole batch."""
     try:
         moment = datetime.fromisoformat(str(at))
     except ValueError:
@@ -45,7 +47,7 @@ def time_of(at: object) -> str:
 
 
 def count(value: object) -> int | None:
-    """A count that fits its column; None for anything else, because unknown is never 0."""
+    """A count that fits its column; None for other values, because unknown is never 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         return None
     return int(value) if 0 <= value <= _MAX_COUNT else None
@@ -86,7 +88,7 @@ def digest(text: str) -> str:
 
 @lru_cache(4096)
 def trace_id(*parts: object) -> str:
-    """The id of a node of a run's tree: 32 hex digits that depend on nothing but where it stands."""
+    """The id of a node of a run's tree: 32 hex digits that depend only on its place."""
     return digest("/".join(map(str, parts)))[:32]
 
 
@@ -108,7 +110,7 @@ def _milliseconds(at: str) -> str:
 
 
 JUDGE = "evaluator"
-"""Who judges candidates: what it says is nobody's output, and neither won nor lost."""
+"""The evaluator of candidates: its text is not a candidate's output, and neither won nor lost."""
 PERSON = "person"
 """The rater of a person's choice in ``all_evals``."""
 _PURPOSES = {
@@ -160,7 +162,7 @@ class RowBase:
         self._failed_check = ""
         self._strategy = ""
         self.annotated = 0
-        """Bytes of annotations that were read: what is said later has the higher version of a row."""
+        """Bytes of annotations that were read: a later annotation gives a row a higher version."""
 
     def _paid(self) -> Iterator[MessageRow]:
         """The answers of models, in order."""
@@ -214,7 +216,7 @@ class RowBase:
     def _row(
         self, event: Event, node_type: str, index: int = 0, *, node: Sequence[object] = (), **said: Any
     ) -> MessageRow:
-        """A row of ``messages``. ``node`` tells its place in the tree below the call, where it is no call itself."""
+        """A row of ``messages``. ``node`` is its place in the tree below the call, if it is no call itself."""
         row = self._of_place(event.place)
         if node and event.place.phase and (event.place.turn or event.place.call):
             said |= {"trace_id": trace_id(row.trace_id, *node), "parent_id": row.trace_id}
@@ -317,7 +319,7 @@ class RowBase:
         return [Item.from_json(body, self.state.bodies) for body in event.data.get("added", ())]
 
     def _blob(self, event: Event, key: str, kind: str, body: str) -> list[Row]:
-        """A body under its hash; none where a journal does not say the hash."""
+        """A body under its hash; empty if a journal lacks the hash."""
         if not key:
             return []
         return [BlobRow(hash=key, kind=kind, size=len(body), body=body, added_at=time_of(event.at))]

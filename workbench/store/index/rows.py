@@ -43,11 +43,11 @@ class _Part(NamedTuple):
     entries: tuple[Entry, ...]
     """Kept, so that no other part comes to have its identity."""
     id: int
-    """0 where nothing of it was sent."""
+    """0 if it was not sent."""
     sent: int
     reduced: int
     always: tuple[tuple[str, str], ...]
-    """Why and by which content hash messages were sent that automatic context would never drop."""
+    """Reason and content hash of messages that automatic context never drops."""
     automatic: bool
     """Automatic context had a say in it."""
     carried: bool
@@ -68,7 +68,7 @@ class ContextParts:
         return [known.get(id(entries)) or self._part(entries) for entries in Rope.of(call.entries).parts]
 
     def new_rows(self, parts: Sequence[_Part], at: str) -> list[PartRow]:
-        """Rows of the parts that have none yet."""
+        """Rows of the parts without one."""
         rows = []
         for part in parts:
             if part.id and part.id not in self._rows:
@@ -100,7 +100,7 @@ def part_ids(parts: Iterable[_Part]) -> tuple[int, ...]:
 
 
 def context_row(event: Event, call: CallState, session_id: str, parts: Sequence[_Part]) -> ContextRow:
-    """The delta of one assembly. Hashes are body hashes; a dropped message has none for what was sent."""
+    """The delta of one assembly. Hashes are body hashes; a dropped message has no hash of a sent body."""
     place, forecast = event.place, call.forecast
     changed = list(_positions(event.data.get("splices", ())))
     inside = _prefix_end(call, parts)
@@ -206,13 +206,13 @@ _ACTORS = {
     "turn": "main",
     "closing": "main",
 }
-"""Who speaks in a call, by its purpose; the framework where none is named."""
+"""The speaker of a call, by its purpose; the framework if none is named."""
 
 
 _ENDS = {"success": "cascade_complete", "stopped": "cascade_stop"}
 
 REPEATED = "repeated"
-"""The kind, in ``events``, of a record that a resume of an older release wrote once more: nothing counts it."""
+"""The kind, in ``events``, of a record that a resume of an older release wrote again: it is not counted."""
 
 _CARRIED = frozenset({Kind.SYSTEM, Kind.INPUT, Kind.INJECTED})
 
@@ -226,11 +226,12 @@ class RowMaker(LateRows):
         """Per visit: messages from outside it that have a row."""
         self._parts = ContextParts()
         self._begun = ""
-        """Message id of the row that begins the run: what is said of the run stands there, too."""
+        """Message id of the row that begins the run; annotations of the run stand there as well."""
 
     def apply(self, event: Event, written: str = "") -> list[Row]:
-        """The rows of the next event; ``written`` is its data as JSON text, where that is at hand. Raises KeyError,
-        TypeError or ValueError for a journal that makes no sense."""
+        """The rows of the next event; ``written`` is its data as JSON text, if at hand. Raises KeyError, TypeError or
+        ValueError for an invalid journal.
+        """
         if not self.state.apply(event):
             return [self._event(event, written).changed(kind=REPEATED)]
         self._told_late = self._branches.apply(event)
@@ -552,7 +553,7 @@ def _cascade_bodies(text: str, file: str) -> tuple[str, tuple[tuple[str, str], .
 
 
 def _node_type(event: Event, purpose: str) -> str:
-    """Calls of turns are the agent's; a call beside them goes by its purpose."""
+    """A call of a turn is the agent's; a call beside the turns is named by its purpose."""
     if _ACTORS.get(purpose) == "evaluator":
         return "evaluator"
     return "agent" if event.place.turn or not purpose else purpose

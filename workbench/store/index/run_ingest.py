@@ -74,7 +74,7 @@ MOST_BYTES = 16 * 1024 * 1024
 
 
 class OtherJournal(Exception):
-    """The journal is not the one whose beginning is in the tables: its rows must go."""
+    """The journal is not the one whose beginning is in the tables: its rows must be dropped."""
 
 
 class NewRows(Struct, frozen=True):
@@ -94,17 +94,18 @@ class FurtherRows(Protocol):
         ...
 
     def beside(self, most: int) -> tuple[list[Row], bool]:
-        """Those of what lies beside the records and was not given before, of at most so many bytes; and whether there
-        is more. Raises OSError."""
+        """Rows of files beside the records that were not given before, up to a number of bytes; and whether there are
+        more. Raises OSError.
+        """
         ...
 
     def last(self) -> Row:
-        """Sums up what was read."""
+        """A summary of all rows that were read."""
         ...
 
 
 class RunIngest:
-    """Follows one run from where its ledger says that the tables are."""
+    """Follows one run from the position that its ledger in the tables states."""
 
     def __init__(
         self,
@@ -117,15 +118,16 @@ class RunIngest:
         self._tail = Tail(folder)
         self._maker = RowMaker(folder.name)
         self._behind = self.ingested if self.ingested.records else None
-        """Up to where records only tell what later rows need."""
+        """Records up to here only prepare later rows."""
         self._further = further(folder) if further is not None else None
         self._newer = False
         """Rows were made since those of annotations, which have to be the last."""
 
     def read(self, most: int) -> NewRows:
-        """The next records, at most so many. Nothing is read behind one that makes no sense: ``ingested`` says why.
+        """The next records, up to a number. Reading stops before an invalid record; ``ingested`` says why.
 
-        Raises OtherJournal, OSError."""
+        Raises OtherJournal, OSError.
+        """
         said = annotation_file.read(self._tail.folder)
         if said.size < self.ingested.annotated:
             raise OtherJournal  # The file was exchanged: rows of a higher version would stand for ever.
@@ -190,7 +192,7 @@ class RunIngest:
 
     @property
     def health(self) -> Health:
-        """Of the journal, as far as it was read."""
+        """The health of the journal, as far as it was read."""
         return self._tail.health
 
 
@@ -223,7 +225,7 @@ class Batch(Struct):
         note(database, self.ingested.values(), suffix)
 
     def clear(self) -> None:
-        """Nothing waits any more."""
+        """Forget all waiting rows."""
         self.records = 0
         self.rows.clear()
         self.ingested.clear()
@@ -236,7 +238,7 @@ class Batch(Struct):
 
 
 def insert(database: Database, rows: Iterable[Row], suffix: str = "") -> None:
-    """Send rows to their tables, each table's as one batch. Raises DatabaseError."""
+    """Send rows to their tables, one batch for each table. Raises DatabaseError."""
     for row_type, found in _by_type(rows):
         database.insert_encoded(row_type.table + suffix, row_type.columns(), json_rows(found))
 

@@ -327,7 +327,7 @@ class LineRow(Row, kw_only=True):
 
 
 class FileRow(Row, kw_only=True):
-    """A file beside the records of a run: a long body, an image, what people say. On a server alone."""
+    """A file beside the records of a run: a long body, an image, annotations. On a server only."""
 
     table = "journal_files"
     key_columns = ("run_id", "name")
@@ -339,7 +339,7 @@ class FileRow(Row, kw_only=True):
 
 
 class OriginRow(Row, kw_only=True):
-    """Who ran it on which machine, and its line in a list of runs. On a server alone."""
+    """The user and machine of a run, and its line in a list of runs. On a server only."""
 
     table = "origins"
     key_columns = ("run_id",)

@@ -26,7 +26,7 @@ FILE = "annotations.jsonl"
 MOST_BYTES = 16 * 1024 * 1024
 """A larger file is refused: every list of runs reads it."""
 _WAIT = 5.0
-"""Seconds that a writer waits for another one, who writes a few lines."""
+"""Seconds that a writer waits for another one, which writes a few lines."""
 _PAUSE = 0.01
 
 
@@ -44,7 +44,7 @@ NONE = AnnotationFile(Annotations())
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of the file of a run; 0 where there is none."""
+    """Bytes of the file of a run; 0 if there is none."""
     try:
         return (folder / FILE).stat().st_size
     except OSError:
@@ -52,8 +52,9 @@ def size_of(folder: Path) -> int:
 
 
 def read(folder: Path) -> AnnotationFile:
-    """What is said of the run in a folder. Lines that are damaged are counted and passed over; a file that cannot be
-    read is one damaged line."""
+    """The annotations of the run in a folder. Damaged lines are counted and skipped; an unreadable file counts as one
+    damaged line.
+    """
     try:
         fd = os.open(folder / FILE, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -83,8 +84,9 @@ def _read(file: BinaryIO) -> AnnotationFile:
 
 
 def append(folder: Path, records: Iterable[Annotation], file: BinaryIO | None = None) -> None:
-    """Add records, durably. Raises StoreBusy where another process holds the file, StoreError where it cannot be
-    written: then nothing of them holds."""
+    """Add records, durably. Raises StoreBusy if another process holds the file, and StoreError if it cannot be written;
+    then none of them is added.
+    """
     if file is None:
         with exclusive(folder) as opened:
             append(folder, records, opened)

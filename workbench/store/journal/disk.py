@@ -120,14 +120,14 @@ def make_root(root: Path) -> None:
 
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""Errors that say that the data found no place. Where a sync alone gives another one, what was written can be read."""
+"""Errors that mean a lack of space. If only a sync gives another error, the written data can be read."""
 
 
 def write_whole(disk: Disk, path: Path, data: bytes) -> str:
-    """Write a file so that it is there completely or not at all.
+    """Write a file completely or not at all.
 
-    Returns why that may not outlive a power cut: the fault of a device that takes data and cannot be synced; empty
-    otherwise. Raises OSError where the data cannot be written.
+    Returns why it may not survive a power cut: the error of a device that takes data and cannot sync; empty otherwise.
+    Raises OSError if the data cannot be written.
     """
     undurable = ""
 

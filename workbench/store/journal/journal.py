@@ -61,7 +61,7 @@ SYNC_SECONDS = 1.0
 """No record waits longer than this for the device."""
 
 BELONGS = "belongs-to"
-"""A file beside rescued records: the folder of their run."""
+"""A file beside rescued records that names the folder of their run."""
 
 
 class Journal:
@@ -93,9 +93,9 @@ class Journal:
         self.folder = folder
         self.run_id = folder.name
         self.fault = ""
-        """Why records are waiting; empty when none is."""
+        """Why records are waiting; empty if none is."""
         self.not_durable = ""
-        """Why what was written may not outlive a power cut; empty while syncs work."""
+        """Why written records may not survive a power cut; empty while syncs work."""
         self._disk = disk or LocalDisk()
         self._writer_lock = lock or writer_lock(folder)
         self._next_seq = next_seq
@@ -177,9 +177,9 @@ class Journal:
         return self._next_seq - 1
 
     def rescue(self, elsewhere: Path) -> Path:
-        """Write what waits in memory below another folder, as the segment of this run that is missing; its file.
+        """Write the waiting records below another folder, as the missing segment of this run. Returns its file.
 
-        ``restore`` puts it into the run's own folder, where it is read as if it had always been there. Raises OSError.
+        ``restore`` puts it into the run's own folder. Raises OSError.
         """
         with self._mutex:
             folder, disk = elsewhere / self.run_id, LocalDisk()
@@ -228,7 +228,7 @@ class Journal:
             raise StoreError(f"the journal of run {self.run_id} is closed")
 
     def _moved_out(self, event: Event) -> bytes:
-        """The record of a long body, whose canonical JSON goes to a file named by its own sha256."""
+        """The record of a long body, whose canonical JSON goes to a file named by its sha256."""
         body = canonical(event.data["body"]).encode("ascii")
         name = hashlib.sha256(body).hexdigest()
         self._waiting.append((name, body))
@@ -308,8 +308,8 @@ class Journal:
     def _sync_failed(self, error: OSError) -> bool:
         """Whether the unsynced records wait again.
 
-        After a failed sync the kernel may have dropped what it once accepted, so that is repeated in the next segment.
-        Where that cannot be synced either, what was written stays as it is: it can be read, and ``not_durable`` tells.
+        After a failed sync the kernel may have dropped accepted data, so the records are repeated in the next segment.
+        If that cannot be synced either, the written data stays: it can be read, and ``not_durable`` says so.
         """
         again = error.errno in NO_ROOM or not self.not_durable
         if error.errno not in NO_ROOM:

@@ -1,4 +1,4 @@
-"""Advisory file locks that say who holds them. A lock lives as long as its process: nothing is left to clean up."""
+"""Advisory file locks that name their holder. A lock ends with its process: there is nothing to clean up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.store.faults import StoreBusy, StoreError
 
 _TRIES = 10
 _PAUSE = 0.02
-"""Seconds. Somebody who only asks holds the lock for microseconds, and must not turn a writer away."""
+"""Seconds. A process that only reads the holder keeps the lock for microseconds, and must not turn a writer away."""
 
 
 class Holder(Struct, frozen=True):
@@ -49,7 +49,7 @@ class FileLock:
             os.close(self._fd)
             raise StoreBusy(f"{what} by {holder}" + (f": {remedy}" if remedy else ""), holder.pid)
         self.left_by = _read_holder(self._fd) if os.fstat(self._fd).st_size else None
-        """Who held it last and ended without letting go; None where the last one let go."""
+        """The last holder, if it ended without releasing the lock; None otherwise."""
         body = {
             "pid": os.getpid(),
             "since": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -71,7 +71,7 @@ class FileLock:
 
 
 def holder_of(path: Path) -> Holder | None:
-    """Who holds the lock, or None when it is free."""
+    """The holder of the lock, or None when it is free."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:

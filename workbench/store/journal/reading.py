@@ -50,12 +50,12 @@ class Health(Struct, frozen=True):
 
     @property
     def whole(self) -> bool:
-        """Nothing is missing between the first and the last record: such a run can be replayed."""
+        """No record is missing between the first and the last: such a run can be replayed."""
         return not (self.damaged or self.missing or self.lost_bodies)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is lost, one sentence each."""
+        """Lost parts, one sentence each."""
         return (
             *(f"{f.segment} damaged at byte {f.at}: {f.reason} ({f.size} bytes)" for f in self.damaged),
             *(f"records {first} to {last} are missing" for first, last in self.missing),
@@ -64,13 +64,13 @@ class Health(Struct, frozen=True):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What to tell a person, what is lost first."""
+        """Messages for a person, lost parts first."""
         torn = (f"{f.segment} ends in a torn record at byte {f.at} ({f.size} bytes ignored)" for f in self.torn)
         return (*self.problems, *torn)
 
 
 class JournalLine(Struct, frozen=True):
-    """One record and where it lies. ``event`` is None for a skipped ``blob``."""
+    """One record and its position. ``event`` is None for a skipped ``blob``."""
 
     segment: str
     start: int
@@ -82,7 +82,7 @@ class JournalLine(Struct, frozen=True):
 
 
 class Tail:
-    """Reads a run as it grows; each ``poll`` gives what was completed since the last."""
+    """Reads a run as it grows; each ``poll`` gives the records completed since the last."""
 
     def __init__(self, folder: Path, *, skip_blobs: bool = False) -> None:
         """With ``skip_blobs`` bodies are checked but neither parsed nor given."""
@@ -100,7 +100,7 @@ class Tail:
         self.last_crc = ""
         """Of the last record read, whatever is wrong with it; empty before the first."""
         self._repeats = True
-        """The segment holds nothing new yet: its first records may be those that a failing disk may have lost."""
+        """The segment has no new record yet: its first ones may repeat records that a failing disk may have lost."""
 
     def poll(self) -> Iterator[Event]:
         """New events, in order. Raises OSError when the folder cannot be read."""
@@ -132,7 +132,7 @@ class Tail:
 
     @property
     def health(self) -> Health:
-        """Of what was read so far; an unterminated end counts as torn."""
+        """Health of what was read so far; an unterminated end counts as torn."""
         torn = list(self._torn)
         if waiting := self.waiting:
             torn.append(Fault(self._segment, self._offset, waiting, "unterminated"))
@@ -163,8 +163,9 @@ class Tail:
             self._damaged.append(Fault(name, self._offset, 0, f"cannot be read: {error.strerror}"))
 
     def _settled(self, name: str, size: int) -> bytes:
-        """The line that begins here once more, where a record follows it: then it was written to its end meanwhile, and
-        a NUL that is still in it is damage. Empty where none follows."""
+        """The line that begins here, read again, if a record follows it: then it is complete, and a NUL still in it is
+        damage. Empty if none follows.
+        """
         with (self.folder / name).open("rb") as file:
             file.seek(self._offset + size)
             behind = file.readline()
@@ -209,7 +210,7 @@ class Tail:
         return JournalLine(name, start, start + len(raw), seq, event, raw)
 
     def _checked(self, event: Event) -> Event | None:
-        """A body, with what lies in a file of its own looked at; None for one that is passed over."""
+        """The event of a body, with the content of its own file if it has one; None for a skipped one."""
         if "file" in event.data:
             event = self._with_body(event)
         elif event.data.get("kind") in ("image", "text") and read_blob(self.folder, event.data.get("hash")) is None:
@@ -252,7 +253,7 @@ def written(segment: Path) -> int:
 
 
 def read_blob(folder: Path, name: object) -> bytes | None:
-    """The bytes of a blob file, or None when it is missing or is not what its name says."""
+    """The bytes of a blob file, or None if it is missing or does not match its name."""
     if not isinstance(name, str) or not is_digest(name):
         return None
     try:

@@ -33,7 +33,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class BadRecord(Exception):
-    """A line that is no record, and why; ``seq`` is its number where the line is as it was written all the same."""
+    """A line that is no valid record, and why; ``seq`` is its number if the line is unchanged all the same."""
 
     def __init__(self, reason: str, seq: int = 0) -> None:
         super().__init__(reason)
@@ -41,10 +41,11 @@ class BadRecord(Exception):
 
 
 def encoded(event: Event, before: str = "") -> bytes:
-    """The line, newline included. ``before`` is the checksum of the record before it, which chains the two: what is
-    exchanged or changed later is noticed even where each line by itself is whole.
+    """The line, newline included. ``before`` is the checksum of the record before it, which chains the two: later
+    exchanges and changes are found even if each line by itself is valid.
 
-    Raises TypeError or ValueError when the data is no JSON (NaN is none)."""
+    Raises TypeError or ValueError if the data is no JSON (NaN is none).
+    """
     link = f',"prev":"{before}"' if before else ""
     branch, phase, visit, attempt, turn, call = event.place
     text = (
@@ -61,7 +62,7 @@ def sealed(text: bytes) -> bytes:
 
 
 def decoded(line: bytes) -> Event:
-    """The event of a line without its newline. Raises BadRecord when a single bit differs from what was written."""
+    """The event of a line without its newline. Raises BadRecord if a single bit differs from the written line."""
     check(line)
     try:
         body = _body(line)
@@ -100,7 +101,7 @@ def check(line: bytes) -> None:
 
 
 def link_of(line: bytes) -> str:
-    """The checksum of the record before it that a whole record, newline included, says; empty where it says none."""
+    """The checksum of the preceding record that a whole record, newline included, states; empty without one."""
     end = len(line) - _END_SIZE
     return line[end - 9 : end - 1].decode("ascii") if line.startswith(_PREV, end - _PREV_SIZE) else ""
 
@@ -111,7 +112,7 @@ def crc_of(line: bytes) -> str:
 
 
 def data_of(line: bytes) -> str:
-    """The data of a whole record as it was written; empty where characters in it are escaped, or in an old order."""
+    """The data of a whole record as written; empty if characters in it are escaped, or in an old order."""
     at = line.find(_DATA)
     end = len(line) - _END_SIZE
     if line.startswith(_PREV, end - _PREV_SIZE):

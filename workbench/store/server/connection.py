@@ -23,8 +23,9 @@ from workbench.store.team_server import NATIVE_PORTS, TeamServer
 CONNECT_SECONDS = 5
 ANSWER_SECONDS = 300
 _EXACT = {"insert_deduplicate": "0", "distributed_foreground_insert": "1"}
-"""Of inserts: a block that was deleted may come again, which the server's memory of blocks would swallow; keys see to
-it that nothing counts twice. And an insert has arrived when the shard has it."""
+"""Settings of inserts: a deleted block may come again, which the server's deduplication would drop; keys prevent double
+counting. And an insert has arrived when the shard has it.
+"""
 _UNKNOWN_DATABASE = 81
 _OF_A_RUN = frozenset({6, 26, 27, 38, 41, 53, 69, 70, 72, 117, 321, 349})
 """Codes of rows that make no sense. All others are the server's or the network's: the same rows are tried again."""
@@ -34,7 +35,7 @@ _REASON = re.compile(
     r"Connection reset by peer|Remote end closed connection|Temporary failure in name resolution",
     re.IGNORECASE,
 )
-"""Why nobody answers, in what the library says."""
+"""Reasons in the library's messages for which no server answers."""
 _REFUSED = frozenset({192, 193, 194, 497, 516})
 """Codes of users and rights."""
 
@@ -43,13 +44,13 @@ class ServerHandle:
     """One client; may be used by one thread at a time."""
 
     def __init__(self, server: TeamServer, settings: str) -> None:
-        """``settings`` as in a URL. Nothing is asked before the first statement."""
+        """``settings`` as in a URL. No request is made before the first statement."""
         self._server = server
         self._client: Any = None
         self.set(settings)
 
     def set(self, settings: str) -> None:
-        """The settings of what is asked from now on, as in a URL."""
+        """The settings of later statements, as in a URL."""
         self._settings = dict(parse_qsl(settings))
 
     def query(self, sql: str, params: Mapping[str, Value] | None = None) -> ResultTable:
@@ -115,7 +116,7 @@ class ServerHandle:
             raise fault_of(error, self._server) from error
 
     def _connected(self, library: Any) -> Any:
-        """A client of the database, which is made where it is not there."""
+        """The client of the database, made at first use."""
         try:
             return self._client_of(library, self._server.database)
         except library.driver.exceptions.Error as error:
@@ -150,7 +151,7 @@ class ServerEngine:
     """The server as an engine: a handle for each thread that asks."""
 
     def __init__(self, server: TeamServer) -> None:
-        """Nothing is asked before the first statement. Raises StoreError where the extra is missing."""
+        """No request is made before the first statement. Raises StoreError if the extra is missing."""
         if reason := missing("server"):
             raise StoreError(reason)
         self.server = server

@@ -1,4 +1,4 @@
-"""The rows that hold a journal itself: its records, the files beside them, and whose run it is."""
+"""Rows that hold a journal itself: its records, the files beside them, and the run's owner."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class JournalRows:
         return [LineRow(run_id=self._folder.name, seq=line.seq, segment=line.segment, line=text, row_version=line.seq)]
 
     def beside(self, most: int) -> tuple[list[Row], bool]:
-        """Files that were not given before, of at most so many bytes together; and whether there are more."""
+        """Files that were not given before, up to a number of bytes together; and whether there are more."""
         rows: list[Row] = []
         room = most
         for name, path in self._files():
@@ -58,7 +58,7 @@ class JournalRows:
         return rows, False
 
     def last(self) -> Row:
-        """Whose run it is, and its line in a list, as far as it was read."""
+        """The run's owner, and its line in a list, as far as it was read."""
         run = self._fold.summary()
         said = annotation_file.read(self._folder).annotations
         calls = tuple((str(place), labels) for place, labels in said.calls())

@@ -31,9 +31,9 @@ _PAGE = 20_000
 _SILENT_SECONDS = 30.0
 """For which a server that was away is not asked again for a name that is not known here."""
 _FRESH_SECONDS = 60
-"""A run without an end of which something came so short ago goes on, as far as anybody knows here."""
+"""A run without an end whose last record is younger than this counts as running."""
 _UNKNOWN = (60, 81)
-"""Codes of tables and databases that are not there: nobody has shipped yet."""
+"""Error codes of missing tables and databases: no run was shipped yet."""
 
 _NAMED = """SELECT run_id FROM origins FINAL WHERE run_id = {name:String} OR session_id = {name:String}
 ORDER BY started DESC, run_id DESC LIMIT 1"""
@@ -56,8 +56,9 @@ _one = threading.Lock()
 
 
 def team_runs(server: TeamServer, most: int = MOST_LISTED, seconds: int = 0) -> list[RunSummary]:
-    """The newest runs of the server as a list shows them, with who ran each and where; only those of which something
-    was shipped in the last ``seconds``, unless it is 0. Raises StoreError."""
+    """The newest runs of the server as a list shows them, with user and machine; only those with records shipped in the
+    last ``seconds``, unless it is 0. Raises StoreError.
+    """
     engine = ServerEngine(server)
     with closing(engine):
         try:
@@ -76,8 +77,9 @@ def team_runs(server: TeamServer, most: int = MOST_LISTED, seconds: int = 0) -> 
 
 
 def bring(store: Store, name: str) -> str:
-    """Copy a run, found by its run id, session id or how one of them begins, with the runs inside it; its run id. Empty
-    where the server has none, or is away; ``pull`` says which."""
+    """Copy a run, found by its run id, session id or the beginning of one, with the runs inside it. Returns its run id;
+    empty if the server has none, or is away; ``pull`` says which.
+    """
     server = store.server
     if server is None or time.monotonic() < _away_until.get(server.url, 0.0):
         return ""
@@ -89,8 +91,7 @@ def bring(store: Store, name: str) -> str:
 
 
 def pull(store: Store, server: TeamServer, name: str) -> str:
-    """The same. Raises StoreError where the server cannot be asked, several runs are meant, or what came cannot be
-    written."""
+    """The same. Raises StoreError if the server cannot be asked, several runs match, or the copy cannot be written."""
     engine = ServerEngine(server)
     with _one, closing(engine):
         try:

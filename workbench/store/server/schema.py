@@ -14,11 +14,11 @@ _UNKNOWN_TABLE = 60
 
 
 class OtherSchema(StoreError):
-    """The tables are of another version: they may be read, nothing is written to them."""
+    """The tables have another version: they may be read, and are not written to."""
 
 
 def version_of(database: Database) -> int:
-    """Of the tables that are there; 0 where there are none. Raises DatabaseError."""
+    """Version of the existing tables; 0 without tables. Raises DatabaseError."""
     try:
         return int(database.query("SELECT max(version) FROM schema_migrations").one() or 0)
     except DatabaseError as error:
@@ -28,7 +28,7 @@ def version_of(database: Database) -> int:
 
 
 def prepare(database: Database, server: TeamServer) -> None:
-    """Make the tables on a server that has none. Raises OtherSchema, DatabaseError."""
+    """Make the tables on a server without any. Raises OtherSchema, DatabaseError."""
     known = version_of(database)
     if known > SERVER_VERSION:
         said = f"{server.url} has tables of version {known}, this program knows {SERVER_VERSION}"
@@ -43,8 +43,9 @@ def prepare(database: Database, server: TeamServer) -> None:
 
 
 def upgrade(database: Database, server: TeamServer) -> bool:
-    """Make the tables of an older version anew, empty but for the journals; whether there was anything to do. Raises
-    OtherSchema where they are newer, DatabaseError."""
+    """Make the tables of an older version anew, keeping only the journals. Returns whether there was anything to do.
+    Raises OtherSchema if they are newer, DatabaseError.
+    """
     known = version_of(database)
     if known > SERVER_VERSION:
         prepare(database, server)

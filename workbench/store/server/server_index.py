@@ -22,8 +22,9 @@ class ServerIndex(Queries):
     """Ships the runs of a store while it is open, unless another process does. Close it in a ``finally``."""
 
     def __init__(self, store: Store, server: TeamServer) -> None:
-        """Nothing is asked here: a server that is away is found by the first question, and by ``progress``. Raises
-        StoreError where the extra is missing or the store cannot be written."""
+        """No request is made here: the first query, and ``progress``, find a server that is away. Raises StoreError if
+        the extra is missing or the store cannot be written.
+        """
         self.engine = ServerEngine(server)
         self.notice = ""
         """What to tell a person: that another process ships, or that the server has tables of another version."""
@@ -74,7 +75,7 @@ class ServerIndex(Queries):
         return self._ingester.progress if self._ingester is not None else Progress()
 
     def close(self, seconds: float = STOP_SECONDS) -> None:
-        """Send what was read, for so long at most, then close. May be called twice."""
+        """Send what was read, for at most this many seconds, then close. May be called twice."""
         if self._ingester is None or self._ingester.stop(seconds):
             self.engine.close()
         if self._lock is not None:

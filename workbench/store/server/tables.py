@@ -1,4 +1,4 @@
-"""The tables of a team's server: those of the index, the journals themselves, and who shipped them."""
+"""The tables of a team's server: those of the index, the journals, and their owners."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SHARDED_BY = {
 }
 """A part of each table's key, so that all versions of a row lie on one shard."""
 _KEPT_FOR_EVER = ("ingested", "schema_migrations")
-"""What was shipped stays known when it is dropped: else it would be shipped once more."""
+"""Tables without retention: dropped runs stay known, so that they are not shipped again."""
 
 VIEWS = (
     "CREATE OR REPLACE VIEW all_runs AS SELECT r.*, o.user AS user, o.machine AS machine, o.workspace AS workspace, "
@@ -71,8 +71,9 @@ def drop_statements(server: TeamServer) -> list[str]:
 
 
 def retention_statements(server: TeamServer) -> list[str]:
-    """What makes the server drop rows as many days after they were shipped as the settings say; none where they say
-    nothing."""
+    """Statements that make the server drop rows a number of days after they were shipped, by the settings; empty if
+    they set none.
+    """
     if server.retention_days is None:
         return []
     ttl = f"MODIFY TTL kept_from + toIntervalDay({server.retention_days})" if server.retention_days else "REMOVE TTL"
