@@ -101,6 +101,20 @@ def test_calls_at_once_are_contexts_of_their_own_and_a_compaction_is_one(project
     assert told["message"] == "compaction: this context takes the place of context 2; 6 messages are gone"
 
 
+def test_contexts_that_alternate_keep_their_own_messages(project: Project) -> None:
+    with Loopback() as provider, session(project, provider.url) as attached:
+        for texts in (("A",), ("B",), ("A", "ok", "A2"), ("B", "ok", "B2"), ("A", "ok", "A2", "ok", "A3")):
+            attached.chat(*texts)
+    seen = [(call.place.visit, [entry.item.message.text for entry in call.entries]) for call in attached.state().calls]
+    assert seen == [
+        (1, ["A"]),
+        (2, ["B"]),
+        (1, ["A", "ok", "A2"]),
+        (2, ["B", "ok", "B2"]),
+        (1, ["A", "ok", "A2", "ok", "A3"]),
+    ]
+
+
 def test_credentials_go_to_the_provider_and_nowhere_else(project: Project) -> None:
     key = "a-key-that-looks-like-none-4711"
     with Loopback([Reply(f"Your key is {key}.")]) as provider, session(project, provider.url) as attached:

@@ -299,7 +299,9 @@ class RunJournal:
         self.options = Options(session_id, model)
         self.forecasters: dict[str, Forecaster] = {}
         self.last: Assembly | None = None
-        """The newest context of the run, whatever phase it is of."""
+        """The newest context of the run, whatever visit it is of."""
+        self.last_seq = 0
+        """The number of its record; 0 before the first."""
         self.redact = outside.redact
 
     def warn(self, message: str, place: Place = Place(), *, code: str = "import", **more: Any) -> None:
@@ -423,6 +425,8 @@ class ContextWriter:
         )
         self._scope = scope
         self._assembler = Assembler(scope, strategy or Strategy(), run.outside.counter, run.last)
+        self._against = run.last_seq
+        """The record of the context that the next one is spliced against: contexts may alternate."""
         self._items: list[Item] = []
         """The messages of the visit."""
         self.origins: list[int | None] = list(range(self.taken))
@@ -555,7 +559,9 @@ class ContextWriter:
             prediction=prediction,
             edited=edited,
             unstated=self._unstated,
+            after=self._against if self._against != run.last_seq else None,
         )
+        self._against = run.last_seq = run.journal.seq
         self._sent = assembly, prediction
 
     def _valid(self, assembly: Assembly) -> Assembly:
@@ -569,7 +575,7 @@ class ContextWriter:
             return assembly
         told = f"{self._assembler.strategy} would break a rule ({broken}): this context is sent as it is"
         self._run.warn(told, self._at, code="strategy")
-        self._assembler = plain
+        self._assembler, self._against = plain, self._run.last_seq
         return whole
 
     def started(self) -> None:

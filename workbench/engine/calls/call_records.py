@@ -27,8 +27,10 @@ def record_context(
     beside: bool = False,
     edited: bool = False,
     unstated: str = "",
+    after: int | None = None,
 ) -> None:
-    """Journal ``context_assembled``. ``unstated``: the parts of the request whose content is unknown, in words."""
+    """Journal ``context_assembled``. ``unstated``: the parts of the request whose content is unknown, in words.
+    ``after``: the record of the context that this one is spliced against, where that is not the branch's last."""
     request, price = assembly.request, prediction.price
     journal.emit(
         "context_assembled",
@@ -64,6 +66,7 @@ def record_context(
         **({"edited": True} if edited else {}),
         **({"unstated": unstated} if unstated else {}),
         **({"beyond": prediction.beyond} if prediction.beyond else {}),
+        **({"after": after} if after is not None else {}),
     )
 
 

@@ -30,7 +30,7 @@ KINDS: dict[str, str] = {
         "cache_write (US dollars per token)}, unstated (parts of the request that nobody knows), "
         "beyond (that the request does not fit "
         "the model's window), problems, notes, added (items that joined the history), edited, purpose, "
-        "beside (the walk)"
+        "beside (the walk), after (spliced against the context of this record, not the last of its branch)"
     ),
     "context_selected": (
         "strategy (llm, hybrid), menu (digest), model, offered ([content hash, score, tokens] by number, from 1), "

@@ -293,6 +293,7 @@ _EXCEPTIONS: dict[str, dict[str, Any]] = {
     "hook": {"error": str | None, "index": Any, "number": _Count | None, "text": str | None},
     "route_chosen": {"to": str | None, "candidates": list[str]},
     "run_resumed": {"after": _Count},
+    "context_assembled": {"after": _Count},
     "run_started": {"options": _Object},
     "tool_finished": {"tool": str},
     "tool_started": {"tool": str},

@@ -430,6 +430,8 @@ class RunState:
         self.contests.began(event)
         self._added(event, data)
         branch = event.place.branch
+        if isinstance(after := data.get("after"), int):
+            self._entries_as_of(branch, after)
         splices = [
             Splice(s["at"], s["remove"], tuple(Entry.from_json(e, self.bodies) for e in s["entries"]))
             for s in data.get("splices", ())
