@@ -1,4 +1,4 @@
-"""A checkpoint of files, as engines of phase graphs write it: where a run stood, and what each phase said."""
+"""A checkpoint folder, as engines of phase graphs write it: the position of a run, and the output of each phase."""
 
 from __future__ import annotations
 
@@ -162,14 +162,14 @@ class _Writer:
 MANIFEST, STAND = "manifest.json", "checkpoint.json"
 MOST_NODES = 10_000
 _STATUSES = {"fail": "failed", "failed": "failed", "retry": "stopped", "skipped": "stopped"}
-"""Of a run of this engine, by the outcome of an engine that says nothing else; any other word is a success."""
+"""The status of a run, by the outcome that another engine states; any other word is a success."""
 _SILENT = frozenset({"deterministic", "start", "exit", "route", "human", "parallel", "join", "subgraph"})
 """Kinds of phases that ask no model."""
 _OWN = frozenset({"outcome", "last_stage", "last_response", "preferred_label", "current_node"})
 """Keys of the context that the engine sets, not the run."""
 
 ReadText = Callable[[str], str | None]
-"""The text of a file of the checkpoint by its path inside it; None where there is none. Raises Unreadable."""
+"""The text of a file of the checkpoint by its path inside it; None if it is missing. Raises Unreadable."""
 
 
 class Node(Struct, frozen=True):
@@ -187,7 +187,7 @@ class Node(Struct, frozen=True):
     has_model: bool = True
     """False for a phase that calls a tool alone; its prompt is the tool's name and arguments."""
     at: str = ""
-    """When it began: UTC, ISO 8601 with microseconds and ``Z``, as ``end``; empty where that is not said."""
+    """Its start: UTC, ISO 8601 with microseconds and ``Z``, as ``end``; empty if unknown."""
     end: str = ""
     kind: str = ""
     """As the checkpoint names it."""
@@ -281,8 +281,7 @@ def _node(read: ReadText, name: str, folder: str, retries: object, done: list[st
 
 
 def _cascade(read: ReadText, file: str, name: str, names: list[str]) -> tuple[str, str, tuple[str, ...]]:
-    """The cascade's text, the name of its file, and notes. Where there is none that can be read: one that has the
-    phases."""
+    """The cascade's text, the name of its file, and notes. If none can be read: a cascade with the same phases."""
     note = "the checkpoint holds no cascade: only phase names are known"
     text = read(file) if PurePosixPath(file).name == file and file not in ("", ".", "..") else None
     if text is not None:
@@ -297,7 +296,7 @@ def _cascade(read: ReadText, file: str, name: str, names: list[str]) -> tuple[st
 
 
 def _object(read: ReadText, path: str) -> dict[str, Any]:
-    """The JSON object in a file; empty where there is no such file. Raises Unreadable."""
+    """The JSON object in a file; empty if the file is missing. Raises Unreadable."""
     text = read(path)
     if text is None:
         return {}

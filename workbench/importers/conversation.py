@@ -37,7 +37,7 @@ class Call(Struct, frozen=True):
     at: str = ""
     """When it began: UTC, ISO 8601 with microseconds and ``Z``."""
     marks: Marks | None = None
-    """Where the request marked its prefix to be cached; None where it marks nothing, or the source does not say."""
+    """The cache marks of the request; None if it has none, or the source does not say."""
     fault: str = ""
     """Why the file holds no answer to it; empty for a call that was answered. The message of such a call is empty."""
 
@@ -55,9 +55,9 @@ class ImportedMessage(Struct, frozen=True):
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Reasoning blocks and the like."""
     call: Call | None = None
-    """The call that made this answer; None for what was given to the model: examples, an earlier conversation."""
+    """The call that made this answer; None for messages given to the model: examples, an earlier conversation."""
     mark: str = ""
-    """How long the cache is asked to keep the request up to here: ``5m``, ``1h``; empty where nothing is marked."""
+    """Requested lifetime of the cached prefix that ends here: ``5m``, ``1h``; empty without a mark."""
     command: str = ""
     """Of an answer in a text protocol: what the agent ran."""
     observation: bool = False
@@ -86,7 +86,7 @@ class Thread(Struct, frozen=True):
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Those that all its calls share."""
     unstated: str = ""
-    """Which parts of its requests the source does not state, in words; empty where the format says all there is."""
+    """The parts of its requests that the source does not state, in words; empty if the format states all."""
 
     @property
     def calls(self) -> int:
@@ -107,7 +107,7 @@ class Conversation(Struct, frozen=True):
     remarks: tuple[Remark, ...] = ()
     """What of the file is not in the run as it stands there."""
     kept: Mapping[str, Any] = field(default_factory=dict)
-    """What the source says beside the messages, as it says it."""
+    """Further data of the source, unchanged."""
     stated: StatedUsage = StatedUsage()
 
     @property
@@ -117,15 +117,15 @@ class Conversation(Struct, frozen=True):
 
 
 class Remark(Struct, frozen=True):
-    """What a reader left out or read otherwise than it stands in the file, with how often and where."""
+    """Something that a reader left out or changed, with how often and where."""
 
     text: str
-    """Of what was left out its name, such as ``a span that is no model call``; else a sentence."""
+    """The name of what was left out, such as ``a span that is no model call``; else a sentence."""
     count: int = 1
     left_out: bool = False
     """It is not among the messages of the run."""
     kept: bool = False
-    """It lies beside the run, in ``run_started.imported.kept``."""
+    """It is kept beside the run, in ``run_started.imported.kept``."""
     where: tuple[str, ...] = ()
     """The first places in the file that it was found at."""
 
@@ -145,7 +145,7 @@ class Remark(Struct, frozen=True):
 
 
 _PLACES = 5
-"""Of a remark: so many are named, all are counted."""
+"""So many places of a remark are named; all are counted."""
 
 
 class Remarks:
@@ -161,7 +161,7 @@ class Remarks:
         self._count(text, False, False, count, ())
 
     def left_out(self, what: str, where: str = "", *, count: int = 1, kept: bool = False) -> None:
-        """Something that becomes no message: ``what`` names its kind, ``where`` its place in the file."""
+        """Note a part that becomes no message: ``what`` names its kind, ``where`` its place in the file."""
         self._count(what, True, kept, count, (where,) if where else ())
 
     def _count(self, text: str, left_out: bool, kept: bool, count: int, where: tuple[str, ...]) -> None:

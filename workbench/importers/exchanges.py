@@ -1,6 +1,7 @@
-"""A request and its response as providers define them: chat completions, responses, Anthropic, Gemini, Bedrock, Ollama.
+"""Reads a request and its response in the formats of providers: chat completions, responses, Anthropic, Gemini,
+Bedrock, Ollama.
 
-Told apart by their shape, so that a proxy's address or a log that names none is as good as the provider's.
+The shape decides the format, so that a proxy's address or a log that names no provider is read as well.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _PAIRS = (
     ("inputs", "output"),
 )
 _CONFIGS = ("generationConfig", "generation_config", "config", "inferenceConfig")
-"""Where Gemini and Bedrock have parameters."""
+"""Keys under which Gemini and Bedrock send parameters."""
 IN_CONFIG = {
     "maxOutputTokens": "max_tokens",
     "maxTokens": "max_tokens",
@@ -51,14 +52,16 @@ IN_CONFIG = {
     "seed": "seed",
 }
 _KEPT = ("conversation", "container", "mcp_servers")
-"""Fields that name what a provider has beside the request: messages of a conversation, files, tools of servers."""
+"""Fields that refer to data stored at a provider: messages of a conversation, files, tools of servers."""
 _MOST_KEPT = 2_000
-"""Responses whose messages are remembered, the newest: later requests may name them instead of sending them."""
+"""Number of responses whose messages are remembered, the newest: later requests may name them instead of
+sending them.
+"""
 _IN_URL = re.compile(r"/(?:models?|deployments|engines)/([^/:?]+)")
 
 
 def given_of(request: Mapping[str, Any]) -> list[Any] | None:
-    """The messages of a request, in whichever of the shapes in use; None where it asks no model."""
+    """The messages of a request, in any of the known shapes; None if it asks no model."""
     for key in ("messages", "contents", "input"):
         found = request.get(key)
         if isinstance(found, list) and found and all(isinstance(one, dict) for one in found):
@@ -88,7 +91,7 @@ def _system(request: Mapping[str, Any]) -> list[Any]:
 
 
 def answered_of(response: Mapping[str, Any]) -> list[Any]:
-    """The messages of a response; empty where it holds no answer."""
+    """The messages of a response; empty if it holds no answer."""
     choices = array(response.get("choices"))
     if choices:
         first = mapping(choices[0])
@@ -174,8 +177,9 @@ def parameters_of(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _answer_form(request: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The schema that a request wants its answer to follow, in the form of OpenAI's chat completions, from that of its
-    Responses, Anthropic's, Bedrock's or Gemini's (``inner``: its configuration of the answer); None without one."""
+    """The schema that a request sets for its answer, in the form of OpenAI's chat completions, from that of its
+    Responses, Anthropic's, Bedrock's or Gemini's (``inner``: its configuration of the answer); None without one.
+    """
     for outer in (
         mapping(request.get("text")).get("format"),
         request.get("output_format"),
@@ -193,7 +197,7 @@ def _answer_form(request: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[s
 
 
 def marks_in(request: Mapping[str, Any], said: Sequence[ImportedMessage]) -> Marks | None:
-    """Where a request marks its prefix to be cached; None where nowhere. ``said``: its messages as they were read."""
+    """The cache marks of a request; None if it has none. ``said``: its messages as they were read."""
     tools = [mapping(one) for one in array(request.get("tools"))]
     found: list[tuple[str | int, str]] = [("tools", ttl) for one in tools if (ttl := mark_of(one))]
     for i, one in enumerate(said):
@@ -223,7 +227,7 @@ def _own_tool(tool: Mapping[str, Any]) -> str:
 
 
 def _goes_on_from(request: Mapping[str, Any]) -> str:
-    """The id under which the provider keeps what stands before the messages of a request; empty for none."""
+    """The id under which the provider keeps the messages before those of a request; empty for none."""
     return string(request.get("previous_response_id")) or string(request.get("cachedContent"))
 
 
@@ -232,17 +236,17 @@ class AskedCall(Struct, frozen=True):
 
     input: tuple[ImportedMessage, ...]
     model: str
-    """Empty where neither the request nor its address names one."""
+    """Empty if neither the request nor its address names one."""
     tools: tuple[Mapping[str, Any], ...]
     parameters: Mapping[str, Any]
     marks: Marks | None
-    """Where it marks its prefix to be cached; None where nowhere."""
+    """Its cache marks; None if it has none."""
     unstated: str
-    """Which parts of it nobody here knows, in words."""
+    """The parts of it that are unknown, in words."""
 
 
 class Exchanges:
-    """Reads requests with their responses, one behind the other, as one log holds them."""
+    """Reads requests with their responses, in the order of one log."""
 
     def __init__(self, remarks: Remarks) -> None:
         self.remarks = remarks
@@ -252,7 +256,7 @@ class Exchanges:
     def read(
         self, request: Mapping[str, Any], response: Mapping[str, Any], call: Call | None = None, url: str = ""
     ) -> ObservedCall | None:
-        """One model call; None where the request asks no model or the response holds no answer. Raises Unreadable.
+        """One model call; None if the request asks no model or the response holds no answer. Raises Unreadable.
 
         ``call``: what the log itself says of it; its usage, model and end are those of the response.
         """
@@ -267,7 +271,7 @@ class Exchanges:
         )
 
     def asked(self, request: Mapping[str, Any], url: str = "") -> AskedCall | None:
-        """What a request asks; None where it asks no model. Raises Unreadable."""
+        """The call that a request makes; None if it asks no model. Raises Unreadable."""
         given = given_of(request)
         if given is None:
             return None
@@ -303,14 +307,15 @@ class Exchanges:
     def refused(
         self, request: Mapping[str, Any], response: Mapping[str, Any], told: Call, reason: str
     ) -> ObservedCall | None:
-        """A model call that the provider refused, for ``reason``; None where the request asks no model. Raises
-        Unreadable."""
+        """A model call that the provider refused, for ``reason``; None if the request asks no model. Raises
+        Unreadable.
+        """
         asked = self.asked(request)
         return None if asked is None else self._unanswered(asked, told, f"{reason}: {_fault_of(response)}")
 
     @staticmethod
     def _unanswered(asked: AskedCall, told: Call, fault: str) -> ObservedCall:
-        """A request whose response holds no answer: what was sent is kept, and why nothing came of it."""
+        """A request whose response holds no answer: the request and the reason are kept."""
         answer, call = unanswered(told, fault)
         model = asked.model or told.model
         return ObservedCall(asked.input, answer, call, model, asked.tools, asked.parameters, asked.unstated)
@@ -398,5 +403,5 @@ def _body(response: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def system_said(text: object, remarks: Remarks) -> list[ImportedMessage]:
-    """A system text that stands beside the messages."""
+    """A system text that is sent beside the messages."""
     return read_message({"role": "system", "content": text}, remarks) if text else []

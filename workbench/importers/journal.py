@@ -37,13 +37,13 @@ from workbench.language.clean import clean
 # Messages of a conversation as the history of a run holds them: secrets replaced, images by digest, ids for all.
 
 COMMAND = "command"
-"""The tool's name where a text protocol runs commands and names none."""
+"""The tool's name if a text protocol runs commands without naming one."""
 
 Redact = Callable[[str], tuple[str, int]]
 
 
 def item_of(one: ImportedMessage, kind: Kind, place: Place, journal: JournalWriter, redact: Redact) -> Item:
-    """A message and where it was made; its images are kept by the journal."""
+    """A message and the place where it was made; the journal keeps its images."""
     found, parts, calls = 0, list[TextPart | Image](), list[ToolCall]()
     for part in one.parts:
         if isinstance(part, Picture):
@@ -79,13 +79,14 @@ def has_pictures(one: ImportedMessage) -> bool:
 
 
 def with_ids(said: Sequence[ImportedMessage]) -> list[ImportedMessage]:
-    """The messages, with ids where the source has none: a result without one answers the first call before it that is
-    open, one of its tool where it names a tool."""
+    """The messages, with ids where the source has none: a result without one answers the first open call before it, or
+    the first of its tool if it names a tool.
+    """
     return list(map(CallIds().named, said))
 
 
 class CallIds:
-    """Gives the calls and results of one context ids where the source has none."""
+    """Gives ids to the calls and results of one context if the source has none."""
 
     def __init__(self) -> None:
         self._made = 0
@@ -118,7 +119,7 @@ def _text(parts: list[TextPart | Image]) -> str:
 
 PHASE = "imported"
 UNANSWERED = "unanswered"
-"""The kind of fault of a call whose answer the file does not hold."""
+"""The fault of a call whose answer the file lacks."""
 _MESSAGES = "the file holds messages, not requests: tools, schemas and hidden prompts are not stated"
 UNSTATED = dict.fromkeys(
     (
@@ -142,16 +143,17 @@ UNSTATED = dict.fromkeys(
     ),
     _MESSAGES,
 )
-"""By the name of a format: which parts of a request its files do not state. Formats that are not here hold requests as
-they were sent (recorded traffic, logs of requests, Inspect), or a text protocol that has no more than its messages."""
+"""By the name of a format: the parts of a request that its files do not state. Formats missing here hold requests as
+they were sent (recorded traffic, logs of requests, Inspect), or a text protocol that has only its messages.
+"""
 _LONGEST = 86_400.0
 """Seconds: no call takes longer than a day."""
 _KEPT_BYTES = 1024 * 1024
-"""What a source says beside its messages is kept up to this size, as JSON."""
+"""Further data of a source is kept up to this size, as JSON."""
 
 
 class Origin(Struct, frozen=True):
-    """Where a conversation came from."""
+    """The origin of a conversation."""
 
     format: str
     file: str
@@ -162,11 +164,11 @@ class EventClock(Clock, Protocol):
     """Gives the events of a run their times."""
 
     def begins(self, at: str) -> None:
-        """A call began then: UTC, ISO 8601; empty where the source does not say."""
+        """Start of the next call: UTC, ISO 8601; empty if the source does not say."""
         ...
 
     def lasts(self, seconds: float | None) -> None:
-        """The call took so long; None where the source does not say."""
+        """Duration of the call; None if the source does not say."""
         ...
 
 
@@ -194,11 +196,11 @@ class FileClock(Struct):
 
 
 class JournalServices(Struct, frozen=True):
-    """What writing needs beside the conversation."""
+    """Services that writing needs beside the conversation."""
 
     sink: Sink
     clock: Clock
-    """Gives the time of what the file has none for."""
+    """Gives the times that the file lacks."""
     counter: Counter
     prices: Prices
     cost: Callable[[Usage, Price], float | None]
@@ -230,10 +232,10 @@ def begin(
     left_out: Sequence[Mapping[str, Any]] = (),
     stated: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Journal ``run_started``, which says that nothing ran.
+    """Journal ``run_started``, marked as imported.
 
-    ``file`` is the cascade's, ``kept`` what else was told, ``left_out`` what of the file is no message of the run, and
-    ``stated`` the sums that the file gives for the whole run.
+    ``file`` is the cascade's, ``kept`` further data of the source, ``left_out`` the parts of the file that are no
+    messages of the run, and ``stated`` the sums that the file gives for the whole run.
     """
     journal.emit(
         "run_started",
@@ -260,7 +262,7 @@ def begin(
 
 
 def no_one(event: Event) -> None:
-    """Nobody watches while a file is read."""
+    """The default observer: does nothing."""
 
 
 def write_journal(
@@ -287,8 +289,9 @@ class RunJournal:
         source: str = "the imported file",
         observe: Callable[[Event], None] = no_one,
     ) -> None:
-        """``title`` describes the cascade that the run is pinned to, ``source`` says in it where messages are from.
-        ``observe`` gets each event once it is journaled."""
+        """``title`` describes the cascade that the run is pinned to; ``source`` names in it the origin of the messages.
+        ``observe`` gets each event once it is journaled.
+        """
         title = clean(outside.redact(title)[0])[:200].encode("utf-8", "replace").decode()
         self.origin = origin
         self.outside = outside
@@ -385,7 +388,7 @@ class BegunContext(Struct, frozen=True):
     forced: bool = False
     """Whether the model has to call a tool."""
     unstated: str = ""
-    """Which parts of its requests nobody here knows, in words."""
+    """The parts of its requests that are unknown, in words."""
     turns: int = 1
     """The answers in it, as far as they are known."""
 

@@ -43,7 +43,7 @@ def is_item(body: Mapping[str, Any]) -> bool:
 
 
 def response_item(body: Mapping[str, Any], remarks: Remarks) -> ImportedMessage | None:
-    """The item as a message; None where it is a message, or nothing that is known by its type."""
+    """The item as a message; None if it already is a message, or its type is unknown."""
     kind = string(body.get("type"))
     if "role" in body or not kind:
         return None
@@ -104,7 +104,7 @@ ROLES: dict[str, Role] = {
 """Roles by the names in use."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What OpenAI takes as the name of who speaks."""
+"""Valid names of speakers at OpenAI."""
 _TEXTS = ("", "text", "input_text", "output_text", "refusal", "text-delta", "Text")
 
 
@@ -138,7 +138,7 @@ def read_messages(bodies: object, remarks: Remarks, where: str = "messages") -> 
 
 
 def read_message(body: object, remarks: Remarks, where: str = "message") -> list[ImportedMessage]:
-    """A message, or several where one holds tool results. Raises Unreadable."""
+    """A message, or several if it holds tool results. Raises Unreadable."""
     if not isinstance(body, dict):
         raise Unreadable(f"{where} is no message: expected an object with a role")
     body = plain_message(body)
@@ -201,7 +201,7 @@ def _message(body: Mapping[str, Any], role: Role, pieces: _Pieces, extra: Mappin
 
 
 def _name(body: Mapping[str, Any], role: Role) -> str:
-    """Of a tool; of another message the name that stands in the request beside its role."""
+    """The name of a tool, or the name beside the role of another message."""
     name = string(body.get("name"))
     if role == "tool":
         return name or string(body.get("function") or body.get("toolName"))
@@ -231,7 +231,7 @@ def tool_schemas(bodies: object) -> tuple[Mapping[str, Any], ...]:
 
 
 def _without_nulls(schema: Any) -> Any:
-    """A schema as it was meant: some tools write every field that it could have."""
+    """A schema without nulls: some tools write every field that it could have."""
     if isinstance(schema, dict):
         return {key: _without_nulls(value) for key, value in schema.items() if value is not None}
     return [_without_nulls(one) for one in schema] if isinstance(schema, list) else schema
@@ -260,9 +260,9 @@ def _native_calls(body: Mapping[str, Any], remarks: Remarks) -> list[ToolCall]:
 
 
 def joined(said: Sequence[ImportedMessage], items: Container[int] = ()) -> list[ImportedMessage]:
-    """Parts of one answer that came as items of their own put together: reasoning, then text, then calls.
+    """Joins the parts of one answer that came as items of their own: reasoning, then text, then calls.
 
-    ``items``: which are items of a response, of which those that follow each other are one answer whatever they hold.
+    ``items``: which are items of a response; consecutive ones are one answer whatever they hold.
     """
     found: list[ImportedMessage] = []
     for i, one in enumerate(said):
@@ -334,7 +334,7 @@ def _read_part(part: Mapping[str, Any], pieces: _Pieces, remarks: Remarks) -> No
 
 
 _REFERENCES = re.compile(r"attachment://[0-9a-f]{8,64}|@@@langfuseMedia:[^@\s]{1,300}@@@")
-"""What Inspect and LangFuse write in the place of long texts and media that they store elsewhere."""
+"""Texts by which Inspect and LangFuse refer to long texts and media that they store elsewhere."""
 
 
 def _tell_references(text: object, remarks: Remarks) -> None:

@@ -106,12 +106,14 @@ def result_id(body: Mapping[str, Any]) -> str:
 
 
 def is_mark(part: Mapping[str, Any]) -> bool:
-    """A place where a provider may cut its cache; no model sees it."""
+    """A place where a provider may cut its cache; models do not see it."""
     return part.get("type") in _MARKS or any(key in part for key in _MARKS)
 
 
 def mark_of(part: Mapping[str, Any]) -> str:
-    """How long the cache is asked to keep what ends with a part, a message or a tool: ``5m``, ``1h``; else nothing."""
+    """Requested lifetime of the cached prefix that ends with a part, a message or a tool: ``5m``, ``1h``;
+    else empty.
+    """
     mark = next((part[key] for key in ("cache_control", *_MARKS) if part.get(key)), None)
     if mark is None:
         return "5m" if part.get("type") in _MARKS else ""
@@ -136,7 +138,7 @@ def picture_of(part: Mapping[str, Any]) -> Picture | None:
 
 
 def file_of(part: Mapping[str, Any]) -> str | None:
-    """What stands for sound, video or a document whose bytes are in the message: its kind, name and size."""
+    """The text that replaces sound, video or a document whose bytes are in the message: its kind, name and size."""
     kind = string(part.get("type"))
     for key in ("input_audio", "file", "document", "audio", "video", "source", "inline_data", ""):
         inner = mapping(part.get(key)) if key else part
@@ -154,8 +156,7 @@ def file_of(part: Mapping[str, Any]) -> str | None:
 
 
 def reference_of(part: Mapping[str, Any]) -> str | None:
-    """The name or address of a file that a part refers to and does not hold; None for any other part. Images have
-    their own words."""
+    """The name or address of a file that a part refers to; None for any other part. Images have texts of their own."""
     kind = string(part.get("type"))
     if "image" in kind or "image_url" in part or part.get("modality") == "image":
         return None

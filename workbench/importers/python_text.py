@@ -19,8 +19,8 @@ _RESULT = re.compile(r"^Tool Result: ", re.MULTILINE)
 
 
 def python_value(text: str) -> Any:
-    """A literal as the values of JSON; an object, ``Name(field=value, …)``, as one with its fields. Nothing is run.
-    Bytes are a text, and infinities null.
+    """A Python literal as JSON values; an object, ``Name(field=value, …)``, as a mapping of its fields. No code is run.
+    Bytes become text, and infinities null.
 
     Raises ValueError.
     """

@@ -55,7 +55,7 @@ _FAULTS = (
 
 
 class Archive:
-    """A zip archive in memory. Raises Unreadable for what is damaged."""
+    """A zip archive in memory. Raises Unreadable for a damaged one."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -144,7 +144,7 @@ _ARCHIVES = 2
 MOST_CALLS = 20_000
 """Of one conversation: every call is kept with all that it saw, so that time grows with their square."""
 _TOGETHER = ("otel", "openinference", "langsmith")
-"""Formats of which a line holds a part of a trace, so that all lines are read as one."""
+"""Formats in which a line holds part of a trace, so that all lines are read together."""
 _INSIDE = (
     "data",
     "simulations",
@@ -174,7 +174,7 @@ class FoundConversation(Struct, frozen=True):
     evidence: str
     """What in the file says that it is of this format."""
     also: tuple[str, ...] = ()
-    """Names of further formats whose shape it has, and which are tried later."""
+    """Names of further formats that fit its shape, and which are tried later."""
 
 
 def read_file(file: bytes | IO[bytes], wanted: str = "") -> Iterator[FoundConversation]:
@@ -187,7 +187,7 @@ def read_file(file: bytes | IO[bytes], wanted: str = "") -> Iterator[FoundConver
 
 
 def read_parts(files: Iterable[IO[bytes]], wanted: str = "") -> FoundConversation | None:
-    """One conversation of which each file holds an event or a message alone; None where they are something else.
+    """One conversation whose events or messages are in a file each; None for other files.
 
     Raises Unreadable.
     """
@@ -241,8 +241,9 @@ def _members(archive: Archive, wanted: str, archives: int) -> Iterator[FoundConv
 def _noted(
     found: Iterator[FoundConversation], late: list[Remark], none: Callable[[], str]
 ) -> Iterator[FoundConversation]:
-    """The same, and on the last one the remarks that were made by then. Raises Unreadable where there is none at all,
-    with what ``none`` says."""
+    """The same, with all remarks on the last one. Raises Unreadable with the text ``none`` if there is no
+    conversation.
+    """
     held: FoundConversation | None = None
     for one in found:
         if held is not None:
@@ -288,7 +289,7 @@ def _other_text(fault: NotJson) -> Document:
 
 
 def _found(values: Iterable[Document], wanted: str) -> Iterator[FoundConversation]:
-    """The conversations of the documents of one file. Documents without one are left out where others have some."""
+    """The conversations of the documents of one file. Documents without one are skipped if others have some."""
     late: list[Remark] = []
     refused: list[str] = []
 
@@ -309,7 +310,7 @@ def _found(values: Iterable[Document], wanted: str) -> Iterator[FoundConversatio
 
 
 def _as_conversations(values: Iterator[Document], wanted: str, late: list[Remark]) -> Iterator[Document]:
-    """The documents, each of which is read by itself: the lines of one trace, or of one list of messages, are one."""
+    """The documents that are read separately: the lines of one trace, or of one list of messages, form one."""
     first = next(values, None)
     if first is None:
         return

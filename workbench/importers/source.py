@@ -1,4 +1,4 @@
-"""What is inside a file before anyone asks what it means: compression taken off, JSON values found."""
+"""Decodes a file before its format is known: removes compression, finds JSON values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PIECE = 4 * 1024 * 1024
 """Bytes that are read at once, at least: as much again as there is of an item that is not whole yet."""
 _BETWEEN_ITEMS = re.compile(r"[\s,]*")
 _NEAR = 4096
-"""Characters before the end of what is read: a fault there may be the end of a piece, one before it is a fault."""
+"""Characters before the end of the text read so far: a fault there may be caused by the cut, an earlier one is real."""
 
 
 def items_of(start: bytes, stream: IO[bytes], most: int) -> Iterator[tuple[Any, int]]:
@@ -66,7 +66,7 @@ def items_of(start: bytes, stream: IO[bytes], most: int) -> Iterator[tuple[Any, 
 
 
 def _words(fault: ValueError) -> str:
-    """What the parser says, without a place in a piece of the file, which nobody can look up."""
+    """The parser's message without its position, which counts from the start of a piece of the file."""
     return str(getattr(fault, "msg", fault))
 
 
@@ -91,7 +91,7 @@ MAX_PARTS = 10_000_000
 WHOLE = 32 * 1024 * 1024
 """Up to this size a list is read whole; the items of a longer one are read one at a time."""
 MAX_STREAM = 16 * MAX_BYTES
-"""Of all lines of a file, unpacked: what is behind this is taken for a decompression bomb."""
+"""Limit of all lines of a file, unpacked; beyond it the file counts as a decompression bomb."""
 
 _TOO_LARGE = (
     f"is one value of more than {MAX_VALUE // 2**20} MB, but only JSON lines and lists of conversations are read one "
@@ -111,11 +111,11 @@ _FAULTS = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, Ru
 
 
 class Document(Struct, frozen=True):
-    """One JSON value, or the text of a file that holds none."""
+    """One JSON value, or the text of a file without any."""
 
     body: Any
     where: str = ""
-    """The line that it is on, or its number, where there are several."""
+    """Its line, or its number, if there are several."""
     remarks: tuple[Remark, ...] = ()
     """What had to be mended to read it."""
     size: int = 0
@@ -267,7 +267,7 @@ def _is_lines(start: bytes) -> bool:
 
 
 def _value(text: str) -> Any:
-    """The object or list that a line is by itself; None where it is none."""
+    """The object or list that a line holds; None if it holds none."""
     try:
         return loads(text) if text[(at := _after(text, 0)) : at + 1] in ("{", "[") else None
     except ValueError:
@@ -369,7 +369,7 @@ def too_large(start: bytes = b"") -> Unreadable:
 
 
 def text_of(data: bytes, encoding: str = "utf-8-sig") -> str:
-    """The text of one JSON value. Raises Unreadable for what is too large to be parsed, or is no text."""
+    """The text of one JSON value. Raises Unreadable if it is too large to be parsed, or no text."""
     if len(data) > MAX_VALUE:
         raise too_large(data)
     if len(data) > MAX_PARTS and sum(map(data.count, (b"[", b"{", b","))) > MAX_PARTS:

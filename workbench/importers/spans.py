@@ -31,7 +31,7 @@ class Span(Struct, frozen=True):
 
 
 def spans_of(body: Any) -> list[Span]:
-    """All spans of a file, with the log records that belong to them; empty where it holds none."""
+    """All spans of a file, with their log records; empty if it holds none."""
     logged: dict[str, list[Mapping[str, Any]]] = {}
     for record in _records(body):
         logged.setdefault(string(record.get("spanId") or record.get("span_id")), []).append(record)
@@ -44,7 +44,7 @@ def spans_of(body: Any) -> list[Span]:
 
 
 def each_span(body: Any) -> Iterator[Span]:
-    """The spans of a file one at a time, for who looks for the first that shows something."""
+    """The spans of a file one at a time, for callers that stop at the first match."""
     for raw in _raw(body):
         if (span := _span(raw)) is not None:
             yield span

@@ -54,7 +54,7 @@ def _packed(body: Mapping[str, Any]) -> str:
 
 
 def _headers(data: bytes) -> dict[str, str]:
-    """The headers whose values are texts, up to the first of another type."""
+    """The headers with text values, up to the first of another type."""
     found: dict[str, str] = {}
     at = 0
     while at < len(data):
@@ -142,7 +142,7 @@ def as_messages(
 
 
 def text_of(body: Mapping[str, Any]) -> str | None:
-    """The text of a completion, wherever its provider puts it; None where there is none."""
+    """The text of a completion, wherever its provider puts it; None if there is none."""
     for key in _TEXTS:
         if isinstance(found := body.get(key), str):
             return found
@@ -153,7 +153,7 @@ def text_of(body: Mapping[str, Any]) -> str | None:
 
 
 def grown(chunks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The completion that the pieces of a stream stand for; None where they hold no text."""
+    """The completion that the pieces of a stream form; None if they hold no text."""
     texts = [text for chunk in chunks if chunk.get("is_finished") is not True and (text := text_of(chunk)) is not None]
     if not texts:
         return None
@@ -162,7 +162,7 @@ def grown(chunks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
 
 
 def _asked(request: Mapping[str, Any], remarks: Remarks) -> list[Any] | None:
-    """The messages that a prompt stands for; None where there is none."""
+    """The messages that a prompt stands for; None if there is none."""
     if isinstance(request.get("message"), str) and "role" not in request:
         preamble = string(request.get("preamble"))
         system = [{"role": "system", "content": preamble}] if preamble else []
@@ -197,22 +197,22 @@ def _first(value: object) -> Mapping[str, Any]:
 
 
 def whole_response(text: str) -> Mapping[str, Any] | None:
-    """The body that the stream stands for, as it would have come in one piece; None where the text is no stream.
+    """The body that the stream forms, as a response without streaming would have it; None if the text is no stream.
 
-    A stream that was cut off gives what had come.
+    A stream that was cut off gives the part that arrived.
     """
     chunks = list(_chunks(text))
     return _whole(chunks) or grown(chunks)
 
 
 def streamed(data: bytes) -> Mapping[str, Any] | None:
-    """The body that Amazon's binary stream stands for; None where the bytes are none."""
+    """The body that Amazon's binary stream forms; None if the bytes are no such stream."""
     chunks = list(events_of(data))
     return _whole(chunks) or grown(chunks)
 
 
 def _whole(chunks: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The body by the shape of its pieces; None where they hold a text alone, or no answer."""
+    """The body by the shape of its pieces; None if they hold only text, or no answer."""
     kinds = {string(chunk.get("type")) for chunk in chunks}
     if any(kind.startswith("response.") for kind in kinds):
         return _responses(chunks)
@@ -240,7 +240,7 @@ def whole_list(chunks: Sequence[Any]) -> Mapping[str, Any] | None:
 
 
 def _chunks(text: str) -> Iterator[Mapping[str, Any]]:
-    """The JSON objects of ``data:`` lines, or of lines; what is neither is passed over."""
+    """The JSON objects of ``data:`` lines, or of lines; others are skipped."""
     events = "data:" in text
     for line in text.replace("\r", "\n").split("\n"):  # not splitlines: JSON may hold further line ends as they are
         line = line.strip()

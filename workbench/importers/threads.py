@@ -1,4 +1,6 @@
-"""Puts recorded calls together: a call whose input is what an earlier call saw and said, and more, goes on with it."""
+"""Groups recorded calls into contexts: a call whose input extends the input and answer of an earlier call
+continues it.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ class ObservedCall(Struct, frozen=True):
     tools: tuple[Mapping[str, Any], ...] = ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
     unstated: str = ""
-    """Which parts of its request nobody here knows, in words."""
+    """The parts of its request that are unknown, in words."""
 
 
 class Growing(Struct, eq=False):
@@ -106,14 +108,15 @@ class Contexts:
         return gone
 
     def answered(self, context: Growing, answer: ImportedMessage | None) -> None:
-        """The answer to the call that a context waits for; None where none came."""
+        """The answer to the call that a context waits for; None if none came."""
         context.waiting = False
         if answer is not None:
             context.seen.append(answer)
 
     def compacted(self, new: Growing) -> Growing | None:
-        """The newest context that a new one takes the place of: it begins with the same instructions, has the same
-        tools, and the new one is shorter and keeps some of it. None where the new one begins something else."""
+        """The newest context that a new one replaces: both begin with the same instructions and have the same tools,
+        and the new one is shorter and keeps some messages. None if the new one begins another conversation.
+        """
         input = new.seen
         system = [one for one in input if one.role == "system"]
         rest = [one for one in input if one.role != "system"]
@@ -140,7 +143,7 @@ def _goes_on(
 
 
 class _Told(Struct, eq=False):
-    """What the calls of one context of a file say beside the messages that count."""
+    """Facts about the calls of one context, beside their messages."""
 
     model: str
     tools: tuple[Mapping[str, Any], ...]
@@ -160,7 +163,7 @@ def as_given(said: Iterable[ImportedMessage]) -> list[ImportedMessage]:
 
 
 def attempted(read: Callable[[], ObservedCall | None], remarks: Remarks) -> ObservedCall | None:
-    """A call of a trace; one whose messages cannot be read is left out, which is said."""
+    """A call of a trace. A call with unreadable messages is left out, with a remark."""
     try:
         return read()
     except Unreadable as fault:
@@ -169,7 +172,7 @@ def attempted(read: Callable[[], ObservedCall | None], remarks: Remarks) -> Obse
 
 
 def threads_of(calls: Iterable[ObservedCall], remarks: Remarks) -> tuple[Thread, ...]:
-    """The contexts of a trace, oldest first; calls are taken in the order of their times where all have one."""
+    """The contexts of a trace, oldest first. If all calls have times, they are taken in that order."""
     contexts, told = Contexts(), dict[Growing, _Told]()
     listed = list(calls)
     if all(one.call.at for one in listed):
@@ -190,7 +193,7 @@ def threads_of(calls: Iterable[ObservedCall], remarks: Remarks) -> tuple[Thread,
 
 
 def joined(conversations: Iterable[Conversation]) -> Conversation:
-    """Several conversations as one run: those of a single call each are calls that may go on with one another."""
+    """Several conversations as one run: those of a single call each may continue one another."""
     calls: list[ObservedCall] = []
     others: list[Thread] = []
     remarks, told, kept, title = Remarks(), list[Remark](), dict[str, Any](), ""
@@ -217,7 +220,7 @@ def _only_call(thread: Thread) -> ObservedCall | None:
 
 
 def shared(parameters: Sequence[Mapping[str, Any]], remarks: Remarks) -> dict[str, Any]:
-    """The parameters that all calls have alike; that others changed between calls is remarked."""
+    """The parameters that are equal in all calls; a remark names those that differ."""
     if not parameters:
         return {}
     first = parameters[0]

@@ -89,9 +89,9 @@ _THOUGHTS = ("thoughts_token_count", "thoughtsTokenCount", "total_thought_tokens
 """Gemini's, which its count of candidates leaves out."""
 _TOTAL = ("total_tokens", "totalTokens", "total", "total_token_count", "totalTokenCount")
 _BESIDE = ("cache_read_input_tokens", "cache_creation_input_tokens", "cacheReadInputTokens", "cacheWriteInputTokens")
-"""Anthropic's and Bedrock's names, which stand beside an input that leaves those tokens out."""
+"""Anthropic's and Bedrock's names of token counts that their input excludes."""
 _INCLUDING = ("prompt_tokens", "request_tokens", "input_tokens_details", "input_token_details", "details")
-"""Names that a gateway or a framework writes, whose input includes them, also where Anthropic's names stand beside."""
+"""Names that gateways and frameworks write, whose input includes these tokens, even beside Anthropic's names."""
 _DETAILS = (
     "prompt_tokens_details",
     "input_tokens_details",
@@ -140,7 +140,7 @@ def usage_of(body: object, *, beside: bool | None = None) -> Usage:
 
 
 def fuller(told: Usage, reported: Usage) -> Usage:
-    """Of two counts of the same call the one that also tells what was cached; the first where both or neither do."""
+    """Of two counts of the same call the one with cached tokens; the first if both or neither have them."""
     if told.input is None and told.output is None:
         return reported
     if told.cached is None and told.written is None and (reported.cached is not None or reported.written is not None):
@@ -149,7 +149,7 @@ def fuller(told: Usage, reported: Usage) -> Usage:
 
 
 def _by_lifetime(flat: Mapping[str, Any]) -> int | None:
-    """What was written to the cache, where Anthropic's usage gives it by its lifetime alone."""
+    """Tokens written to the cache, if Anthropic's usage gives them by lifetime only."""
     found = [count(one) for one in mapping(flat.get("cache_creation")).values()]
     return sum(one for one in found if one is not None) if any(one is not None for one in found) else None
 

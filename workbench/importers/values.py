@@ -1,4 +1,4 @@
-"""Reads values of JSON that nobody has validated: a value of another type than asked for counts as absent."""
+"""Reads unvalidated JSON values: a value of an unexpected type counts as absent."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def string(value: object) -> str:
 
 
 def as_text(value: object) -> str:
-    """A text as it is, nothing as the empty text, and every other value as JSON."""
+    """A text unchanged, null as the empty text, and every other value as JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def count(value: object) -> int | None:
-    """A number of tokens: a whole number from 0 on; None for anything else."""
+    """A number of tokens: a whole number from 0 on; None for other values."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
 
 
 def number(value: object) -> float | None:
-    """A finite number from 0 on; None for anything else."""
+    """A finite number from 0 on; None for other values."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e300:
         return None
     return float(value)
@@ -58,7 +58,7 @@ def decoded(value: object) -> Any:
 
 
 def loads(text: str) -> Any:
-    """JSON in which NaN and infinities are null. Raises ValueError, also for what is nested too deep."""
+    """JSON in which NaN and infinities become null. Raises ValueError, also for nesting that is too deep."""
     try:
         return DECODER.decode(text)
     except RecursionError:
@@ -95,7 +95,7 @@ def moment(value: object) -> str:
 
 
 def seconds_between(start: str, end: str) -> float | None:
-    """Seconds from one moment to another; None where either is unknown or they are out of order."""
+    """Seconds from one moment to another; None if one is unknown or they are out of order."""
     if not start or not end:
         return None
     passed = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()

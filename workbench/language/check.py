@@ -32,7 +32,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def checked(source: Source) -> list[Problem]:
-    """L201 and L207 to L213, over the values as they were written."""
+    """L201 and L207 to L213, for the values as written."""
     problems = (problem for place in places(source.data) for check in _CHECKS for problem in check(place, source))
     found = list(islice(problems, MAX_PROBLEMS))
     if next(problems, None) is not None:
@@ -83,7 +83,7 @@ def _meant(place: Place, key: str) -> str:
 
 
 def _home(place: Place, key: str) -> str:
-    """Where a key that is known elsewhere belongs: one level further in, else further out."""
+    """The level that a misplaced key belongs to: one level further in, else further out."""
     inside = [f.key for f in shape(place.model).values() if f.model is not None and key in shape(f.model)]
     if inside and key not in MEANT.get(place.model, {}):
         return "under " + " or ".join(f"'{name}'" for name in inside[:3])
@@ -94,7 +94,7 @@ def _home(place: Place, key: str) -> str:
 
 
 _COMMON = frozenset({"name", "description", "model", "mode", "inputs", "enabled"})
-"""Keys of many mappings: where one is unknown, its home is anybody's guess."""
+"""Keys of many mappings: if one is unknown, its intended level cannot be guessed."""
 
 
 def _spellings(place: Place, source: Source) -> Iterator[Problem]:
@@ -149,7 +149,7 @@ def _names(place: Place, source: Source) -> Iterator[Problem]:
 
 
 def _stand_ins(phase: dict[str, Any], path: Path) -> Iterator[tuple[str, Path]]:
-    """The names that a file gives to phases written in place under ``on_error``, with where they stand."""
+    """The names that a file gives to phases written in place under ``on_error``, with their paths."""
     inside = phase.get("on_error")
     while isinstance(inside, dict):
         path = (*path, "on_error")

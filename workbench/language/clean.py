@@ -1,4 +1,4 @@
-"""Makes untrusted text safe for a terminal: nothing left in it moves the cursor, sets a title or reorders letters."""
+"""Makes untrusted text safe for a terminal: no character in it moves the cursor, sets a title or reorders letters."""
 
 from __future__ import annotations
 

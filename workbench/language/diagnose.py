@@ -156,7 +156,7 @@ def plain_path(location: tuple[int | str, ...]) -> Path:
 
 
 def written(data: Any, path: Path) -> Path:
-    """A path of model keys as the file writes it: accepted spellings undone, cut where a short form stands."""
+    """A path of model keys as the file writes it: accepted spellings undone, cut at a short form."""
     found: list[str | int] = []
     for depth, part in enumerate(path):
         if isinstance(data, dict):
@@ -175,7 +175,7 @@ _OTHER = {proper: (spelling,) for model in (ContextSource, Narrator) for spellin
 
 
 def without(data: Any, fault: ValidationError) -> Any:
-    """A copy of the data with what is wrong left out; None when nothing is left. Phases keep their places."""
+    """A copy of the data without the faulty parts; None when nothing is left. Phases keep their places."""
     errors = [error for error in fault.errors(include_url=False) if not _echo(error)]
     if len(errors) > MAX_PROBLEMS:
         return None
@@ -204,7 +204,7 @@ def _mended_data(data: Any, path: Path, *, missing: bool) -> Any:
 
 
 def _replaced(data: Any, path: Path, value: Any) -> Any:
-    """A copy along the path; a value of None takes the key away."""
+    """A copy along the path; a value of None removes the key."""
     part = path[0]
     if isinstance(data, list) and isinstance(part, int):
         if len(path) == 1:

@@ -1,4 +1,4 @@
-"""Holds values against JSON Schemas that anybody may have written: nothing is fetched, and none takes for ever."""
+"""Checks values against JSON Schemas from any source: nothing is fetched, and every check ends in time."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def bad_pattern(pattern: object) -> tuple[str, int | None] | None:
-    """What is wrong with a regular expression, and at which character; None when it compiles or is no text.
+    """What is wrong with a regular expression, and at which character; None when it compiles, or is no text.
 
-    The dialect is the one that runs use: the ``regex`` package, which knows time limits.
+    The dialect is the one that runs use: the ``regex`` package, which has time limits.
     """
     if not isinstance(pattern, str):
         return None
@@ -90,13 +90,13 @@ _until: ContextVar[float] = ContextVar("until")
 
 
 class SchemaFault(ValueError):
-    """A schema that no value can be held against: it takes too long, or refers to what is not there."""
+    """A schema that cannot be used to check a value: it takes too long, or has an unknown reference."""
 
 
 def mismatch(schema: Mapping[str, Any], value: object) -> ValidationError | None:
-    """The most telling of what is wrong with a value; None when nothing is. The draft is the schema's own, or 2020-12.
+    """The most telling mismatch of a value; None if the value fits. The draft is the schema's own, or 2020-12.
 
-    Raises SchemaFault, and RecursionError for what is nested too deeply.
+    Raises SchemaFault, and RecursionError for nesting that is too deep.
     """
     library = _library().jsonschema
     if fault := unusable(schema):
@@ -115,9 +115,9 @@ def mismatch(schema: Mapping[str, Any], value: object) -> ValidationError | None
 
 
 def unusable(schema: Mapping[str, Any]) -> str:
-    """Why no value can be held against a schema, before one is; empty where nothing speaks against it.
+    """Why a schema cannot be used, found before any check; empty if it can.
 
-    References in a schema that names parts of itself by ``$id`` are looked up only when a value is held against it.
+    References in a schema that names parts of itself by ``$id`` are resolved only during a check.
     """
     parts = list(_parts(schema))
     if any("unevaluatedProperties" in part for part in parts) and any("patternProperties" in part for part in parts):
@@ -205,7 +205,7 @@ def _pattern_properties(
 
 
 def _without_patterns(rule: Rule) -> Rule:
-    """For a rule that looks at the patterns beside it: they are searched for here, and the names they match given."""
+    """A rule with the patterns beside it: they are searched for here, and it gets the names that they match."""
 
     @wraps(rule)
     def named(validator: Any, wanted: Any, value: Any, schema: Any) -> Iterator[ValidationError] | None:

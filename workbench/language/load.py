@@ -21,11 +21,13 @@ from workbench.language.read.source import Source
 from workbench.language.read.text import read_source, unread_source
 
 _ROUNDS = 8
-"""How often what is wrong is left out before a draft is given up."""
+"""How often faulty parts are removed before a draft is given up."""
 
 
 class Loaded(Struct, frozen=True, dict=True):
-    """What a file gave. ``cascade`` is None when an error of form stands in its way; then ``draft`` has the rest."""
+    """The result of loading a file. ``cascade`` is None if an error of form prevents it; then ``draft`` has
+    the rest.
+    """
 
     source: Source
     cascade: Cascade | None
@@ -33,11 +35,11 @@ class Loaded(Struct, frozen=True, dict=True):
     outline: tuple[tuple[str, int], ...]
     """Name and line of each phase, as far as they could be read."""
     draft: Cascade | None = None
-    """The cascade without what is wrong, to be shown and checked further; never to be run."""
+    """The cascade without its faulty parts, to be shown and checked further; never to be run."""
     own: Graph | None = None
-    """The graph that the file itself is, where it is no cascade."""
+    """The graph of a file that is no cascade."""
     broken: bool = False
-    """Parts of a graph were not understood: what is said of it as a whole would be wrong."""
+    """Parts of a graph were not understood, so findings about the whole graph would be wrong."""
 
     @property
     def ok(self) -> bool:
@@ -103,7 +105,7 @@ def _read(plain: str, text: str | bytes, file: str) -> tuple[Source, list[Proble
 
 
 def _validated(source: Source) -> tuple[Cascade | None, Cascade | None, list[Problem]]:
-    """The cascade, or else a draft without what is wrong, and the problems."""
+    """The cascade, or else a draft without the faulty parts, and the problems."""
     data: Any = source.data
     problems: list[Problem] = []
     for attempt in range(_ROUNDS):
@@ -133,7 +135,7 @@ _OTHER_KINDS = {
 
 
 def _other_kind(data: Any) -> str:
-    """What a mapping without a cascade's own keys seems to be; empty if nobody can tell."""
+    """The kind of file that a mapping without a cascade's own keys seems to be; empty if unclear."""
     if not isinstance(data, dict) or "phases" in data or "cascade_id" in data:
         return ""
     return next((kind for key, kind in _OTHER_KINDS.items() if key in data), "")

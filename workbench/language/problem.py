@@ -1,4 +1,4 @@
-"""What is wrong with a file, and where: an error is a value until someone must stop."""
+"""Problems of a file with their places. An error is a value until a caller has to stop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 Path = tuple[str | int, ...]
-"""Where a value stands in a document: ``("phases", 1, "rules", "max_turns")``."""
+"""The place of a value in a document: ``("phases", 1, "rules", "max_turns")``."""
 
 
 class Severity(StrEnum):
@@ -29,7 +29,7 @@ class Span(NamedTuple):
 
 
 class Problem(Struct, frozen=True):
-    """One finding. ``fix`` is the text that would stand at the span instead, where one is obvious."""
+    """One finding. ``fix`` is the text to put at the span instead, if it is obvious."""
 
     severity: Severity
     code: str
@@ -70,7 +70,7 @@ def path_text(path: Path) -> str:
 
 
 def path_of(text: str) -> Path:
-    """The path behind its text: ``phases[0].rules.max_turns``; empty for what is none."""
+    """The path that a text spells: ``phases[0].rules.max_turns``; empty for other texts."""
     path: list[str | int] = []
     for part in text.replace("[", ".[").split("."):
         number = part[1:-1] if part.startswith("[") and part.endswith("]") else ""

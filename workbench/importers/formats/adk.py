@@ -1,5 +1,6 @@
-"""Sessions and evaluations of Google's ADK: events whose content has parts, turns with their tool uses, what an
-evaluation found, and the lists of queries of ADK's first releases."""
+"""Sessions and evaluations of Google's ADK: events whose content has parts, turns with their tool uses, evaluation
+results, and the query lists of ADK's first releases.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def _turns(case: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def read_adk(body: Any) -> list[Conversation]:
-    """A conversation for the session, or for each case. Raises Unreadable for what nobody has said anything in."""
+    """A conversation for the session, or for each case. Raises Unreadable if no message is found."""
     outer = mapping(body)
     if queries := _queries(body):
         return [_queried(case) for case in queries]
@@ -67,7 +68,7 @@ def read_adk(body: Any) -> list[Conversation]:
 def _of_cases(
     cases: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Conversation | None]
 ) -> list[Conversation]:
-    """A conversation for each case that has one; the others are named. Raises Unreadable where none has."""
+    """A conversation for each case that has one; the others are named. Raises Unreadable if none has."""
     found, silent = list[Conversation](), Remarks()
     for i, case in enumerate(cases):
         one = read(case)
@@ -125,7 +126,7 @@ def _session(outer: Mapping[str, Any]) -> Conversation:
 
 
 def _named(author: str) -> str:
-    """The agent as the name of a message, where it can be one: so answers of several stay apart."""
+    """The agent as the name of a message, if it is a valid name: so answers of several agents stay apart."""
     return author if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", author) else ""
 
 
@@ -180,7 +181,7 @@ def _case(case: Mapping[str, Any]) -> Conversation | None:
 
 
 def _of_turns(case: Mapping[str, Any]) -> tuple[list[ImportedMessage], Remarks]:
-    """What was said in the turns of a case."""
+    """The messages in the turns of a case."""
     remarks = Remarks()
     said = system_said(case.get("system_instruction"), remarks)
     for i, turn in enumerate(_turns(case)):

@@ -46,8 +46,9 @@ def _totals(metrics: Mapping[str, Any]) -> StatedUsage:
 
 
 def _threads(outer: Mapping[str, Any], remarks: Remarks, depth: int) -> Iterator[Thread]:
-    """The contexts of an agent, then those of the sub-agents in it: a compaction that replaces what was said begins
-    one with the system's first words and the summary (``extra.context_management`` of a system step)."""
+    """The contexts of an agent, then those of its sub-agents. A compaction that replaces the messages begins a context
+    with the system's first words and the summary (``extra.context_management`` of a system step).
+    """
     agent, said = mapping(outer.get("agent")), list[ImportedMessage]()
     inner = [mapping(one) for one in array(outer.get("subagent_trajectories"))]
     known = {as_text(one.get(key)) for one in inner for key in ("trajectory_id", "session_id") if one.get(key)}

@@ -1,4 +1,4 @@
-"""Logs of Burr's tracker: steps with the state after each. Where it holds a conversation, its answers are calls."""
+"""Logs of Burr's tracker: steps with the state after each. If the state holds a conversation, its answers are calls."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def is_burr(body: Any) -> bool:
 
 
 def read_burr(body: Any) -> list[Conversation]:
-    """The calls that its spans tell of; where they tell of none, the conversation that grows in the state: each answer
-    that a step adds is a call of that step."""
+    """The calls in its spans; without spans of calls, the conversation that grows in the state: each answer that a step
+    adds is a call of that step.
+    """
     remarks, entries = Remarks(), [mapping(one) for one in array(body)]
     ended = [one for one in entries if one.get("type") == "end_entry"]
     begun = {as_text(one.get("sequence_id")): moment(one.get("start_time")) for one in entries if "start_time" in one}
@@ -86,7 +87,7 @@ def _history_key(ended: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _said(history: Sequence[Any], remarks: Remarks) -> list[ImportedMessage]:
-    """The messages of a list of them, or of lines that begin with who speaks; empty where it is neither."""
+    """The messages of a list of them, or of lines that begin with a speaker; empty for other values."""
     if history and all(string(mapping(one).get("role")).lower() in ROLES for one in history):
         return read_messages([dict(one) | {"type": "message"} for one in history], remarks, "state")
     spoken = [(_SPOKEN.match(one), one) for one in history if isinstance(one, str)]

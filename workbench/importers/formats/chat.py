@@ -59,11 +59,13 @@ _SYSTEMS = ("system", "system_prompt", "systemPrompt", "systemInstruction", "sys
 _NUMBERS = ("usage", "models_usage", "metrics", "usage_metadata", "usageMetadata")
 _SAID = ("content", "parts", "tool_calls", "refusal")
 _LISTS = ("messages", "contents", "conversations", "conversation", "chat_history", "history", "trajectory", "items")
-"""Names under which a file holds its messages; what is not called messages has to be nothing else."""
+"""Names under which a file may hold its messages. Under names other than "messages", every element has to
+be a message.
+"""
 
 
 def messages_in(body: Any) -> list[Any] | None:
-    """The list of messages of a file, where it is one or holds one."""
+    """The list of messages of a file that is one or holds one."""
     if isinstance(body, list):
         return _bodies(body, strict=False)
     outer = mapping(body)
@@ -71,7 +73,7 @@ def messages_in(body: Any) -> list[Any] | None:
 
 
 def _key_of(outer: Mapping[str, Any]) -> str:
-    """The name under which an object holds its messages; empty where it holds none."""
+    """The name under which an object holds its messages; empty if it holds none."""
     return next((key for key in _LISTS if _bodies(outer.get(key), strict=key != "messages")), "")
 
 
@@ -89,13 +91,13 @@ def _bodies(found: Any, *, strict: bool) -> list[Any] | None:
 
 
 def _is_message(one: Mapping[str, Any]) -> bool:
-    """Whether it says who speaks and what; many lists have elements with types such as ``user``."""
+    """Whether it names its speaker and its content; many lists have elements with types such as ``user``."""
     role = "role" in one or any(key in one for key in _SAID)
     return role and string(one.get("role") or one.get("type")).lower() in ROLES
 
 
 def _shared(one: Mapping[str, Any]) -> dict[str, Any]:
-    """A turn of ShareGPT's form, who said it and what, as a message."""
+    """A turn in ShareGPT's form, with its speaker, as a message."""
     role, value = string(one.get("from")).lower(), one.get("value")
     if role not in ("function_call", "tool_call"):
         return {"role": role, "content": value}

@@ -1,4 +1,4 @@
-"""Traces of LangFuse: observations, whose generations hold what went into a model and what came out."""
+"""Traces of LangFuse: observations, whose generations hold the input and output of a model."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def is_expected(body: Any) -> bool:
 
 
 def read_expected(body: Any) -> list[Conversation]:
-    """The observations of which both sides were read."""
+    """The observations whose input and output were both read."""
     remarks, calls = Remarks(), list[ObservedCall]()
     for name, one in mapping(body).items():
         if (observed := attempted(partial(_expected, name, mapping(one), remarks), remarks)) is not None:
@@ -154,7 +154,7 @@ def _without_tools(bodies: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _called(body: Any) -> Any:
-    """A message whose content is a list of calls as an answer, whatever its role says (Koog writes such)."""
+    """A message whose content is a list of calls, read as an answer, whatever its role (Koog writes such)."""
     calls = array(decoded(mapping(body).get("content")))
     if not calls or not all("arguments" in mapping(mapping(one).get("function")) for one in calls):
         return body

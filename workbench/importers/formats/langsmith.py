@@ -1,4 +1,4 @@
-"""Runs of LangSmith: those of a model, with what went in, what came out, and whose trace they are."""
+"""Runs of LangSmith: those of a model, with input, output, and trace."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _runs(body: Any) -> list[Mapping[str, Any]]:
 
 
 def _ended(body: Mapping[str, Any]) -> list[Any]:
-    """What is sent to LangSmith as one batch: runs that began, each with what was sent when it ended."""
+    """One batch as sent to LangSmith: runs that began, each merged with the data sent at its end."""
     if not isinstance(body.get("post"), list):
         return [body]
     ends = {_run_id(one): one for one in map(mapping, array(body.get("patch")))}
@@ -121,7 +121,7 @@ def _call(run: Mapping[str, Any], remarks: Remarks) -> ObservedCall | None:
 
 
 def _first(value: object) -> Any:
-    """The first of a list; what is none is itself."""
+    """The first element of a list; other values unchanged."""
     return (value[0] if value else None) if isinstance(value, list) else value
 
 

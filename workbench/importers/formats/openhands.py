@@ -67,7 +67,7 @@ class _History(Struct):
         return Call(usage_of(told), duration_s=number(told.get("latency")), at=at)
 
     def amend(self, said: ImportedMessage) -> None:
-        """Put a message in the place of the last one."""
+        """Replace the last message."""
         self.said[-1] = said
         found = next((said for _, said in reversed(self.events) if said), None)
         if found is not None:
@@ -124,14 +124,14 @@ def _by_response(metrics: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _condensation(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What an event says that later calls no longer see; None for any other event."""
+    """The part of an event that removes messages from later calls; None for any other event."""
     if event.get("action") == "condensation":
         return mapping(event.get("args"))
     return event if event.get("kind") == "Condensation" else None
 
 
 def _condense(history: _History, told: Mapping[str, Any]) -> None:
-    """Begin a context without the forgotten events; their summary stands where OpenHands puts it."""
+    """Begin a context without the forgotten events; their summary takes the place where OpenHands puts it."""
     first, last = told.get("forgotten_events_start_id"), told.get("forgotten_events_end_id")
     named = array(told.get("forgotten_event_ids"))
 

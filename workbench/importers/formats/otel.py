@@ -40,7 +40,7 @@ MARKS = ("gen_ai.", "ai.prompt.messages", "mlflow.spanInputs")
 
 
 class SpanMessages(NamedTuple):
-    """Messages as they stand in a span."""
+    """The messages of a span."""
 
     given: list[Any]
     answers: list[Any]
@@ -135,12 +135,12 @@ def _listed(value: object) -> list[Any]:
 
 
 def _numbered(value: object) -> list[Any]:
-    """Messages whose fields were attributes of their own; their calls may be too."""
+    """Messages whose fields are attributes of their own; their calls may be, too."""
     return [{**mapping(one), "content": decoded(mapping(one).get("content"))} for one in array(value) if mapping(one)]
 
 
 def _functions(span: Span) -> Any:
-    """Tools whose fields were attributes of their own."""
+    """Tools whose fields are attributes of their own."""
     request = mapping(mapping(span.nested.get("llm")).get("request"))
     return [
         {**mapping(one), "parameters": decoded(mapping(one).get("parameters"))}
@@ -259,7 +259,7 @@ def _whole(spans: Sequence[Span]) -> list[Span]:
 
 
 def gen_ai_call(span: Span, remarks: Remarks) -> ObservedCall | None:
-    """The model call that a span tells of; None where it tells of none. Raises Unreadable."""
+    """The model call of a span; None if it has none. Raises Unreadable."""
     names = span.attributes
     if names.get("gen_ai.operation.name") in _NOT_CALLS:
         return None
@@ -272,7 +272,7 @@ def gen_ai_call(span: Span, remarks: Remarks) -> ObservedCall | None:
 
 
 def _of_agent(span: Span, remarks: Remarks) -> ObservedCall | None:
-    """What an agent's span holds of a conversation, as its last call; None where it holds none. Raises Unreadable."""
+    """The conversation in an agent's span, as its last call; None if it holds none. Raises Unreadable."""
     names = span.attributes
     whole = array(decoded(names.get("pydantic_ai.all_messages") or names.get("all_messages_events")))
     told = gen_ai_messages(span)
@@ -314,7 +314,7 @@ def _gen_ai_call(span: Span, reported: Any) -> Call:
 
 
 def _of_provider(names: Mapping[str, Any]) -> Any:
-    """The provider's own usage, which Vercel's SDK puts beside its own: Anthropic's tells what was cached."""
+    """The provider's own usage, which Vercel's SDK keeps beside its own: Anthropic's has the cached tokens."""
     told = mapping(decoded(names.get("ai.response.providerMetadata")))
     return next((found for one in map(mapping, told.values()) if (found := mapping(one.get("usage")))), None)
 
@@ -372,7 +372,7 @@ def _inference(span: Span, remarks: Remarks) -> ObservedCall | None:
 
 
 def messages_of_attributes(attributes: Mapping[str, Any]) -> list[Any]:
-    """The messages of OpenInference's attributes; empty where they hold none."""
+    """The messages in OpenInference's attributes; empty if there are none."""
     nested = nested_of(attributes)
     return [_unwrapped(one) for one in array(decoded(mapping(nested.get("llm")).get("input_messages")))]
 

@@ -1,5 +1,6 @@
-"""YAML that other programs have written, as the plain values of JSON (and bytes): tags run nothing, and neither aliases
-nor nesting can make a small file large."""
+"""Reads YAML of other programs as plain JSON values (and bytes). Tags run nothing, and neither aliases nor nesting can
+make a small file large.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +14,16 @@ MOST_NESTED = 100
 """Lists and mappings in one another; the parser's own recursion would end the process at some ten thousand."""
 _SPARE = 1_000_000
 _TIMES = 16
-"""An alias counts as what it stands for: all values and their characters are at most so many times the text's length,
-and ``_SPARE`` for small files."""
+"""Bound on aliases, which count as the values that they repeat: all values and their characters are at most this many
+times the text's length, plus ``_SPARE`` for small files.
+"""
 MOST_COUNTED = 1 << 64
-"""Larger numbers, infinities and what is no number stay texts: not all that reads JSON takes them."""
+"""Larger numbers, infinities and invalid numbers stay texts, because not every JSON reader takes them."""
 _PREFIX = "tag:yaml.org,2002:"
 
 
 class NotPlain(ValueError):
-    """A text that is no YAML, or none that stands for values of JSON; the message says why, with the line."""
+    """A text that is no YAML, or has values that JSON lacks; the message says why, with the line."""
 
 
 def plain_yaml(text: str) -> Any:
@@ -41,7 +43,7 @@ def plain_yaml(text: str) -> Any:
 
 
 class _Open(Struct):
-    """A list or mapping whose end has not come yet."""
+    """A list or mapping that is not closed yet."""
 
     value: Any
     anchor: str | None

@@ -16,12 +16,12 @@ from workbench.importers.values import array, as_text, mapping, number, string
 
 
 def is_session(body: Any) -> bool:
-    """Lines of which some wrap a message, or an item of a response."""
+    """Whether some lines wrap a message, or an item of a response."""
     return any(_wrapped(mapping(one)) for one in array(body)[:50])
 
 
 def _wrapped(line: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The message or item in a line; empty where it holds none."""
+    """The message or item in a line; empty if it holds none."""
     payload, message = mapping(line.get("payload")), mapping(line.get("message"))
     if line.get("type") == "response_item" and payload:
         return payload

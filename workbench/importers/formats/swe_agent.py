@@ -1,5 +1,6 @@
-"""Trajectories of SWE-agent and of mini-swe-agent: text protocols, where results come back as user messages, and what
-history processors left of them for each call."""
+"""Trajectories of SWE-agent and of mini-swe-agent: text protocols, in which results come back as user messages, and the
+messages that history processors left for each call.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def is_swe_agent(body: Any) -> bool:
 
 
 def read_swe_agent(body: Any) -> list[Conversation]:
-    """A run for the trajectory, or for each attempt where several were made."""
+    """A run for the trajectory, or for each of several attempts."""
     outer = mapping(body)
     attempts = [mapping(one) for one in array(outer.get("attempts"))]
     if not attempts:
@@ -95,7 +96,7 @@ def _with_results(bodies: Sequence[Any], remarks: Remarks, where: str, *, made: 
 
 
 def _asked_alone(said: Sequence[ImportedMessage], outer: Mapping[str, Any], remarks: Remarks) -> list[ImportedMessage]:
-    """The messages without the sentence of the harness that ends a trajectory in the place of an answer."""
+    """The messages without the harness's sentence that ends a trajectory instead of an answer."""
     last = next((i for i in range(len(said) - 1, -1, -1) if said[i].call is not None), None)
     if last is None or not _by_harness(said[last].text, said[last].command, outer):
         return list(said)
@@ -104,7 +105,9 @@ def _asked_alone(said: Sequence[ImportedMessage], outer: Mapping[str, Any], rema
 
 
 def _by_harness(text: str, action: str, outer: Mapping[str, Any]) -> bool:
-    """Whether an answer is what SWE-agent writes in the place of one when it gives up (``exit_cost`` and its kin)."""
+    """Whether an answer is the text that SWE-agent writes instead of one when it gives up (``exit_cost``
+    and similar).
+    """
     status = string(mapping(outer.get("info")).get("exit_status"))
     return not action and "exit_" in status and text.startswith(("Exit due to ", "Exiting due to "))
 
@@ -118,7 +121,7 @@ def _by_harness(text: str, action: str, outer: Mapping[str, Any]) -> bool:
 
 
 def _stated(outer: Mapping[str, Any], model: str, remarks: Remarks) -> tuple[Thread, ...]:
-    """The calls by what the steps state that each saw; empty where no step states it."""
+    """The calls with the messages that each step states as seen; empty if no step states them."""
     steps = [mapping(one) for one in array(outer.get("trajectory"))]
     if not any(_messages(step, key) for step in steps for key in ("query", "messages")):
         return ()
@@ -152,7 +155,7 @@ def _stated(outer: Mapping[str, Any], model: str, remarks: Remarks) -> tuple[Thr
 
 
 def _messages(step: Mapping[str, Any], key: str) -> list[Any]:
-    """Messages with roles; version 1.1 writes an empty object where no model was asked."""
+    """Messages with roles; version 1.1 writes an empty object if no model was asked."""
     found = [mapping(one) for one in array(step.get(key))]
     return list(found) if found and all(string(one.get("role")) for one in found) else []
 
@@ -162,7 +165,7 @@ def _is_answer(one: Mapping[str, Any]) -> bool:
 
 
 def _until_answer(messages: Sequence[Any], text: str) -> list[Any]:
-    """What stands before the answer; all of it where the answer was refused and did not join."""
+    """The messages before the answer; all of them if the answer was refused and did not join."""
     last = next((i for i in range(len(messages) - 1, -1, -1) if _is_answer(messages[i])), None)
     joined = last is not None and as_text(messages[last].get("content")) == text
     return list(messages[:last] if joined else messages)
@@ -222,6 +225,6 @@ def _mini_call(body: Mapping[str, Any]) -> Call:
 
 
 def _command(text: str) -> str:
-    """The one fenced block of an answer; empty where there is none, or several."""
+    """The one fenced block of an answer; empty if there is none, or several."""
     fenced = as_text(text).split("```")
     return fenced[1].partition("\n")[2].strip() if len(fenced) == 3 else ""

@@ -73,7 +73,7 @@ FORMATS = (
     ),
     Format("openai", "a list of OpenAI messages", "messages with roles", is_openai, read_chat),
 )
-"""In the order in which they are tried: what is more particular comes first."""
+"""In the order in which they are tried: more specific formats come first."""
 
 BY_NAME = {format.name: format for format in FORMATS}
 
@@ -84,7 +84,7 @@ def detect(body: Any) -> Format | None:
 
 
 def others_of(body: Any, chosen: Format) -> tuple[str, ...]:
-    """Names of the further formats whose shape the JSON has: it could be read as those, too."""
+    """Names of the further formats that the JSON could be read as."""
     return tuple(format.name for format in FORMATS if format is not chosen and format.detect(body))
 
 

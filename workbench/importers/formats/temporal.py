@@ -21,7 +21,7 @@ def is_temporal(body: Any) -> bool:
 
 
 def read_temporal(body: Any) -> list[Conversation]:
-    """A run of the activities that call a model. Raises Unreadable where none does."""
+    """A run of the activities that call a model. Raises Unreadable if none does."""
     remarks, calls, names = Remarks(), list[ObservedCall](), list[str]()
     exchanges = Exchanges(remarks)
     events = [mapping(one) for one in array(mapping(body).get("events"))]
@@ -60,14 +60,14 @@ def _completed(event: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _response(results: list[Any]) -> Mapping[str, Any]:
-    """The response of a model in an activity's result: the last whole one, where it streamed."""
+    """A model's response in an activity's result: the last complete one, if it streamed."""
     found = [one for result in results for one in (result if isinstance(result, list) else [result])]
     whole = [one for one in map(mapping, found) if answered_of(one) and one.get("partial") is not True]
     return whole[-1] if whole else {}
 
 
 def _payloads(value: object) -> list[Any]:
-    """The JSON of a list of payloads; what is encoded otherwise is passed over."""
+    """The JSON of a list of payloads; other encodings are skipped."""
     found: list[Any] = []
     for one in map(mapping, array(mapping(value).get("payloads"))):
         try:

@@ -74,7 +74,7 @@ def _literal(text: str) -> Mapping[str, Any]:
 
 
 def _of_generation(body: Any) -> Conversation:
-    """One run. Its calls are exact where the file holds the messages of each; else they are rebuilt from the tree."""
+    """One run. Its calls are exact if the file holds the messages of each; else they are rebuilt from the tree."""
     remarks, outer = Remarks(), mapping(body)
     answer = mapping(outer.get("answer_generation"))
     tools = tool_schemas(answer.get("function"))

@@ -29,7 +29,7 @@ _OURS = ("", "TOOL_CALL_TYPE_CLIENT_SIDE_TOOL", "TOOL_CALL_TYPE_INVALID", "funct
 
 
 def of_grpc(one: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The interaction in the form of one over HTTP; as it is where it is none over gRPC."""
+    """A gRPC interaction in the form of an HTTP one; others unchanged."""
     asked = mapping(one.get("request_sample")) or mapping(one.get("request_stream"))
     if "request" in one or not asked:
         return one
@@ -101,9 +101,9 @@ class PackedBodies:
         self._total = self._left = total
 
     def read(self, message: Mapping[str, Any]) -> Any:
-        """The body as JSON, and a stream as the response that it stands for; what is neither as its text.
+        """The body as JSON, a stream as the response that it forms, other bodies as text.
 
-        None where there is no body. Raises Unreadable for a file whose bodies unpack to too much.
+        None without a body. Raises Unreadable for a file whose bodies unpack to too much.
         """
         if isinstance(parsed := message.get("parsed_body"), dict | list):
             return parsed
@@ -136,7 +136,7 @@ class PackedBodies:
             return b""
 
     def _text(self, raw: object, encoding: str) -> str:
-        """The text of a body; a recorder may have unpacked it already and left the header as it was."""
+        """The text of a body; a recorder may have unpacked it already and left the header unchanged."""
         if not isinstance(raw, bytes):
             text = as_text(raw)
             if not text.startswith("\x1f\x8b"):
@@ -199,7 +199,7 @@ class _Recorded(Struct, frozen=True):
     method: str
     url: str
     request: Any
-    """Its body: JSON, or a text that is none; None where there is none."""
+    """Its body: JSON, else text; None without a body."""
     response: Any
     status: int
     at: str
@@ -247,7 +247,7 @@ def _of_nock(one: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def read_vcr(body: Any) -> list[Conversation]:
-    """All model calls of a recording. Raises Unreadable where it holds none."""
+    """All model calls of a recording. Raises Unreadable if it holds none."""
     remarks, calls, others = Remarks(), list[ObservedCall](), list[dict[str, Any]]()
     exchanges, bodies = Exchanges(remarks), PackedBodies(remarks)
     recorded = [_recorded(one, bodies) for one in _entries(body)]

@@ -1,4 +1,4 @@
-"""``<Result of Task N>`` in the parameters of a task: where one stands, and the result in its place."""
+"""``<Result of Task N>`` in the parameters of a task: finds it, and replaces it by the result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def filled_text(text: str, result: Callable[[str], tuple[Any, str] | None]) -> s
 
 def same_id(written: str, ids: Mapping[str, Any] | Sequence[str]) -> str:
     """The id that is meant: as written, else the only one that is the same number (``1`` finds ``001``); empty for
-    none."""
+    none.
+    """
     written = written.strip()
     if written in ids:
         return written

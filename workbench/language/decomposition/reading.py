@@ -48,7 +48,7 @@ _DEPENDENCY_CONFIG = {
 
 
 class Reader:
-    """Reads one file. ``job`` is whatever could be understood; ``problems`` say what was not."""
+    """Reads one file. ``job`` holds what could be read; ``problems`` names the rest."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -136,7 +136,7 @@ class Reader:
     # -- one task ----------------------------------------------------------------------------------------------------
 
     def _ids(self, listed: Sequence[Any]) -> list[str]:
-        """The ids of all tasks, made up where there is none; each is told that is missing or there twice."""
+        """The ids of all tasks. Missing ones are generated; missing and repeated ids are reported."""
         ids: list[str] = []
         first: dict[str, int] = {}
         for index, one in enumerate(listed):
@@ -273,7 +273,7 @@ class Reader:
     def _implied(
         self, params: Mapping[str, Any], path: Path, id: str, ids: Sequence[str], listed: Sequence[str]
     ) -> list[str]:
-        """The tasks whose results the parameters name without depending on them."""
+        """The tasks whose results the parameters name without a declared dependency."""
         found: list[str] = []
         base: Path = (*path, "tool_or_prompt", "params")
         for inner, at, written in placeholders(params):
@@ -352,7 +352,7 @@ class Reader:
         return said
 
     def _setting(self, parameter: str, value: Any, at: Path) -> str | None:
-        """One value as the spec has it; None where it cannot be."""
+        """One value in the form of the spec; None if it has no such form."""
         choices = {"relevance": RELEVANCES, "summarize": SUMMARIZE}.get(parameter)
         if choices is not None:
             if value in choices:

@@ -1,4 +1,4 @@
-"""In which order tasks run: first those that depend on nothing, then what becomes free, wave by wave."""
+"""The order of tasks: first those without dependencies, then, wave by wave, those whose dependencies are done."""
 
 from __future__ import annotations
 

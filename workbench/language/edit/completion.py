@@ -1,4 +1,4 @@
-"""What may be written where the cursor stands, and what the field under it means: for an editor."""
+"""For an editor: the text that can be written at the cursor, and the meaning of the field under it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Item(Struct, frozen=True):
     """One thing that may stand at the cursor."""
 
     text: str
-    """What is shown and matched."""
+    """The text that is shown and matched."""
     kind: Kind
     detail: str = ""
-    """Its type, or where it comes from: a few words."""
+    """Its type or origin, in a few words."""
     insert: str = ""
-    """What is written, with ``\\n`` and the further indentation as spaces; the text itself if empty."""
+    """The inserted text, with ``\\n`` and the further indentation as spaces; ``text`` itself if empty."""
 
 
 class Completion(Struct, frozen=True):
@@ -98,7 +98,7 @@ def _state(cascade: Cascade) -> Iterator[tuple[str, str]]:
 
 
 def field_help(text: str, offset: int, form: Format) -> FieldHelp | None:
-    """The meaning of the field at an offset; None where there is none."""
+    """The meaning of the field at an offset; None if there is none."""
     if form == "dot":
         return _attribute_help(text, offset)
     cursor = cursor_at(text, offset, form)
@@ -179,13 +179,13 @@ class SchemaPosition(Struct, frozen=True):
     """The mapping that has the field."""
     field: FieldShape | None
     inside: type[Model] | None
-    """The mapping whose keys may stand below."""
+    """The mapping whose keys are allowed below."""
     open: Literal["", "list", "map"] = ""
     """Items of a list, or names of a mapping, lead on to ``inside``."""
 
 
 def position_of(path: Iterable[str]) -> SchemaPosition | None:
-    """Where a path of keys leads in the language; None where the language does not know the path."""
+    """The field to which a path of keys leads; None if the language does not know the path."""
     at = SchemaPosition(None, None, Cascade)
     for part in path:
         if at.field is not None and (at.open or at.inside is None):
@@ -312,7 +312,7 @@ _ABOUT = {
 
 
 def _in_template(cursor: Cursor) -> str | None:
-    """The name that is being written in an open ``{{`` or ``{%``; None outside of a template."""
+    """The unfinished name in an open ``{{`` or ``{%``; None outside of a template."""
     stand = position_of(cursor.path)
     if stand is None or stand.field is None or cursor.slot == "key":
         return None

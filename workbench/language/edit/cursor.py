@@ -1,4 +1,4 @@
-"""Where a cursor stands in a file that is being written: the keys around it, also where the text cannot be parsed."""
+"""Finds the position of a cursor in an unfinished file: the keys around it, even if the text cannot be parsed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Cursor(Struct, frozen=True):
     slot: Slot
     """``key``: a key may stand here. ``value``: a value. ``text``: inside of a text that goes on over lines."""
     start: int
-    """Offset where the word under the cursor begins."""
+    """Offset of the beginning of the word under the cursor."""
     typed: str
     """What of the word stands before the cursor, without its quote."""
     end: int
-    """Offset where the word ends."""
+    """Offset of the end of the word."""
     quote: str = ""
     """The quote that opens the word."""
     written: frozenset[str] = frozenset()
@@ -186,7 +186,7 @@ class _Yaml:
             end = start - 1
 
     def _around(self, limit: int, *, dash: bool) -> Cursor | None:
-        """Collect the path above; a cursor where a text or brackets go on over lines."""
+        """Collect the path above the cursor. Returns a cursor if a text or brackets continue over lines."""
         inner = True
         for start, text, indent in self._above():
             if indent > limit or (indent == limit and (not inner if not dash else text[indent] == "-")):
@@ -215,7 +215,7 @@ class _Yaml:
         return None
 
     def _inside(self, line: _Line) -> Cursor | None:
-        """Where the value of a key above the cursor is a text, or brackets that are still open."""
+        """A cursor inside the value of a key above, if that is a text, or brackets that are still open."""
         if _BARE.match(line.rest):
             return None
         if line.rest[0] in "{[":
@@ -272,12 +272,12 @@ class _Frame(Struct):
     valued: bool = False
     """A colon stands behind the key."""
     filled: bool = False
-    """A value stands behind the colon: what comes next without a comma is a key whose comma is missing."""
+    """A value stands behind the colon: another word without a comma is a key whose comma is missing."""
     keys: list[str] = field(default_factory=list)
 
 
 def _in_brackets(text: str, begin: int, offset: int, path: tuple[str, ...]) -> Cursor | None:
-    """The cursor in brackets that open at ``begin``; None where they are closed before it."""
+    """The cursor in brackets that open at ``begin``; None if they are closed before it."""
     frames: list[_Frame] = []
     word: tuple[int, int, str] | None = None
     position = begin

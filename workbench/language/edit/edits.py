@@ -1,6 +1,6 @@
-"""Edits of a file as text: one value is written anew, all other bytes stay as they are.
+"""Edits of a file as text: one value is replaced, all other bytes stay.
 
-Each edit is read again before it is handed back: by our reader, and for YAML by a second one. The two texts must
+Each new text is read again before it is returned: by our reader, and for YAML by a second one. The two texts must
 differ in the edited value alone.
 """
 
@@ -53,7 +53,9 @@ def _first(source: Source, path: Path, texts: Iterator[str], change: Callable[[A
 
 
 def _with(data: Any, path: Path, value: Any) -> Any:
-    """A copy of the data with the value set. Raises EditError where the path leads through something else."""
+    """A copy of the data with the value set. Raises EditError if the path leads through a value that is no
+    container.
+    """
     if not path:
         return value
     part = path[0]
@@ -67,7 +69,7 @@ def _with(data: Any, path: Path, value: Any) -> Any:
 
 
 def _without(data: Any, path: Path) -> Any:
-    """A copy of the data without the key. Raises EditError where there is none."""
+    """A copy of the data without the key. Raises EditError if it is missing."""
     part = path[0]
     if isinstance(data, dict) and part in data:
         rest = {key: one for key, one in data.items() if key != part}
@@ -160,7 +162,7 @@ def _removals(source: Source, path: Path) -> Iterator[str]:
 
 
 def _moved_up(source: Source, spot: Spot, value: Any) -> Iterator[str]:
-    """A value in place of a block below its key: a block again where it can be, else on the line of the key."""
+    """A value that replaces a block below its key: a block again if possible, else on the line of the key."""
     assert spot.key is not None
     colon = source.text.index(":", spot.key[1]) + 1
     head, gap, rest = source.text[:colon], source.text[colon : spot.start], source.text[spot.end :]
@@ -193,7 +195,7 @@ def _bare(source: Source, spot: Spot) -> tuple[int, int]:
 
 
 def _insertion(source: Source, path: Path, value: Any) -> tuple[Path, Any]:
-    """The nearest ancestor that exists, and the value to add there, wrapped in what is missing between."""
+    """The nearest existing ancestor, and the value to add there, wrapped in the missing levels."""
     for length in range(len(path) - 1, -1, -1):
         if source.spot(path[:length]) is not None:
             for part in reversed(path[length + 1 :]):
@@ -213,7 +215,7 @@ def _newline(source: Source) -> str:
 
 
 def _spellings(source: Source, path: Path, spot: Spot, value: Any) -> Iterator[str]:
-    """How the value may stand where the old one stands."""
+    """Spellings of the new value at the place of the old one."""
     if source.format == "json":
         wide = "\n" in source.text[spot.start : spot.end]
         yield json_text(value, _json_step(source) if wide else None, _margin(source, spot.start))
@@ -280,7 +282,7 @@ def _inserted(source: Source, parent: Path, part: str | int, value: Any) -> Iter
 
 
 def _filled(source: Source, path: Path, spot: Spot, value: Any) -> Iterator[str]:
-    """A mapping or list where nothing is written yet."""
+    """Spellings of a mapping or list in an empty place."""
     if source.text[spot.start : spot.end].strip() not in ("", "null", "~"):
         raise EditError(f"{path_text(path)} is written in its short form; replace it as a whole")
     if source.format == "yaml" and spot.start == spot.end and spot.key is not None and not _in_flow(source, path):
@@ -303,7 +305,7 @@ def _below(source: Source, spot: Spot, lines: list[str]) -> str:
 
 
 def _into_brackets(source: Source, spot: Spot, write: Callable[[str, int | None], str]) -> str:
-    """A new item before the closing bracket: on a line of its own where the others have theirs."""
+    """A new item before the closing bracket: on its own line if the others are."""
     text, close = source.text, spot.end - 1
     inside = text[spot.start + 1 : close]
     tail = len(inside.rstrip(_BLANK))

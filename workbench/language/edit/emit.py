@@ -32,7 +32,7 @@ def _escaped(text: str) -> str:
 
 
 def scalar(value: Any, *, in_flow: bool) -> str:
-    """A YAML scalar on one line: plain where every reader takes it for the same text, else in quotes."""
+    """A YAML scalar on one line: plain if every reader takes it for the same text, else quoted."""
     if not isinstance(value, str):
         return json.dumps(value, allow_nan=False)
     return value if _is_plain(value, in_flow=in_flow) else quoted(value)
@@ -60,7 +60,7 @@ def flow(value: Any) -> str:
 
 
 def literal(text: str) -> list[str] | None:
-    """A text of several lines as a block scalar: the header, then lines to be indented; None if it cannot be one."""
+    """A text of several lines as a block scalar: the header, then lines to be indented; None if that is impossible."""
     body = text.removesuffix("\n")
     lines = body.split("\n")
     if "\n" not in text or not lines[0] or lines[0][0] in " \t" or not lines[-1].strip() or _UNPRINTABLE.search(text):

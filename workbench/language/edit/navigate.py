@@ -1,5 +1,6 @@
-"""The name under a cursor: what kind of thing it names, and what is known of that thing. For going to a definition, and
-for the explanation beside the text."""
+"""The name under a cursor: the kind of thing that it names, and what is known of it. Used for going to a definition,
+and for the explanation beside the text.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _FILE = re.compile(r"[^\s'\"{}]*\.(?:ya?ml|json|md|txt|py|sql|sh|j2|jinja2?)\b")
 
 
 class NamedThing(Struct, frozen=True):
-    """A name in a file: what it names, and where it stands in the text."""
+    """A name in a file: what it names, and its place in the text."""
 
     kind: Kind
     name: str
@@ -38,9 +39,9 @@ class Definition(Struct, frozen=True):
     about: tuple[str, ...] = ()
     """Sentences, the most important first."""
     file: str = ""
-    """Where it is defined; empty for the file itself, or for what no file defines."""
+    """The defining file; empty for the file itself, and for names that no file defines."""
     line: int = 0
-    """From 1; 0 where it has no place."""
+    """From 1; 0 without a place."""
 
 
 class Definitions(Struct, frozen=True):
@@ -51,7 +52,7 @@ class Definitions(Struct, frozen=True):
     validators: Mapping[str, Definition] = field(default_factory=dict)
 
     def of(self, thing: NamedThing, names: Names) -> Definition | None:
-        """What is known of a thing; None where nothing is."""
+        """The definition of a name; None if it is unknown."""
         name = thing.name
         if thing.kind == "phase":
             return self.phases.get(name)
@@ -130,7 +131,7 @@ def filter_words(name: str) -> str:
 
 
 def named_at(text: str, offset: int, form: Format) -> NamedThing | None:
-    """What is named at an offset; None where nothing is. Works in a text that cannot be parsed."""
+    """The name at an offset; None if there is none. Works in a text that cannot be parsed."""
     cursor = cursor_at(text, offset, form)
     stand = position_of(cursor.path if cursor.slot != "key" else cursor.target)
     found = _chain_at(text, offset) if cursor.slot != "key" else None

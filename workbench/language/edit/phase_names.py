@@ -1,4 +1,6 @@
-"""Where a file names a phase, and a new name for it everywhere: handoffs, routes, sources of contexts, templates."""
+"""Finds every place of a file that names a phase, and renames it in all of them: handoffs, routes, sources of contexts,
+templates.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from workbench.language.templates.names import NameUse, names_used
 from workbench.language.templates.template import condition_shift, condition_template
 
 KEYWORDS = ("all", "first", "previous")
-"""Words that a source of a context may be in the place of a phase."""
+"""Words that a source of a context may be instead of a phase."""
 NAMING = frozenset(
     {
         ("Handoff", "target"),
@@ -37,7 +39,7 @@ NAMING = frozenset(
 )
 """Fields that name phases, by the mapping that has them."""
 WITH_KEYWORDS = frozenset({"ContextRules", "ContextSource", "Anchors"})
-"""Mappings whose fields may hold one of the keywords, too."""
+"""Mappings whose fields may hold one of the keywords as well."""
 BY_PHASE = "phase_overrides"
 """The field whose keys are names of phases."""
 _ASKING = "ask_human"
@@ -129,7 +131,7 @@ def _within_validator(place: Place) -> bool:
 
 
 def _strings(value: Any, path: Path, name: str) -> Iterator[Path]:
-    """Where a name stands: as the value, in a list, or as a value of a mapping."""
+    """The paths of names: the value itself, items of a list, or values of a mapping."""
     if value == name:
         yield path
     elif isinstance(value, list):

@@ -65,7 +65,7 @@ class Facts:
 
     @cached_property
     def all_phases(self) -> tuple[PhaseAt, ...]:
-        """The phases, each followed by the one that stands in for it on error, where that is written in place."""
+        """The phases, each followed by the one that replaces it on error, if that is written in place."""
         return tuple(self._with_fallbacks())
 
     def _with_fallbacks(self) -> Iterator[PhaseAt]:

@@ -1,4 +1,4 @@
-"""The cascades that a cascade leads to: which files are missing, what children bring back, who calls whom."""
+"""The cascades that a cascade leads to: missing files, state and outputs that children return, calls among them."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Family:
         return self._around.read is not None and self._around.read(ref) is None
 
     def elsewhere(self, ref: str) -> str:
-        """The longest end of a path that leads to a file, where the whole does not; empty if none does."""
+        """The longest end of a path that leads to a file, if the whole path does not; empty if none does."""
         parts = PurePosixPath(ref).parts
         ends = ("/".join(parts[start:]) for start in range(1, len(parts)))
         return next((end for end in ends if self._around.read is not None and self._around.read(end) is not None), "")
 
     def recursion(self, ref: str) -> tuple[str, ...]:
-        """The names from this cascade down to one that runs already, if calling ``ref`` leads there; else nothing."""
+        """The names from this cascade down to a running one, if calling ``ref`` leads there; else empty."""
         child = self._member(ref, "")
         return self._descend(child, (self._self,), set()) if child else ()
 
@@ -72,7 +72,7 @@ class Family:
 
     @cached_property
     def returning(self) -> tuple[Member, ...]:
-        """The sub-cascades, at any depth, whose state and outputs come back to this cascade."""
+        """The sub-cascades, at any depth, whose state and outputs return to this cascade."""
         found: dict[str, Member] = {}
         queue = [self._self]
         while queue:

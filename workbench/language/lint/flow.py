@@ -1,4 +1,6 @@
-"""Where a run goes: unknown targets, unreachable phases, ends, endless cycles, missing and recursive children."""
+"""Checks the flow of a run: unknown targets, unreachable phases, ends, endless cycles, missing and
+recursive children.
+"""
 
 from __future__ import annotations
 

@@ -45,14 +45,15 @@ _WHOLE: tuple[tuple[Check, frozenset[str]], ...] = tuple(
 def check(loaded: Loaded, around: LintEnvironment = LintEnvironment()) -> tuple[Problem, ...]:
     """Every problem of a file: those of loading and those of the catalogue, by position, each once.
 
-    A file whose cascade could not be loaded is checked as far as its draft goes. Never raises for what a file holds.
+    A file whose cascade could not be loaded is checked as far as its draft goes. Never raises for any content of a
+    file.
     """
     found = dict.fromkeys((*loaded.problems, *_found(loaded, around)))
     return tuple(sorted(found, key=lambda problem: (problem.span, problem.code, problem.message)))
 
 
 def _left_out(loaded: Loaded) -> frozenset[str]:
-    """The fields of which a draft lacks a value, because it is wrong: what compares them would find too much."""
+    """The fields that a draft lacks because their value is wrong: comparing them would report too much."""
     if loaded.cascade is not None:
         return frozenset()
     wrong = (problem.path for problem in loaded.problems if problem.severity is Severity.ERROR)

@@ -65,7 +65,7 @@ def _off(value: object) -> bool:
 
 
 def _written(value: object, steps: tuple[str, ...], path: Path = ()) -> Iterator[tuple[Path, object]]:
-    """The places that the steps lead to, where the file writes every one of them."""
+    """The paths that the steps lead to, if the file writes each of them."""
     if not steps:
         yield path, value
         return

@@ -26,11 +26,11 @@ class Places:
         self.source = source
 
     def written(self, path: Path) -> Path:
-        """The path as the file writes it: accepted spellings undone, cut where a short form stands."""
+        """The path as the file writes it: accepted spellings undone, cut at a short form."""
         return diagnose.written(self.source.data, path)
 
     def replacement(self, span: Span, text: str) -> str:
-        """``text`` as it would be written over the value at ``span``: in the same quotes, or in none."""
+        """``text`` as it would replace the value at ``span``: in the same quotes, or in none."""
         line = self.source.line_text(span.line)
         quote = line[span.column - 1 : span.column]
         if quote == '"':
@@ -98,5 +98,5 @@ class PhaseAt(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Where it stands in the walk: its own name, or its host's."""
+        """Its name in the walk: its own, or its host's."""
         return self.host or self.phase.name

@@ -99,7 +99,7 @@ class Dominators:
         self._enter, self._leave = _intervals(parent)
 
     def dominates(self, node: Hashable, later: Hashable) -> bool:
-        """Whether every path to ``later`` passes ``node``; false where either cannot be reached."""
+        """Whether every path to ``later`` passes ``node``; false if one of them cannot be reached."""
         a, b = self._rank.get(node), self._rank.get(later)
         if a is None or b is None:
             return False

@@ -15,9 +15,9 @@ MODEL_ONLY = (
     *("tackle", "manifest_context", "model", "use_native_tools", "rules", "context", "inject_from", "intra_context"),
     *("output_schema", "enforce", "soundings", "rag", "audibles", "fidelity", "thread_id", "parameters", *NAMED),
 )
-"""What only means something where a model is called."""
+"""Fields that need a model call."""
 TOOL_ONLY = ("inputs", "routing", "on_error", "retry", "timeout")
-"""What only means something where a tool runs by itself."""
+"""Fields that need a tool that runs by itself."""
 
 
 def kinds(facts: Facts) -> Iterator[Finding]:
@@ -43,7 +43,7 @@ def idle_native(facts: Facts) -> Iterator[Finding]:
 
 
 def patterns(facts: Facts) -> Iterator[Finding]:
-    """L717 at the character where the expression breaks."""
+    """L717 at the character at which the expression fails."""
     for at in facts.all_phases:
         extraction = at.phase.output_extraction
         problem = bad_pattern(extraction.pattern) if extraction else None
@@ -133,8 +133,9 @@ def _models(phase: Phase) -> list[str]:
 
 
 def _most_marked(facts: Facts, at: PhaseAt, marks: CacheControl) -> int | None:
-    """More tokens than what is marked can have: its bytes, as no token is less than one. None where that is not known
-    from the file, because other text comes in or the conversation grows."""
+    """An upper bound of the marked tokens: their bytes, as a token has at least one. None if the file does not tell,
+    because other text comes in or the conversation grows.
+    """
     phase = at.phase
     first = not at.host and bool(facts.phases) and at.phase is facts.phases[0].phase
     plain = phase.instructions is not None and "{{" not in phase.instructions and "{%" not in phase.instructions

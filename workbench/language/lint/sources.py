@@ -27,8 +27,9 @@ class PhaseReference(NamedTuple):
 
 
 def _listed(facts: Facts, at: PhaseAt) -> Iterator[tuple[Path, ContextSource]]:
-    """The sources that take effect, with their paths: those of ``context``, else, or where the strategy reads them
-    instead, those of ``inject_from``."""
+    """The sources in effect, with their paths: those of ``context``, else, or if the strategy reads them instead, those
+    of ``inject_from``.
+    """
     context = None if "inject_from" in read_by_strategy(facts, at) else at.phase.context
     path: Path = (*at.path, "inject_from") if context is None else (*at.path, "context", "from")
     for i, source in enumerate((at.phase.inject_from or ()) if context is None else context.from_):
@@ -239,7 +240,7 @@ def repetitions(facts: Facts) -> Iterator[Finding]:
 
 
 def _identity(facts: Facts, at: PhaseAt, written: str) -> str:
-    """A name that two sources share only if they bring the same visits: the phase where a keyword means just one."""
+    """A name that two sources share only if they bring the same visits: the phase, if a keyword means just one."""
     reach, word = facts.reach, written.lower()
     if word == "first":
         return word if reach.can_precede(reach.start, reach.start) else reach.start

@@ -19,13 +19,13 @@ class ToolFacts(Struct, frozen=True):
     needs: str = ""
     """Why calls of it are refused as things are ("a sandbox: bwrap is not installed"); empty: it can be called."""
     text: str | None = None
-    """The text of the file that defines it (``.tool.json``, cascade), where there is one."""
+    """The text of the file that defines it (``.tool.json``, cascade), if there is one."""
     description: str = ""
     """What it says of itself."""
     parameters: tuple[str, ...] = ()
     """Names of its arguments; those that may be left out end in ``?``."""
     file: str = ""
-    """Where it is defined, if that is a file of the workspace."""
+    """The defining file, if it belongs to the workspace."""
     line: int = 0
 
 
@@ -35,11 +35,11 @@ class ValidatorFacts(Struct, frozen=True):
     kind: ToolKind
     description: str = ""
     text: str | None = None
-    """The text of the cascade that it is, where it is one."""
+    """The text of the cascade, if it is one."""
     hides: str = ""
     """The file of a cascade of the same name, which is not asked."""
     file: str = ""
-    """Where it is defined, if that is a file of the workspace."""
+    """The defining file, if it belongs to the workspace."""
     line: int = 0
 
 
@@ -59,42 +59,45 @@ def _unknown(_model: str) -> bool | None:
 
 
 class LintEnvironment(Struct, frozen=True):
-    """The world of one file. What is not given is not known, and not judged: no tools, no files, no models."""
+    """The environment of one file. A missing part is unknown, and not judged: no tools, no files, no models."""
 
     tools: Mapping[str, ToolFacts] | None = None
-    """All tools, built-in ones too. None: not known, so that no name is called unknown."""
+    """All tools, built-in ones too. None: unknown, so that no name is called unknown."""
     validators: Mapping[str, ValidatorFacts] | None = None
-    """All validators but those of the file itself. None: not known."""
+    """All validators but those of the file itself. None: unknown."""
     read: Callable[[str], str | None] | None = None
-    """The text of a file named relative to the cascade, then to the workspace; None if there is none."""
+    """The text of a file named relative to the cascade, then to the workspace; None if it is missing."""
     native_tools: Callable[[str], bool | None] = _unknown
-    """Whether a model (without its ``::effort``) supports native tool calls; None: not known."""
+    """Whether a model (without its ``::effort``) supports native tool calls; None: unknown."""
     price_known: Callable[[str], bool | None] = _unknown
-    """Whether a price for a model is known; None: cannot say."""
+    """Whether the price of a model is known; None: cannot say."""
     bad_strategy: Callable[[str], tuple[str, int] | None] | None = None
-    """What is wrong with a strategy spec, and at which column from 1; None for a good one. Without it none is read."""
+    """What is wrong with a strategy spec, and at which column from 1; None for a good one. Without this function no
+    spec is checked.
+    """
     bad_folder: Callable[[str], str] | None = None
     """Why a folder, named relative to the cascade, then to the workspace, cannot be searched; empty if it can."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """For ``tool: python:…``, ``sql:…``, ``shell:…``: scheme, or the whole name -> why it is refused as things are."""
     absent: Callable[[str], str] = lambda name: ""
-    """For ``tool: python:module.function``: why there is no such module; empty where there may be."""
+    """For ``tool: python:module.function``: why the module is missing; empty if it may exist."""
     broken: Callable[[str], str] = lambda name: ""
-    """The file of a cascade of the tackle folders that is called so and has errors; empty if there is none."""
+    """The file of a cascade of the tackle folders with this name and with errors; empty if there is none."""
     strategy_facts: Callable[[str], StrategyFacts] = lambda spec: StrategyFacts()
-    """What a strategy spec does with the fields of a phase; nothing for one that cannot be read."""
+    """How a strategy spec treats the fields of a phase; empty if it cannot be read."""
     cached_from: Callable[[str], int | None] = _unknown
-    """From how many tokens a model's provider caches what ``cache_control`` marks; 0: it caches by itself, or not at
-    all; None: not known."""
+    """Tokens from which a model's provider caches what ``cache_control`` marks; 0: it caches by itself, or not at all;
+    None: unknown.
+    """
     allow: Collection[str] = ()
     """Errors of a pipeline that a person lets pass as warnings."""
     servers: Collection[str] = ()
     """The MCP servers of the settings."""
 
     def tool(self, name: str) -> ToolFacts | None:
-        """What is known of a tool."""
+        """Facts about a tool."""
         return (self.tools or {}).get(name)
 
     def validator(self, name: str) -> ValidatorFacts | None:
-        """What is known of a validator."""
+        """Facts about a validator."""
         return (self.validators or {}).get(name)

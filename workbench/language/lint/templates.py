@@ -21,7 +21,7 @@ from workbench.language.templates.template import Comparison, NameUse, Word
 _TAGS = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _WORD = re.compile(r"\w+")
 ASKING = "ask_human"
-"""The tool whose answer is ``state.<phase>``."""
+"""The tool whose answer becomes ``state.<phase>``."""
 OUTPUT = "output_"
 """``state.output_<phase>`` is the output of that phase."""
 
@@ -38,8 +38,9 @@ class Keys:
             *facts.stand_ins,
             *(phase.name for child in self._children for phase in _with_fallbacks(child)),
         )
-        """The phases whose outputs can be read: the cascade's own, and those of its sub-cascades, with the ones written
-        in place under ``on_error``."""
+        """The phases with readable outputs: the cascade's own, and those of its sub-cascades, with the ones written in
+        place under ``on_error``.
+        """
         self._phases = frozenset(self.phases)
 
     def no_output(self, text: TemplateText, name: str) -> str:
@@ -234,7 +235,7 @@ def _report(
 
 
 def _foreign(facts: Facts, text: TemplateText, use: NameUse) -> Iterator[Finding]:
-    """A name that is not there at all, or only in another field."""
+    """A name that does not exist at all, or only in another field."""
     name, at = use.root, (use.line, use.column)
     if text.open_names or name in SANDBOX.globals:
         return

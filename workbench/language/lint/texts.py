@@ -57,11 +57,11 @@ class TemplateText(Struct, frozen=True):
     validator: bool = False
     """Of an inline validator, which is a run of its own."""
     file: str = ""
-    """The file that holds it, where it is not the cascade."""
+    """The file that holds it, if it is not the cascade."""
 
     @property
     def template(self) -> str:
-        """What is rendered."""
+        """The text to render."""
         return condition_template(self.text) if self.condition else self.text
 
     def span(self, place: Places, line: int, column: int, length: int = 1) -> Span | None:
@@ -76,7 +76,7 @@ class TemplateText(Struct, frozen=True):
 def texts(
     cascade: Cascade, phases: Iterable[PhaseAt], read: Callable[[str], str | None] | None
 ) -> Iterator[TemplateText]:
-    """The templates of the phases, the cascade itself and its validators; a file that is not there gives none."""
+    """The templates of the phases, the cascade itself and its validators; a missing file gives none."""
     for at in phases:
         for text in _of(at.phase, at.path, at):
             yield from _included(text, read)

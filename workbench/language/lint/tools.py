@@ -1,4 +1,4 @@
-"""The names that a phase calls: tools, validators, and models where it matters what they can do."""
+"""Checks the names that a phase calls: tools, validators, and models if their abilities matter."""
 
 from __future__ import annotations
 
@@ -72,8 +72,9 @@ def servers(facts: Facts) -> Iterator[Finding]:
 
 
 def refused_tools(facts: Facts) -> Iterator[Finding]:
-    """L504, L507, L802 and L717 for the file of a tool: once for each tool, where it is first named. L507 for
-    validators too."""
+    """L504, L507, L802 and L717 for the file of a tool: once for each tool, at its first use. L507 for
+    validators, too.
+    """
     told: set[str] = set()
     for _, path, name in _listed(facts):
         tool = facts.around.tool(name)
@@ -169,7 +170,7 @@ def known_validators(facts: Facts) -> Iterator[Finding]:
 
 
 def blind_validators(facts: Facts) -> Iterator[Finding]:
-    """L505: inline validators at their instructions, cascades where they are first named."""
+    """L505: inline validators at their instructions, cascades at their first use."""
     for name, inline in facts.cascade.validators.items():
         if inline.instructions is not None and not _reads_content(inline.instructions):
             yield facts.report("L505", ("validators", name, "instructions"), at_key=True, name=name)

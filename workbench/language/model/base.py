@@ -83,7 +83,7 @@ class Model(BaseModel):
     SPELLINGS: ClassVar[Mapping[str, str]] = {}
     """Accepted spellings of keys."""
     NULLS: ClassVar[frozenset[str]] = frozenset()
-    """Keys whose null is looked at."""
+    """Keys for which null has a meaning of its own."""
 
     @classmethod
     def model_rebuild(cls, **options: Any) -> bool | None:
@@ -241,4 +241,4 @@ Fidelity = Literal["full", "truncate", "compact", "summary:low", "summary:medium
 """How much of the run a phase sees."""
 SelectionStrategy = Annotated[Literal["heuristic", "semantic", "llm", "hybrid"], HYPHENS]
 SELECTOR = "google/gemini-2.5-flash-lite"
-"""The model that selects context where none is named."""
+"""The default model that selects context."""

@@ -79,19 +79,19 @@ class InlineValidator(Model):
 
     @property
     def language(self) -> str:
-        """What its code is written in; empty where a model judges."""
+        """Language of its code; empty if a model judges."""
         if self.tool is not None:
             return _BY_TOOL[self.tool]
         return next((name for name in CODE_LANGUAGES if getattr(self, name) is not None), "")
 
     @property
     def code(self) -> str:
-        """Its code; empty where a model judges."""
+        """Its code; empty if a model judges."""
         return self._tool_code if self.tool is not None else getattr(self, self.language or "instructions") or ""
 
     @property
     def label(self) -> str:
-        """What people and models are told it is called, where it has no name."""
+        """The name shown to people and models if it has no name."""
         return f"inline {self.language or 'validator'}"
 
     @property
@@ -130,7 +130,7 @@ class Wards(Model):
 
 
 class ModelShare(Parameters):
-    """How much of the candidates one model makes, and what is sent with its calls."""
+    """One model's share of the candidates, and the parameters of its calls."""
 
     factor: Annotated[Count, tier1("Candidates of this model, or its weight when models are drawn.")] = 1
 
@@ -148,7 +148,7 @@ class CostAware(Model):
 
 
 class Pareto(Model):
-    """Picks from the candidates that none other beats in both quality and cost."""
+    """Picks from the candidates that no other beats in both quality and cost."""
 
     enabled: Annotated[Switch, tier1("Only true switches it on.")] = False
     policy: Annotated[
@@ -265,8 +265,9 @@ class Soundings(Model):
 
     @property
     def candidates(self) -> int:
-        """How many candidates run: a mapping taken in turn counts its own factors, all else ``factor``; 2 where that
-        is a template, which ``counted`` replaces."""
+        """The number of candidates: a mapping taken in turn counts its own factors, all else ``factor``; 2 if that is a
+        template, which ``counted`` replaces.
+        """
         if self.shares_total and self.model_strategy == "round_robin":
             return self.shares_total
         return self.factor if isinstance(self.factor, int) else 2

@@ -135,7 +135,7 @@ class DecisionUi(Model):
 
 
 class DecisionRoute(Model):
-    """Where an option leads."""
+    """The target of an option."""
 
     SHORT: ClassVar[str] = "to"
 
@@ -210,7 +210,7 @@ class ToolCaching(Model):
 
 
 class Trigger(Model):
-    """What would start a run; nothing schedules one yet."""
+    """An event meant to start a run; triggers are not scheduled."""
 
     name: Annotated[str, loads("Name of the trigger.")]
     type: Annotated[
@@ -232,7 +232,7 @@ class Trigger(Model):
 
 
 class Browser(Model):
-    """A browser beside the phase; none is started."""
+    """A browser beside the phase; it is not started."""
 
     url: Annotated[str | None, loads("Page to open.", "text")] = None
     stability_detection: Annotated[Switch, loads("Wait until the page stands still.")] = False
@@ -444,7 +444,7 @@ class Phase(Model):
 
     @property
     def inner_cascade(self) -> str:
-        """The path of a cascade, where that stands in place of a phase in YAML."""
+        """The path of a cascade, if YAML writes it in place of a phase."""
         text = self.inner_text.strip()
         return text if "\n" not in text and text.endswith((".yaml", ".yml", ".json")) else ""
 
@@ -508,7 +508,7 @@ class Cascade(Model):
     strategy: Annotated[str | None, own("Context strategy; wins over the fields that it covers.")] = None
 
     def phase(self, name: str) -> Phase | None:
-        """The phase of that name; the first, where a name is used twice."""
+        """The phase of that name; the first if several have it."""
         return next((phase for phase in self.phases if phase.name == name), None)
 
 

@@ -25,7 +25,7 @@ AnchorPart = Annotated[Literal["output", "callouts", "input", "errors"], HYPHENS
 
 
 class ContextSource(Model):
-    """One earlier phase whose parts enter the context."""
+    """An earlier phase whose parts enter the context."""
 
     SHORT: ClassVar[str] = "phase"
     SPELLINGS: ClassVar = {"filter": "messages_filter", "if": "condition"}
@@ -62,7 +62,7 @@ class Anchors(Model):
 
 
 class Selection(Model):
-    """How automatic context chooses what fits beside the anchors."""
+    """How automatic context chooses messages that fit beside the anchors."""
 
     strategy: Annotated[SelectionStrategy, tier1("How candidates are ranked.")] = "heuristic"
     max_tokens: Annotated[Whole, tier1("Budget after the anchors, in tokens.")] = 30000
@@ -122,7 +122,7 @@ class AutoContext(Model):
 
 
 class Summarizer(Model):
-    """Who writes the summary of what a budget drops."""
+    """The model that summarises messages dropped by a budget."""
 
     model: Annotated[str | None, runs("Model of the summary call; the default model if not named.")] = None
     target_size: Annotated[Count, runs("Size of the summary in tokens.")] = 2000

@@ -1,4 +1,4 @@
-"""Turns and attempts of a phase, where it goes next, and the cascades it starts."""
+"""Turns and attempts of a phase, the next phase, and the cascades that it starts."""
 
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -20,7 +20,7 @@ from workbench.language.model.base import (
 from workbench.language.model.candidates import Validator
 
 END = "end"
-"""The handoff target that ends the run, where no phase is called so."""
+"""The handoff target that ends the run, unless a phase has this name."""
 
 LOOP_ATTEMPTS = 5
 """Attempts of a phase with ``loop_until`` and no ``max_attempts``."""
@@ -76,7 +76,7 @@ class SubCascade(Model):
 
 
 class AsyncCascade(Model):
-    """A cascade that runs beside the run; nothing flows back."""
+    """A cascade that runs beside the run and returns nothing."""
 
     ref: Annotated[str, runs("Path of the cascade file.")]
     input_map: Annotated[

@@ -26,7 +26,7 @@ class Entity(Struct, frozen=True):
     name: str
     value: str
     type: str = ""
-    """Of the job's list; a task's own entities have none."""
+    """Type by the job's list; a task's own entities have none."""
     relevance: str = ""
     note: str = ""
 
@@ -84,7 +84,7 @@ class Job(Struct, frozen=True, dict=True):
     synthesis: str = ""
     """The plan of the synthesis; empty for none."""
     question: str = ""
-    """What a person is asked before anything starts; empty for nothing."""
+    """The question to a person before the first task; empty for none."""
     strategy: str = "entities"
     """The spec that the job's configuration makes."""
     max_parallel: int = 4

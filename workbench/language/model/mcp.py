@@ -93,14 +93,14 @@ def filled(text: str, variables: Mapping[str, str]) -> str:
 
 
 def bad_server_name(name: str) -> str:
-    """Why a server cannot have this name; empty where it can."""
+    """Why a server cannot have this name; empty if it can."""
     if len(name) > _LONGEST:
         return f"its name has more than {_LONGEST} characters"
     return "" if _NAME.match(name) else "a name has letters, digits, '-' and single '_', and begins with neither"
 
 
 def server_of(tool: str) -> str:
-    """The server that a tool's name would belong to; empty where it has no such form."""
+    """The server in the form of a tool's name; empty if the name has another form."""
     server, joint, rest = tool.partition(JOINT)
     return server if joint and rest else ""
 

@@ -1,4 +1,4 @@
-"""What a request carries beside its messages: the parameters that a cascade, a phase or a candidate's model may set."""
+"""Parameters that a request carries beside its messages, and that a cascade, a phase or a candidate's model may set."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -39,7 +39,7 @@ class ResponseFormat(Model):
 
 
 class CacheControl(Model):
-    """Where a request is marked for a provider that caches only what is marked (Anthropic). Others get no marks."""
+    """Cache marks of a request, for a provider that caches only marked prefixes (Anthropic). Others get no marks."""
 
     SHORT: ClassVar[str] = "ttl"
 
@@ -93,8 +93,9 @@ NAMED = tuple(name for name in Parameters.model_fields if name != "parameters")
 
 
 def named_parameters(holder: Model) -> dict[str, Any]:
-    """What a cascade, a phase or a model of candidates sets, as it is sent: its own keys win over its ``parameters``,
-    where None stands for a parameter that is removed."""
+    """The parameters that a cascade, a phase or a model of candidates sets, as sent: its own keys override its
+    ``parameters``, in which None removes a parameter.
+    """
     sent: dict[str, Any] = dict(getattr(holder, "parameters", None) or {})
     for name in NAMED:
         value = getattr(holder, name, None)
@@ -112,7 +113,7 @@ def _plain(value: Any) -> Any:
 
 
 def laid_over(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Later layers win; None takes a parameter of an earlier one away."""
+    """Later layers win; None removes a parameter of an earlier one."""
     merged: dict[str, Any] = {}
     for layer in layers:
         merged |= layer
@@ -120,13 +121,14 @@ def laid_over(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reserved(name: str) -> str:
-    """Why no request can carry a parameter of this name; empty where it can."""
+    """Why no request can carry a parameter of this name; empty if it can."""
     return RESERVED.get(name) or ("" if name.isidentifier() and name[0] != "_" else "it is no name of a parameter")
 
 
 def refused(name: str, value: Any) -> str:
-    """Why a request cannot carry this parameter; empty where it can. A parameter without a key of its own takes any
-    value, because only the model knows what it means."""
+    """Why a request cannot carry this parameter; empty if it can. A parameter without a key of its own takes any value,
+    because only the model knows its meaning.
+    """
     if reason := reserved(name):
         return f"'{name}' cannot be set: {reason}"
     if value is None or name not in NAMED:

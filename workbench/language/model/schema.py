@@ -36,7 +36,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def field_schema(model: type[Model], key: str) -> Mapping[str, Any]:
-    """The schema of one field; empty where there is none. Not to be changed."""
+    """The schema of one field; empty without one. Callers must not change it."""
     body = _schema() if model is Cascade else _schema()["$defs"].get(model.__name__, {})
     body = next((option for option in body.get("anyOf", ()) if option.get("type") == "object"), body)
     found: Mapping[str, Any] = body.get("properties", {}).get(key, {})
@@ -116,7 +116,7 @@ def _described(model: type[Model], schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cleaned(value: Any) -> Any:
-    """Without generated titles, empty defaults, and ``additionalProperties`` where all are allowed."""
+    """Without generated titles, empty defaults, and ``additionalProperties`` if all are allowed."""
     if isinstance(value, dict):
         if _MODEL in value:
             value = {"$ref": f"#/$defs/{value[_MODEL]}"} | {k: v for k, v in value.items() if k != _MODEL}

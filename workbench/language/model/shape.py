@@ -26,7 +26,7 @@ class FieldShape(Struct, frozen=True):
     """As named on the model."""
     tier: str
     template: str
-    """``text`` or ``condition`` where Jinja is rendered."""
+    """``text`` or ``condition`` if Jinja renders it."""
     description: str
     choices: tuple[str, ...]
     model: type[Model] | None
@@ -34,7 +34,7 @@ class FieldShape(Struct, frozen=True):
     holds: Holds
     """Whether one such mapping stands below, a list of them, or a mapping by name."""
     scalars: bool
-    """A mapping whose values are taken as text."""
+    """A mapping whose values are read as text."""
     switch: bool
     """It is true or false."""
 

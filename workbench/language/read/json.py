@@ -41,7 +41,7 @@ class _Stop(Exception):
 
 
 def read_json(text: str) -> Reading:
-    """Never raises; what is wrong with the text stands in the faults."""
+    """Never raises; the problems of the text are in the faults."""
     reading = Reading()
     reader = _Reader(text, reading)
     try:

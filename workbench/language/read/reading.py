@@ -45,7 +45,7 @@ class Fault(Struct, frozen=True):
 
 
 class Reading(Struct):
-    """A value, where its parts stand, and what was wrong."""
+    """A value, the places of its parts, and its problems."""
 
     data: Any = None
     layout: Layout = field(default_factory=NoLayout)

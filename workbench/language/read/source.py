@@ -244,7 +244,7 @@ def _indent(lines: list[tuple[int, str, bool]]) -> int:
 
 
 class Spot(NamedTuple):
-    """Where one value stands, as offsets into the text; ends exclusive."""
+    """The place of one value, as offsets into the text; ends exclusive."""
 
     start: int
     end: int
@@ -283,9 +283,9 @@ class Source(Struct, frozen=True, eq=False, dict=True):
     file: str = ""
     format: Format = "yaml"
     data: Any = None
-    """Plain JSON; None when the text could not be read. Not to be changed."""
+    """Plain JSON; None when the text could not be read. Callers must not change it."""
     bom: str = ""
-    """The byte order mark that stood before the text, or nothing."""
+    """The byte order mark before the text, or empty."""
     layout: Layout = field(default_factory=NoLayout)
 
     def has(self, path: Path) -> bool:
@@ -304,12 +304,12 @@ class Source(Struct, frozen=True, eq=False, dict=True):
         return spot.start, spot.end
 
     def span(self, path: Path) -> Span:
-        """Where the value stands; of a value that is not there, its nearest ancestor."""
+        """The place of the value; if it is missing, its nearest ancestor."""
         spot = self._nearest(path)
         return self.between(spot.start, spot.end) if spot else Span(1, 1, 1, 1)
 
     def key_span(self, path: Path) -> Span:
-        """Where the key of the value stands; of an item of a list, the item itself."""
+        """The place of the value's key; for an item of a list, the item itself."""
         spot = self.layout.spot(path)
         if spot is None:
             return self.span(path)
@@ -369,7 +369,7 @@ class Source(Struct, frozen=True, eq=False, dict=True):
 
 
 def _index(value: str, line: int, column: int) -> int:
-    """Where a line and column stand in a text whose lines end as templates count them; -1 outside."""
+    """Offset of a line and column in a text whose lines end as templates count them; -1 outside."""
     start = 0
     for _ in range(line - 1):
         match = _LINE_END.search(value, start)

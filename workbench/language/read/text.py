@@ -19,8 +19,9 @@ _GRAPH = re.compile(
 
 
 def read_source(text: str | bytes, file: str = "") -> tuple[Source, list[Problem]]:
-    """The text with its places, and what is wrong with it as YAML or JSON. ``data`` is None when it cannot be read, and
-    for DOT."""
+    """The text with its places, and its problems as YAML or JSON. ``data`` is None when it cannot be read,
+    and for DOT.
+    """
     source, problems = unread_source(text, file)
     if problems or source.format == "dot":
         return source, problems

@@ -113,7 +113,7 @@ class _Composer(CParser):
 
 
 def read_yaml(text: str) -> Reading:
-    """Never raises; what is wrong with the text stands in the faults."""
+    """Never raises; the problems of the text are in the faults."""
     reading = Reading()
     node: Node | None = None
     documents = 0
@@ -254,7 +254,7 @@ _WORDINGS: dict[tuple[str, str], tuple[str, bool]] = {
     ("did not find expected ',' or ']'", ""): ("a ',' or ']' must follow", False),
     ("did not find expected ',' or '}'", ""): ("a ',' or '}' must follow", False),
 }
-"""What the parser says, with its context where that matters: our words, and whether the context's place is meant."""
+"""Our words for the parser's messages, with their context if it matters, and whether the context's place is meant."""
 _OPEN_TEMPLATE = re.compile(r"(?:^|[:\-,\[{])\s*(?:\{\{|\{%)")
 
 
@@ -355,7 +355,7 @@ class _YamlLayout:
         return bool(node.start_mark.index <= item.start_mark.index < node.end_mark.index)
 
     def _end(self, node: Node) -> int:
-        """Where the text of a value ends, without the blank lines and comments that the parser counts in."""
+        """The end of a value's text, without the blank lines and comments that the parser includes."""
         start, end = _marks(node)
         if isinstance(node, ScalarNode):
             return self._block_end(node, start, end) if node.style in ("|", ">") else int(end)

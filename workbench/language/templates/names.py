@@ -56,8 +56,9 @@ def syntax_fault(fault: TemplateSyntaxError, template: str) -> TemplateFault:
 
 
 def _open_block(template: str) -> TemplateFault | None:
-    """The innermost block that is still open where a template ends, at its tag. Jinja names its kind alone, at the
-    end."""
+    """The innermost block that is still open at the end of a template, at its tag. Jinja names only its kind, at the
+    end.
+    """
     blocks: list[tuple[str, int]] = []
     for tag in _TAG.finditer(template):
         name = tag["name"] or ""
@@ -263,7 +264,7 @@ def _path(node: nodes.Node) -> tuple[nodes.Node, Path, list[nodes.Node]]:
 
 
 def _defined(test: nodes.Node) -> frozenset[Path]:
-    """The paths that exist where a condition holds: tested by ``is defined``, or true themselves."""
+    """The paths that exist if a condition holds: tested by ``is defined``, or true themselves."""
     if isinstance(test, nodes.And):
         return _defined(test.left) | _defined(test.right)
     if isinstance(test, nodes.Test) and test.name == "defined":

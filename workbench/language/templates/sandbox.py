@@ -88,7 +88,9 @@ class At(int):
 
 
 class Missing(Undefined):
-    """An undefined name or attribute: chains, is empty, false and smaller than nothing, and notes each use."""
+    """An undefined name or attribute: it can be chained, is empty, false and smaller than everything, and records each
+    use.
+    """
 
     __slots__ = ("site",)
     site: Site | None
@@ -248,7 +250,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         BUDGET.get().place = (line, column)
 
     def seen(self, value: Any, text: str, line: int, column: int) -> Any:
-        """Tell an undefined value where it was written."""
+        """Tell an undefined value its place in the template."""
         if isinstance(value, Missing) and value.site is None:
             value.site = (text, line, column)
         return value
@@ -367,7 +369,7 @@ class _Generator(CodeGenerator):
 
 
 def dotted(node: nodes.Node) -> str:
-    """An expression as a person would write it; what is no chain of names is an ellipsis."""
+    """An expression as a person would write it; an ellipsis if it is no chain of names."""
     if isinstance(node, nodes.Name):
         return node.name
     if isinstance(node, nodes.Getattr):
@@ -387,7 +389,7 @@ def _is_word(key: Any) -> bool:
 
 
 def place_of(node: nodes.Node) -> tuple[int, int]:
-    """Line and column where an expression begins."""
+    """Line and column at which an expression begins."""
     if isinstance(node, nodes.Call) and isinstance(node.node, nodes.EnvironmentAttribute) and node.args:
         return place_of(node.args[0])  # What a loop runs over, which is counted.
     while isinstance(node, nodes.Getattr | nodes.Getitem | nodes.Call) and not isinstance(node, nodes.Name):
@@ -448,7 +450,7 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _to_json(value: Any, indent: int | None = None) -> str:
-    """JSON text as it is, not escaped for HTML; what is undefined is null."""
+    """JSON text without HTML escapes; an undefined value is null."""
     return json.dumps(value, ensure_ascii=False, indent=indent, default=_json_default)
 
 

@@ -62,14 +62,14 @@ class Outline(Struct, frozen=True):
     names: frozenset[str]
     """The names of the outside that it uses."""
     inserts_only: bool
-    """It puts values in and does nothing else: it can neither loop, nor call, nor make anything larger."""
+    """It only inserts values: it can neither loop, nor call, nor make a value larger."""
 
 
 class Renderer:
     """Renders templates in this process; compiled ones are kept."""
 
     def __call__(self, template: str, names: Mapping[str, Any]) -> Rendered:
-        """``names`` is plain JSON; what is not becomes a copy that is. Raises TemplateFault."""
+        """``names`` is plain JSON; other values are copied to it. Raises TemplateFault."""
         compiled, wanted = _compiled(template)
         budget = Budget()
         token = BUDGET.set(budget)
@@ -112,7 +112,9 @@ def truth(text: str) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A copy of plain JSON types alone, so that a template touches nothing of ours; a checked text keeps its value."""
+    """A copy with plain JSON types only, so that a template touches none of our objects; a checked text keeps its
+    value.
+    """
     if value is None or type(value) in (str, int, float, bool):
         return value
     if isinstance(value, CheckedText):
@@ -128,7 +130,7 @@ def plain(value: Any) -> Any:
 
 @lru_cache(maxsize=512)
 def outline(template: str) -> Outline:
-    """Read a template. Raises TemplateFault where its syntax is wrong."""
+    """Read a template. Raises TemplateFault if its syntax is wrong."""
     with _told(template):
         tree = SANDBOX.parse(template)
         return Outline(frozenset(find_undeclared_variables(tree)), all(map(_inserts, tree.find_all(nodes.Node))))
@@ -150,7 +152,7 @@ def _compiled(template: str) -> tuple[Template, frozenset[str]]:
 
 @contextmanager
 def _told(template: str) -> Iterator[None]:
-    """What is wrong with a template's syntax, as a TemplateFault."""
+    """Turns a syntax error of a template into a TemplateFault."""
     try:
         yield
     except TemplateSyntaxError as fault:
